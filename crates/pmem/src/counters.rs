@@ -1,0 +1,68 @@
+//! What goes through a port, in the units that the papers report.
+
+use crate::device::{BLOCK_BYTES, LINE_BYTES};
+
+/// Counts of one port. Blocks are 256-byte units of the medium, lines are 64-byte cache lines.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counters {
+    /// Cache lines read from the image (those that a report should count: rows and values).
+    pub lines_read: u64,
+    /// 256-byte blocks touched by those reads.
+    pub blocks_read: u64,
+    /// Bytes stored with ordinary stores.
+    pub bytes_stored: u64,
+    /// Bytes stored past the cache.
+    pub bytes_stored_nt: u64,
+    /// Cache lines written back (flushed or stored past the cache).
+    pub lines_written: u64,
+    /// 256-byte blocks touched by those writes.
+    pub blocks_written: u64,
+    /// Flush calls, in lines.
+    pub flushes: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Bytes written to the log space.
+    pub log_bytes: u64,
+}
+
+/// How many aligned units of `unit` bytes a range touches.
+#[inline(always)]
+pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {
+    if len == 0 { 0 } else { (offset + len - 1) / unit - offset / unit + 1 }
+}
+
+impl Counters {
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &Counters) {
+        self.lines_read += other.lines_read;
+        self.blocks_read += other.blocks_read;
+        self.bytes_stored += other.bytes_stored;
+        self.bytes_stored_nt += other.bytes_stored_nt;
+        self.lines_written += other.lines_written;
+        self.blocks_written += other.blocks_written;
+        self.flushes += other.flushes;
+        self.fences += other.fences;
+        self.log_bytes += other.log_bytes;
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_load(&mut self, offset: u64, len: u64) {
+        self.lines_read += units(offset, len, LINE_BYTES);
+        self.blocks_read += units(offset, len, BLOCK_BYTES);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_store_nt(&mut self, offset: u64, len: u64) {
+        self.bytes_stored_nt += len;
+        self.lines_written += units(offset, len, LINE_BYTES);
+        self.blocks_written += units(offset, len, BLOCK_BYTES);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_flush(&mut self, offset: u64, len: u64) {
+        let lines = units(offset, len, LINE_BYTES);
+        self.flushes += lines;
+        self.lines_written += lines;
+        self.blocks_written += units(offset, len, BLOCK_BYTES);
+    }
+}

@@ -1,0 +1,289 @@
+//! The interface between the engine and whatever keeps its bytes.
+//!
+//! A device has two spaces. The **image** is byte-addressed memory: rows, values, pools, superblock;
+//! it is always mapped, so loads are plain loads. The **log** is written front to back in records and
+//! read only at recovery. Every change of either goes through a [`Port`], so that a device can
+//! count it, slow it down, mark a page dirty, or record it for crash exploration. The engine is generic
+//! over `Device`: on `dram` a store compiles to a store.
+//!
+//! This module knows nothing of rows, versions or epochs, except that a capture carries a number.
+
+use std::sync::Arc;
+
+use crate::{Counters, DeviceError, Mapping};
+
+/// Bytes of one CPU cache line: the unit of flushing.
+pub const LINE_BYTES: u64 = 64;
+/// Bytes of one access of the persistent medium (Intel Optane's internal granularity, NV 5.3).
+pub const BLOCK_BYTES: u64 = 256;
+
+/// What a device is, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Short name as given on the command line: `dram`, `emulated:optane`, `file:DIR`.
+    pub name: String,
+    /// Whether what was fenced (and captured) survives a power cut.
+    pub durable: bool,
+    /// One sentence that says what the figures of this device mean.
+    pub note: String,
+}
+
+/// What a port knows of itself; devices see it in every call.
+#[derive(Debug, Default)]
+pub struct PortState {
+    /// Number of the port: fences cover only the flushes of the same port (obligation O-22).
+    pub id: u32,
+    /// What went through this port.
+    pub counters: Counters,
+    /// Nanoseconds of delay that the emulated device still owes (it pays in pieces).
+    pub debt_ns: u64,
+}
+
+/// Where the bytes are. See the module's documentation.
+///
+/// # Ownership
+/// The store methods write through a shared reference. They are `unsafe` because the caller must own
+/// the byte range in the current phase: no other thread reads or writes it at the same time, except for
+/// 8-byte words that all sides access as atomics.
+pub trait Device: Send + Sync + 'static {
+    /// What this device is.
+    fn description(&self) -> Description;
+
+    /// The mapped image. Its base address never changes while the device lives.
+    fn image(&self) -> &Mapping;
+
+    /// Bytes of the image that may be used now. Never shrinks.
+    fn image_bytes(&self) -> u64;
+
+    /// Makes at least `bytes` of the image usable; new bytes are zero. Durable before it returns
+    /// (obligation O-56): nothing may refer to space that a crash could take away.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`] beyond the configured limit or when the file system has no space left.
+    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError>;
+
+    /// Stores one aligned 8-byte word, atomically (relaxed).
+    ///
+    /// # Safety
+    /// See the trait's section on ownership.
+    #[inline(always)]
+    unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
+        let _ = port;
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image().store_u64(offset, value) }
+    }
+
+    /// Stores bytes with ordinary stores, in increasing address order.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership.
+    #[inline(always)]
+    unsafe fn store_bytes(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
+        let _ = port;
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image().store_bytes(offset, bytes) }
+    }
+
+    /// Stores bytes past the cache (non-temporal); durable after the same port's next fence. Ordinary
+    /// stores plus flush where the alignment or the processor does not allow it.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership.
+    unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
+
+    /// Called for every read of the image that a report should count.
+    #[inline(always)]
+    fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
+        let _ = (port, offset, len);
+    }
+
+    /// Starts writing the lines of a range back to the medium; durable after the same port's fence.
+    fn flush(&self, port: &mut PortState, offset: u64, len: u64);
+
+    /// Waits until everything that this port flushed or stored past the cache is durable.
+    fn fence(&self, port: &mut PortState);
+
+    /// Bytes of the log space that may be used now.
+    fn log_bytes(&self) -> u64;
+
+    /// Makes at least `bytes` of log space usable; new bytes read as zero.
+    ///
+    /// # Errors
+    /// As [`Device::grow_image`].
+    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError>;
+
+    /// Writes into the log space. Two ports never write the same range at the same time.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the medium refuses; the error is sticky (obligation O-57).
+    fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
+    -> Result<(), DeviceError>;
+
+    /// Makes this port's log writes durable where that is a matter of the port (memory devices). A port
+    /// calls it after its writes and before the coordinator calls [`Device::log_sync`].
+    fn log_fence(&self, port: &mut PortState);
+
+    /// Makes all log writes of all ports durable. Called by one thread, after every port's fence.
+    ///
+    /// # Errors
+    /// Sticky: after the first failure every later call fails too (obligation O-57).
+    fn log_sync(&self) -> Result<(), DeviceError>;
+
+    /// Reads from the log space. Only at recovery and in `check`.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the medium cannot be read.
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing durable.
+    fn captures(&self) -> bool {
+        false
+    }
+
+    /// Copies part `part` of `parts` of what changed since the last capture aside. All workers call it
+    /// for their part while nothing stores to the image.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if an earlier capture failed.
+    fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
+        let _ = (part, parts);
+        Ok(())
+    }
+
+    /// Hands the captured parts to the background writer, as the state at the end of `epoch`. Waits while
+    /// the capture before is still being written, which bounds memory.
+    ///
+    /// # Errors
+    /// The error of an earlier capture, sticky.
+    fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+        let _ = epoch;
+        Ok(())
+    }
+
+    /// Number of the newest capture that would survive a crash now; `None` if this device does not
+    /// capture or nothing was captured yet.
+    fn captured_epoch(&self) -> Option<u64> {
+        None
+    }
+
+    /// Waits until the newest committed capture is durable.
+    ///
+    /// # Errors
+    /// The error of the background writer, sticky.
+    fn settle(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+/// One worker's way to a device: forwards to it and counts. Not shared between threads.
+pub struct Port<D: Device> {
+    device: Arc<D>,
+    state: PortState,
+}
+
+impl<D: Device> Port<D> {
+    /// A port with its own number and zero counters.
+    pub fn new(device: Arc<D>, id: u32) -> Self {
+        Self { device, state: PortState { id, ..PortState::default() } }
+    }
+
+    /// The device behind the port.
+    pub fn device(&self) -> &Arc<D> {
+        &self.device
+    }
+
+    /// What went through this port since [`Port::take_counters`].
+    pub fn counters(&self) -> &Counters {
+        &self.state.counters
+    }
+
+    /// Returns the counters and starts again from zero.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.state.counters)
+    }
+
+    /// Reads one aligned 8-byte word (relaxed) without counting it: words are read with their line.
+    #[inline(always)]
+    pub fn load_u64(&self, offset: u64) -> u64 {
+        self.device.image().load_u64(offset)
+    }
+
+    /// Borrows bytes of the image and counts the read.
+    ///
+    /// # Safety
+    /// Nobody stores to the range while the slice lives (phase rule of the caller).
+    #[inline(always)]
+    pub unsafe fn read(&mut self, offset: u64, len: u64) -> &[u8] {
+        self.count_load(offset, len);
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.image().slice(offset, len) }
+    }
+
+    /// Counts a read that was made through the mapping directly.
+    #[inline(always)]
+    pub fn count_load(&mut self, offset: u64, len: u64) {
+        self.state.counters.count_load(offset, len);
+        self.device.loaded(&mut self.state, offset, len);
+    }
+
+    /// See [`Device::store_u64`].
+    ///
+    /// # Safety
+    /// The caller owns the word in this phase.
+    #[inline(always)]
+    pub unsafe fn store_u64(&mut self, offset: u64, value: u64) {
+        self.state.counters.bytes_stored += 8;
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.store_u64(&mut self.state, offset, value) }
+    }
+
+    /// See [`Device::store_bytes`].
+    ///
+    /// # Safety
+    /// The caller owns the range in this phase.
+    #[inline(always)]
+    pub unsafe fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
+        self.state.counters.bytes_stored += bytes.len() as u64;
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.store_bytes(&mut self.state, offset, bytes) }
+    }
+
+    /// See [`Device::store_nt`].
+    ///
+    /// # Safety
+    /// The caller owns the range in this phase.
+    #[inline(always)]
+    pub unsafe fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
+        self.state.counters.count_store_nt(offset, bytes.len() as u64);
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
+    }
+
+    /// See [`Device::flush`]. Lines and blocks written are counted here.
+    #[inline(always)]
+    pub fn flush(&mut self, offset: u64, len: u64) {
+        self.state.counters.count_flush(offset, len);
+        self.device.flush(&mut self.state, offset, len);
+    }
+
+    /// See [`Device::fence`].
+    #[inline(always)]
+    pub fn fence(&mut self) {
+        self.state.counters.fences += 1;
+        self.device.fence(&mut self.state);
+    }
+
+    /// See [`Device::log_write`].
+    ///
+    /// # Errors
+    /// As the device's.
+    pub fn log_write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.state.counters.log_bytes += bytes.len() as u64;
+        self.device.log_write(&mut self.state, offset, bytes)
+    }
+
+    /// See [`Device::log_fence`].
+    pub fn log_fence(&mut self) {
+        self.device.log_fence(&mut self.state);
+    }
+}

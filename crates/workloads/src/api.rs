@@ -1,0 +1,229 @@
+//! The small trait that workloads are written on and engines implement.
+//!
+//! A procedure is deterministic: same state, same arguments, same result. It declares what it may write
+//! before it runs (NV 3.1.1). Keys and values are bytes; integer keys are 8 big-endian bytes, so that byte
+//! order is key order. This crate knows no engine: an engine adapts its own transaction type to [`Tx`].
+
+use std::ops::ControlFlow;
+
+/// A table of a workload: its position in [`Workload::tables`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u16);
+
+/// How rows of a table are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Point reads only.
+    Hash,
+    /// Point reads and scans in both directions.
+    Ordered,
+    /// Not rows but a family of sequences, each named by an 8-byte key, drawn with [`Draw::draw`].
+    /// The first drawer of a sequence gets 0.
+    Sequence,
+}
+
+/// What an engine must know of a table before it opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSpec {
+    /// Unique name.
+    pub name: &'static str,
+    /// How rows are found.
+    pub index: IndexKind,
+    /// Longest key in bytes. Exactly 8 means that every key has 8 bytes.
+    pub key_bytes_max: u32,
+    /// Longest value in bytes.
+    pub value_bytes_max: u32,
+}
+
+/// The transaction gives up on purpose; none of its writes takes place. The code tells why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abort(pub u32);
+
+/// Step one of a declaration: draw from sequences. The k-th drawer of an epoch, in serial order, gets
+/// base + k. A transaction that aborts here draws nothing and leaves no gap.
+pub trait Draw {
+    /// Engine failure or abort.
+    type Error: From<Abort>;
+    /// Draws the next number of the sequence `key` (8 bytes) of a table of kind `Sequence`.
+    fn draw(&mut self, table: TableId, key: &[u8]);
+    /// Reads a row as of the end of the previous epoch (reconnaissance, CA 3.7). Re-checked at execution.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Self::Error>;
+}
+
+/// Step two of a declaration: what may be written.
+pub trait Declare {
+    /// Engine failure or abort.
+    type Error: From<Abort>;
+    /// May insert (or overwrite) `key`.
+    fn insert(&mut self, table: TableId, key: &[u8]);
+    /// May update `key` if it exists at this serial position.
+    fn update(&mut self, table: TableId, key: &[u8]);
+    /// May delete `key` if it exists at this serial position.
+    fn delete(&mut self, table: TableId, key: &[u8]);
+    /// May update or delete any row of an ordered table with `low <= key < high` that exists at this
+    /// serial position (CA 3.2).
+    fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
+    /// A hint: the body will read `key`. Costs nothing semantically; lets the engine fetch ahead.
+    fn will_read(&mut self, table: TableId, key: &[u8]);
+    /// The number that this transaction's `i`-th [`Draw::draw`] got.
+    fn drawn(&self, i: usize) -> u64;
+    /// Reads a row as of the end of the previous epoch (reconnaissance). Re-checked at execution.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Self::Error>;
+    /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch
+    /// (reconnaissance), ascending. Everything visited is re-checked at execution.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// A running transaction. Reads see the newest version with a smaller serial id, own writes included.
+pub trait Tx {
+    /// Engine failure or abort.
+    type Error: From<Abort>;
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Self::Error>;
+    /// Scans `low <= key < high` of an ordered table. Own writes are included.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error>;
+    /// Inserts a declared row, or overwrites it where it exists.
+    ///
+    /// # Errors
+    /// Engine failure; undeclared key; limits.
+    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
+    /// Updates a declared row; false (and nothing happens) where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; undeclared key; limits.
+    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
+    /// Changes a declared row in place, in a private copy of the newest value; its length stays. False
+    /// where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; undeclared key.
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Self::Error>;
+    /// Deletes a declared row; false where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; undeclared key.
+    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Self::Error>;
+    /// The number that this transaction's `i`-th [`Draw::draw`] got.
+    fn drawn(&self, i: usize) -> u64;
+    /// The answer of the transaction: append bytes here.
+    fn output(&mut self) -> &mut Vec<u8>;
+}
+
+/// A one-shot call: arguments are plain bytes, logged as they are executed.
+pub trait Procedure: 'static {
+    /// Unique name; identifies the procedure in the input log.
+    const NAME: &'static str;
+    /// Whether [`Procedure::draws`] does anything.
+    const DRAWS: bool = false;
+    /// Draws from sequences.
+    ///
+    /// # Errors
+    /// Abort (then nothing was drawn) or engine failure.
+    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+        let _ = (args, draw);
+        Ok(())
+    }
+    /// Declares the write set.
+    ///
+    /// # Errors
+    /// Abort or engine failure.
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error>;
+    /// The body.
+    ///
+    /// # Errors
+    /// Abort or engine failure; nothing is written then.
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error>;
+}
+
+/// Takes the procedures of a workload, in the order of their numbers.
+pub trait Register {
+    /// Adds the next procedure.
+    fn procedure<P: Procedure>(&mut self);
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// Committed, with the bytes it put out.
+    Committed(&'a [u8]),
+    /// Aborted on purpose with this code.
+    Aborted(u32),
+    /// Not executed yet: what it read in reconnaissance changed; it runs again in a later epoch.
+    Resubmitted,
+    /// Anything else (panic, undeclared write, too many re-submissions).
+    Failed,
+}
+
+/// Read access to a whole state between epochs, for consistency checks and digests.
+pub trait View {
+    /// Reads one row.
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>>;
+    /// Visits all rows of a table; in key order if it is ordered, else in any order. For a table of kind
+    /// `Sequence` the value is the next number, 8 little-endian bytes.
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8]));
+}
+
+/// A generated call: procedure number and arguments are written by the workload.
+pub type ProcedureId = u16;
+
+/// A benchmark: tables, procedures, data, the stream of calls, and a check that can fail.
+pub trait Workload: Send + Sync {
+    /// `ycsb`, `smallbank`, `tpcc`.
+    fn name(&self) -> &'static str;
+    /// The tables, in the order of their ids.
+    fn tables(&self) -> Vec<TableSpec>;
+    /// Registers the procedures, in the order of their ids.
+    fn register<R: Register>(&self, to: &mut R)
+    where
+        Self: Sized;
+    /// How many loading transactions there are. They run first, in epochs of their own.
+    fn load_count(&self) -> u64;
+    /// Appends the arguments of loading transaction `i` to `args`.
+    fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
+    /// Appends the arguments of the transaction at `position` of `epoch` (0-based, loading epochs not
+    /// counted) to `args`. Depends on nothing but these numbers and the workload's own settings.
+    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    /// A fresh observer of answers, which starts from the state in `view`.
+    fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
+}
+
+/// Sees every answer, then checks a state against them.
+pub trait Observer: Send {
+    /// One answered transaction.
+    fn observe(&mut self, procedure: ProcedureId, args: &[u8], answer: Answer<'_>);
+    /// The workload's consistency check: one line for each thing that is wrong. Empty: all is well.
+    fn check(&self, view: &dyn View) -> Vec<String>;
+}
