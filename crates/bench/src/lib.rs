@@ -1,1 +1,45 @@
-//! Placeholder
+//! Runs workloads on the engine and says what came of it.
+//!
+//! A run is one straight function ([`run::run`]): open the device, load, run epochs, check, report. The
+//! stream of calls depends only on the parameters and the number of the epoch ([`job`]), so a run that was
+//! killed goes on where its recovered store stopped. With `--verify` a serial oracle runs beside
+//! ([`verify`]).
+//!
+//! This crate knows the engine and the workloads; it knows nothing of the command line.
+
+#![forbid(unsafe_code)]
+
+mod error;
+
+mod job;
+mod parameters;
+
+pub mod adapter;
+
+mod devices;
+mod manifest;
+mod place;
+
+mod ack;
+mod clock;
+mod progress;
+mod verify;
+
+mod run;
+mod tally;
+
+mod recover;
+mod report;
+mod table;
+
+pub use ack::AckLog;
+pub use devices::{DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, Limits, open_device, spec_of_path};
+pub use error::{BenchError, Result};
+pub use job::Job;
+pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
+pub use place::Place;
+pub use progress::Progress;
+pub use recover::{RecoverSummary, recover};
+pub use report::Report;
+pub use run::{Settings, run};
+pub use table::render;

@@ -1,1 +1,36 @@
-//! Placeholder
+//! Epochs: ordering, versions, cache, indexes, recovery. What is rebuilt after a crash is here; what survives
+//! one is in `storage`.
+//!
+//! [`Engine::run_epoch`] takes a batch of calls in serial order and returns their answers; how, is in
+//! `epoch/`, one file for each phase. This crate reads no clock, no randomness and no environment: the same
+//! image and the same calls give the same state and the same answers, for any number of workers.
+
+#![deny(unsafe_code)]
+
+mod calls;
+mod config;
+mod core;
+mod declare;
+mod engine;
+mod epoch;
+mod error;
+#[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
+pub mod index;
+mod local;
+mod procedure;
+mod recovery;
+mod stats;
+mod table;
+mod transaction;
+#[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
+mod version;
+mod worker;
+
+pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
+pub use config::{EngineConfig, WORKERS_MAX};
+pub use declare::{Draws, WriteSet};
+pub use engine::{Engine, EpochInfo};
+pub use error::{EngineError, Result};
+pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};
+pub use stats::{EpochStats, MemoryUse, Phase, RecoveryReport, WorkCounts};
+pub use transaction::{Stop, Transaction};

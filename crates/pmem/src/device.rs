@@ -1,10 +1,10 @@
 //! The interface between the engine and whatever keeps its bytes.
 //!
-//! A device has two spaces. The **image** is byte-addressed memory: rows, values, pools, superblock;
-//! it is always mapped, so loads are plain loads. The **log** is written front to back in records and
-//! read only at recovery. Every change of either goes through a [`Port`], so that a device can
-//! count it, slow it down, mark a page dirty, or record it for crash exploration. The engine is generic
-//! over `Device`: on `dram` a store compiles to a store.
+//! A device has two spaces. The **image** is byte-addressed memory: rows, values, pools,
+//! superblock; it is always mapped, so loads are plain loads. The **log** is written front to back
+//! in records and read only at recovery. Every change of either goes through a [`Port`], so that a
+//! device can count it, slow it down, mark a page dirty, or record it for crash exploration. The
+//! engine is generic over `Device`: on `dram` a store compiles to a store.
 //!
 //! This module knows nothing of rows, versions or epochs, except that a capture carries a number.
 
@@ -42,9 +42,9 @@ pub struct PortState {
 /// Where the bytes are. See the module's documentation.
 ///
 /// # Ownership
-/// The store methods write through a shared reference. They are `unsafe` because the caller must own
-/// the byte range in the current phase: no other thread reads or writes it at the same time, except for
-/// 8-byte words that all sides access as atomics.
+/// The store methods write through a shared reference. They are `unsafe` because the caller must
+/// own the byte range in the current phase: no other thread reads or writes it at the same time,
+/// except for 8-byte words that all sides access as atomics.
 pub trait Device: Send + Sync + 'static {
     /// What this device is.
     fn description(&self) -> Description;
@@ -84,8 +84,8 @@ pub trait Device: Send + Sync + 'static {
         unsafe { self.image().store_bytes(offset, bytes) }
     }
 
-    /// Stores bytes past the cache (non-temporal); durable after the same port's next fence. Ordinary
-    /// stores plus flush where the alignment or the processor does not allow it.
+    /// Stores bytes past the cache (non-temporal); durable after the same port's next fence.
+    /// Ordinary stores plus flush where the alignment or the processor does not allow it.
     ///
     /// # Safety
     /// See the trait's section on ownership.
@@ -119,8 +119,8 @@ pub trait Device: Send + Sync + 'static {
     fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
     -> Result<(), DeviceError>;
 
-    /// Makes this port's log writes durable where that is a matter of the port (memory devices). A port
-    /// calls it after its writes and before the coordinator calls [`Device::log_sync`].
+    /// Makes this port's log writes durable where that is a matter of the port (memory devices). A
+    /// port calls it after its writes and before the coordinator calls [`Device::log_sync`].
     fn log_fence(&self, port: &mut PortState);
 
     /// Makes all log writes of all ports durable. Called by one thread, after every port's fence.
@@ -135,13 +135,14 @@ pub trait Device: Send + Sync + 'static {
     /// [`DeviceError`] when the medium cannot be read.
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing durable.
+    /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing
+    /// durable.
     fn captures(&self) -> bool {
         false
     }
 
-    /// Copies part `part` of `parts` of what changed since the last capture aside. All workers call it
-    /// for their part while nothing stores to the image.
+    /// Copies part `part` of `parts` of what changed since the last capture aside. All workers call
+    /// it for their part while nothing stores to the image.
     ///
     /// # Errors
     /// [`DeviceError`] if an earlier capture failed.
@@ -150,8 +151,8 @@ pub trait Device: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Hands the captured parts to the background writer, as the state at the end of `epoch`. Waits while
-    /// the capture before is still being written, which bounds memory.
+    /// Hands the captured parts to the background writer, as the state at the end of `epoch`. Waits
+    /// while the capture before is still being written, which bounds memory.
     ///
     /// # Errors
     /// The error of an earlier capture, sticky.

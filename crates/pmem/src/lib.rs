@@ -1,1 +1,57 @@
-//! Placeholder until devices land.
+//! Devices for persistent memory: where the database keeps its bytes, and what makes them durable.
+//!
+//! Every device offers the same interface, [`Device`]: a byte-addressed **image**, a **log** space,
+//! and the verbs that make stores durable (flush, fence, capture, sync). The layers above are
+//! generic over it, so that a store to [`Dram`] compiles to a store.
+//!
+//! | device | what it is | durable |
+//! |---|---|---|
+//! | [`Dram`] | memory, no flushing: the floor for comparisons | no |
+//! | [`Emulated`] | memory with real flushes and the latency of persistent memory added | no |
+//! | [`Dax`] | a file on persistent memory, mapped so that a flush makes data durable | yes |
+//! | [`File`] | an ordinary file system: memory, captured atomically; a synced log | yes |
+//! | [`Crash`] | memory that knows what could be left after a power cut | simulated |
+//!
+//! This crate must never know what the bytes mean: no rows, no versions, no epochs. (A capture
+//! carries a number, which is the epoch of the caller, but nothing here depends on its value.)
+//!
+//! Unsafe code is allowed here. Two rules make it sound: a range is *mapped* as long as its
+//! [`Mapping`] lives and its base never moves; and a range is *owned by the caller in the current
+//! phase* when it is stored to (see [`Device`]).
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+mod error;
+mod mapping;
+
+mod counters;
+mod device;
+
+mod health;
+mod lock;
+mod memory;
+
+mod dram;
+
+mod cpu;
+mod dax;
+mod emulated;
+
+mod file;
+
+mod crash;
+
+mod spec;
+
+pub use counters::Counters;
+pub use crash::{
+    Adversary, AllNewest, AllOldest, Crash, OneLineEarly, OneLineLate, Random, SpaceKind,
+    UndurableLine,
+};
+pub use dax::Dax;
+pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, Port, PortState};
+pub use dram::Dram;
+pub use emulated::{Emulated, Profile};
+pub use error::DeviceError;
+pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
+pub use mapping::{Mapping, PAGE_BYTES};
+pub use spec::{DeviceSpec, SpecError};

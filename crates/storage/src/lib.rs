@@ -1,1 +1,30 @@
-//! Placeholder
+//! What is on the medium: format, superblock, persistent rows, pools, input log, scan and checker.
+//!
+//! What survives a power cut is here; what is rebuilt is in `engine`. This crate never knows how an epoch
+//! runs, what a version array is, or what a procedure does. It is generic over the device, and every store
+//! to the medium goes through a [`pmem::Port`].
+
+pub mod check;
+pub mod checkpoint;
+mod digest;
+mod error;
+pub mod format;
+pub mod input_log;
+mod pool;
+pub mod row;
+pub mod scan;
+mod segments;
+mod store;
+mod superblock;
+
+pub use digest::{StateHash, row_hash};
+pub use error::StorageError;
+pub use format::{SerialId, ValuePointer};
+pub use pool::LanePool;
+pub use row::RowLayout;
+pub use segments::{SegmentKind, SegmentUse, Segments};
+pub use store::{Opened, Store, StoreOptions, StoredTable, capture, class_of, class_pool};
+pub use superblock::{IndexKind, TableDefinition};
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, StorageError>;

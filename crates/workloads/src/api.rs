@@ -1,8 +1,9 @@
 //! The small trait that workloads are written on and engines implement.
 //!
-//! A procedure is deterministic: same state, same arguments, same result. It declares what it may write
-//! before it runs (NV 3.1.1). Keys and values are bytes; integer keys are 8 big-endian bytes, so that byte
-//! order is key order. This crate knows no engine: an engine adapts its own transaction type to [`Tx`].
+//! A procedure is deterministic: same state, same arguments, same result. It declares what it may
+//! write before it runs (NV 3.1.1). Keys and values are bytes; integer keys are 8 big-endian bytes,
+//! so that byte order is key order. This crate knows no engine: an engine adapts its own
+//! transaction type to [`Tx`].
 
 use std::ops::ControlFlow;
 
@@ -35,18 +36,22 @@ pub struct TableSpec {
     pub value_bytes_max: u32,
 }
 
+/// Sees one row (key, value) of a scan, and says whether to go on.
+pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+
 /// The transaction gives up on purpose; none of its writes takes place. The code tells why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abort(pub u32);
 
-/// Step one of a declaration: draw from sequences. The k-th drawer of an epoch, in serial order, gets
-/// base + k. A transaction that aborts here draws nothing and leaves no gap.
+/// Step one of a declaration: draw from sequences. The k-th drawer of an epoch, in serial order,
+/// gets base + k. A transaction that aborts here draws nothing and leaves no gap.
 pub trait Draw {
     /// Engine failure or abort.
     type Error: From<Abort>;
     /// Draws the next number of the sequence `key` (8 bytes) of a table of kind `Sequence`.
     fn draw(&mut self, table: TableId, key: &[u8]);
-    /// Reads a row as of the end of the previous epoch (reconnaissance, CA 3.7). Re-checked at execution.
+    /// Reads a row as of the end of the previous epoch (reconnaissance, CA 3.7). Re-checked at
+    /// execution.
     ///
     /// # Errors
     /// Engine failure.
@@ -63,13 +68,23 @@ pub trait Declare {
     fn update(&mut self, table: TableId, key: &[u8]);
     /// May delete `key` if it exists at this serial position.
     fn delete(&mut self, table: TableId, key: &[u8]);
-    /// May update or delete any row of an ordered table with `low <= key < high` that exists at this
-    /// serial position (CA 3.2).
+    /// May update or delete any row of an ordered table with `low <= key < high` that exists at
+    /// this serial position (CA 3.2).
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
     /// A hint: the body will read `key`. Costs nothing semantically; lets the engine fetch ahead.
     fn will_read(&mut self, table: TableId, key: &[u8]);
     /// The number that this transaction's `i`-th [`Draw::draw`] got.
     fn drawn(&self, i: usize) -> u64;
+    /// The next number of a sequence as of the end of the previous epoch, that is, what its first
+    /// drawer of this epoch gets. The same for all transactions of an epoch and in every phase, so
+    /// it is never re-checked; `drawn(i) - sequence_start(..)` is how many drew before this one in
+    /// the epoch.
+    ///
+    /// # Panics
+    /// In engines that do not tell it. TPC-C needs it for Delivery.
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        panic!("this engine does not tell where sequence {key:x?} of table {} started", table.0)
+    }
     /// Reads a row as of the end of the previous epoch (reconnaissance). Re-checked at execution.
     ///
     /// # Errors
@@ -85,11 +100,12 @@ pub trait Declare {
         table: TableId,
         low: &[u8],
         high: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<(), Self::Error>;
 }
 
-/// A running transaction. Reads see the newest version with a smaller serial id, own writes included.
+/// A running transaction. Reads see the newest version with a smaller serial id, own writes
+/// included.
 pub trait Tx {
     /// Engine failure or abort.
     type Error: From<Abort>;
@@ -108,7 +124,7 @@ pub trait Tx {
         low: &[u8],
         high: &[u8],
         descending: bool,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<(), Self::Error>;
     /// Inserts a declared row, or overwrites it where it exists.
     ///
@@ -120,8 +136,8 @@ pub trait Tx {
     /// # Errors
     /// Engine failure; undeclared key; limits.
     fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
-    /// Changes a declared row in place, in a private copy of the newest value; its length stays. False
-    /// where it does not exist.
+    /// Changes a declared row in place, in a private copy of the newest value; its length stays.
+    /// False where it does not exist.
     ///
     /// # Errors
     /// Engine failure; undeclared key.
@@ -138,6 +154,16 @@ pub trait Tx {
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Self::Error>;
     /// The number that this transaction's `i`-th [`Draw::draw`] got.
     fn drawn(&self, i: usize) -> u64;
+    /// The next number of a sequence as of the end of the previous epoch, that is, what its first
+    /// drawer of this epoch gets. The same for all transactions of an epoch and in every phase, so
+    /// it is never re-checked; `drawn(i) - sequence_start(..)` is how many drew before this one in
+    /// the epoch.
+    ///
+    /// # Panics
+    /// In engines that do not tell it. TPC-C needs it for Delivery.
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        panic!("this engine does not tell where sequence {key:x?} of table {} started", table.0)
+    }
     /// The answer of the transaction: append bytes here.
     fn output(&mut self) -> &mut Vec<u8>;
 }
@@ -191,8 +217,8 @@ pub enum Answer<'a> {
 pub trait View {
     /// Reads one row.
     fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>>;
-    /// Visits all rows of a table; in key order if it is ordered, else in any order. For a table of kind
-    /// `Sequence` the value is the next number, 8 little-endian bytes.
+    /// Visits all rows of a table; in key order if it is ordered, else in any order. For a table of
+    /// kind `Sequence` the value is the next number, 8 little-endian bytes.
     fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8]));
 }
 
@@ -213,8 +239,9 @@ pub trait Workload: Send + Sync {
     fn load_count(&self) -> u64;
     /// Appends the arguments of loading transaction `i` to `args`.
     fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
-    /// Appends the arguments of the transaction at `position` of `epoch` (0-based, loading epochs not
-    /// counted) to `args`. Depends on nothing but these numbers and the workload's own settings.
+    /// Appends the arguments of the transaction at `position` of `epoch` (0-based, loading epochs
+    /// not counted) to `args`. Depends on nothing but these numbers and the workload's own
+    /// settings.
     fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
     /// A fresh observer of answers, which starts from the state in `view`.
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;

@@ -1,0 +1,232 @@
+//! Runs workloads on the engine: newtypes that give the engine's types the workloads' traits.
+//!
+//! Everything is static dispatch: for each procedure and step the compiler makes one plain function, which
+//! is what the engine registers. Knows nothing of what a procedure does.
+
+use engine::{Draws, Engine, ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet};
+use pmem::Device;
+use storage::TableDefinition;
+use workloads::{Abort, Answer, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
+
+/// The procedures of a workload, as the engine registers them.
+#[derive(Debug, Default)]
+pub struct Procedures {
+    /// What the engine gets.
+    pub table: ProcedureTable,
+    /// Names, by number.
+    pub names: Vec<&'static str>,
+}
+
+impl Register for Procedures {
+    fn procedure<P: Procedure>(&mut self) {
+        self.names.push(P::NAME);
+        self.table.add(ProcedureDefinition {
+            name: P::NAME,
+            draws: if P::DRAWS { Some(draws::<P>) } else { None },
+            write_set: write_set::<P>,
+            body: body::<P>,
+        });
+    }
+}
+
+fn draws<P: Procedure>(args: &[u8], draws: &mut Draws<'_>) -> Result<(), engine::Abort> {
+    P::draws(args, &mut Drawing(draws)).map_err(|gave_up| gave_up.0)
+}
+
+fn write_set<P: Procedure>(args: &[u8], set: &mut WriteSet<'_>) -> Result<(), engine::Abort> {
+    P::write_set(args, &mut Declaring(set)).map_err(|gave_up| gave_up.0)
+}
+
+fn body<P: Procedure>(args: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+    P::run(args, &mut Running(transaction)).map_err(|stopped| stopped.0)
+}
+
+/// A declaration that gave up.
+struct GaveUp(engine::Abort);
+
+impl From<Abort> for GaveUp {
+    fn from(abort: Abort) -> Self {
+        Self(engine::Abort::code(abort.0))
+    }
+}
+
+/// A body that ended early.
+struct Stopped(Stop);
+
+impl From<Abort> for Stopped {
+    fn from(abort: Abort) -> Self {
+        Self(engine::Abort::code(abort.0).into())
+    }
+}
+
+impl From<Stop> for Stopped {
+    fn from(stop: Stop) -> Self {
+        Self(stop)
+    }
+}
+
+/// Keys of sequences are numbers in the engine and 8 big-endian bytes in workloads.
+fn sequence_number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().expect("the key of a sequence has 8 bytes"))
+}
+
+struct Drawing<'a, 'e>(&'a mut Draws<'e>);
+
+impl workloads::Draw for Drawing<'_, '_> {
+    type Error = GaveUp;
+
+    fn draw(&mut self, table: TableId, key: &[u8]) {
+        self.0.draw(table.0, sequence_number(key));
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
+        Ok(self.0.lookup(table.0, key))
+    }
+}
+
+struct Declaring<'a, 'e>(&'a mut WriteSet<'e>);
+
+impl workloads::Declare for Declaring<'_, '_> {
+    type Error = GaveUp;
+
+    #[inline]
+    fn insert(&mut self, table: TableId, key: &[u8]) {
+        self.0.insert(table.0, key);
+    }
+
+    #[inline]
+    fn update(&mut self, table: TableId, key: &[u8]) {
+        self.0.update(table.0, key);
+    }
+
+    #[inline]
+    fn delete(&mut self, table: TableId, key: &[u8]) {
+        self.0.delete(table.0, key);
+    }
+
+    fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.0.update_range(table.0, low, high);
+    }
+
+    #[inline]
+    fn will_read(&mut self, table: TableId, key: &[u8]) {
+        self.0.will_read(table.0, key);
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.0.drawn(i)
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
+        Ok(self.0.lookup(table.0, key))
+    }
+
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), GaveUp> {
+        self.0.lookup_scan(table.0, low, high, each);
+        Ok(())
+    }
+}
+
+struct Running<'a, 'e>(&'a mut Transaction<'e>);
+
+impl workloads::Tx for Running<'_, '_> {
+    type Error = Stopped;
+
+    #[inline]
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stopped> {
+        Ok(self.0.get(table.0, key)?)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), Stopped> {
+        Ok(self.0.scan(table.0, low, high, descending, each)?)
+    }
+
+    #[inline]
+    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stopped> {
+        Ok(self.0.insert(table.0, key, value)?)
+    }
+
+    #[inline]
+    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stopped> {
+        Ok(self.0.update(table.0, key, value)?)
+    }
+
+    #[inline]
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Stopped> {
+        Ok(self.0.modify(table.0, key, change)?)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stopped> {
+        Ok(self.0.delete(table.0, key)?)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.0.drawn(i)
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.0.output()
+    }
+}
+
+/// A workload's table as the engine is asked for it.
+#[must_use]
+pub fn table_definition(spec: &TableSpec, row_bytes: u32) -> TableDefinition {
+    TableDefinition {
+        name: spec.name.to_string(),
+        index: match spec.index {
+            IndexKind::Hash => storage::IndexKind::Hash,
+            IndexKind::Ordered => storage::IndexKind::Ordered,
+            IndexKind::Sequence => storage::IndexKind::Sequence,
+        },
+        key_bytes_max: spec.key_bytes_max,
+        value_bytes_max: spec.value_bytes_max,
+        row_bytes,
+    }
+}
+
+/// An engine's answer in the workloads' words.
+#[must_use]
+pub fn answer<'a>(answer: &engine::Answer<'a>) -> Answer<'a> {
+    match answer {
+        engine::Answer::Committed(output) => Answer::Committed(output),
+        engine::Answer::Aborted(abort) => Answer::Aborted(abort.code),
+        engine::Answer::Resubmitted => Answer::Resubmitted,
+        engine::Answer::Failed(_) => Answer::Failed,
+    }
+}
+
+/// Why reading cannot fail: views are made for a workload's own tables, between two successful epochs.
+const ENGINE_READS: &str = "the workload's tables are in the engine, which was not stopped";
+
+/// The state of an engine between two epochs.
+pub struct EngineView<'a, D: Device>(pub &'a Engine<D>);
+
+impl<D: Device> View for EngineView<'_, D> {
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(table.0, key).expect(ENGINE_READS)
+    }
+
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
+        self.0.for_each(table.0, each).expect(ENGINE_READS);
+    }
+}
+

@@ -1,0 +1,114 @@
+//! From the name of a device to its type: the one place where the choice is made at run time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pmem::{Crash, Dax, Device, DeviceError, DeviceSpec, Dram, Emulated, File, FileOptions};
+
+use crate::{BenchError, Result};
+
+/// Default limit of the image: address space, not memory or disk.
+pub const IMAGE_LIMIT_BYTES_DEFAULT: u64 = 64 << 30;
+/// Limit of the input log's space.
+const LOG_LIMIT_BYTES: u64 = 64 << 30;
+/// Where an existing store of any size must fit in.
+const EXISTING_LIMIT_BYTES: u64 = 1 << 40;
+
+/// How much a device may grow, and whether it may be created.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most bytes of the image.
+    pub image_bytes: u64,
+    /// Most bytes of the log space.
+    pub log_bytes: u64,
+    /// Whether to create a store where there is none.
+    pub create: bool,
+}
+
+impl Limits {
+    /// For a store that may be created.
+    #[must_use]
+    pub fn new(image_bytes: u64) -> Self {
+        Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true }
+    }
+
+    /// For a store that must be there.
+    #[must_use]
+    pub fn existing() -> Self {
+        Self { image_bytes: EXISTING_LIMIT_BYTES, log_bytes: EXISTING_LIMIT_BYTES, create: false }
+    }
+}
+
+/// What to do with a device, whatever its type.
+pub trait DeviceVisitor {
+    /// What comes of it.
+    type Output;
+    /// Does it.
+    ///
+    /// # Errors
+    /// The visitor's.
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Self::Output>;
+}
+
+/// Opens the device and hands it over.
+///
+/// # Errors
+/// The device's; the visitor's.
+pub fn open_device<V: DeviceVisitor>(
+    spec: &DeviceSpec,
+    limits: Limits,
+    visitor: V,
+) -> Result<V::Output> {
+    let Limits { image_bytes, log_bytes, create } = limits;
+    match spec {
+        DeviceSpec::Dram => visitor.visit(Arc::new(Dram::new(image_bytes, log_bytes)?)),
+        DeviceSpec::Emulated(profile) => {
+            visitor.visit(Arc::new(Emulated::new(*profile, image_bytes, log_bytes)?))
+        }
+        DeviceSpec::Dax(path) => {
+            if !create && !path.exists() {
+                return Err(DeviceError::Missing { path: path.clone() }.into());
+            }
+            visitor.visit(Arc::new(Dax::open(path, image_bytes, log_bytes)?))
+        }
+        DeviceSpec::File(directory) => {
+            let options = FileOptions { create, ..FileOptions::new(image_bytes, log_bytes) };
+            visitor.visit(Arc::new(File::open(directory, &options)?))
+        }
+        DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),
+    }
+}
+
+/// The device of an existing store: a directory is `file`, a file is `dax`; a whole device name works too.
+///
+/// # Errors
+/// `Usage` for a device without a place; the device's if there is nothing.
+pub fn spec_of_path(text: &str) -> Result<DeviceSpec> {
+    let path = Path::new(text);
+    if path.is_dir() {
+        return Ok(DeviceSpec::File(path.to_path_buf()));
+    }
+    match text.parse::<DeviceSpec>() {
+        Ok(spec @ (DeviceSpec::File(_) | DeviceSpec::Dax(_))) => Ok(spec),
+        Ok(other) if !path.exists() => Err(BenchError::Usage(format!(
+            "{other} keeps nothing after the process: name a directory, file:DIR or dax:PATH"
+        ))),
+        _ if path.exists() => Ok(DeviceSpec::Dax(path.to_path_buf())),
+        _ => Err(DeviceError::Missing { path: path.to_path_buf() }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_its_device() {
+        assert_eq!(spec_of_path("/").expect("a directory"), DeviceSpec::File("/".into()));
+        assert_eq!(spec_of_path("file:/x").expect("a name"), DeviceSpec::File("/x".into()));
+        assert_eq!(spec_of_path("dax:/x").expect("a name"), DeviceSpec::Dax("/x".into()));
+        assert!(spec_of_path("emulated:low").expect_err("no place").is_usage());
+        let missing = spec_of_path("/no/such/place").expect_err("nothing there").to_string();
+        assert!(missing.contains("/no/such/place"), "{missing}");
+    }
+}

@@ -1,0 +1,213 @@
+//! A workload as a run needs it, whatever its type: tables, procedures, and the calls of each epoch.
+//!
+//! Engine epochs 1 to L load the data; engine epoch L + b is epoch b of the workload's stream. The calls of
+//! an epoch depend on the parameters and on its number alone, so it makes no difference when and how often
+//! they are generated. Knows no device and no state.
+
+use engine::{Calls, EpochInfo};
+use storage::TableDefinition;
+use workloads::oracle::Oracle;
+use workloads::{Observer, ProcedureId, TableSpec, View, Workload};
+
+use crate::adapter::{Procedures, table_definition};
+use crate::{Parameters, Result};
+
+/// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is read:
+/// a resumed run must give each epoch the timestamp that it would have had.
+const FIRST_TIMESTAMP_NS: u64 = 1_700_000_000_000_000_000;
+
+/// A workload with its type erased; generating calls is outside of what is timed.
+trait Erased: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn tables(&self) -> Vec<TableSpec>;
+    fn load_count(&self) -> u64;
+    fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
+    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
+    fn procedures(&self) -> Procedures;
+    fn oracle(&self) -> Oracle;
+}
+
+impl<W: Workload> Erased for W {
+    fn name(&self) -> &'static str {
+        Workload::name(self)
+    }
+
+    fn tables(&self) -> Vec<TableSpec> {
+        Workload::tables(self)
+    }
+
+    fn load_count(&self) -> u64 {
+        Workload::load_count(self)
+    }
+
+    fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId {
+        Workload::load(self, i, args)
+    }
+
+    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+        Workload::generate(self, epoch, position, args)
+    }
+
+    fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
+        Workload::observer(self, view)
+    }
+
+    fn procedures(&self) -> Procedures {
+        let mut procedures = Procedures::default();
+        self.register(&mut procedures);
+        procedures
+    }
+
+    fn oracle(&self) -> Oracle {
+        Oracle::new(self)
+    }
+}
+
+/// A workload and the parameters it was made from.
+pub struct Job {
+    workload: Box<dyn Erased>,
+    parameters: Parameters,
+    row_bytes: u32,
+}
+
+impl Job {
+    pub(crate) fn new<W: Workload + 'static>(
+        workload: W,
+        parameters: Parameters,
+        row_bytes: u32,
+    ) -> Self {
+        Self { workload: Box::new(workload), parameters, row_bytes }
+    }
+
+    /// Name of the workload.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.workload.name()
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The tables in the workload's words.
+    #[must_use]
+    pub fn tables(&self) -> Vec<TableSpec> {
+        self.workload.tables()
+    }
+
+    /// The tables in the engine's words.
+    #[must_use]
+    pub fn table_definitions(&self) -> Vec<TableDefinition> {
+        self.tables().iter().map(|spec| table_definition(spec, self.row_bytes)).collect()
+    }
+
+    /// The procedures, as the engine registers them.
+    #[must_use]
+    pub fn procedures(&self) -> Procedures {
+        self.workload.procedures()
+    }
+
+    /// A serial oracle for this workload, with no data.
+    #[must_use]
+    pub fn oracle(&self) -> Oracle {
+        self.workload.oracle()
+    }
+
+    /// An observer that starts from a state.
+    #[must_use]
+    pub fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
+        self.workload.observer(view)
+    }
+
+    /// How many epochs the loading takes; engine epochs 1 to this.
+    #[must_use]
+    pub fn loading_epochs(&self) -> u64 {
+        self.workload.load_count().div_ceil(self.parameters.loads_per_epoch)
+    }
+
+    /// Puts the calls of an engine epoch into `calls`.
+    ///
+    /// # Errors
+    /// The engine's limits.
+    pub fn fill(&self, epoch: u64, calls: &mut Calls) -> Result<()> {
+        assert!(epoch >= 1, "epochs count from 1");
+        calls.clear();
+        let mut args = Vec::new();
+        let loading = self.loading_epochs();
+        let per_epoch = self.parameters.loads_per_epoch;
+        let positions = if epoch <= loading {
+            (epoch - 1) * per_epoch..(epoch * per_epoch).min(self.workload.load_count())
+        } else {
+            0..self.parameters.epoch_size
+        };
+        for position in positions {
+            args.clear();
+            let procedure = if epoch <= loading {
+                self.workload.load(position, &mut args)
+            } else {
+                self.workload.generate(epoch - loading, position, &mut args)
+            };
+            calls.push(procedure, &args)?;
+        }
+        Ok(())
+    }
+
+    /// Timestamp and seed of an engine epoch.
+    #[must_use]
+    pub fn info(&self, epoch: u64) -> EpochInfo {
+        let mixed = (self.parameters.seed ^ epoch).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        EpochInfo {
+            timestamp_ns: FIRST_TIMESTAMP_NS + epoch * 1_000_000,
+            seed: mixed ^ mixed >> 32,
+        }
+    }
+
+    /// An epoch as people should read it.
+    #[must_use]
+    pub fn epoch_name(&self, epoch: u64) -> String {
+        match epoch.checked_sub(self.loading_epochs()) {
+            None | Some(0) => format!("epoch {epoch} (loading)"),
+            Some(stream) => format!("epoch {epoch} ({stream} of the stream)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Contention, WorkloadParameters};
+
+    fn job(customers: u64) -> Job {
+        let workload = WorkloadParameters::smallbank(customers, Contention::Low);
+        let parameters = Parameters::new(workload, Contention::Low);
+        Parameters { epoch_size: 50, loads_per_epoch: 3, ..parameters }.job().expect("good ones")
+    }
+
+    #[test]
+    fn loading_is_cut_into_epochs_without_gaps() {
+        let job = job(1_001); // 11 loading calls of 100 customers
+        assert_eq!(job.loading_epochs(), 4);
+        let mut calls = Calls::new();
+        let mut sizes = Vec::new();
+        for epoch in 1..=5 {
+            job.fill(epoch, &mut calls).expect("within limits");
+            sizes.push(calls.len());
+        }
+        assert_eq!(sizes, [3, 3, 3, 2, 50]);
+    }
+
+    #[test]
+    fn an_epoch_does_not_depend_on_what_was_generated_before() {
+        let (mut once, mut again) = (Calls::new(), Calls::new());
+        job(500).fill(9, &mut once).expect("within limits");
+        let other = job(500);
+        other.fill(3, &mut again).expect("within limits");
+        other.fill(9, &mut again).expect("within limits");
+        assert_eq!(once.len(), again.len());
+        assert!((0..once.len()).all(|i| once.get(i) == again.get(i)));
+        assert_eq!(job(500).info(9), other.info(9));
+    }
+}

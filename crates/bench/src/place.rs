@@ -1,0 +1,227 @@
+//! Where a run keeps its store: checked before anything is created, remembered so that it can be resumed,
+//! and removed if nobody asked to keep it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pmem::{DeviceError, DeviceSpec};
+use tempfile::TempDir;
+
+use crate::{BenchError, Parameters, Progress, Result, manifest};
+
+/// What a run writes at most, roughly: a temporary directory must have that much room.
+const ROOM_BYTES: u64 = 3 << 30;
+
+/// What is written beside a store.
+const MANIFEST_NAME: &str = "bench.json";
+
+/// The place of a store, and whether it may be created there.
+#[derive(Debug)]
+pub struct Place {
+    /// The device.
+    pub spec: DeviceSpec,
+    /// Parameters of the store that is there already.
+    pub stored: Option<Parameters>,
+    temporary: Option<TempDir>,
+    kept: bool,
+}
+
+impl Place {
+    /// A directory of its own under the system's temporary directory; under the current one if that is only
+    /// memory or has too little room. Removed with the value, unless `keep`.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be created.
+    pub fn temporary(keep: bool) -> Result<Self> {
+        let choices = [std::env::temp_dir(), PathBuf::from(".")];
+        let parent = choices.iter().find(|path| has_room(path)).unwrap_or(&choices[0]);
+        let directory = tempfile::Builder::new().prefix("nvcaracal-bench-").tempdir_in(parent);
+        let mut directory =
+            directory.map_err(|e| BenchError::io("create a directory in", parent, e))?;
+        directory.disable_cleanup(keep);
+        let spec = DeviceSpec::File(directory.path().to_path_buf());
+        Ok(Self { spec, stored: None, temporary: Some(directory), kept: keep })
+    }
+
+    /// The place that a device names. With `resume`, what is there is continued; otherwise nothing may be
+    /// there.
+    ///
+    /// # Errors
+    /// `Usage` for a resume on a device that forgets; `Store` if there is something that is in the way or is
+    /// not ours.
+    pub fn named(spec: DeviceSpec, resume: bool, progress: Progress) -> Result<Self> {
+        let place = |stored| Self { spec: spec.clone(), stored, temporary: None, kept: true };
+        let Some(path) = manifest_path(&spec) else {
+            if resume {
+                return Err(BenchError::Usage(format!(
+                    "--resume needs a store that is still there: {spec} keeps nothing after the process, \
+                     use file:DIR or dax:PATH"
+                )));
+            }
+            return Ok(place(None));
+        };
+        let stored = manifest::read(&path)?;
+        match (stored, resume) {
+            (Some(stored), true) => Ok(place(Some(stored))),
+            (Some(_), false) => Err(BenchError::Store(format!(
+                "{spec} already holds a store: continue it with --resume, or choose another place"
+            ))),
+            (None, _) => {
+                check_empty(&spec)?;
+                if resume {
+                    progress.note(&format!("nothing to resume in {spec}: starting at the beginning"));
+                }
+                Ok(place(None))
+            }
+        }
+    }
+
+    /// Writes down what the store is for, before it is created.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remember(&self, parameters: &Parameters) -> Result<()> {
+        if let DeviceSpec::File(directory) = &self.spec {
+            fs::create_dir_all(directory).map_err(|e| BenchError::io("create", directory, e))?;
+        }
+        match manifest_path(&self.spec) {
+            Some(path) if self.stored.is_none() => manifest::write(&path, parameters),
+            _ => Ok(()),
+        }
+    }
+
+    /// One line that says where the store is and what becomes of it.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match (&self.temporary, self.kept) {
+            _ if manifest_path(&self.spec).is_none() => format!("the store is in memory ({})", self.spec),
+            (Some(_), false) => format!("the store is in {}, removed at the end", self.spec),
+            _ => format!("the store is in {}, kept at the end", self.spec),
+        }
+    }
+
+    /// Removes a temporary store.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove(self) -> Result<()> {
+        match self.temporary {
+            Some(directory) if !self.kept => {
+                let path = directory.path().to_path_buf();
+                directory.close().map_err(|e| BenchError::io("remove", &path, e))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The parameters of an existing store.
+pub(crate) fn stored_parameters(spec: &DeviceSpec) -> Result<Parameters> {
+    let Some(path) = manifest_path(spec) else {
+        return Err(BenchError::Usage(format!("{spec} keeps nothing after the process")));
+    };
+    let there = match spec {
+        DeviceSpec::File(directory) => directory.is_dir(),
+        DeviceSpec::Dax(file) => file.exists(),
+        _ => false,
+    };
+    match manifest::read(&path)? {
+        Some(parameters) => Ok(parameters),
+        None if there => Err(BenchError::Store(format!(
+            "there is no {}: this command replays stores that `bench` made, because it must know their \
+             procedures",
+            path.display()
+        ))),
+        None => Err(DeviceError::Missing { path: store_path(spec) }.into()),
+    }
+}
+
+fn store_path(spec: &DeviceSpec) -> PathBuf {
+    match spec {
+        DeviceSpec::File(path) | DeviceSpec::Dax(path) => path.clone(),
+        _ => PathBuf::new(),
+    }
+}
+
+/// Where the parameters are kept; `None` on devices that forget.
+fn manifest_path(spec: &DeviceSpec) -> Option<PathBuf> {
+    match spec {
+        DeviceSpec::File(directory) => Some(directory.join(MANIFEST_NAME)),
+        DeviceSpec::Dax(file) => {
+            let mut path = file.as_os_str().to_os_string();
+            path.push(".");
+            path.push(MANIFEST_NAME);
+            Some(path.into())
+        }
+        _ => None,
+    }
+}
+
+/// A new store must not get mixed up with other files.
+fn check_empty(spec: &DeviceSpec) -> Result<()> {
+    let in_the_way = match spec {
+        DeviceSpec::File(directory) if directory.exists() => {
+            let entries = fs::read_dir(directory).map_err(|e| BenchError::io("list", directory, e))?;
+            let names = entries.flatten().map(|entry| entry.file_name());
+            let temporary = format!("{MANIFEST_NAME}.tmp");
+            names.filter(|name| *name != *temporary).min().map(|name| directory.join(name))
+        }
+        DeviceSpec::Dax(file) if file.exists() => Some(file.clone()),
+        _ => None,
+    };
+    match in_the_way {
+        None => Ok(()),
+        Some(path) => Err(BenchError::Store(format!(
+            "{spec} is not empty and was not made by `bench`: {} is in the way; choose an empty or a new \
+             place",
+            path.display()
+        ))),
+    }
+}
+
+/// Whether a directory is on a disk with enough room. A file system in memory would measure nothing.
+fn has_room(path: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    let Ok(statistics) = rustix::fs::statfs(path) else { return false };
+    let free = statistics.f_bavail.saturating_mul(statistics.f_bsize as u64);
+    statistics.f_type as i64 != TMPFS && free >= ROOM_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Contention, WorkloadParameters};
+
+    #[test]
+    fn a_temporary_place_goes_away_unless_it_is_kept() {
+        for keep in [false, true] {
+            let place = Place::temporary(keep).expect("a temporary directory");
+            let DeviceSpec::File(path) = place.spec.clone() else { panic!("not a directory") };
+            assert!(path.is_dir());
+            place.remove().expect("a removed directory");
+            assert_eq!(path.exists(), keep);
+            if keep {
+                fs::remove_dir_all(path).expect("a removed directory");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_store_of_ours_is_resumed_and_only_an_empty_place_is_taken() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let spec = DeviceSpec::File(dir.path().join("db"));
+        let named = |resume| Place::named(spec.clone(), resume, Progress::Hidden);
+        let workload = WorkloadParameters::ycsb(1_000, Contention::Low);
+        let parameters = Parameters::new(workload, Contention::Low);
+        named(true).expect("nothing to resume").remember(&parameters).expect("written");
+        assert_eq!(named(true).expect("a store").stored, Some(parameters));
+        assert!(named(false).expect_err("in the way").to_string().contains("--resume"));
+        fs::remove_file(dir.path().join("db/bench.json")).expect("removed");
+        fs::write(dir.path().join("db/letter.txt"), "hello").expect("written");
+        for resume in [false, true] {
+            let message = named(resume).expect_err("in the way").to_string();
+            assert!(message.contains("letter.txt"), "{message}");
+        }
+        assert!(Place::named(DeviceSpec::Dram, true, Progress::Hidden).expect_err("no").is_usage());
+    }
+}

@@ -1,0 +1,104 @@
+//! `recover`: opens a store that `bench` made, replays what its log holds, and says how long each part took.
+
+use std::sync::Arc;
+
+use engine::{Engine, EngineConfig, RecoveryReport};
+use pmem::{Device, DeviceSpec};
+use serde::Serialize;
+
+use crate::clock::now_ns;
+use crate::devices::{DeviceVisitor, Limits, open_device};
+use crate::{Job, Result, place};
+
+/// What a recovery did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecoverSummary {
+    /// Epoch that the store is at now.
+    pub epoch: u64,
+    /// Epoch of the checkpoint that recovery started from.
+    pub checkpoint_epoch: u64,
+    /// Digest of all tables.
+    pub state_digest: String,
+    /// The workload that the store was made for.
+    pub workload: &'static str,
+    /// Live rows.
+    pub rows: u64,
+    /// Epochs replayed.
+    pub epochs_replayed: u64,
+    /// Calls replayed.
+    pub calls_replayed: u64,
+    /// Calls that wait for the next epoch.
+    pub carried: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// Opening the device (on `file`: reading the image into memory).
+    pub open_device_ms: f64,
+    /// Reading the superblock and the log.
+    pub load_log_ms: f64,
+    /// Visiting all rows.
+    pub scan_ms: f64,
+    /// Building the indexes.
+    pub rebuild_ms: f64,
+    /// Running the sealed epochs again.
+    pub replay_ms: f64,
+    /// Closing: the checkpoint of the recovered epoch, made durable.
+    pub close_ms: f64,
+    /// Everything together, without the close.
+    pub total_ms: f64,
+}
+
+/// Recovers a store and closes it again.
+///
+/// # Errors
+/// `Store` if it is not one that `bench` made; the device's and the engine's.
+pub fn recover(spec: &DeviceSpec, workers: usize) -> Result<RecoverSummary> {
+    let job = place::stored_parameters(spec)?.job()?;
+    let started = now_ns();
+    open_device(spec, Limits::existing(), Recover { job: &job, workers, started })
+}
+
+struct Recover<'a> {
+    job: &'a Job,
+    workers: usize,
+    started: u64,
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+impl DeviceVisitor for Recover<'_> {
+    type Output = RecoverSummary;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<RecoverSummary> {
+        let Self { job, workers, started } = self;
+        let opened = now_ns();
+        let mut config = EngineConfig { workers, clock: now_ns, ..EngineConfig::default() };
+        config.store.create = false;
+        let tables = job.table_definitions();
+        let (engine, found) = Engine::open(device, config, &tables, job.procedures().table)?;
+        let finished = now_ns();
+        let RecoveryReport { epoch, checkpoint_epoch, rows, .. } = found;
+        let (state_digest, carried) = (engine.state_hash().to_string(), engine.carried() as u64);
+        let rows = if found.epochs_replayed > 0 { engine.rows() } else { rows };
+        engine.close()?;
+        Ok(RecoverSummary {
+            epoch,
+            checkpoint_epoch,
+            state_digest,
+            workload: job.name(),
+            rows,
+            epochs_replayed: found.epochs_replayed,
+            calls_replayed: found.calls_replayed,
+            carried,
+            workers,
+            open_device_ms: ms(opened - started),
+            load_log_ms: ms(found.load_log_ns),
+            scan_ms: ms(found.scan_ns),
+            rebuild_ms: ms(found.rebuild_ns),
+            replay_ms: ms(found.replay_ns),
+            close_ms: ms(now_ns() - finished),
+            total_ms: ms(finished - started),
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! What came of a run, as one JSON object. Names and units are a promise to scripts; [`crate::render`] shows
+//! the same to people.
+
+use engine::{Engine, EpochStats, Phase, RecoveryReport};
+use pmem::{Description, Device};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Number;
+
+use crate::clock::seconds;
+use crate::tally::Tally;
+use crate::{Job, Parameters, Settings};
+
+/// Names and numbers, as an object that keeps their order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Named(pub Vec<(String, Number)>);
+
+impl Named {
+    /// Adds a whole number.
+    pub(crate) fn count(&mut self, name: &str, value: u64) {
+        self.0.push((name.to_string(), value.into()));
+    }
+
+    /// Adds a ratio; 0 where there is none.
+    fn ratio(&mut self, name: String, of: u64, to: u64) {
+        let ratio = if to == 0 { 0.0 } else { of as f64 / to as f64 };
+        self.0.push((name, Number::from_f64(ratio).unwrap_or(Number::from(0))));
+    }
+
+    /// The number with a name; 0 if there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> f64 {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.and_then(|(_, value)| value.as_f64()).unwrap_or(0.0)
+    }
+}
+
+impl Serialize for Named {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Percentiles of the latency, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Half of all transactions were answered within this.
+    pub p50: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// 999 of 1,000.
+    pub p999: u64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// `ycsb`, `smallbank`, `tpcc`.
+    pub workload: &'static str,
+    /// The engine.
+    pub design: &'static str,
+    /// The device, as named on the command line.
+    pub device: String,
+    /// Whether what was acknowledged survives a power cut.
+    pub durable: bool,
+    /// What the figures of this device mean.
+    pub device_note: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// Epochs of the stream that this run executed.
+    pub epochs: u64,
+    /// New transactions of an epoch.
+    pub epoch_size: u64,
+    /// Name of data and stream.
+    pub seed: u64,
+    /// Preset.
+    pub contention: String,
+    /// Everything that data and stream depend on.
+    pub parameters: Parameters,
+    /// Epochs between checkpoints.
+    pub checkpoint_every: u64,
+    /// Most bytes of cached versions.
+    pub cache_bytes: u64,
+    /// K.
+    pub cache_epochs: u64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions that aborted on purpose.
+    pub aborted: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Words of the first failed one.
+    pub first_failure: Option<String>,
+    /// How often a transaction was put off to the next epoch.
+    pub resubmitted: u64,
+    /// Transactions that wait for an epoch after the last one; not answered, not lost.
+    pub carried: u64,
+    /// Time in epochs.
+    pub seconds: f64,
+    /// Committed transactions per second of that time.
+    pub throughput_txn_per_s: f64,
+    /// Latency of answered transactions.
+    pub latency_ns: Latency,
+    /// Time of each phase over all epochs, in nanoseconds.
+    pub phase_ns: Named,
+    /// What was counted in epochs: totals, then `..._per_txn` (of committed, aborted and failed ones).
+    pub counters: Named,
+    /// Bytes of each structure at the end.
+    pub memory_bytes: Named,
+    /// Live rows at the end.
+    pub rows: u64,
+    /// The store's epoch at the end; loading epochs count.
+    pub epoch: u64,
+    /// How many of its epochs loaded data.
+    pub loading_epochs: u64,
+    /// The epoch that was recovered; 0 for a new store.
+    pub resumed_at_epoch: u64,
+    /// Digest of all tables at the end, 32 hexadecimal digits.
+    pub state_digest: String,
+    /// Whether every answer and the whole state were compared with the serial oracle, and were equal.
+    pub verified: bool,
+    /// Whether the workload's consistency check ran.
+    pub checked: bool,
+    /// What it complained about.
+    pub problems: Vec<String>,
+    /// Time to generate the calls, outside the timed region.
+    pub generate_seconds: f64,
+    /// Time to open and load.
+    pub loading_seconds: f64,
+    /// Time to close: the last checkpoint, made durable.
+    pub close_seconds: f64,
+    /// Time of everything together.
+    pub wall_seconds: f64,
+}
+
+impl Report {
+    pub(crate) fn new(job: &Job, settings: &Settings, tally: &Tally) -> Self {
+        let parameters = job.parameters();
+        let work = &tally.stats.work;
+        Self {
+            workload: job.name(),
+            design: "nvcaracal",
+            device: String::new(),
+            durable: false,
+            device_note: String::new(),
+            workers: settings.workers,
+            epochs: tally.epochs,
+            epoch_size: parameters.epoch_size,
+            seed: parameters.seed,
+            contention: parameters.contention.to_string(),
+            parameters: parameters.clone(),
+            checkpoint_every: settings.checkpoint_every,
+            cache_bytes: settings.cache_bytes,
+            cache_epochs: settings.cache_epochs,
+            committed: work.committed,
+            aborted: work.aborted,
+            failed: work.failed,
+            first_failure: tally.first_failure.clone(),
+            resubmitted: work.resubmitted,
+            carried: 0,
+            seconds: seconds(tally.run_ns),
+            throughput_txn_per_s: tally.throughput(),
+            latency_ns: Latency {
+                p50: tally.latency_ns(50.0),
+                p99: tally.latency_ns(99.0),
+                p999: tally.latency_ns(99.9),
+            },
+            phase_ns: phases(&tally.stats),
+            counters: counters(&tally.stats),
+            memory_bytes: Named::default(),
+            rows: 0,
+            epoch: 0,
+            loading_epochs: job.loading_epochs(),
+            resumed_at_epoch: 0,
+            state_digest: String::new(),
+            verified: false,
+            checked: false,
+            problems: Vec::new(),
+            generate_seconds: 0.0,
+            loading_seconds: 0.0,
+            close_seconds: 0.0,
+            wall_seconds: 0.0,
+        }
+    }
+
+    pub(crate) fn describe_device(&mut self, device: &Description) {
+        self.device.clone_from(&device.name);
+        self.durable = device.durable;
+        self.device_note.clone_from(&device.note);
+    }
+
+    pub(crate) fn describe_state<D: Device>(
+        &mut self,
+        engine: &Engine<D>,
+        recovery: &RecoveryReport,
+    ) {
+        self.rows = engine.rows();
+        self.epoch = engine.epoch();
+        self.carried = engine.carried() as u64;
+        self.resumed_at_epoch = recovery.epoch;
+        self.state_digest = engine.state_hash().to_string();
+        let memory = engine.memory();
+        for (name, bytes) in [
+            ("index", memory.index),
+            ("row_entries", memory.row_entries),
+            ("transient_pool", memory.transient_pool),
+            ("cache", memory.cache),
+            ("persistent_rows", memory.persistent_rows),
+            ("persistent_values", memory.persistent_values),
+            ("input_log", memory.input_log),
+        ] {
+            self.memory_bytes.count(name, bytes);
+        }
+    }
+}
+
+fn phases(stats: &EpochStats) -> Named {
+    let mut phases = Named::default();
+    for (phase, ns) in Phase::ALL.iter().zip(stats.phase_ns) {
+        phases.count(phase.name(), ns);
+    }
+    phases
+}
+
+fn counters(stats: &EpochStats) -> Named {
+    let medium = &stats.medium;
+    let mut totals = stats.work.fields();
+    totals.extend([
+        ("lines_read", medium.lines_read),
+        ("blocks_read", medium.blocks_read),
+        ("bytes_stored", medium.bytes_stored),
+        ("bytes_stored_nt", medium.bytes_stored_nt),
+        ("lines_written", medium.lines_written),
+        ("blocks_written", medium.blocks_written),
+        ("flushes", medium.flushes),
+        ("fences", medium.fences),
+        ("log_bytes", medium.log_bytes),
+    ]);
+    let work = &stats.work;
+    let answered = work.committed + work.aborted + work.failed;
+    let mut counters = Named::default();
+    for (name, value) in &totals {
+        counters.count(name, *value);
+    }
+    for (name, value) in totals {
+        counters.ratio(format!("{name}_per_txn"), value, answered);
+    }
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_numbers_keep_their_order() {
+        let mut named = Named::default();
+        named.count("z", 1);
+        named.count("a", 2);
+        named.ratio("half".to_string(), 1, 2);
+        named.ratio("none".to_string(), 1, 0);
+        let text = serde_json::to_string(&named).expect("plain data");
+        assert_eq!(text, r#"{"z":1,"a":2,"half":0.5,"none":0.0}"#);
+    }
+}

@@ -1,0 +1,281 @@
+//! A run: open, load, run epochs, check, report. One straight function names the steps.
+//!
+//! The calls of an epoch are generated before its clock starts, as the papers generate theirs before a run
+//! (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers are known and the
+//! epoch is durable as far as the device can make it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::{Answer, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
+use pmem::Device;
+use workloads::{Observer, ProcedureId};
+
+use crate::adapter::{EngineView, answer};
+use crate::clock::now_ns;
+use crate::devices::{DeviceVisitor, Limits, open_device};
+use crate::tally::Tally;
+use crate::verify::Verifier;
+use crate::{AckLog, BenchError, Job, Place, Progress, Report, Result};
+
+/// How to run; what may differ from run to run over the same store.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Epochs of the stream, in all: a resumed run does what is left of them.
+    pub epochs: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// Bytes of cached versions.
+    pub cache_bytes: u64,
+    /// K: epochs without access after which a cached version is evicted.
+    pub cache_epochs: u64,
+    /// Epochs between checkpoints.
+    pub checkpoint_every: u64,
+    /// Most bytes of the image.
+    pub image_limit_bytes: u64,
+    /// Where to write one line for each acknowledged epoch.
+    pub ack_log: Option<PathBuf>,
+    /// Whether to compare everything with the serial oracle.
+    pub verify: bool,
+    /// Whether to run the workload's own consistency check at the end.
+    pub check: bool,
+    /// What to show on standard error.
+    pub progress: Progress,
+}
+
+impl Settings {
+    /// What the engine gets of it.
+    #[must_use]
+    pub fn engine_config(&self, job: &Job, instance: u64) -> EngineConfig {
+        let mut config = EngineConfig {
+            workers: self.workers,
+            cache_bytes: self.cache_bytes,
+            cache_epochs: self.cache_epochs,
+            checkpoint_every: self.checkpoint_every,
+            clock: now_ns,
+            ..EngineConfig::default()
+        };
+        config.store.segment_bytes = job.parameters().segment_bytes;
+        config.store.instance = instance;
+        config
+    }
+}
+
+/// Runs a job at a place.
+///
+/// # Errors
+/// Whatever stops the run: the device, the engine, a difference from the oracle. What only the consistency
+/// check found is in the report.
+pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
+    place.remember(job.parameters())?;
+    let limits = Limits::new(settings.image_limit_bytes);
+    let resumed = place.stored.is_some();
+    open_device(&place.spec, limits, Open { job, settings, resumed })
+}
+
+struct Open<'a> {
+    job: &'a Job,
+    settings: &'a Settings,
+    resumed: bool,
+}
+
+impl DeviceVisitor for Open<'_> {
+    type Output = Report;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
+        let Self { job, settings, resumed } = self;
+        let started = now_ns();
+        let mut run = Run::open(device, job, settings, resumed)?;
+        run.load()?;
+        let loaded = now_ns();
+        run.observe();
+        run.epochs()?;
+        let problems = run.check()?;
+        let mut report = run.report(problems);
+        report.loading_seconds = crate::clock::seconds(loaded - started);
+        let closing = now_ns();
+        run.engine.close()?;
+        report.close_seconds = crate::clock::seconds(now_ns() - closing);
+        report.wall_seconds = crate::clock::seconds(now_ns() - started);
+        Ok(report)
+    }
+}
+
+/// A run in progress.
+struct Run<'a, D: Device> {
+    job: &'a Job,
+    settings: &'a Settings,
+    device: Arc<D>,
+    engine: Engine<D>,
+    recovery: RecoveryReport,
+    ack: Option<AckLog>,
+    verifier: Option<Verifier<'a>>,
+    observer: Option<Box<dyn Observer>>,
+    /// Calls that the last epoch re-submitted, in order.
+    carried: Vec<(ProcedureId, Vec<u8>)>,
+    calls: Calls,
+    tally: Tally,
+    generate_ns: u64,
+}
+
+impl<'a, D: Device> Run<'a, D> {
+    /// Opens or creates the store, and holds what was recovered against what was acknowledged.
+    fn open(
+        device: Arc<D>,
+        job: &'a Job,
+        settings: &'a Settings,
+        resumed: bool,
+    ) -> Result<Self> {
+        let config = settings.engine_config(job, instance());
+        let resubmissions_max = config.resubmissions_max;
+        let (engine, recovery) = Engine::open(
+            Arc::clone(&device),
+            config,
+            &job.table_definitions(),
+            job.procedures().table,
+        )?;
+        let mut ack = match &settings.ack_log {
+            Some(path) if resumed => Some(AckLog::resume(path)?),
+            Some(path) => Some(AckLog::create(path)?),
+            None => None,
+        };
+        let (epoch, hash) = (engine.epoch(), engine.state_hash());
+        if let Some(ack) = &mut ack {
+            ack.check_recovered(epoch, &hash.to_string())?;
+        }
+        let mut verifier = settings.verify.then(|| Verifier::new(job, resubmissions_max));
+        if let Some(verifier) = &mut verifier {
+            verifier.catch_up(epoch, hash.0)?;
+        }
+        let carried = verifier.iter().flat_map(Verifier::carried);
+        let carried = carried.map(|(procedure, args)| (procedure, args.to_vec())).collect();
+        Ok(Self {
+            job,
+            settings,
+            device,
+            engine,
+            recovery,
+            ack,
+            verifier,
+            observer: None,
+            carried,
+            calls: Calls::new(),
+            tally: Tally::new()?,
+            generate_ns: 0,
+        })
+    }
+
+    /// Runs the loading epochs that are left.
+    fn load(&mut self) -> Result<()> {
+        let loading = self.job.loading_epochs();
+        let first = self.engine.epoch() + 1;
+        let bar = self.settings.progress.bar("loading", (loading + 1).saturating_sub(first));
+        for epoch in first..=loading {
+            let (outcome, _) = self.epoch(epoch)?;
+            let stuck = (0..outcome.len())
+                .find(|&i| !matches!(outcome.answer(i), Answer::Committed(_)));
+            if let Some(position) = stuck {
+                return Err(BenchError::Store(format!(
+                    "{}: loading call {position} came to {:?}",
+                    self.job.epoch_name(epoch),
+                    outcome.answer(position)
+                )));
+            }
+            bar.step("");
+        }
+        Ok(())
+    }
+
+    /// Starts watching the answers, from the state as it is.
+    fn observe(&mut self) {
+        if !self.settings.check {
+            return;
+        }
+        if self.engine.carried() != self.carried.len() {
+            // Whoever does not know the arguments of a call cannot tell what its answer means.
+            self.settings.progress.note(
+                "the store was killed with calls re-submitted, which only --verify can tell: the \
+                 consistency check is left out",
+            );
+            return;
+        }
+        self.observer = Some(self.job.observer(&EngineView(&self.engine)));
+    }
+
+    /// Runs the epochs of the stream that are left.
+    fn epochs(&mut self) -> Result<()> {
+        let loading = self.job.loading_epochs();
+        let (first, last) = (self.engine.epoch() + 1, loading + self.settings.epochs);
+        let bar = self.settings.progress.bar("running", (last + 1).saturating_sub(first));
+        for epoch in first..=last {
+            let (outcome, ns) = self.epoch(epoch)?;
+            self.tally.add(&outcome, ns);
+            self.tell_observer(&outcome);
+            let rate = outcome.stats.work.committed as f64 * 1e6 / ns.max(1) as f64;
+            bar.step(format!("{rate:.0} k txn/s"));
+        }
+        Ok(())
+    }
+
+    /// One epoch: generate, run (the only timed part), acknowledge, verify.
+    fn epoch(&mut self, epoch: u64) -> Result<(EpochOutcome, u64)> {
+        let generating = now_ns();
+        self.job.fill(epoch, &mut self.calls)?;
+        let started = now_ns();
+        self.generate_ns += started - generating;
+        let outcome = self.engine.run_epoch(&self.calls, self.job.info(epoch))?;
+        let ns = now_ns() - started;
+        assert_eq!(outcome.epoch, epoch, "the engine counts epochs as the run does");
+        if let Some(ack) = &mut self.ack {
+            ack.write(epoch, &outcome.state_hash.to_string())?;
+        }
+        if let Some(verifier) = &mut self.verifier {
+            verifier.compare(&self.calls, &outcome)?;
+        }
+        Ok((outcome, ns))
+    }
+
+    /// Hands all answers of an epoch to the observer, and keeps what was re-submitted.
+    fn tell_observer(&mut self, outcome: &EpochOutcome) {
+        let before = std::mem::take(&mut self.carried);
+        for position in 0..outcome.len() {
+            let (procedure, args) = match before.get(position) {
+                Some((procedure, args)) => (*procedure, args.as_slice()),
+                None => self.calls.get(position - before.len()),
+            };
+            let answer = answer(&outcome.answer(position));
+            if answer == workloads::Answer::Resubmitted {
+                self.carried.push((procedure, args.to_vec()));
+            }
+            if let Some(observer) = &mut self.observer {
+                observer.observe(procedure, args, answer);
+            }
+        }
+    }
+
+    /// The oracle's last word, then the workload's own check; returns what the latter complains about.
+    fn check(&self) -> Result<Vec<String>> {
+        let view = EngineView(&self.engine);
+        if let Some(verifier) = &self.verifier {
+            verifier.compare_state(&view, self.engine.state_hash().0)?;
+        }
+        Ok(self.observer.as_ref().map_or_else(Vec::new, |observer| observer.check(&view)))
+    }
+
+    fn report(&self, problems: Vec<String>) -> Report {
+        let mut report = Report::new(self.job, self.settings, &self.tally);
+        report.describe_device(&self.device.description());
+        report.describe_state(&self.engine, &self.recovery);
+        report.generate_seconds = crate::clock::seconds(self.generate_ns);
+        report.verified = self.verifier.is_some();
+        report.checked = self.observer.is_some();
+        report.problems = problems;
+        report
+    }
+}
+
+/// A number that differs from store to store; nothing is computed from it.
+fn instance() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,219 @@
+//! The report as people read it: aligned, with units.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::Report;
+use crate::report::Named;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// The whole report as text.
+#[must_use]
+pub fn render(report: &Report) -> String {
+    let mut text = String::new();
+    heading(&mut text, report);
+    for (title, table) in [
+        ("", summary(report)),
+        ("Time per phase", phases(report)),
+        ("Work", work(report)),
+        ("Medium", medium(report)),
+        ("Memory", memory(report)),
+    ] {
+        let _ = writeln!(text, "\n{title}{}{table}", if title.is_empty() { "" } else { "\n" });
+    }
+    closing(&mut text, report);
+    text
+}
+
+fn heading(text: &mut String, report: &Report) {
+    let durable = if report.durable { "durable" } else { "NOT durable" };
+    let Report { workload, design, contention, device, device_note, .. } = report;
+    let _ = writeln!(text, "{workload} on {design}, contention {contention}, {}", scale(report));
+    let _ = writeln!(text, "device {device} ({durable}): {device_note}");
+    let _ = writeln!(
+        text,
+        "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
+         epochs of the stream, without loading",
+        report.generate_seconds, report.epochs
+    );
+}
+
+/// The workload's own parameters, as `name value`.
+fn scale(report: &Report) -> String {
+    let Ok(serde_json::Value::Object(fields)) =
+        serde_json::to_value(&report.parameters.workload)
+    else {
+        return String::new();
+    };
+    let shown = fields.iter().filter(|(name, value)| *name != "workload" && !value.is_null());
+    let shown = shown.map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        format!("{} {value}", name.replace('_', " "))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
+    table.add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let side = if index == 0 { CellAlignment::Left } else { CellAlignment::Right };
+        column.set_cell_alignment(side);
+    }
+    table
+}
+
+fn summary(report: &Report) -> Table {
+    let row = |name: &str, value: String, unit: &str| vec![name.into(), value, unit.into()];
+    let latency = report.latency_ns;
+    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+    table(
+        &["", "value", "unit"],
+        vec![
+            row("throughput (committed)", grouped(report.throughput_txn_per_s), "txn/s"),
+            row("latency p50", ms(latency.p50), "ms"),
+            row("latency p99", ms(latency.p99), "ms"),
+            row("latency p99.9", ms(latency.p999), "ms"),
+            row("time in epochs", format!("{:.3}", report.seconds), "s"),
+            row("loading", format!("{:.3}", report.loading_seconds), "s"),
+            row("closing (last checkpoint)", format!("{:.3}", report.close_seconds), "s"),
+            row("epochs", grouped(report.epochs as f64), "epochs"),
+            row("epoch size", grouped(report.epoch_size as f64), "txn"),
+            row("checkpoint every", grouped(report.checkpoint_every as f64), "epochs"),
+            row("workers", report.workers.to_string(), "threads"),
+            row("committed", grouped(report.committed as f64), "txn"),
+            row("aborted", grouped(report.aborted as f64), "txn"),
+            row("failed", grouped(report.failed as f64), "txn"),
+            row("re-submitted", grouped(report.resubmitted as f64), "times"),
+            row("waiting for the next epoch", grouped(report.carried as f64), "txn"),
+            row("rows", grouped(report.rows as f64), "rows"),
+        ],
+    )
+}
+
+fn phases(report: &Report) -> Table {
+    let total = report.seconds * 1e9;
+    let epochs = report.epochs.max(1) as f64;
+    let phases = report.phase_ns.0.iter().map(|(name, ns)| (name.as_str(), ns.as_f64().unwrap_or(0.0)));
+    let measured: f64 = phases.clone().map(|(_, ns)| ns).sum();
+    let rows = phases.chain([("between phases", (total - measured).max(0.0))]).map(|(name, ns)| {
+        let share = if total > 0.0 { ns * 100.0 / total } else { 0.0 };
+        vec![
+            name.replace('_', " "),
+            format!("{:.2}", ns / 1e6),
+            format!("{:.3}", ns / 1e6 / epochs),
+            format!("{share:.1}"),
+        ]
+    });
+    table(&["phase", "ms", "ms per epoch", "%"], rows.collect())
+}
+
+/// Counters that belong together: what to show, and its name.
+fn counts(counters: &Named, shown: &[(&str, &str)]) -> Table {
+    let rows = shown.iter().map(|(label, name)| {
+        let per_txn = counters.get(&format!("{name}_per_txn"));
+        vec![(*label).to_string(), grouped(counters.get(name)), format!("{per_txn:.3}")]
+    });
+    table(&["", "total", "per txn"], rows.collect())
+}
+
+fn work(report: &Report) -> Table {
+    counts(
+        &report.counters,
+        &[
+            ("transient versions", "transient_versions"),
+            ("persistent versions", "persistent_versions"),
+            ("ignored versions", "ignored_versions"),
+            ("rows written once", "single_write_rows"),
+            ("version arrays", "version_arrays"),
+            ("moves in version arrays", "insertion_moves"),
+            ("rows inserted", "rows_inserted"),
+            ("rows removed", "rows_removed"),
+            ("minor collections", "minor_collections"),
+            ("major collections", "major_collections"),
+            ("cache hits", "cache_hits"),
+            ("cache misses", "cache_misses"),
+            ("cache evictions", "cache_evictions"),
+            ("waits for a pending version", "waits"),
+            ("contended row locks", "contended_locks"),
+        ],
+    )
+}
+
+fn medium(report: &Report) -> Table {
+    counts(
+        &report.counters,
+        &[
+            ("blocks read (256 bytes)", "blocks_read"),
+            ("lines read (64 bytes)", "lines_read"),
+            ("blocks written (256 bytes)", "blocks_written"),
+            ("lines written (64 bytes)", "lines_written"),
+            ("bytes stored", "bytes_stored"),
+            ("bytes stored past the cache", "bytes_stored_nt"),
+            ("bytes logged", "log_bytes"),
+            ("flushes (lines)", "flushes"),
+            ("fences", "fences"),
+        ],
+    )
+}
+
+fn memory(report: &Report) -> Table {
+    let on_medium = |name: &str| {
+        matches!(name, "persistent_rows" | "persistent_values" | "input_log")
+    };
+    let rows = report.memory_bytes.0.iter().map(|(name, bytes)| {
+        let place = if on_medium(name) { "medium" } else { "DRAM" };
+        let mib = bytes.as_f64().unwrap_or(0.0) / MIB;
+        vec![name.replace('_', " "), place.to_string(), format!("{mib:.1}")]
+    });
+    table(&["structure", "where", "MiB"], rows.collect())
+}
+
+fn closing(text: &mut String, report: &Report) {
+    let Report { epoch, loading_epochs, state_digest, .. } = report;
+    let _ = writeln!(
+        text,
+        "\nstate digest {state_digest} at epoch {epoch} ({loading_epochs} of them loading)"
+    );
+    let verified = if report.verified { "every answer and row as the oracle's" } else { "not asked for" };
+    let _ = writeln!(text, "verification: {verified}");
+    let check = match (report.checked, report.problems.len()) {
+        (false, _) => "not asked for".to_string(),
+        (true, 0) => "nothing to complain about".to_string(),
+        (true, n) => format!("{n} complaints"),
+    };
+    let _ = writeln!(text, "consistency check: {check}");
+    if let Some(why) = &report.first_failure {
+        let _ = writeln!(text, "first failed transaction: {why}");
+    }
+}
+
+/// A number without fraction, in groups of three digits.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_from_the_right() {
+        for (number, text) in
+            [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1_234_567.4, "1,234,567")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `--verify`: the same calls, one by one, through the serial oracle.
+//!
+//! The oracle keeps its own list of re-submitted calls, so it needs nothing from the engine but the answers
+//! to compare. On a resumed run it first runs all the epochs before, which it can generate.
+
+use engine::{Calls, EpochOutcome};
+use pmem::Device;
+use workloads::digest::state_digest;
+use workloads::oracle::{Oracle, OracleAnswer};
+use workloads::{ProcedureId, TableId, View};
+
+use crate::adapter::EngineView;
+use crate::{BenchError, Job, Result};
+
+/// How many differing rows are shown.
+const ROWS_SHOWN: usize = 5;
+/// How many bytes of an output or a value are shown.
+const BYTES_SHOWN: usize = 48;
+
+/// A call that must run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Carried {
+    procedure: ProcedureId,
+    /// How often it was re-submitted.
+    attempt: u16,
+    args: Vec<u8>,
+}
+
+/// The oracle beside a run.
+pub(crate) struct Verifier<'j> {
+    job: &'j Job,
+    names: Vec<&'static str>,
+    oracle: Oracle,
+    carried: Vec<Carried>,
+    resubmissions_max: u16,
+    /// Last epoch that the oracle has run.
+    epoch: u64,
+}
+
+impl<'j> Verifier<'j> {
+    pub(crate) fn new(job: &'j Job, resubmissions_max: u16) -> Self {
+        Self {
+            job,
+            names: job.procedures().names,
+            oracle: job.oracle(),
+            carried: Vec::new(),
+            resubmissions_max,
+            epoch: 0,
+        }
+    }
+
+    /// Runs everything up to and including `epoch`, answers unseen, and compares the digests.
+    pub(crate) fn catch_up(&mut self, epoch: u64, digest: u128) -> Result<()> {
+        let mut calls = Calls::new();
+        while self.epoch < epoch {
+            self.job.fill(self.epoch + 1, &mut calls)?;
+            self.run_epoch(&calls);
+        }
+        self.compare_digest(digest)
+    }
+
+    /// Arguments of the calls that the last epoch re-submitted, in order.
+    pub(crate) fn carried(&self) -> impl Iterator<Item = (ProcedureId, &[u8])> {
+        self.carried.iter().map(|call| (call.procedure, call.args.as_slice()))
+    }
+
+    /// Runs the epoch that the engine has just run, and compares every answer.
+    pub(crate) fn compare(&mut self, calls: &Calls, outcome: &EpochOutcome) -> Result<()> {
+        let carried: Vec<ProcedureId> = self.carried.iter().map(|call| call.procedure).collect();
+        let expected = self.run_epoch(calls);
+        if outcome.carried_in != carried.len() || outcome.len() != expected.len() {
+            return Err(BenchError::Difference(format!(
+                "{}: the engine ran {} calls, {} of them re-submitted; the oracle {} and {}",
+                self.job.epoch_name(self.epoch),
+                outcome.len(),
+                outcome.carried_in,
+                expected.len(),
+                carried.len()
+            )));
+        }
+        let where_at = |position: usize| {
+            let fresh = || calls.get(position - carried.len()).0;
+            let procedure = carried.get(position).copied().unwrap_or_else(fresh);
+            let name = self.names.get(usize::from(procedure)).copied().unwrap_or("unknown");
+            format!("{}, position {position}, {name}", self.job.epoch_name(self.epoch))
+        };
+        for (position, expected) in expected.iter().enumerate() {
+            let answer = outcome.answer(position);
+            if !same(&answer, expected) {
+                return Err(BenchError::Difference(format!(
+                    "{}: the engine answered {}, the oracle {}",
+                    where_at(position),
+                    show_engine(&answer),
+                    show_oracle(expected)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the whole state, row by row, then the digest.
+    pub(crate) fn compare_state<D: Device>(&self, view: &EngineView<'_, D>, digest: u128) -> Result<()> {
+        let mut differences = Vec::new();
+        for (id, spec) in self.job.tables().iter().enumerate() {
+            let table = TableId(id as u16);
+            let (mut rows, mut expected_rows) = (0u64, 0u64);
+            view.for_each(table, &mut |key, value| {
+                rows += 1;
+                let expected = self.oracle.get(table, key);
+                if expected.as_deref() != Some(value) && differences.len() < ROWS_SHOWN {
+                    differences.push(format!(
+                        "table {:?}, key {}: the engine has {}, the oracle {}",
+                        spec.name,
+                        hex(key),
+                        hex(value),
+                        expected.map_or("no such row".to_string(), |value| hex(&value))
+                    ));
+                }
+            });
+            self.oracle.for_each(table, &mut |_, _| expected_rows += 1);
+            if rows != expected_rows {
+                differences.push(format!(
+                    "table {:?}: the engine has {rows} rows, the oracle {expected_rows}",
+                    spec.name
+                ));
+            }
+        }
+        if differences.is_empty() { self.compare_digest(digest) } else { self.differ(&differences) }
+    }
+
+    fn differ(&self, differences: &[String]) -> Result<()> {
+        Err(BenchError::Difference(format!(
+            "after {}: {}",
+            self.job.epoch_name(self.epoch),
+            differences.join("; ")
+        )))
+    }
+
+    fn compare_digest(&self, digest: u128) -> Result<()> {
+        let expected = state_digest(&self.job.tables(), &self.oracle);
+        if digest == expected {
+            return Ok(());
+        }
+        self.differ(&[format!("the engine's digest is {digest:032x}, the oracle's {expected:032x}")])
+    }
+
+    fn run_epoch(&mut self, calls: &Calls) -> Vec<OracleAnswer> {
+        let before = std::mem::take(&mut self.carried);
+        let carried = before.iter().map(|call| (call.procedure, call.args.as_slice()));
+        let batch: Vec<(ProcedureId, &[u8])> =
+            carried.chain((0..calls.len()).map(|i| calls.get(i))).collect();
+        let mut answers = self.oracle.run_epoch(&batch);
+        let mut carried = Vec::new();
+        for (position, answer) in answers.iter_mut().enumerate() {
+            if *answer != OracleAnswer::Resubmitted {
+                continue;
+            }
+            let attempt = before.get(position).map_or(0, |call| call.attempt);
+            if attempt >= self.resubmissions_max {
+                *answer = OracleAnswer::Failed;
+                continue;
+            }
+            let (procedure, args) = batch[position];
+            carried.push(Carried { procedure, attempt: attempt + 1, args: args.to_vec() });
+        }
+        self.carried = carried;
+        self.epoch += 1;
+        answers
+    }
+}
+
+fn same(answer: &engine::Answer<'_>, expected: &OracleAnswer) -> bool {
+    crate::adapter::answer(answer) == expected.as_answer()
+}
+
+fn show_engine(answer: &engine::Answer<'_>) -> String {
+    match answer {
+        engine::Answer::Committed(output) => format!("committed with {}", hex(output)),
+        engine::Answer::Aborted(abort) => abort.to_string(),
+        engine::Answer::Resubmitted => "re-submitted".to_string(),
+        engine::Answer::Failed(why) => format!("failed: {why}"),
+    }
+}
+
+fn show_oracle(answer: &OracleAnswer) -> String {
+    match answer {
+        OracleAnswer::Committed(output) => format!("committed with {}", hex(output)),
+        OracleAnswer::Aborted(code) => format!("aborted with code {code}"),
+        OracleAnswer::Resubmitted => "re-submitted".to_string(),
+        OracleAnswer::Failed => "failed".to_string(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let shown: String = bytes.iter().take(BYTES_SHOWN).map(|b| format!("{b:02x}")).collect();
+    match bytes.len() {
+        0 => "nothing".to_string(),
+        n if n > BYTES_SHOWN => format!("{n} bytes {shown}.."),
+        n => format!("{n} bytes {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_with_their_length_and_cut() {
+        assert_eq!(hex(&[]), "nothing");
+        assert_eq!(hex(&[0x0a, 0xff]), "2 bytes 0aff");
+        assert!(hex(&[1; 100]).ends_with("01..") && hex(&[1; 100]).starts_with("100 bytes"));
+    }
+}

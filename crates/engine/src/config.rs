@@ -1,0 +1,62 @@
+//! Options of an engine, with their defaults and limits.
+
+use storage::StoreOptions;
+
+use crate::{EngineError, Result};
+
+/// Options that may change at every open.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Worker threads, 1 to 64. The thread that calls [`crate::Engine::run_epoch`] is the first of them.
+    pub workers: usize,
+    /// Bytes of DRAM for cached versions, over all workers; 0 switches the cache off. On devices whose reads
+    /// cost what DRAM costs the cache only copies, so 0 is the default.
+    pub cache_bytes: u64,
+    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default 20.
+    pub cache_epochs: u64,
+    /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on devices that
+    /// capture, the image is captured that often while every epoch ends consistent. Default 1.
+    pub checkpoint_every: u64,
+    /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default 16.
+    pub resubmissions_max: u16,
+    /// Geometry, for a store that is created.
+    pub store: StoreOptions,
+    /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
+    pub clock: fn() -> u64,
+}
+
+/// Most workers.
+pub const WORKERS_MAX: usize = storage::format::LANES;
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            cache_bytes: 0,
+            cache_epochs: 20,
+            checkpoint_every: 1,
+            resubmissions_max: 16,
+            store: StoreOptions::default(),
+            clock: || 0,
+        }
+    }
+}
+
+impl EngineConfig {
+    /// Checks the limits.
+    ///
+    /// # Errors
+    /// `Limit` naming the option, its value and its range.
+    pub fn validate(&self) -> Result<()> {
+        let range = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(EngineError::Limit(format!("{name} is {value}, must be from {low} to {high}")))
+        };
+        range("workers", self.workers as u64, 1, WORKERS_MAX as u64)?;
+        range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
+        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
+        range("resubmissions_max", self.resubmissions_max.into(), 0, 60_000)
+    }
+}

@@ -1,0 +1,291 @@
+//! Declaring: what a call draws, what it may write, and what it reads to find that out.
+//!
+//! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a writer of
+//! the running one yet. Each is kept with a fingerprint and checked again at execution (CA 3.7, O-10).
+
+use std::ops::ControlFlow;
+
+use storage::{IndexKind, SerialId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::core::Core;
+use crate::local::{
+    Declared, DeclaredKind, DeclaredRange, Drawn, Local, Lookup, NO_ENTRY, Span,
+};
+use crate::version::{ReadPhase, Stopped, Waiter};
+
+/// Folds what a lookup saw into a fingerprint.
+pub(crate) fn fold(fingerprint: u64, key: &[u8], value: Option<&[u8]>) -> u64 {
+    let seed = match value {
+        Some(value) => xxh3_64_with_seed(value, fingerprint ^ 1),
+        None => fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 2,
+    };
+    xxh3_64_with_seed(key, seed)
+}
+
+/// How many rows a scan visits at most when it is repeated.
+pub(crate) const ALL: u64 = u64::MAX;
+
+impl Core {
+    /// What a point lookup sees at a serial position.
+    pub(crate) fn look_up<'p>(
+        &self,
+        phase: ReadPhase<'p>,
+        table: u16,
+        key: &[u8],
+        sid: SerialId,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<Option<&'p [u8]>, LookupError> {
+        let table = self.table(table)?;
+        let Some(id) = table.find(self, table.word(key)?) else {
+            return Ok(None);
+        };
+        let seen = self.entries.get(id).read(sid, waiter)?;
+        Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
+    }
+
+    /// Scans at a serial position; returns the rows visited, [`ALL`] if the visitor never had enough.
+    pub(crate) fn look_through(
+        &self,
+        phase: ReadPhase<'_>,
+        table: u16,
+        bounds: (&[u8], &[u8]),
+        sid: SerialId,
+        waiter: &mut Waiter<'_>,
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<u64, LookupError> {
+        let table = self.table(table)?;
+        let mut visited = 0;
+        for (_, id) in table.range(self, bounds.0, bounds.1)? {
+            let entry = self.entries.get(id);
+            let seen = entry.read(sid, waiter)?;
+            if seen.word.is_value() {
+                visited += 1;
+                let key = phase.key(self.image_base, entry);
+                if each(key, phase.bytes(seen.word)).is_break() {
+                    return Ok(visited);
+                }
+            }
+        }
+        Ok(ALL)
+    }
+}
+
+/// Why a lookup failed: a mistake of the procedure, or the engine was stopped.
+#[derive(Debug)]
+pub(crate) enum LookupError {
+    /// Wrong table or key.
+    Mistake(String),
+    /// Another worker failed.
+    Stopped,
+}
+
+impl From<String> for LookupError {
+    fn from(what: String) -> Self {
+        Self::Mistake(what)
+    }
+}
+
+impl From<Stopped> for LookupError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// What both steps of a declaration need.
+pub(crate) struct Declaration<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) local: &'a mut Local,
+    pub(crate) phase: ReadPhase<'a>,
+    pub(crate) epoch: u64,
+    /// First declared key of this call.
+    pub(crate) first: usize,
+    /// The first mistake: the call fails with it.
+    pub(crate) mistake: Option<String>,
+}
+
+impl Declaration<'_> {
+    fn note(&mut self, what: String) {
+        self.mistake.get_or_insert(what);
+    }
+
+    fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+        let sid = SerialId::new(self.epoch, 0);
+        let mut waiter = Waiter::new(self.core.stopped());
+        match self.core.look_up(self.phase, table, key, sid, &mut waiter) {
+            Ok(value) => {
+                let low = self.local.keep_key(key);
+                let fingerprint = fold(0, key, value);
+                let lookup = Lookup { table, low, high: None, visited: 1, fingerprint };
+                self.local.lookups.push(lookup);
+                value
+            }
+            Err(error) => {
+                self.note_error(error);
+                None
+            }
+        }
+    }
+
+    fn note_error(&mut self, error: LookupError) {
+        match error {
+            LookupError::Mistake(what) => self.note(what),
+            LookupError::Stopped => self.note("the engine was stopped".into()),
+        }
+    }
+
+    fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) {
+        let word = match self.core.table(table).and_then(|t| Ok((t, t.word(key)?))) {
+            Ok((t, _)) if t.kind == IndexKind::Sequence => {
+                return self.note(format!("table {:?} holds sequences: draw from it", t.name));
+            }
+            Ok((t, word)) => {
+                t.hash.prefetch(word.hash);
+                word
+            }
+            Err(what) => return self.note(what),
+        };
+        let exact = self.core.tables[table as usize].exact;
+        let same = |local: &Local, d: &Declared| {
+            d.word == word.hash && d.table == table && (exact || &local.keys[d.key.range()] == key)
+        };
+        // A key counts once in a write set, with the strongest kind (O-02).
+        let local = &mut *self.local;
+        if let Some(at) = (self.first..local.declared.len()).find(|&i| same(local, &local.declared[i]))
+        {
+            let before = &mut local.declared[at];
+            if (before.kind as u8) < kind as u8 {
+                before.kind = kind;
+            }
+            return;
+        }
+        let key = if exact { Span::default() } else { self.local.keep_key(key) };
+        self.local.declared.push(Declared { word: word.hash, key, table, kind, id: NO_ENTRY });
+    }
+}
+
+/// Step one of a declaration: drawing from sequences (design: the k-th drawer of an epoch, in serial order,
+/// gets base + k).
+pub struct Draws<'a> {
+    pub(crate) declaration: Declaration<'a>,
+    pub(crate) position: u32,
+}
+
+impl Draws<'_> {
+    /// Draws the next number of a sequence; the write set and the body read it with `drawn`.
+    pub fn draw(&mut self, table: u16, key: u64) {
+        match self.declaration.core.table(table) {
+            Ok(t) if t.kind == IndexKind::Sequence => {
+                let drawn = Drawn { position: self.position, table, key, value: 0 };
+                self.declaration.local.draws.push(drawn);
+            }
+            Ok(t) => {
+                let what = format!("table {:?} holds rows, not sequences", t.name);
+                self.declaration.note(what);
+            }
+            Err(what) => self.declaration.note(what),
+        }
+    }
+
+    /// Reads a row as of the end of the previous epoch.
+    pub fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+        self.declaration.lookup(table, key)
+    }
+}
+
+/// Step two of a declaration: the write set. A mistake (unknown table, key beyond its limit) fails the call.
+pub struct WriteSet<'a> {
+    pub(crate) declaration: Declaration<'a>,
+    pub(crate) draws: Span,
+}
+
+impl WriteSet<'_> {
+    /// The call may insert or overwrite `key`, update or delete it.
+    pub fn insert(&mut self, table: u16, key: &[u8]) {
+        self.declaration.declare(table, key, DeclaredKind::Insert);
+    }
+
+    /// The call may update `key` if it exists at its serial position.
+    pub fn update(&mut self, table: u16, key: &[u8]) {
+        self.declaration.declare(table, key, DeclaredKind::Update);
+    }
+
+    /// The call may delete `key` if it exists at its serial position.
+    pub fn delete(&mut self, table: u16, key: &[u8]) {
+        self.declaration.declare(table, key, DeclaredKind::Update);
+    }
+
+    /// A hint: the body will read `key`, which the engine fetches ahead.
+    pub fn will_read(&mut self, table: u16, key: &[u8]) {
+        self.declaration.declare(table, key, DeclaredKind::Read);
+    }
+
+    /// The call may update or delete any row with `low <= key < high` of an ordered table that exists at its
+    /// serial position (CA 3.2).
+    pub fn update_range(&mut self, table: u16, low: &[u8], high: &[u8]) {
+        let ordered = self.declaration.core.table(table).and_then(|t| {
+            let right = t.ordered.is_some() && (!t.exact || low.len() == 8 && high.len() == 8);
+            let why = "cannot be scanned, or the bounds have another length than its keys";
+            right.then_some(()).ok_or_else(|| format!("table {:?} {why}", t.name))
+        });
+        if let Err(what) = ordered {
+            return self.declaration.note(what);
+        }
+        let (low, high) =
+            (self.declaration.local.keep_key(low), self.declaration.local.keep_key(high));
+        self.declaration.local.ranges.push(DeclaredRange { table, low, high });
+    }
+
+    /// The number that this call's `i`-th draw got.
+    ///
+    /// # Panics
+    /// If the call drew less than that; the call fails.
+    pub fn drawn(&self, i: usize) -> u64 {
+        self.declaration.local.draws[self.draws.range()][i].value
+    }
+
+    /// Reads a row as of the end of the previous epoch.
+    pub fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+        self.declaration.lookup(table, key)
+    }
+
+    /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch.
+    pub fn lookup_scan(
+        &mut self,
+        table: u16,
+        low: &[u8],
+        high: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        let declaration = &mut self.declaration;
+        let sid = SerialId::new(declaration.epoch, 0);
+        let mut waiter = Waiter::new(declaration.core.stopped());
+        let mut fingerprint = 0;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            fingerprint = fold(fingerprint, key, Some(value));
+            each(key, value)
+        };
+        let phase = declaration.phase;
+        let result = declaration.core.look_through(
+            phase,
+            table,
+            (low, high),
+            sid,
+            &mut waiter,
+            &mut visit,
+        );
+        match result {
+            Ok(visited) => {
+                let (low, high) = (declaration.local.keep_key(low), declaration.local.keep_key(high));
+                declaration.local.lookups.push(Lookup {
+                    table,
+                    low,
+                    high: Some(high),
+                    visited,
+                    fingerprint,
+                });
+            }
+            Err(error) => declaration.note_error(error),
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! The engine: opening, running epochs, reading between them, closing.
+
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use pmem::{Device, Port};
+use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
+use storage::{SerialId, StateHash, Store, TableDefinition};
+
+use crate::calls::{Calls, EpochOutcome, StoredAnswer};
+use crate::core::Core;
+use crate::epoch;
+use crate::index::{EntryId, ExactWords};
+use crate::local::Local;
+use crate::procedure::ProcedureTable;
+use crate::recovery;
+use crate::stats::{EpochStats, MemoryUse, RecoveryReport};
+use crate::table::RowKeys;
+use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
+use crate::worker::{Epoch, Leave, Shared, Totals, Worker};
+use crate::{EngineConfig, EngineError, Result};
+
+/// What the outside world tells an epoch; logged, so that replay sees the same (O-47).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct EpochInfo {
+    /// Nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Seed of the epoch's random numbers.
+    pub seed: u64,
+}
+
+/// A deterministic database engine over one device.
+pub struct Engine<D: Device> {
+    pub(crate) core: Core,
+    pub(crate) store: Arc<Store<D>>,
+    pub(crate) workers: Vec<Worker<D>>,
+    shared: Shared,
+    /// Last finished epoch.
+    epoch: u64,
+    totals: Totals,
+    /// Calls that the last epoch re-submitted.
+    carry: Calls,
+    table_ids: Vec<u16>,
+    last_capture: u64,
+}
+
+/// How an epoch is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunMode {
+    /// New calls.
+    Normal,
+    /// Calls from the log.
+    Replay {
+        /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from it.
+        last: bool,
+    },
+}
+
+impl<D: Device> Engine<D> {
+    /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the end of the
+    /// last sealed epoch.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; nothing on the medium is changed by a failed open, except that tables may have
+    /// been added.
+    pub fn open(
+        device: Arc<D>,
+        config: EngineConfig,
+        tables: &[TableDefinition],
+        procedures: ProcedureTable,
+    ) -> Result<(Self, RecoveryReport)> {
+        config.validate()?;
+        recovery::open(device, config, tables, procedures)
+    }
+
+    pub(crate) fn assemble(
+        core: Core,
+        store: Arc<Store<D>>,
+        workers: Vec<Worker<D>>,
+        table_ids: Vec<u16>,
+    ) -> Self {
+        let shared = Shared::new(workers.len(), core.tables.len());
+        let checkpoint = store.checkpoint();
+        Self {
+            core,
+            shared,
+            workers,
+            epoch: checkpoint.epoch,
+            totals: Totals { hash: checkpoint.state_hash(), rows: checkpoint.rows as i64 },
+            carry: Calls::new(),
+            table_ids,
+            last_capture: checkpoint.epoch,
+            store,
+        }
+    }
+
+    /// Runs the next epoch: first the calls that the last one re-submitted, then `calls`, in this serial
+    /// order. When it returns, the inputs are durable and all results are known.
+    ///
+    /// # Errors
+    /// `Limit` and `Storage(Device(Full))`: nothing was logged or executed, and the engine goes on. Any other
+    /// error stops the engine: open the store again.
+    pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
+        self.check(calls)?;
+        if self.carry.is_empty() {
+            return self.run(calls, info, RunMode::Normal, 0);
+        }
+        let carried_in = self.carry.len();
+        let mut all = self.carry.clone();
+        for position in 0..calls.len() {
+            let (procedure, arguments) = calls.get(position);
+            all.push(procedure, arguments)?;
+        }
+        self.run(&all, info, RunMode::Normal, carried_in)
+    }
+
+    fn check(&self, calls: &Calls) -> Result<()> {
+        if let Some(reason) = self.core.stop_reason() {
+            return Err(EngineError::Poisoned(reason));
+        }
+        if (calls.len() + self.carry.len()) as u64 > EPOCH_CALLS_MAX {
+            return Err(EngineError::Limit(format!(
+                "an epoch of {} calls and {} carried over, at most {EPOCH_CALLS_MAX}",
+                calls.len(),
+                self.carry.len()
+            )));
+        }
+        if self.epoch >= EPOCH_MAX {
+            return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
+        }
+        let unknown = (0..calls.len()).find(|&p| calls.get(p).0 as usize >= self.core.procedures.len());
+        match unknown {
+            None => Ok(()),
+            Some(position) => Err(EngineError::Limit(format!(
+                "call {position} names procedure {}, there are {}",
+                calls.get(position).0,
+                self.core.procedures.len()
+            ))),
+        }
+    }
+
+    pub(crate) fn run(
+        &mut self,
+        calls: &Calls,
+        info: EpochInfo,
+        mode: RunMode,
+        carried_in: usize,
+    ) -> Result<EpochOutcome> {
+        let number = self.epoch + 1;
+        let started = (self.core.config.clock)();
+        self.reset_shared();
+        let captures = self.store.device().captures();
+        let every = self.core.config.checkpoint_every;
+        let last_replay = mode == RunMode::Replay { last: true };
+        let checkpoint_epoch = self.store.checkpoint_epoch();
+        let context = Epoch {
+            core: &self.core,
+            store: &self.store,
+            shared: &self.shared,
+            calls,
+            info,
+            number,
+            workers: self.workers.len(),
+            checkpoint_epoch,
+            ends_in_checkpoint: captures || last_replay || number - checkpoint_epoch >= every,
+            ends_in_capture: captures && (last_replay || number - self.last_capture >= every),
+            replay: mode != RunMode::Normal,
+            before: self.totals,
+        };
+        let ends_in_capture = context.ends_in_capture;
+        run_workers(&context, &mut self.workers)?;
+        self.epoch = number;
+        if ends_in_capture {
+            self.last_capture = number;
+        }
+        self.finish(calls, number, started, carried_in)
+    }
+
+    fn reset_shared(&mut self) {
+        let shared = &mut self.shared;
+        *shared.segments_needed.get_mut() = 0;
+        *shared.carry_bytes.get_mut() = 0;
+        *shared.refused.get_mut().expect("no panic while locked") = None;
+        *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
+        shared.carried.get_mut().expect("no panic while locked").clear();
+        shared.streams.get_mut().expect("no panic while locked").clear();
+    }
+
+    /// Takes over what the workers left.
+    fn finish(
+        &mut self,
+        calls: &Calls,
+        epoch: u64,
+        started: u64,
+        carried_in: usize,
+    ) -> Result<EpochOutcome> {
+        let sum = *self.shared.totals.get_mut().expect("no panic while locked");
+        self.totals.hash.merge(sum.hash);
+        self.totals.rows += sum.rows;
+        self.carry.clear();
+        for &(position, attempt) in self.shared.carried.get_mut().expect("no panic while locked").iter()
+        {
+            let (procedure, arguments) = calls.get(position as usize);
+            self.carry.push_attempt(procedure, attempt, arguments)?;
+        }
+        let mut stats = EpochStats::default();
+        for worker in &mut self.workers {
+            stats.work.add(&worker.local.work);
+            stats.medium.add(&worker.medium.port.take_counters());
+        }
+        stats.phase_ns = std::mem::take(&mut self.workers[0].stats.phase_ns);
+        stats.total_ns = (self.core.config.clock)().saturating_sub(started);
+        Ok(EpochOutcome {
+            epoch,
+            carried_in,
+            state_hash: self.totals.hash,
+            stats,
+            calls: calls.len(),
+            workers: self
+                .workers
+                .iter_mut()
+                .map(|w| std::mem::take(&mut w.local.answers))
+                .collect(),
+        })
+    }
+
+    pub(crate) fn set_carry(&mut self, carry: Calls) {
+        self.carry = carry;
+    }
+
+    /// Last finished epoch; 0 for a new store.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// State hash of the last finished epoch.
+    pub fn state_hash(&self) -> StateHash {
+        self.totals.hash
+    }
+
+    /// Live rows.
+    pub fn rows(&self) -> u64 {
+        self.totals.rows as u64
+    }
+
+    /// Calls that the last epoch re-submitted; they are the first of the next one.
+    pub fn carried(&self) -> usize {
+        self.carry.len()
+    }
+
+    /// For each table passed to [`Engine::open`], its id in procedures and calls.
+    pub fn table_ids(&self) -> &[u16] {
+        &self.table_ids
+    }
+
+    /// Newest epoch from which a recovery would start now.
+    pub fn checkpoint_epoch(&self) -> u64 {
+        let device = self.store.device();
+        if device.captures() {
+            device.captured_epoch().unwrap_or(0)
+        } else {
+            self.store.checkpoint_epoch()
+        }
+    }
+
+    /// The store below, for inspection.
+    pub fn store(&self) -> &Store<D> {
+        &self.store
+    }
+
+    /// Reads a row as of the end of the last epoch.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table or a key beyond its limit.
+    pub fn get(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut waiter = Waiter::new(self.core.stopped());
+        let sid = SerialId::new(self.epoch + 1, 0);
+        match self.core.look_up(ReadPhase::begin(), table, key, sid, &mut waiter) {
+            Ok(value) => Ok(value.map(<[u8]>::to_vec)),
+            Err(error) => Err(self.read_error(error)),
+        }
+    }
+
+    fn read_error(&self, error: crate::declare::LookupError) -> EngineError {
+        match error {
+            crate::declare::LookupError::Mistake(what) => EngineError::Limit(what),
+            crate::declare::LookupError::Stopped => EngineError::Poisoned(
+                self.core.stop_reason().unwrap_or_else(|| "the engine was stopped".into()),
+            ),
+        }
+    }
+
+    /// Visits all rows of a table as of the end of the last epoch, in key order if it is ordered.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table.
+    pub fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let phase = ReadPhase::begin();
+        let sid = SerialId::new(self.epoch + 1, 0);
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut visit = |id: EntryId| {
+            let entry = self.core.entries.get(id);
+            let mut waiter = Waiter::new(self.core.stopped());
+            if let Ok(seen) = entry.read(sid, &mut waiter)
+                && seen.word.is_value()
+            {
+                each(phase.key(self.core.image_base, entry), phase.bytes(seen.word));
+            }
+        };
+        match &t.ordered {
+            None => t.hash.for_each(|_, id| visit(id)),
+            Some(ordered) if t.exact => ordered
+                .range(Bound::Unbounded, Bound::Unbounded, &ExactWords)
+                .for_each(|(_, id)| visit(id)),
+            Some(ordered) => ordered
+                .range(Bound::Unbounded, Bound::Unbounded, &RowKeys { core: &self.core })
+                .for_each(|(_, id)| visit(id)),
+        }
+        Ok(())
+    }
+
+    /// Bytes by structure.
+    pub fn memory(&self) -> MemoryUse {
+        let segments = self.store.segments();
+        let index = |t: &crate::table::Table| {
+            t.hash.memory_bytes() + t.ordered.as_ref().map_or(0, |o| o.memory_bytes())
+        };
+        let pools = |rows: bool| {
+            self.workers
+                .iter()
+                .flat_map(|w| w.medium.lanes.iter().flatten())
+                .filter(|l| ((l.pool() as usize) < TABLES_MAX) == rows)
+                .map(|l| l.bytes(segments))
+                .sum()
+        };
+        MemoryUse {
+            index: self.core.tables.iter().map(index).sum::<usize>() as u64,
+            row_entries: self.core.entries.bytes(),
+            transient_pool: self.workers.iter().map(|w| w.local.pool.high_water()).sum(),
+            cache: self.workers.iter().map(|w| w.local.cache.bytes()).sum(),
+            persistent_rows: pools(true),
+            persistent_values: pools(false),
+            input_log: self.store.device().log_bytes(),
+        }
+    }
+
+    /// Makes the end of the last epoch the checkpoint, durably.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        if let Some(reason) = self.core.stop_reason() {
+            return Err(EngineError::Poisoned(reason));
+        }
+        let captures = self.store.device().captures();
+        if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
+            let everything: Vec<(u32, u16)> =
+                (0..self.carry.len()).map(|p| (p as u32, self.carry.call(p).attempt)).collect();
+            let bytes = epoch::encode_carry(&self.carry, &everything);
+            let port = &mut self.workers[0].medium.port;
+            self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
+            self.store.log().make_durable()?;
+        }
+        if self.store.checkpoint_epoch() < self.epoch {
+            self.commit_now();
+        }
+        if captures && self.last_capture < self.epoch {
+            self.store.device().capture_part(0, 1)?;
+            self.store.device().capture_commit(self.epoch)?;
+            self.last_capture = self.epoch;
+        }
+        self.store.device().settle()?;
+        self.store.log().release(self.checkpoint_epoch());
+        Ok(())
+    }
+
+    fn commit_now(&mut self) {
+        let sequence = self.store.next_sequence();
+        for worker in &mut self.workers {
+            for lane in worker.medium.lanes.iter_mut().flatten() {
+                lane.save(&mut worker.medium.port, sequence);
+            }
+            worker.medium.port.fence();
+        }
+        let Totals { hash, rows } = self.totals;
+        let carried = self.carry.len() as u32;
+        let port = &mut self.workers[0].medium.port;
+        self.store.commit(port, self.epoch, hash, rows as u64, carried);
+        for worker in &mut self.workers {
+            worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
+            worker.collect.append(&mut worker.medium.stale);
+        }
+    }
+
+    /// Checkpoints and closes: the next open replays nothing (O-62).
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`]; what was answered is durable all the same.
+    pub fn close(mut self) -> Result<()> {
+        self.checkpoint()
+    }
+}
+
+/// Runs an epoch on all workers; the calling thread is the first.
+fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
+    let (first, others) = workers.split_first_mut().expect("at least one worker");
+    let results: Vec<std::result::Result<(), Leave>> = std::thread::scope(|scope| {
+        let handles: Vec<_> =
+            others.iter_mut().map(|worker| scope.spawn(|| run_worker(context, worker))).collect();
+        let mine = run_worker(context, first);
+        let joined = handles.into_iter().map(|h| {
+            h.join().unwrap_or_else(|_| {
+                Err(Leave::Failed(EngineError::Poisoned("a worker thread died".into())))
+            })
+        });
+        std::iter::once(mine).chain(joined).collect()
+    });
+    let mut stopped = false;
+    for result in results {
+        match result {
+            Ok(()) => {}
+            Err(Leave::Failed(error)) => return Err(error),
+            Err(Leave::Refused) => {
+                let refused = context.shared.refused.lock().expect("no panic while locked").take();
+                return Err(refused.expect("the first worker says why"));
+            }
+            Err(Leave::Stopped) => stopped = true,
+        }
+    }
+    if stopped {
+        let reason = context.core.stop_reason().unwrap_or_else(|| "a worker failed".into());
+        return Err(EngineError::Poisoned(reason));
+    }
+    Ok(())
+}
+
+/// Runs an epoch as one worker; a failure or a panic stops the engine, so that nobody waits (O-50).
+fn run_worker<D: Device>(
+    context: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+) -> std::result::Result<(), Leave> {
+    let result = catch_unwind(AssertUnwindSafe(|| epoch::run(context, worker)))
+        .unwrap_or_else(|panic| Err(Leave::Failed(panicked(panic.as_ref()))));
+    if let Err(Leave::Failed(error)) = &result {
+        context.core.stop(error.to_string());
+    }
+    result
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> EngineError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".into());
+    EngineError::Poisoned(format!("a worker panicked: {text}"))
+}
+
+/// A worker with nothing in it yet.
+pub(crate) fn new_worker<D: Device>(
+    number: usize,
+    config: &EngineConfig,
+    store: &Store<D>,
+) -> Result<Worker<D>> {
+    let local = Local {
+        worker: number,
+        txns: Vec::new(),
+        draws: Vec::new(),
+        declared: Vec::new(),
+        ranges: Vec::new(),
+        members: Vec::new(),
+        lookups: Vec::new(),
+        keys: Vec::new(),
+        writes: Vec::new(),
+        scratch: Vec::new(),
+        reads: Vec::new(),
+        answers: crate::calls::WorkerAnswers { answers: Vec::<StoredAnswer>::new(), output: vec![] },
+        pool: TransientPool::new()?,
+        cache: CachePool::new(
+            number,
+            config.cache_bytes / config.workers as u64,
+            config.cache_epochs,
+        )?,
+        supply: crate::version::EntrySupply::default(),
+        work: crate::stats::WorkCounts::default(),
+        sequences: Vec::new(),
+        carried: Vec::new(),
+    };
+    let medium = Medium {
+        port: Port::new(Arc::clone(store.device()), number as u32),
+        lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        hash: StateHash::default(),
+        rows: 0,
+        stale: Vec::new(),
+        gone: Vec::new(),
+    };
+    Ok(Worker {
+        local,
+        medium,
+        log: store.log().stream_writer(),
+        collect: Vec::new(),
+        already_collected: std::collections::HashSet::new(),
+        stats: EpochStats::default(),
+        lap_ns: 0,
+    })
+}

@@ -1,0 +1,154 @@
+//! The append step (NV 4.1, CA 3.2): every declared write gets its pending version.
+//!
+//! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries, then the
+//! versions are appended, so that the misses of a group overlap. Contended rows wait for the row's lock; the
+//! place of batch append (CA 3.3) is `RowEntry::append`.
+
+use pmem::Device;
+use storage::SerialId;
+
+use crate::core::Core;
+use crate::index::EntryId;
+use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::table::KeyWord;
+use crate::version::{CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch};
+use crate::worker::{Epoch, Leave, Worker};
+
+/// Calls of a group.
+const GROUP: usize = 8;
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let local = &mut worker.local;
+    let mut from = 0;
+    while from < local.txns.len() {
+        let to = (from + GROUP).min(local.txns.len());
+        find_entries(epoch.core, local, from, to);
+        for index in from..to {
+            append_declared(epoch, local, index);
+            if !local.txns[index].ranges.is_empty() {
+                append_ranges(epoch, local, index)
+                    .map_err(|what| crate::EngineError::Poisoned(what))?;
+            }
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+/// Looks up the declared keys of a group of calls.
+fn find_entries(core: &Core, local: &mut Local, from: usize, to: usize) {
+    let span = local.txns[from].declared.from as usize..local.txns[to - 1].declared.to as usize;
+    for declared in &local.declared[span.clone()] {
+        core.tables[declared.table as usize].hash.prefetch(declared.word);
+    }
+    for declared in &mut local.declared[span] {
+        if declared.id == NO_ENTRY {
+            let table = &core.tables[declared.table as usize];
+            let word = KeyWord { hash: declared.word, key: &local.keys[declared.key.range()] };
+            declared.id = table.find(core, word).unwrap_or(NO_ENTRY);
+        }
+        if declared.id != NO_ENTRY {
+            core.entries.prefetch(declared.id);
+        }
+    }
+}
+
+fn append_declared<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, index: usize) {
+    let txn = &local.txns[index];
+    let sid = SerialId::new(epoch.number, u64::from(txn.position));
+    for at in txn.declared.range() {
+        let declared = local.declared[at];
+        if declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY {
+            append(epoch, local, declared.id, sid);
+        }
+    }
+}
+
+/// Resolves the declared ranges of a call: the rows born before it (CA 3.2, O-09).
+fn append_ranges<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    index: usize,
+) -> Result<(), String> {
+    let core = epoch.core;
+    let (ranges, declared) = (local.txns[index].ranges, local.txns[index].declared);
+    let sid = SerialId::new(epoch.number, u64::from(local.txns[index].position));
+    let from = local.members.len();
+    for at in ranges.range() {
+        let range = local.ranges[at];
+        let (low, high) = (&local.keys[range.low.range()], &local.keys[range.high.range()]);
+        for (_, id) in core.table(range.table)?.range(core, low, high)? {
+            let born_before = core.entries.get(id).birth() < sid;
+            let is_declared = local.declared[declared.range()]
+                .iter()
+                .any(|d| d.id == id && d.kind != DeclaredKind::Read);
+            if born_before && !is_declared {
+                local.members.push(Member { id, table: range.table });
+            }
+        }
+    }
+    // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
+    local.members[from..].sort_unstable();
+    let mut kept = from;
+    for at in from..local.members.len() {
+        if at == from || local.members[at] != local.members[kept - 1] {
+            local.members[kept] = local.members[at];
+            kept += 1;
+        }
+    }
+    local.members.truncate(kept);
+    for at in from..kept {
+        append(epoch, local, local.members[at].id, sid);
+    }
+    local.txns[index].members = Span { from: from as u32, to: kept as u32 };
+    Ok(())
+}
+
+fn append<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, id: EntryId, sid: SerialId) {
+    let mut claimer = Claimer {
+        cache: &mut local.cache,
+        image_base: epoch.core.image_base,
+        checkpoint_epoch: epoch.checkpoint_epoch,
+        every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
+    };
+    let entry = epoch.core.entries.get(id);
+    let cost = entry.append(sid, &mut local.pool, &mut claimer);
+    local.work.version_arrays += u64::from(cost.new_array);
+    local.work.insertion_moves += cost.moves as u64;
+    local.work.contended_locks += u64::from(cost.contended);
+}
+
+/// Decides what the base of a row is when its first writer claims it.
+struct Claimer<'c> {
+    cache: &'c mut CachePool,
+    image_base: usize,
+    checkpoint_epoch: u64,
+    /// The epoch before ended in a checkpoint, so no persistent version is overwritten in place.
+    every_epoch: bool,
+}
+
+impl Claim for Claimer<'_> {
+    fn base(
+        &mut self,
+        entry: &RowEntry,
+        next: ValueWord,
+        pool: &mut TransientPool,
+    ) -> ValueWord {
+        if !next.is_value() {
+            return next;
+        }
+        if let Some(cached) = entry.cached() {
+            // Smaller serial ids read it during this epoch; it is freed in the next one.
+            entry.set_cached(None);
+            self.cache.retire(cached);
+            return cached;
+        }
+        let in_place = !self.every_epoch
+            && version_epoch(self.image_base, entry.row(), next.slot()) > self.checkpoint_epoch;
+        if in_place {
+            // The final write overwrites this version in its place: smaller serial ids read a copy.
+            return pool.store(ReadPhase::begin().bytes(next), next.slot());
+        }
+        next
+    }
+}

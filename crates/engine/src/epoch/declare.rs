@@ -1,0 +1,187 @@
+//! Step two of the declarations: write sets, and the space that the epoch may need at most (O-43).
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use pmem::Device;
+use storage::format::CLASSES;
+use storage::input_log::Demand;
+use storage::{class_of, class_pool};
+
+use crate::calls::{Abort, StoredAnswer};
+use crate::declare::{Declaration, WriteSet};
+use crate::epoch::{draw, log_inputs};
+use crate::local::{DeclaredKind, Span};
+use crate::version::ReadPhase;
+use crate::worker::{Epoch, Leave, Worker};
+use crate::{EngineError, Result};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    for index in 0..worker.local.txns.len() {
+        if draw::goes_on(worker.local.txns[index].early.as_ref()) {
+            declare_one(epoch, worker, index);
+        }
+    }
+    epoch.shared.segments_needed.fetch_add(segments_needed(epoch, worker), Ordering::Relaxed);
+    epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
+    epoch.barrier()?;
+    if epoch.leads(worker)
+        && let Err(error) = reserve(epoch)
+    {
+        draw::undo(epoch, worker);
+        *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
+    }
+    epoch.barrier()?;
+    if epoch.shared.refused.lock().expect("no panic while locked").is_some() {
+        return Err(Leave::Refused);
+    }
+    Ok(())
+}
+
+fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: usize) {
+    let local = &mut worker.local;
+    let (position, draws) = (local.txns[index].position as usize, local.txns[index].draws);
+    let (number, arguments) = epoch.calls.get(position);
+    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+    let declared_from = local.declared.len();
+    let ranges_from = local.ranges.len();
+    let lookups_from = local.lookups.len();
+    let declaration = Declaration {
+        core: epoch.core,
+        local,
+        phase: ReadPhase::begin(),
+        epoch: epoch.number,
+        first: declared_from,
+        mistake: None,
+    };
+    let mut set = WriteSet { declaration, draws };
+    let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+    let early = ending(result, set.declaration.mistake.take());
+    let local = &mut worker.local;
+    if early.is_some() {
+        local.declared.truncate(declared_from);
+        local.ranges.truncate(ranges_from);
+    }
+    // Lookups of both steps lie together unless another call declared in between: then copy the first ones.
+    let drawn_lookups = local.txns[index].lookups;
+    if !drawn_lookups.is_empty() && local.lookups.len() > lookups_from {
+        local.lookups.extend_from_within(drawn_lookups.range());
+    }
+    let lookups = if local.lookups.len() > lookups_from {
+        Span { from: lookups_from as u32, to: local.lookups.len() as u32 }
+    } else {
+        drawn_lookups
+    };
+    let txn = &mut local.txns[index];
+    txn.declared = Span { from: declared_from as u32, to: local.declared.len() as u32 };
+    txn.ranges = Span { from: ranges_from as u32, to: local.ranges.len() as u32 };
+    txn.lookups = lookups;
+    txn.early = early;
+}
+
+/// How a step of a declaration ended, if it ended the call.
+pub(super) fn ending(
+    result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
+    mistake: Option<String>,
+) -> Option<StoredAnswer> {
+    match (result, mistake) {
+        (Err(panic), _) => Some(StoredAnswer::Failed(panic_text(panic.as_ref()))),
+        (Ok(_), Some(what)) => Some(StoredAnswer::Failed(what)),
+        (Ok(Err(abort)), None) => Some(StoredAnswer::Aborted(abort)),
+        (Ok(Ok(())), None) => None,
+    }
+}
+
+/// What a panic said.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".into());
+    format!("the procedure panicked: {text}")
+}
+
+/// Most segments that this worker may take in this epoch, for rows, values and free lists.
+fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
+    let tables = epoch.core.tables.len();
+    let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
+    for declared in worker.local.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
+        writes[declared.table as usize] += 1;
+        inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
+    }
+    for range in &worker.local.ranges {
+        writes[range.table as usize] += epoch.core.tables[range.table as usize].hash.len() as u64;
+    }
+    if epoch.leads(worker) {
+        for changed in &worker.local.sequences {
+            inserts[changed.table as usize] += u64::from(changed.before.is_none());
+        }
+    }
+    let segment_bytes = epoch.store.segments().segment_bytes();
+    let entries = segment_bytes / 8;
+    // Every free list that is touched may begin a segment, and every row that is written may leave it.
+    let lists = |frees: u64| frees.div_ceil(entries) + 1;
+    let slots = |pool: usize, wanted: u64| -> u64 {
+        let lanes = &worker.medium.lanes[pool];
+        let free: u64 = lanes.iter().map(storage::LanePool::available).sum();
+        wanted.saturating_sub(free).div_ceil(lanes[0].slots_per_segment()) + 1
+    };
+    let mut segments = 0;
+    let mut external = 0;
+    for table in 0..tables {
+        let layout = &epoch.core.tables[table].layout;
+        if inserts[table] > 0 {
+            segments += slots(table, inserts[table]);
+        }
+        if writes[table] > 0 {
+            segments += lists(writes[table]);
+        }
+        if !layout.is_inline(layout.value_bytes_max) {
+            external += writes[table];
+        }
+    }
+    if external > 0 {
+        segments += value_segments(epoch, worker, external);
+    }
+    segments
+}
+
+/// Most segments for `external` values of unknown lengths. Their cost is convex in how they are spread over
+/// the classes, so it is largest where all are of one class.
+fn value_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, external: u64) -> u64 {
+    let largest = epoch.core.tables.iter().map(|t| t.layout.value_bytes_max).max().unwrap_or(0);
+    let classes = CLASSES.min(class_of(largest) + 1);
+    let entries = epoch.store.segments().segment_bytes() / 8;
+    let of_class = |class: usize| {
+        let lanes = &worker.medium.lanes[class_pool(class) as usize];
+        let free: u64 = lanes.iter().map(storage::LanePool::available).sum();
+        external.saturating_sub(free).div_ceil(lanes[0].slots_per_segment())
+    };
+    let slots = (0..classes).map(of_class).max().unwrap_or(0);
+    let frees = 2 * external + worker.collect.len() as u64;
+    // Each class may begin a segment of slots and one of its free list.
+    slots + frees.div_ceil(entries) + 2 * classes as u64
+}
+
+/// Bytes of calls that might be re-submitted: those that looked something up.
+fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
+    let looked = worker.local.txns.iter().filter(|t| !t.lookups.is_empty());
+    looked.map(|t| log_inputs::record_bytes(epoch.calls.get(t.position as usize).1.len())).sum()
+}
+
+/// Makes sure that the epoch cannot run out of space once it is logged.
+fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
+    let segments = epoch.shared.segments_needed.load(Ordering::Relaxed);
+    epoch.store.segments().reserve(epoch.store.device().as_ref(), segments)?;
+    if !epoch.replay {
+        let demand = Demand {
+            streams: epoch.workers as u16,
+            bytes: log_inputs::epoch_bytes(epoch.calls, epoch.workers),
+            carry_bytes: epoch.shared.carry_bytes.load(Ordering::Relaxed),
+        };
+        epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
+    }
+    Ok(())
+}

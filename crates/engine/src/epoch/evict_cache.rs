@@ -1,0 +1,13 @@
+//! Cache eviction (NV 4.2, 5.2): cached versions that were not accessed in the last K epochs go. No body
+//! runs, so nothing has to be synchronised.
+
+use pmem::Device;
+
+use crate::worker::{Epoch, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+    if worker.local.cache.is_on() {
+        let evicted = worker.local.cache.evict(&epoch.core.entries, epoch.number);
+        worker.local.work.cache_evictions += evicted.versions;
+    }
+}

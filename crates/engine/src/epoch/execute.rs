@@ -1,0 +1,324 @@
+//! The execution phase (NV 3.1.2, 4.1): bodies run in serial order on each worker; reads wait for pending
+//! versions of smaller serial ids only, so the smallest unfinished one can always run (O-11).
+//!
+//! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for all of them
+//! (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
+
+use pmem::Device;
+use storage::{SerialId, Segments};
+
+use crate::EngineError;
+use crate::calls::{Abort, StoredAnswer};
+use crate::core::Core;
+use crate::declare::{ALL, LookupError, fold};
+use crate::epoch::declare::panic_text;
+use crate::local::{DeclaredKind, Local, NO_ENTRY, PrivateWrite};
+use crate::transaction::{PublishNow, Stop, Transaction};
+use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write};
+use crate::worker::{Epoch, Leave, Worker};
+
+/// How many calls ahead row entries are fetched, and half of it for values.
+const ENTRIES_AHEAD: usize = 4;
+const VALUES_AHEAD: usize = 2;
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let Worker { local, medium, .. } = worker;
+    let mut runner = Runner {
+        core: epoch.core,
+        medium,
+        segments: epoch.store.segments(),
+        checkpoint_epoch: epoch.checkpoint_epoch,
+        epoch: epoch.number,
+    };
+    if local.worker == 0 {
+        runner.persist_sequences(local);
+    }
+    for index in 0..local.txns.len() {
+        fetch_ahead(epoch.core, local, index);
+        let answer = run_call(epoch, local, &mut runner, index)?;
+        local.answers.answers.push(answer);
+        account_reads(local, runner.medium, epoch.core.image_base);
+    }
+    count_answers(local);
+    Ok(())
+}
+
+/// Fetches the rows of calls that come soon.
+fn fetch_ahead(core: &Core, local: &Local, index: usize) {
+    if let Some(txn) = local.txns.get(index + ENTRIES_AHEAD) {
+        for declared in &local.declared[txn.declared.range()] {
+            if declared.id != NO_ENTRY {
+                core.entries.prefetch(declared.id);
+            }
+        }
+    }
+    if let Some(txn) = local.txns.get(index + VALUES_AHEAD) {
+        for declared in &local.declared[txn.declared.range()] {
+            if declared.id != NO_ENTRY {
+                core.entries.get(declared.id).next().prefetch();
+            }
+        }
+    }
+}
+
+fn run_call<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, D>,
+    index: usize,
+) -> Result<StoredAnswer, Leave> {
+    let txn = &mut local.txns[index];
+    let early = txn.early.take();
+    let position = txn.position;
+    let writes = txn.declared.range().len() + txn.members.range().len();
+    local.writes.clear();
+    local.writes.resize(writes, PrivateWrite::None);
+    local.scratch.clear();
+    let sid = SerialId::new(epoch.number, u64::from(position));
+
+    let mut waiter = Waiter::new(epoch.core.stopped());
+    if !lookups_hold(epoch.core, local, index, sid, &mut waiter)? {
+        runner.publish(local, index, Mode::Abort)?;
+        return Ok(resubmit(epoch, local, position));
+    }
+    if let Some(answer) = early {
+        return Ok(answer);
+    }
+    run_body(epoch, local, runner, index, sid, waiter)
+}
+
+fn run_body<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, D>,
+    index: usize,
+    sid: SerialId,
+    waiter: Waiter<'_>,
+) -> Result<StoredAnswer, Leave> {
+    let (number, arguments) = epoch.calls.get(sid.position() as usize);
+    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+    let output_from = local.answers.output.len();
+    let mut tx = Transaction {
+        core: epoch.core,
+        local,
+        publisher: runner,
+        phase: ReadPhase::begin(),
+        waiter,
+        txn: index,
+        sid,
+        timestamp_ns: epoch.info.timestamp_ns,
+        seed: epoch.info.seed,
+        committed: false,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
+    let (waits, committed) = (tx.waiter.waits, tx.committed);
+    local.work.waits += waits;
+    let failure = match result {
+        Ok(Ok(())) => {
+            runner.publish(local, index, Mode::Commit)?;
+            return Ok(StoredAnswer::Committed { from: output_from, to: local.answers.output.len() });
+        }
+        Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
+        Ok(Err(Stop::Abort(abort))) => StoredAnswer::Aborted(abort),
+        Ok(Err(Stop::Mistake(what))) => StoredAnswer::Failed(what),
+        Err(panic) => StoredAnswer::Failed(panic_text(panic.as_ref())),
+    };
+    if committed {
+        // Half of it was seen by others: nothing consistent can follow (O-49).
+        return Err(Leave::Failed(EngineError::Poisoned(format!(
+            "call {} of epoch {} of procedure {:?} ended after its commit point without committing: {}",
+            sid.position(),
+            sid.epoch(),
+            procedure.name,
+            text(&failure),
+        ))));
+    }
+    local.answers.output.truncate(output_from);
+    runner.publish(local, index, Mode::Abort)?;
+    Ok(failure)
+}
+
+fn text(answer: &StoredAnswer) -> String {
+    match answer {
+        StoredAnswer::Aborted(abort) => abort.to_string(),
+        StoredAnswer::Failed(what) => what.clone(),
+        StoredAnswer::Committed { .. } | StoredAnswer::Resubmitted => String::new(),
+    }
+}
+
+/// Reads again what the declaration read; false if it would see something else at its serial position.
+fn lookups_hold(
+    core: &Core,
+    local: &Local,
+    index: usize,
+    sid: SerialId,
+    waiter: &mut Waiter<'_>,
+) -> Result<bool, Leave> {
+    let phase = ReadPhase::begin();
+    for lookup in &local.lookups[local.txns[index].lookups.range()] {
+        let low = &local.keys[lookup.low.range()];
+        let result = match lookup.high {
+            None => core
+                .look_up(phase, lookup.table, low, sid, waiter)
+                .map(|value| fold(0, low, value) == lookup.fingerprint),
+            Some(high) => {
+                let high = &local.keys[high.range()];
+                scan_again(core, phase, lookup, (low, high), sid, waiter)
+            }
+        };
+        match result {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(LookupError::Stopped) => return Err(Leave::Stopped),
+            Err(LookupError::Mistake(what)) => {
+                return Err(Leave::Failed(EngineError::Poisoned(format!(
+                    "a lookup that worked at declaration fails at execution: {what}"
+                ))));
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn scan_again(
+    core: &Core,
+    phase: ReadPhase<'_>,
+    lookup: &crate::local::Lookup,
+    bounds: (&[u8], &[u8]),
+    sid: SerialId,
+    waiter: &mut Waiter<'_>,
+) -> Result<bool, LookupError> {
+    let (mut fingerprint, mut seen) = (0, 0);
+    let visited = core.look_through(phase, lookup.table, bounds, sid, waiter, &mut |key, value| {
+        fingerprint = fold(fingerprint, key, Some(value));
+        seen += 1;
+        if seen == lookup.visited { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    })?;
+    // A visitor that had enough after n rows has enough again; one that never had saw the end.
+    let same_length = if lookup.visited == ALL { visited == ALL } else { seen == lookup.visited };
+    Ok(same_length && fingerprint == lookup.fingerprint)
+}
+
+/// What a call gets whose lookups went stale: another try in the next epoch, or an error (design 3.3).
+fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> StoredAnswer {
+    let attempt = epoch.calls.call(position as usize).attempt + 1;
+    if attempt > epoch.core.config.resubmissions_max {
+        return StoredAnswer::Failed(format!(
+            "what the declaration read changed before each of {attempt} executions"
+        ));
+    }
+    local.carried.push((position, attempt));
+    StoredAnswer::Resubmitted
+}
+
+fn account_reads<D: Device>(local: &mut Local, medium: &mut Medium<D>, image_base: usize) {
+    for (address, len) in local.reads.drain(..) {
+        medium.port.count_load((address - image_base) as u64, len as u64);
+    }
+}
+
+fn count_answers(local: &mut Local) {
+    for answer in &local.answers.answers {
+        match answer {
+            StoredAnswer::Committed { .. } => local.work.committed += 1,
+            StoredAnswer::Aborted(Abort { .. }) => local.work.aborted += 1,
+            StoredAnswer::Resubmitted => local.work.resubmitted += 1,
+            StoredAnswer::Failed(_) => local.work.failed += 1,
+        }
+    }
+}
+
+/// Which of a call's declared writes are published, and as what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// All: what is not written becomes IGNORE.
+    Commit,
+    /// All, as IGNORE.
+    Abort,
+    /// Only what is written (commit point).
+    Written,
+}
+
+/// Publishes with the device at hand.
+struct Runner<'r, D: Device> {
+    core: &'r Core,
+    medium: &'r mut Medium<D>,
+    segments: &'r Segments,
+    checkpoint_epoch: u64,
+    epoch: u64,
+}
+
+impl<D: Device> PublishNow for Runner<'_, D> {
+    fn publish_written(&mut self, local: &mut Local, txn: usize) -> Result<(), Stopped> {
+        self.publish(local, txn, Mode::Written)
+    }
+}
+
+impl<D: Device> Runner<'_, D> {
+    fn publish(&mut self, local: &mut Local, index: usize, mode: Mode) -> Result<(), Stopped> {
+        let Local { txns, declared, members, writes, scratch, pool, cache, work, .. } = local;
+        let txn = &txns[index];
+        let sid = SerialId::new(self.epoch, u64::from(txn.position));
+        let mut with = Publisher {
+            segments: self.segments,
+            checkpoint_epoch: self.checkpoint_epoch,
+            pool,
+            cache,
+            work,
+            waiter: Waiter::new(self.core.stopped()),
+        };
+        let keys = declared[txn.declared.range()]
+            .iter()
+            .map(|d| (d.id, d.table, d.kind != DeclaredKind::Read))
+            .chain(members[txn.members.range()].iter().map(|m| (m.id, m.table, true)));
+        for ((id, table, appended), private) in keys.zip(writes) {
+            if id == NO_ENTRY || !appended {
+                continue;
+            }
+            let write = match (mode, *private) {
+                (_, PrivateWrite::Published) | (Mode::Written, PrivateWrite::None) => continue,
+                (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None) => Write::Ignore,
+                (_, PrivateWrite::Tombstone) => Write::Tombstone,
+                (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
+            };
+            let to = Publication {
+                id,
+                entry: self.core.entries.get(id),
+                layout: &self.core.tables[table as usize].layout,
+                sid,
+            };
+            self.medium.publish(&to, write, &mut with)?;
+            *private = PrivateWrite::Published;
+        }
+        Ok(())
+    }
+
+    /// The new numbers of sequences, as final writes of their rows.
+    fn persist_sequences(&mut self, local: &mut Local) {
+        let sequences = self.core.sequences.lock().expect("no panic while locked");
+        let Local { sequences: changed, pool, cache, work, .. } = local;
+        for change in changed.iter() {
+            let id = sequences[&(change.table, change.key)].id.expect("inserted before");
+            let sid = SerialId::new(self.epoch, u64::from(change.position));
+            let to = Publication {
+                id,
+                entry: self.core.entries.get(id),
+                layout: &self.core.tables[change.table as usize].layout,
+                sid,
+            };
+            let mut with = Publisher {
+                segments: self.segments,
+                checkpoint_epoch: self.checkpoint_epoch,
+                pool,
+                cache,
+                work,
+                waiter: Waiter::new(self.core.stopped()),
+            };
+            let cell = AtomicU64::new(0);
+            self.medium.persist(&to, sid, &change.next.to_le_bytes(), &cell, &mut with);
+        }
+    }
+}

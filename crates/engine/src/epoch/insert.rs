@@ -1,0 +1,161 @@
+//! The insert step (NV 4.1): rows for inserted keys, so that the append step sees all of them.
+//!
+//! Of several inserters of one key exactly one creates the row; the smallest serial id becomes its birth
+//! (O-08). The row's first version is appended with all others in the append step. Ordered indexes take
+//! their new keys in one merge at the end.
+
+use std::convert::Infallible;
+
+use pmem::Device;
+use storage::SerialId;
+
+use crate::core::Core;
+use crate::index::{EntryId, ExactWords};
+use crate::local::{DeclaredKind, Local};
+use crate::table::{KeyWord, RowKeys, order_word};
+use crate::version::{Medium, ValueWord, initialise_row};
+use crate::worker::{Epoch, Leave, StagedKeys, Worker};
+
+/// Declared keys whose buckets are fetched ahead.
+const AHEAD: usize = 16;
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let mut staged = epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
+    for index in 0..worker.local.txns.len() {
+        let txn = &worker.local.txns[index];
+        let sid = SerialId::new(epoch.number, u64::from(txn.position));
+        for at in txn.declared.range() {
+            if let Some(ahead) = worker.local.declared.get(at + AHEAD) {
+                epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
+            }
+            if worker.local.declared[at].kind == DeclaredKind::Insert {
+                insert_declared(epoch, worker, at, sid, &mut staged);
+            }
+        }
+    }
+    if epoch.leads(worker) {
+        insert_sequences(epoch, worker);
+    }
+    sort_staged(epoch.core, &mut staged);
+    drop(staged);
+    epoch.barrier()?;
+    merge(epoch, worker)
+}
+
+fn insert_declared<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+    at: usize,
+    sid: SerialId,
+    staged: &mut StagedKeys,
+) {
+    let declared = worker.local.declared[at];
+    let exact = epoch.core.tables[declared.table as usize].exact;
+    let bytes = declared.word.to_be_bytes();
+    let keys = std::mem::take(&mut worker.local.keys);
+    let key = if exact { &bytes[..] } else { &keys[declared.key.range()] };
+    let (local, medium) = (&mut worker.local, &mut worker.medium);
+    let (id, created) = find_or_create(
+        epoch,
+        local,
+        medium,
+        declared.table,
+        KeyWord { hash: declared.word, key },
+        sid,
+    );
+    if created && epoch.core.tables[declared.table as usize].ordered.is_some() {
+        staged[declared.table as usize].push((order_word(key), id));
+    }
+    worker.local.keys = keys;
+    worker.local.declared[at].id = id;
+}
+
+/// The row entry of a key; creates entry and persistent row if there is none.
+fn find_or_create<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    medium: &mut Medium<D>,
+    table: u16,
+    word: KeyWord<'_>,
+    sid: SerialId,
+) -> (EntryId, bool) {
+    let core = epoch.core;
+    let t = &core.tables[table as usize];
+    let make = || -> Result<EntryId, Infallible> {
+        let id = core.entries.take(&mut local.supply);
+        let row = medium.allocate(table as usize, epoch.store.segments());
+        initialise_row(&mut medium.port, row, &t.layout, word.key);
+        core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
+        local.work.rows_inserted += 1;
+        Ok(id)
+    };
+    let same = |id| t.exact || core.key_of(id) == word.key;
+    let Ok((id, created)) = t.hash.find_or_insert(word.hash, same, make);
+    let entry = core.entries.get(id);
+    if !created && entry.birth().epoch() == epoch.number {
+        entry.born_by(sid);
+    }
+    (id, created)
+}
+
+/// Rows of sequences that were never drawn from before.
+fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+    let mut sequences = epoch.core.sequences.lock().expect("no panic while locked");
+    for index in 0..worker.local.sequences.len() {
+        let changed = worker.local.sequences[index];
+        let state = sequences.get_mut(&(changed.table, changed.key)).expect("it was drawn from");
+        if state.id.is_none() {
+            let sid = SerialId::new(epoch.number, u64::from(changed.position));
+            let word = KeyWord { hash: changed.key, key: &changed.key.to_be_bytes() };
+            let (local, medium) = (&mut worker.local, &mut worker.medium);
+            state.id = Some(find_or_create(epoch, local, medium, changed.table, word, sid).0);
+        }
+    }
+}
+
+/// Sorts a worker's lists for the merge.
+pub(super) fn sort_staged(core: &Core, staged: &mut StagedKeys) {
+    for (table, list) in core.tables.iter().zip(staged) {
+        if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
+            if table.exact {
+                ordered.sort_part(list, &ExactWords);
+            } else {
+                ordered.sort_part(list, &RowKeys { core });
+            }
+        }
+    }
+}
+
+/// Merges the new keys of all workers into the ordered indexes.
+fn merge<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let lists: Vec<_> =
+        epoch.shared.added.iter().map(|l| l.read().expect("no panic while locked")).collect();
+    let touched = |table: usize| lists.iter().any(|staged| !staged[table].is_empty());
+    let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(|&t| touched(t)).collect();
+    for &index in &tables {
+        let table = &epoch.core.tables[index];
+        let parts: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[index].as_slice()).collect();
+        let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
+        let part = worker.local.worker;
+        if table.exact {
+            ordered.merge_part(part, epoch.workers, &parts, &ExactWords);
+        } else {
+            ordered.merge_part(part, epoch.workers, &parts, &RowKeys { core: epoch.core });
+        }
+    }
+    drop(lists);
+    if tables.is_empty() {
+        return Ok(());
+    }
+    epoch.barrier()?;
+    if epoch.leads(worker) {
+        for &index in &tables {
+            epoch.core.tables[index].ordered.as_ref().expect("as above").finish_merge();
+        }
+    }
+    let mut mine = epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
+    mine.iter_mut().for_each(Vec::clear);
+    drop(mine);
+    epoch.barrier()?;
+    Ok(())
+}

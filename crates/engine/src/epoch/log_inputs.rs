@@ -1,0 +1,200 @@
+//! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3, O-13).
+//!
+//! A stream is a sequence of records: procedure (2 bytes), attempt (2), argument bytes (4), arguments, padded
+//! to a multiple of 8. Stream 0 begins with the number of registered procedures and a hash of their names,
+//! 8 bytes each. Stream s of S holds the calls that worker s of S owns, in order.
+
+use pmem::Device;
+use storage::input_log::{LogError, LoggedEpoch, SealInfo};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::calls::{Calls, RUN_CALLS, owned};
+use crate::procedure::ProcedureTable;
+use crate::worker::{Epoch, Leave, Worker};
+use crate::{EngineError, Result};
+
+const RECORD_HEADER_BYTES: usize = 8;
+const PRELUDE_BYTES: usize = 16;
+
+/// Bytes of a call's record.
+pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
+    (RECORD_HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
+}
+
+/// Bytes of all streams of an epoch.
+pub(super) fn epoch_bytes(calls: &Calls, workers: usize) -> u64 {
+    (calls.bytes() + calls.len() * RECORD_HEADER_BYTES + workers * PRELUDE_BYTES) as u64
+}
+
+/// Writes this worker's stream; the first worker seals the epoch and begins to make it durable.
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if epoch.replay {
+        return Ok(());
+    }
+    write_stream(epoch, worker)?;
+    epoch.barrier()?;
+    if epoch.leads(worker) {
+        let mut streams =
+            std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
+        streams.sort_unstable_by_key(|s| s.stream);
+        let seal = SealInfo {
+            epoch: epoch.number,
+            calls: epoch.calls.len() as u64,
+            timestamp_ns: epoch.info.timestamp_ns,
+            seed: epoch.info.seed,
+            streams,
+        };
+        epoch.store.log().seal(&mut worker.medium.port, &seal)?;
+        if epoch.store.device().captures() {
+            // A sync takes milliseconds: it runs beside the initialization phase.
+            let store = std::sync::Arc::clone(epoch.store);
+            let sync = std::thread::spawn(move || store.log().make_durable());
+            *epoch.shared.sync.lock().expect("no panic while locked") = Some(sync);
+        } else {
+            epoch.store.log().make_durable()?;
+        }
+    }
+    Ok(())
+}
+
+fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
+    let log = epoch.store.log();
+    let (stream, port) = (&mut worker.log, &mut worker.medium.port);
+    stream.start(log, epoch.number, worker.local.worker as u16);
+    if worker.local.worker == 0 {
+        stream.append(log, port, &prelude(&epoch.core.procedures, None).expect("all of them"))?;
+    }
+    for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
+        let call = epoch.calls.call(position);
+        let arguments = epoch.calls.arguments(call);
+        stream.append(log, port, &record_header(call.procedure, call.attempt, arguments.len()))?;
+        stream.append(log, port, arguments)?;
+        let padding = arguments.len().next_multiple_of(8) - arguments.len();
+        stream.append(log, port, &[0; 8][..padding])?;
+    }
+    let summary = stream.finish(log, port)?;
+    epoch.shared.streams.lock().expect("no panic while locked").push(summary);
+    Ok(())
+}
+
+/// Waits until the log of the epoch is durable: nothing that follows may be seen before (O-13).
+pub(super) fn wait_until_durable<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+) -> Result<(), Leave> {
+    if epoch.leads(worker) {
+        let sync = epoch.shared.sync.lock().expect("no panic while locked").take();
+        if let Some(sync) = sync {
+            sync.join().map_err(|_| EngineError::Poisoned("the log's sync panicked".into()))??;
+        }
+    }
+    epoch.barrier()?;
+    Ok(())
+}
+
+fn record_header(procedure: u16, attempt: u16, bytes: usize) -> [u8; RECORD_HEADER_BYTES] {
+    let mut header = [0; RECORD_HEADER_BYTES];
+    header[0..2].copy_from_slice(&procedure.to_le_bytes());
+    header[2..4].copy_from_slice(&attempt.to_le_bytes());
+    header[4..8].copy_from_slice(&(bytes as u32).to_le_bytes());
+    header
+}
+
+/// Number and hash of the names of the first `count` procedures; `None` if there are fewer.
+fn prelude(procedures: &ProcedureTable, count: Option<u64>) -> Option<[u8; PRELUDE_BYTES]> {
+    let count = count.unwrap_or(procedures.len() as u64);
+    let mut hash = 0;
+    for number in 0..count {
+        let procedure = procedures.get(u16::try_from(number).ok()?)?;
+        hash = xxh3_64_with_seed(procedure.name.as_bytes(), hash);
+    }
+    let mut bytes = [0; PRELUDE_BYTES];
+    bytes[..8].copy_from_slice(&count.to_le_bytes());
+    bytes[8..].copy_from_slice(&hash.to_le_bytes());
+    Some(bytes)
+}
+
+/// Reads records one by one.
+struct Records<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Records<'b> {
+    fn next(&mut self) -> Option<(u16, u16, &'b [u8])> {
+        let header = self.rest.get(..RECORD_HEADER_BYTES)?;
+        let procedure = u16::from_le_bytes([header[0], header[1]]);
+        let attempt = u16::from_le_bytes([header[2], header[3]]);
+        let bytes = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+        let end = RECORD_HEADER_BYTES + bytes.next_multiple_of(8);
+        let record = self.rest.get(..end)?;
+        self.rest = &self.rest[end..];
+        Some((procedure, attempt, &record[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + bytes]))
+    }
+}
+
+/// Puts the calls of a logged epoch together again, in serial order.
+///
+/// # Errors
+/// `UnknownProcedure` if the program registers other procedures; `Corrupt` if records do not add up although
+/// their checksums were right.
+pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) -> Result<Calls> {
+    let corrupt = |what: &str| {
+        EngineError::Storage(storage::StorageError::Corrupt(format!(
+            "input log of epoch {}: {what}",
+            logged.seal.epoch
+        )))
+    };
+    let mut streams: Vec<Records<'_>> =
+        logged.streams.iter().map(|bytes| Records { rest: bytes }).collect();
+    let first = streams.first_mut().ok_or_else(|| corrupt("no stream"))?;
+    let (found, rest) =
+        first.rest.split_at_checked(PRELUDE_BYTES).ok_or_else(|| corrupt("no prelude"))?;
+    first.rest = rest;
+    let count = u64::from_le_bytes(found[..8].try_into().expect("8 bytes"));
+    if prelude(procedures, Some(count)).is_none_or(|expected| expected != found) {
+        return Err(EngineError::UnknownProcedure(format!(
+            "one of {count} (now registered: {})",
+            procedures.len()
+        )));
+    }
+    let mut calls = Calls::new();
+    for position in 0..logged.seal.calls as usize {
+        let stream = position / RUN_CALLS % streams.len();
+        let (procedure, attempt, arguments) =
+            streams[stream].next().ok_or_else(|| corrupt("a stream ends too early"))?;
+        calls.push_attempt(procedure, attempt, arguments)?;
+    }
+    if streams.iter().any(|s| !s.rest.is_empty()) {
+        return Err(corrupt("a stream is too long"));
+    }
+    Ok(calls)
+}
+
+/// Calls to be carried over, as records.
+pub(crate) fn encode_carry(calls: &Calls, carried: &[(u32, u16)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for &(position, attempt) in carried {
+        let (procedure, arguments) = calls.get(position as usize);
+        bytes.extend_from_slice(&record_header(procedure, attempt, arguments.len()));
+        bytes.extend_from_slice(arguments);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    bytes
+}
+
+/// Reads what `encode_carry` wrote.
+///
+/// # Errors
+/// `Corrupt` if the records do not add up.
+pub(crate) fn decode_carry(bytes: &[u8]) -> Result<Calls> {
+    let mut records = Records { rest: bytes };
+    let mut calls = Calls::new();
+    while let Some((procedure, attempt, arguments)) = records.next() {
+        calls.push_attempt(procedure, attempt, arguments)?;
+    }
+    if !records.rest.is_empty() {
+        let what = "calls carried over: a record is cut off".to_string();
+        return Err(EngineError::Storage(storage::StorageError::Corrupt(what)));
+    }
+    Ok(calls)
+}

@@ -1,0 +1,61 @@
+//! The major collector (NV 4.4, 5.5): frees the stale external values of rows written before the last
+//! checkpoint. These frees are never reverted, because their pointers are overwritten:
+//! 1. append the pool slots to the free list; flush; fence;
+//! 2. make the new tail final; flush; fence;
+//! 3. clear the stale slots in the row headers; flush; fence.
+//!
+//! A crash after 2 leaves pointers that are already on the free list: recovery knows them (O-36). Stale
+//! inline versions need none of this: the final write overwrites them (minor collection).
+
+use pmem::Device;
+use storage::{SerialId, ValuePointer, class_of, class_pool, row};
+
+use crate::version::clear_stale;
+use crate::worker::{Epoch, Leave, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let list = std::mem::take(&mut worker.collect);
+    if list.is_empty() {
+        return Ok(());
+    }
+    let segments = epoch.store.segments();
+    let mut clear = Vec::with_capacity(list.len());
+    for (id, generation) in list {
+        let entry = epoch.core.entries.get(id);
+        // Deleted since: its values were freed with it (O-37).
+        if entry.generation() != generation || !entry.next().is_value() {
+            continue;
+        }
+        let (at, slot) = (entry.row(), 1 - entry.next().slot());
+        let stale = row::versions(worker.medium.port.device().as_ref(), at)[slot];
+        let pointer = ValuePointer(stale.pointer);
+        let checkpointed = SerialId(stale.serial_id).epoch() <= epoch.checkpoint_epoch;
+        let Some(offset) = pointer.external_offset().filter(|_| checkpointed) else {
+            continue;
+        };
+        if stale.serial_id == 0 {
+            continue;
+        }
+        if !worker.already_collected.contains(&offset) {
+            let pool = class_pool(class_of(pointer.len())) as usize;
+            worker.medium.lanes[pool][0].push(&mut worker.medium.port, segments, offset)?;
+            worker.local.work.major_collections += 1;
+        }
+        clear.push((at, slot));
+    }
+    worker.already_collected.clear();
+    let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
+    for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
+        lane.flush(port, segments);
+    }
+    port.fence();
+    for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
+        lane.collected(port);
+    }
+    port.fence();
+    for (at, slot) in clear {
+        clear_stale(port, at, slot);
+    }
+    port.fence();
+    Ok(())
+}

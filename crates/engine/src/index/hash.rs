@@ -1,0 +1,173 @@
+//! The hash index: where the entry of one key is.
+//!
+//! The high bits of a mixed word choose one of [`SHARDS_COUNT`] shards and the low bits one of
+//! its buckets, each a cache line of four entries. A search reads the bucket and, where it is
+//! full, the next ones; a caller with many keys asks for a group of lines with
+//! [`HashIndex::prefetch`], 16 to 32 at a time, before it finds each. In the insert step and
+//! after execution a shard changes only under its lock; in between nothing takes a lock.
+
+mod bucket;
+mod shard;
+#[cfg(test)]
+mod tests;
+
+use super::EntryId;
+use super::arena::Arena;
+use super::phase::PhaseCheck;
+use bucket::Bucket;
+use shard::{Head, Lock, Locked};
+
+/// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
+/// all shards take 4 KiB.
+const SHARDS_COUNT: usize = 256;
+
+/// An index from words to entries for point lookups.
+///
+/// See the [module](super) for words and for when what may be called.
+#[derive(Debug)]
+pub struct HashIndex {
+    heads: Box<[Head; SHARDS_COUNT]>,
+    locks: Box<[Lock; SHARDS_COUNT]>,
+    /// Owns the memory that the heads point to.
+    arena: Arena,
+    phase: PhaseCheck,
+}
+
+impl HashIndex {
+    /// An empty index with room for `capacity_hint` entries; it grows beyond as needed.
+    #[must_use]
+    pub fn new(capacity_hint: usize) -> Self {
+        let index = Self {
+            heads: Box::new(std::array::from_fn(|_| Head::default())),
+            locks: Box::new(std::array::from_fn(|_| Lock::default())),
+            arena: Arena::default(),
+            phase: PhaseCheck::default(),
+        };
+        index.reserve(capacity_hint);
+        index
+    }
+
+    /// Asks for the cache line where the search for `word` begins: a pure hint, in any phase.
+    #[inline]
+    pub fn prefetch(&self, word: u64) {
+        let mixed = bucket::mix(word);
+        self.heads[shard_of(mixed)].prefetch(mixed);
+    }
+
+    /// Finds the entry whose word is `word` and for which `same` holds. Not for the insert
+    /// step.
+    #[inline]
+    pub fn find(&self, word: u64, same: impl FnMut(EntryId) -> bool) -> Option<EntryId> {
+        let _inside = self.phase.read();
+        let mixed = bucket::mix(word);
+        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+        let buckets = unsafe { self.heads[shard_of(mixed)].buckets() };
+        bucket::find(buckets, mixed, word, same)
+    }
+
+    /// Finds the entry whose word is `word` where words are exact. Not for the insert step.
+    #[inline]
+    pub fn find_exact(&self, word: u64) -> Option<EntryId> {
+        self.find(word, |_| true)
+    }
+
+    /// Finds the entry whose word is `word` and for which `same` holds, or adds the one that
+    /// `make` returns; the flag says whether it was added. For the insert step, from any
+    /// number of threads.
+    ///
+    /// `make` runs at most once, while the shard is locked: of all threads that come with one
+    /// key, exactly one makes its entry. Neither closure may use this index.
+    ///
+    /// # Errors
+    ///
+    /// Only those of `make`; nothing is added then.
+    #[inline]
+    pub fn find_or_insert<E>(
+        &self,
+        word: u64,
+        same: impl FnMut(EntryId) -> bool,
+        make: impl FnOnce() -> Result<EntryId, E>,
+    ) -> Result<(EntryId, bool), E> {
+        let _inside = self.phase.change();
+        let mixed = bucket::mix(word);
+        let mut shard = self.lock(shard_of(mixed));
+        if let Some(id) = bucket::find(shard.buckets(), mixed, word, same) {
+            return Ok((id, false));
+        }
+        let id = make()?;
+        shard.insert(word, id);
+        Ok((id, true))
+    }
+
+    /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
+    pub fn insert_unique(&self, word: u64, id: EntryId) {
+        let _inside = self.phase.change();
+        self.lock(shard_of(bucket::mix(word))).insert(word, id);
+    }
+
+    /// Makes room for `additional` entries more, so that adding them does not grow the index
+    /// step by step. For the phases in which it changes.
+    pub fn reserve(&self, additional: usize) {
+        if additional == 0 {
+            return;
+        }
+        let _inside = self.phase.change();
+        // Some shards get more than their share: add four times the usual deviation.
+        let share = additional / SHARDS_COUNT;
+        let room = share + 4 * (share.isqrt() + 1);
+        for shard in 0..SHARDS_COUNT {
+            let mut shard = self.lock(shard);
+            let len = shard.len();
+            shard.reserve(len + room);
+        }
+    }
+
+    /// Removes the entry `id` of `word`; returns whether it was there. For the time after
+    /// execution, from any number of threads.
+    pub fn remove(&self, word: u64, id: EntryId) -> bool {
+        let _inside = self.phase.change();
+        let mixed = bucket::mix(word);
+        self.lock(shard_of(mixed)).remove(mixed, word, id)
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.locks.iter().map(Lock::len).sum()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory that the index takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + SHARDS_COUNT * (size_of::<Head>() + size_of::<Lock>())
+            + self.arena.memory_bytes()
+    }
+
+    /// Visits every entry, in no particular order: the order depends on how the index came
+    /// about and must decide nothing. Not for the insert step.
+    pub fn for_each(&self, mut visit: impl FnMut(u64, EntryId)) {
+        let _inside = self.phase.read();
+        for head in self.heads.iter() {
+            // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+            let buckets = unsafe { head.buckets() };
+            buckets.iter().flat_map(Bucket::entries).for_each(|(word, id)| visit(word, id));
+        }
+    }
+
+    fn lock(&self, shard: usize) -> Locked<'_> {
+        self.locks[shard].acquire(&self.heads[shard], &self.arena)
+    }
+}
+
+/// The shard of a mixed word: its high bits, since the low ones choose the bucket.
+#[inline(always)]
+fn shard_of(mixed: u64) -> usize {
+    (mixed >> (u64::BITS - SHARDS_COUNT.ilog2())) as usize
+}

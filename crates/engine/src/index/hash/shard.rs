@@ -1,0 +1,177 @@
+//! One shard: an array of buckets, the lock under which it changes, and its growth.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use super::super::EntryId;
+use super::super::arena::Arena;
+use super::super::memory::prefetch_line;
+use super::bucket::{self, Bucket, SLOTS_COUNT};
+
+/// What a shard without memory points to. It has no room by its limit, so nobody writes it.
+static NOTHING: Bucket = Bucket::EMPTY;
+
+/// Where a shard's buckets are. Kept apart from the lock, so that the heads of all shards stay
+/// in the nearest cache while readers use nothing else.
+#[derive(Debug)]
+pub(super) struct Head {
+    buckets: AtomicPtr<Bucket>,
+    /// The number of buckets less one.
+    mask: AtomicUsize,
+}
+
+/// The lock of a shard and what only its holder uses, on a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Lock {
+    is_held: AtomicBool,
+    /// Written only under the lock; read by anyone in other phases.
+    len: AtomicUsize,
+    /// The length at which the shard grows; zero as long as it has no memory.
+    len_max: AtomicUsize,
+}
+
+/// A shard that this thread may change.
+#[derive(Debug)]
+pub(super) struct Locked<'i> {
+    head: &'i Head,
+    lock: &'i Lock,
+    arena: &'i Arena,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        let nothing = ptr::from_ref(&NOTHING).cast_mut();
+        Self { buckets: AtomicPtr::new(nothing), mask: AtomicUsize::new(0) }
+    }
+}
+
+impl Head {
+    /// Asks for the line of a bucket; right in any phase, since nothing is read.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, mixed: u64) {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        let at = mixed as usize & self.mask.load(Ordering::Relaxed);
+        prefetch_line(buckets.wrapping_add(at));
+    }
+
+    /// The buckets.
+    ///
+    /// # Safety
+    ///
+    /// The shard must not change as long as the array is in use: either this is a phase
+    /// without changes, or the caller holds the lock.
+    #[inline(always)]
+    pub(super) unsafe fn buckets(&self) -> &[Bucket] {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        let count = self.mask.load(Ordering::Relaxed) + 1;
+        // SAFETY: the array was initialised under the lock and published by the barrier after
+        // that phase or by the lock; the caller sees to it that it stays.
+        unsafe { std::slice::from_raw_parts(buckets, count) }
+    }
+}
+
+impl Lock {
+    /// The number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the lock.
+    pub(super) fn acquire<'i>(&'i self, head: &'i Head, arena: &'i Arena) -> Locked<'i> {
+        let mut turns = 0_u32;
+        while self.is_held.swap(true, Ordering::Acquire) {
+            while self.is_held.load(Ordering::Relaxed) {
+                turns += 1;
+                // The holder may have lost its processor to whoever spins here.
+                if turns.is_multiple_of(64) {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        Locked { head, lock: self, arena }
+    }
+}
+
+impl Locked<'_> {
+    /// The buckets.
+    pub(super) fn buckets(&self) -> &[Bucket] {
+        // SAFETY: this thread holds the lock, and changing takes `&mut self`.
+        unsafe { self.head.buckets() }
+    }
+
+    /// The number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.lock.len()
+    }
+
+    /// Adds an entry, after growing if it is time to.
+    pub(super) fn insert(&mut self, word: u64, id: EntryId) {
+        let len = self.lock.len();
+        if len == self.lock.len_max.load(Ordering::Relaxed) {
+            self.reserve(len + 1);
+        }
+        bucket::place(self.buckets_mut(), word, id);
+        self.lock.len.store(len + 1, Ordering::Relaxed);
+    }
+
+    /// Removes the entry that has this word and this id; returns whether there was one.
+    pub(super) fn remove(&mut self, mixed: u64, word: u64, id: EntryId) -> bool {
+        let found = bucket::locate(self.buckets(), mixed, word, |other| other == id);
+        let Some((at, slot)) = found else { return false };
+        bucket::remove_at(self.buckets_mut(), at, slot);
+        self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Makes room for `len` entries in all.
+    pub(super) fn reserve(&mut self, len: usize) {
+        if len <= self.lock.len_max.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut count = 1;
+        while len_max_of(count) < len {
+            count *= 2;
+        }
+        let old = self.head.buckets.load(Ordering::Relaxed);
+        let old_bytes = size_of_val(self.buckets());
+        let new = self.arena.take(count * size_of::<Bucket>()).cast::<Bucket>();
+        // SAFETY: the block is mapped, has room for `count` buckets, is initialised with zeros,
+        // which make empty buckets, and is owned here until it is published below.
+        let buckets = unsafe { std::slice::from_raw_parts_mut(new.as_ptr(), count) };
+        for (word, id) in self.buckets().iter().flat_map(Bucket::entries) {
+            bucket::place(buckets, word, id);
+        }
+        let had_memory = self.lock.len_max.load(Ordering::Relaxed) > 0;
+        self.head.buckets.store(new.as_ptr(), Ordering::Relaxed);
+        self.head.mask.store(count - 1, Ordering::Relaxed);
+        self.lock.len_max.store(len_max_of(count), Ordering::Relaxed);
+        if had_memory {
+            let old = NonNull::new(old).expect("an array has an address");
+            self.arena.give(old.cast(), old_bytes);
+        }
+    }
+
+    fn buckets_mut(&mut self) -> &mut [Bucket] {
+        assert!(self.lock.len_max.load(Ordering::Relaxed) > 0, "the shard has memory of its own");
+        let buckets = self.head.buckets.load(Ordering::Relaxed);
+        let count = self.head.mask.load(Ordering::Relaxed) + 1;
+        // SAFETY: the array is initialised and not the shared empty bucket. This thread holds
+        // the lock, in a phase where the shard is read only under it, so that the array is
+        // owned here as long as `self` is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(buckets, count) }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.lock.is_held.store(false, Ordering::Release);
+    }
+}
+
+/// How many entries an array of `count` buckets may have: seven of ten slots.
+fn len_max_of(count: usize) -> usize {
+    count * SLOTS_COUNT * 7 / 10
+}

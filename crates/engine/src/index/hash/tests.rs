@@ -1,0 +1,231 @@
+//! The hash index against a map, from many threads, and under churn.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Keys whose words tie often: the word is the key divided by `ties`.
+struct Ties {
+    divisor: u64,
+}
+
+impl Ties {
+    fn word(&self, key: u64) -> u64 {
+        key / self.divisor
+    }
+}
+
+/// Panics unless index and model hold the same; the id of an entry is its key.
+fn check_equal(index: &HashIndex, model: &BTreeMap<u64, EntryId>, ties: &Ties) {
+    for head in index.heads.iter() {
+        // SAFETY: the test is the only thread.
+        bucket::check(unsafe { head.buckets() });
+    }
+    assert_eq!(index.len(), model.len());
+    assert_eq!(index.is_empty(), model.is_empty());
+    let mut found = BTreeMap::new();
+    index.for_each(|word, id| {
+        assert_eq!(word, ties.word(u64::from(id.0)));
+        assert!(found.insert(u64::from(id.0), id).is_none());
+    });
+    assert_eq!(&found, model);
+}
+
+fn find_or_insert(index: &HashIndex, ties: &Ties, key: u64) -> bool {
+    let made = Cell::new(false);
+    let outcome = index.find_or_insert(
+        ties.word(key),
+        |id| u64::from(id.0) == key,
+        || {
+            made.set(true);
+            Ok::<_, Infallible>(EntryId(key as u32))
+        },
+    );
+    assert_eq!(outcome, Ok((EntryId(key as u32), made.get())));
+    made.get()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 128 }))]
+    #[test]
+    fn does_what_a_map_does(
+        divisor in prop::sample::select(vec![1_u64, 2, 16, 1000]),
+        steps in prop::collection::vec((0_u8..8, 0_u64..500), 1..1500),
+    ) {
+        let ties = Ties { divisor };
+        let index = HashIndex::new(0);
+        let mut model = BTreeMap::new();
+        for (kind, key) in steps {
+            let id = EntryId(key as u32);
+            index.prefetch(ties.word(key));
+            match kind {
+                0..=3 => {
+                    let is_new = model.insert(key, id).is_none();
+                    prop_assert_eq!(find_or_insert(&index, &ties, key), is_new);
+                }
+                4..=5 => {
+                    let was_there = model.remove(&key).is_some();
+                    prop_assert_eq!(index.remove(ties.word(key), id), was_there);
+                }
+                6 => {
+                    let found = index.find(ties.word(key), |other| other == id);
+                    prop_assert_eq!(found, model.get(&key).copied());
+                }
+                _ => index.reserve(key as usize),
+            }
+        }
+        check_equal(&index, &model, &ties);
+    }
+}
+
+#[test]
+fn a_failed_make_adds_nothing() {
+    let index = HashIndex::new(0);
+    assert_eq!(index.find_or_insert(7, |_| true, || Err("full")), Err("full"));
+    assert_eq!(index.len(), 0);
+    assert_eq!(index.find_exact(7), None);
+    let made = index.find_or_insert(7, |_| true, || Ok::<_, &str>(EntryId(1)));
+    assert_eq!(made, Ok((EntryId(1), true)));
+    assert_eq!(index.find_exact(7), Some(EntryId(1)));
+}
+
+#[test]
+fn a_panicking_make_leaves_the_shard_usable() {
+    let index = HashIndex::new(0);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        index.find_or_insert(7, |_| true, || -> Result<EntryId, ()> { panic!("in make") })
+    }));
+    assert!(outcome.is_err());
+    index.insert_unique(7, EntryId(2));
+    assert_eq!(index.find_exact(7), Some(EntryId(2)));
+}
+
+#[test]
+fn exactly_one_thread_creates_each_key() {
+    let (threads, keys) = if cfg!(miri) { (3, 200) } else { (8, 100_000_u64) };
+    for divisor in [1, 8] {
+        let ties = Ties { divisor };
+        let index = HashIndex::new(0);
+        let made: Vec<AtomicU32> = (0..keys).map(|_| AtomicU32::new(0)).collect();
+        let barrier = Barrier::new(threads);
+        std::thread::scope(|scope| {
+            for thread in 0..threads as u64 {
+                let (index, made, barrier, ties) = (&index, &made, &barrier, &ties);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for step in 0..keys {
+                        // Half of the threads come from the other end.
+                        let key = if thread % 2 == 0 { step } else { keys - 1 - step };
+                        index.prefetch(ties.word(key));
+                        if find_or_insert(index, ties, key) {
+                            made[key as usize].fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    barrier.wait();
+                    for key in (0..keys).filter(|key| key % threads as u64 == thread) {
+                        let id = EntryId(key as u32);
+                        assert_eq!(index.find(ties.word(key), |o| o == id), Some(id));
+                    }
+                    barrier.wait();
+                    for key in (0..keys).filter(|key| key % threads as u64 == thread) {
+                        assert!(index.remove(ties.word(key), EntryId(key as u32)));
+                    }
+                });
+            }
+        });
+        assert!(made.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+        assert!(index.is_empty());
+        check_equal(&index, &BTreeMap::new(), &ties);
+    }
+}
+
+#[test]
+fn many_entries_of_one_word_are_found_and_removed() {
+    let ties = Ties { divisor: 1 << 32 };
+    let index = HashIndex::new(0);
+    let mut model = BTreeMap::new();
+    for key in 0..300 {
+        assert!(find_or_insert(&index, &ties, key));
+        model.insert(key, EntryId(key as u32));
+    }
+    check_equal(&index, &model, &ties);
+    for key in (0..300).step_by(3).chain((0..300).skip(1).step_by(3)) {
+        assert!(index.remove(0, EntryId(key as u32)));
+        model.remove(&key);
+    }
+    check_equal(&index, &model, &ties);
+}
+
+#[test]
+fn churn_does_not_grow_the_index() {
+    let live = if cfg!(miri) { 300 } else { 20_000_u64 };
+    let index = HashIndex::new(0);
+    for key in 0..live {
+        index.insert_unique(key, EntryId(key as u32));
+    }
+    // The shards' shares vary by chance: let each meet its largest once, then nothing grows.
+    index.reserve(live as usize / 4);
+    let before = index.memory_bytes();
+    for key in live..live * 20 {
+        assert!(index.remove(key - live, EntryId((key - live) as u32)));
+        index.insert_unique(key, EntryId(key as u32));
+    }
+    assert_eq!(index.len() as u64, live);
+    assert_eq!(index.memory_bytes(), before);
+    let model = (live * 19..live * 20).map(|key| (key, EntryId(key as u32))).collect();
+    check_equal(&index, &model, &Ties { divisor: 1 });
+}
+
+#[test]
+fn a_hint_or_a_reservation_saves_growing() {
+    let count = if cfg!(miri) { 2_000 } else { 300_000_u64 };
+    let hinted = HashIndex::new(count as usize);
+    let reserved = HashIndex::new(0);
+    reserved.reserve(count as usize);
+    let grown = HashIndex::new(0);
+    let before = hinted.memory_bytes();
+    assert_eq!(before, reserved.memory_bytes());
+    for key in 0..count {
+        for index in [&hinted, &reserved, &grown] {
+            index.insert_unique(key << 20, EntryId(key as u32));
+        }
+    }
+    assert_eq!(hinted.memory_bytes(), before);
+    assert_eq!(reserved.memory_bytes(), before);
+    // Halves of pages may be left over between the sizes the shards went through.
+    assert!(grown.memory_bytes() < before * 2);
+    for key in 0..count {
+        assert_eq!(grown.find_exact(key << 20), Some(EntryId(key as u32)));
+    }
+}
+
+#[test]
+fn words_of_any_shape_spread_over_shards_and_buckets() {
+    type Shape = (&'static str, fn(u64) -> u64);
+    let shapes: [Shape; 6] = [
+        ("consecutive", |i| i),
+        ("high byte up", |i| i << 48),
+        ("big-endian text", |i| 0x7573_6572_0000_0000 | i),
+        ("two parts", |i| ((i % 64) << 32) | (i / 64)),
+        ("descending", |i| !i),
+        ("times a page", |i| i << 12),
+    ];
+    for (shape, word_of) in shapes {
+        let mut shards = vec![0_u32; SHARDS_COUNT];
+        let mut homes = vec![0_u32; 16_384];
+        for word in (0..65_536).map(word_of) {
+            shards[shard_of(bucket::mix(word))] += 1;
+            homes[bucket::home_of(word, 16_383)] += 1;
+        }
+        // 256 and 4 on average; these bounds leave a fair hash six deviations.
+        let (low, high) = (shards.iter().min(), shards.iter().max());
+        assert!(low > Some(&150) && high < Some(&360), "{shape}: shards {low:?} to {high:?}");
+        assert!(homes.iter().max() < Some(&24), "{shape}: homes {:?}", homes.iter().max());
+    }
+}

@@ -1,0 +1,258 @@
+//! A chunk: some entries in order, in place.
+
+use std::cmp::Ordering;
+
+use super::super::EntryId;
+use super::super::memory::prefetch_line;
+use super::order::{Entry, KeyOrder, SearchKey, compare, count_before};
+
+/// Entries in a chunk, such that it takes 2 KiB.
+pub(super) const ENTRIES_MAX: usize = 168;
+
+/// Up to [`ENTRIES_MAX`] entries in order. All bytes zero make an empty one.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Chunk {
+    words: [u64; ENTRIES_MAX],
+    ids: [EntryId; ENTRIES_MAX],
+    len: u32,
+    /// How many entries there are up to the end of those that came last. Keys that come next
+    /// just there make an ascending sequence, which splits differently.
+    hint: u32,
+}
+
+const _: () = assert!(size_of::<Chunk>() == 2048);
+
+/// Where a run of new entries belongs among those of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    /// How many entries come before the first new one.
+    pub(super) first: usize,
+    /// How many entries come before the last new one.
+    pub(super) last: usize,
+}
+
+impl Chunk {
+    /// The number of entries.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The entry in `slot`, if there are so many.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> Option<Entry> {
+        (slot < self.len()).then(|| (self.words[slot], self.ids[slot]))
+    }
+
+    /// The smallest entry.
+    pub(super) fn first(&self) -> Option<Entry> {
+        self.get(0)
+    }
+
+    /// The entries.
+    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = Entry> {
+        self.words().iter().copied().zip(self.ids().iter().copied())
+    }
+
+    /// How many entries come before `key`, or with `with_equal` not after it.
+    pub(super) fn count_before_key<O: KeyOrder>(
+        &self,
+        key: SearchKey<'_>,
+        with_equal: bool,
+        order: &O,
+    ) -> usize {
+        let is_before = |id| {
+            let found = if O::EXACT { Ordering::Equal } else { order.compare_key(id, key.key) };
+            found.is_lt() || (with_equal && found.is_eq())
+        };
+        count_before::<O>(self.words(), self.ids(), key.word, is_before)
+    }
+
+    /// Where a run belongs.
+    pub(super) fn gap_for<O: KeyOrder>(&self, run: &[Entry], order: &O) -> Gap {
+        let first = self.count_before_entry(0..self.len(), run[0], order);
+        let last = self.count_before_entry(first..self.len(), run[run.len() - 1], order);
+        Gap { first, last }
+    }
+
+    /// Whether a run in this place continues an ascending sequence: it is not interspersed
+    /// with older entries, and it comes after the last ones that came, after all, or is long.
+    pub(super) fn is_sequence(&self, gap: Gap, run_len: usize) -> bool {
+        let is_after_last = gap.first == self.hint as usize || gap.first == self.len();
+        // Random keys are next to each other so often that two or three prove nothing.
+        gap.first == gap.last && (is_after_last || run_len >= 8)
+    }
+
+    /// Adds a run for which there is room.
+    pub(super) fn insert_run<O: KeyOrder>(&mut self, run: &[Entry], gap: Gap, order: &O) {
+        let len = self.len() + run.len();
+        assert!(len <= ENTRIES_MAX);
+        let (mut end, mut to) = (self.len(), len);
+        for (nth, &entry) in run.iter().enumerate().rev() {
+            let at = match nth {
+                0 => gap.first,
+                _ if nth == run.len() - 1 => gap.last,
+                _ => self.count_before_entry(gap.first..end, entry, order),
+            };
+            debug_assert!(
+                at == end || compare((self.words[at], self.ids[at]), entry, order).is_ne(),
+                "a key comes once"
+            );
+            to -= end - at;
+            self.words.copy_within(at..end, to);
+            self.ids.copy_within(at..end, to);
+            (end, to) = (at, to - 1);
+            (self.words[to], self.ids[to]) = entry;
+        }
+        assert_eq!(end, to, "what comes before the run stays where it is");
+        self.len = len as u32;
+        self.hint = (gap.last + run.len()) as u32;
+    }
+
+    /// Replaces all entries; the hint says where in them the last ones came.
+    pub(super) fn fill(&mut self, entries: &[Entry], hint: usize) {
+        assert!(entries.len() <= ENTRIES_MAX);
+        for (slot, &(word, id)) in entries.iter().enumerate() {
+            self.words[slot] = word;
+            self.ids[slot] = id;
+        }
+        self.len = entries.len() as u32;
+        self.hint = hint as u32;
+    }
+
+    /// Removes those entries of a run that are here; returns how many were.
+    pub(super) fn remove_run<O: KeyOrder>(&mut self, run: &[Entry], order: &O) -> usize {
+        let (mut from, mut to) = (0, 0);
+        let hint = self.hint as usize;
+        for &(word, id) in run {
+            let at = self.count_before_entry(from..self.len(), (word, id), order);
+            if self.get(at) != Some((word, id)) {
+                continue;
+            }
+            if at < hint {
+                self.hint -= 1;
+            }
+            to = self.move_down(from..at, to);
+            from = at + 1;
+        }
+        let len = self.move_down(from..self.len(), to);
+        let removed_count = self.len() - len;
+        self.len = len as u32;
+        removed_count
+    }
+
+    /// Takes over the entries of a chunk that comes right after this one.
+    pub(super) fn append(&mut self, after: &Self) {
+        let len = self.len() + after.len();
+        assert!(len <= ENTRIES_MAX);
+        self.words[self.len as usize..len].copy_from_slice(after.words());
+        self.ids[self.len as usize..len].copy_from_slice(after.ids());
+        // An ascending sequence goes on at its end, more likely than at this one's.
+        self.hint = self.len + after.hint;
+        self.len = len as u32;
+    }
+
+    /// Puts the entries of a chunk that comes right before this one in front.
+    pub(super) fn prepend(&mut self, before: &Self) {
+        let (own, added) = (self.len(), before.len());
+        assert!(own + added <= ENTRIES_MAX);
+        self.words.copy_within(..own, added);
+        self.ids.copy_within(..own, added);
+        self.words[..added].copy_from_slice(before.words());
+        self.ids[..added].copy_from_slice(before.ids());
+        self.hint += before.len;
+        self.len += before.len;
+    }
+
+    /// Asks for the lines that a scan reads first, from whichever end it comes; those between
+    /// follow in order, which the processor notices by itself.
+    #[inline]
+    pub(super) fn prefetch_ends(this: *const Self) {
+        let words = std::mem::offset_of!(Self, words);
+        let ids = std::mem::offset_of!(Self, ids);
+        // A chunk is seldom full: its last entry is somewhere in the last quarter.
+        let last = ENTRIES_MAX * 7 / 8;
+        for offset in [
+            words,
+            words + 64,
+            ids,
+            words + last * size_of::<u64>(),
+            ids + last * size_of::<EntryId>(),
+            std::mem::offset_of!(Self, len),
+        ] {
+            prefetch_line(this.wrapping_byte_add(offset));
+        }
+    }
+
+    /// Asks for the words, in which a binary search is about to jump from line to line, each
+    /// depending on the one before.
+    #[inline]
+    pub(super) fn prefetch_words(this: *const Self) {
+        let words = std::mem::offset_of!(Self, words);
+        prefetch_line(this.wrapping_byte_add(std::mem::offset_of!(Self, len)));
+        for offset in (0..ENTRIES_MAX * size_of::<u64>()).step_by(64) {
+            prefetch_line(this.wrapping_byte_add(words + offset));
+        }
+    }
+
+    /// Asks for the whole chunk, which is about to change.
+    #[inline]
+    pub(super) fn prefetch_all(this: *const Self) {
+        for offset in (0..size_of::<Self>()).step_by(64) {
+            prefetch_line(this.wrapping_byte_add(offset));
+        }
+    }
+
+    fn words(&self) -> &[u64] {
+        &self.words[..self.len()]
+    }
+
+    fn ids(&self) -> &[EntryId] {
+        &self.ids[..self.len()]
+    }
+
+    /// How many entries come before `entry`, which lies in `slots`.
+    fn count_before_entry<O: KeyOrder>(
+        &self,
+        slots: std::ops::Range<usize>,
+        entry: Entry,
+        order: &O,
+    ) -> usize {
+        let (words, ids) = (&self.words[slots.clone()], &self.ids[slots.clone()]);
+        let is_before = |id| !O::EXACT && order.compare(id, entry.1).is_lt();
+        slots.start + count_before::<O>(words, ids, entry.0, is_before)
+    }
+
+    /// Moves entries down to `to`; returns where they end.
+    fn move_down(&mut self, slots: std::ops::Range<usize>, to: usize) -> usize {
+        let end = to + slots.len();
+        if slots.start != to {
+            self.words.copy_within(slots.clone(), to);
+            self.ids.copy_within(slots, to);
+        }
+        end
+    }
+}
+
+/// Merges a run with the entries of a chunk into `merged`.
+pub(super) fn merge_into<O: KeyOrder>(
+    merged: &mut Vec<Entry>,
+    chunk: &Chunk,
+    run: &[Entry],
+    order: &O,
+) {
+    merged.clear();
+    let mut old = chunk.entries().peekable();
+    for &entry in run {
+        while let Some(before) = old.next_if(|&other| compare(other, entry, order).is_lt()) {
+            merged.push(before);
+        }
+        debug_assert!(
+            old.peek().is_none_or(|&other| compare(other, entry, order).is_ne()),
+            "a key comes once"
+        );
+        merged.push(entry);
+    }
+    merged.extend(old);
+}

@@ -1,0 +1,70 @@
+//! The memory of chunks: slabs of many, on huge pages once there are enough.
+
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard};
+
+use super::super::memory::Region;
+use super::chunk::Chunk;
+
+/// Chunks in the first slab and at most in any; the largest has the size of a huge page.
+const SLAB_CHUNKS_MIN: usize = 2;
+const SLAB_CHUNKS_MAX: usize = 1024;
+
+/// Hands out chunks and takes them back; its memory is freed with it.
+#[derive(Debug, Default)]
+pub(super) struct ChunkPool {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    slabs: Vec<Region>,
+    free: Vec<NonNull<Chunk>>,
+    /// All chunks, free or not.
+    chunks_count: usize,
+}
+
+// SAFETY: the pointers are to the slabs next to them, and only to chunks that nobody uses.
+unsafe impl Send for State {}
+
+impl ChunkPool {
+    /// Takes an empty chunk, owned by the caller until it gives it back or the pool goes.
+    pub(super) fn take(&self) -> NonNull<Chunk> {
+        let mut state = self.state();
+        if state.free.is_empty() {
+            state.grow();
+        }
+        let chunk = state.free.pop().expect("the pool has just grown");
+        // SAFETY: the chunk is mapped, initialised, and owned here since nobody else has it.
+        unsafe { &mut *chunk.as_ptr() }.fill(&[], 0);
+        chunk
+    }
+
+    /// Takes back a chunk that nobody uses any more.
+    pub(super) fn give(&self, chunk: NonNull<Chunk>) {
+        self.state().free.push(chunk);
+    }
+
+    /// All memory held.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.state().slabs.iter().map(Region::bytes).sum()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the pool")
+    }
+}
+
+impl State {
+    /// Adds a slab as large as all others together, within limits.
+    fn grow(&mut self) {
+        let count = self.chunks_count.clamp(SLAB_CHUNKS_MIN, SLAB_CHUNKS_MAX);
+        let slab = Region::zeroed(count * size_of::<Chunk>());
+        let first = slab.start().cast::<Chunk>();
+        // Those at the front are taken first.
+        // SAFETY: the region has room for `count` chunks, whose zeros make them initialised.
+        self.free.extend((0..count).rev().map(|nth| unsafe { first.add(nth) }));
+        self.chunks_count += count;
+        self.slabs.push(slab);
+    }
+}

@@ -1,0 +1,73 @@
+//! Registered procedures: three plain functions each, called with the bytes that were logged.
+
+use std::collections::HashMap;
+
+use crate::calls::Abort;
+use crate::declare::{Draws, WriteSet};
+use crate::transaction::{Stop, Transaction};
+
+/// Draws from sequences. An abort here draws nothing.
+pub type DrawFn = fn(&[u8], &mut Draws<'_>) -> Result<(), Abort>;
+/// Declares the write set.
+pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
+/// Runs the body.
+pub type BodyFn = fn(&[u8], &mut Transaction<'_>) -> Result<(), Stop>;
+
+/// One procedure.
+#[derive(Debug, Clone)]
+pub struct ProcedureDefinition {
+    /// Unique name.
+    pub name: &'static str,
+    /// Step one of the declaration, if the procedure draws from sequences.
+    pub draws: Option<DrawFn>,
+    /// Step two of the declaration.
+    pub write_set: WriteSetFn,
+    /// The body.
+    pub body: BodyFn,
+}
+
+/// The procedures of an engine. Their numbers, in order of registration, are what the log holds: register
+/// the same ones in the same order at every open, new ones at the end.
+#[derive(Debug, Clone, Default)]
+pub struct ProcedureTable {
+    procedures: Vec<ProcedureDefinition>,
+    by_name: HashMap<&'static str, u16>,
+}
+
+impl ProcedureTable {
+    /// No procedures.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a procedure and returns its number.
+    ///
+    /// # Panics
+    /// If the name is taken: two procedures of one name are a mistake of the program.
+    pub fn add(&mut self, procedure: ProcedureDefinition) -> u16 {
+        let number = self.procedures.len() as u16;
+        let before = self.by_name.insert(procedure.name, number);
+        assert!(before.is_none(), "procedure {:?} is registered twice", procedure.name);
+        self.procedures.push(procedure);
+        number
+    }
+
+    /// Number of a procedure.
+    pub fn number(&self, name: &str) -> Option<u16> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Procedures registered.
+    pub fn len(&self) -> usize {
+        self.procedures.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.procedures.is_empty()
+    }
+
+    pub(crate) fn get(&self, number: u16) -> Option<&ProcedureDefinition> {
+        self.procedures.get(number as usize)
+    }
+}

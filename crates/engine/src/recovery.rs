@@ -1,0 +1,258 @@
+//! Recovery (NV 4.3, 4.5): from a checkpoint and a log to the end of the last sealed epoch.
+//!
+//! 1. *Load log*: the store is opened, which reads superblock, catalog, pools and the log.
+//! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be the
+//!    checkpoint's (O-48). Nothing is written: a version of a crashed epoch does not count, because its
+//!    serial id says so, and replay overwrites it.
+//! 3. *Rebuild*: row entries and indexes.
+//! 4. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it would have.
+//!
+//! Each step may be cut by another crash and begins again from the start (O-29).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pmem::Device;
+use storage::format::TABLES_MAX;
+use storage::scan::{self, ScanPlan, ScannedRow};
+use storage::{IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store, TableDefinition};
+
+use crate::core::{Core, SequenceState};
+use crate::engine::{Engine, EpochInfo, RunMode, new_worker};
+use crate::epoch::{decode_calls, decode_carry};
+use crate::index::EntryId;
+use crate::procedure::ProcedureTable;
+use crate::stats::RecoveryReport;
+use crate::table::{Table, order_word};
+use crate::version::{EntrySlab, ReadPhase, medium_word};
+use crate::worker::Worker;
+use crate::{EngineConfig, Result};
+
+/// Opens a store and recovers it.
+pub(crate) fn open<D: Device>(
+    device: Arc<D>,
+    config: EngineConfig,
+    tables: &[TableDefinition],
+    procedures: ProcedureTable,
+) -> Result<(Engine<D>, RecoveryReport)> {
+    let clock = config.clock;
+    let mut report = RecoveryReport::default();
+    let started = clock();
+    let Opened { store, lanes, log, created, table_ids } =
+        Store::open(device, &config.store, tables)?;
+    report.created = created;
+    report.checkpoint_epoch = store.checkpoint_epoch();
+    let loaded = clock();
+
+    let mut workers = (0..config.workers)
+        .map(|number| new_worker(number, &config, &store))
+        .collect::<Result<Vec<_>>>()?;
+    let plan =
+        scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
+    let found = scan_rows(&store, &plan, config.workers)?;
+    let scanned = clock();
+
+    remember_collected(&store, &lanes, &mut workers);
+    deal_lanes(lanes, &mut workers);
+    let image_base = store.device().image().base() as usize;
+    let in_memory = store.tables().iter().map(Table::new).collect();
+    let core = Core::new(config, in_memory, EntrySlab::new()?, procedures, image_base);
+    report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
+    rebuild(&core, &store, found, &mut workers);
+    let rebuilt = clock();
+
+    let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids);
+    let sealed: Vec<u64> = log.sealed.iter().map(|e| e.epoch).collect();
+    replay(&mut engine, &sealed, &mut report)?;
+    report.epoch = engine.epoch();
+    report.load_log_ns = loaded.saturating_sub(started);
+    report.scan_ns = scanned.saturating_sub(loaded);
+    report.rebuild_ns = rebuilt.saturating_sub(scanned);
+    report.replay_ns = clock().saturating_sub(rebuilt);
+    Ok((engine, report))
+}
+
+/// What one thread of the scan found.
+#[derive(Default)]
+struct Found {
+    rows: Vec<(u16, ScannedRow)>,
+    hash: StateHash,
+}
+
+/// Visits all rows on as many threads as there are workers.
+fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Result<Vec<Found>> {
+    let next = AtomicUsize::new(0);
+    let scan = || -> std::result::Result<Found, StorageError> {
+        let mut found = Found::default();
+        while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            scan_unit(store, plan, *unit, &mut found)?;
+        }
+        Ok(found)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(scan)).collect();
+        handles.into_iter().map(|h| h.join().expect("a scan does not panic")).collect()
+    });
+    let found = results.into_iter().collect::<std::result::Result<Vec<Found>, _>>()?;
+    let mut hash = StateHash::default();
+    found.iter().for_each(|f| hash.merge(f.hash));
+    let expected = store.checkpoint().state_hash();
+    if hash != expected {
+        return Err(StorageError::Corrupt(format!(
+            "the rows have state hash {hash}, the checkpoint of epoch {} says {expected}; some row was \
+             changed from outside or damaged",
+            store.checkpoint_epoch()
+        ))
+        .into());
+    }
+    Ok(found)
+}
+
+fn scan_unit<D: Device>(
+    store: &Store<D>,
+    plan: &ScanPlan,
+    unit: scan::ScanUnit,
+    found: &mut Found,
+) -> std::result::Result<(), StorageError> {
+    let layout = store.tables()[unit.table as usize].layout;
+    let base = store.device().image().base() as usize;
+    let phase = ReadPhase::begin();
+    scan::visit(
+        store.device().as_ref(),
+        store.segments(),
+        unit,
+        &layout,
+        &plan.free,
+        store.checkpoint_epoch(),
+        |row| {
+            let word = medium_word(base, &layout, &row);
+            let key = phase.key_at(base, row.row);
+            found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
+            found.rows.push((unit.table, row));
+            Ok(())
+        },
+    )
+}
+
+/// Tells the workers which pool slots a collection before the crash already freed (O-36).
+fn remember_collected<D: Device>(store: &Store<D>, lanes: &[LanePool], workers: &mut [Worker<D>]) {
+    let sequence = store.checkpoint().sequence;
+    for lane in lanes.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
+        let slots = lane.collected_slots(store.device().as_ref(), store.segments(), sequence);
+        for worker in workers.iter_mut() {
+            worker.already_collected.extend(&slots);
+        }
+    }
+}
+
+/// Every lane goes to a worker, however many there are (O-44).
+fn deal_lanes<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
+    let count = workers.len();
+    for lane in lanes {
+        let worker = &mut workers[lane.lane() as usize % count];
+        worker.medium.lanes[lane.pool() as usize].push(lane);
+    }
+}
+
+/// Makes row entries and indexes of what the scan found, each worker of one share.
+fn rebuild<D: Device>(
+    core: &Core,
+    store: &Store<D>,
+    found: Vec<Found>,
+    workers: &mut [Worker<D>],
+) {
+    let tables = core.tables.len();
+    let mut counts = vec![0usize; tables];
+    for &(table, _) in found.iter().flat_map(|f| &f.rows) {
+        counts[table as usize] += 1;
+    }
+    for (table, &count) in core.tables.iter().zip(&counts) {
+        table.hash.reserve(count);
+    }
+    let mut staged: Vec<Vec<Vec<(u64, EntryId)>>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = workers
+            .iter_mut()
+            .zip(&found)
+            .map(|(worker, share)| scope.spawn(|| rebuild_share(core, store, share, worker)))
+            .collect();
+        handles.into_iter().map(|h| h.join().expect("rebuilding does not panic")).collect()
+    });
+    for (index, table) in core.tables.iter().enumerate() {
+        let Some(ordered) = &table.ordered else { continue };
+        let mut lists: Vec<_> = staged.iter_mut().map(|s| std::mem::take(&mut s[index])).collect();
+        if table.exact {
+            ordered.apply_inserts(&mut lists, &crate::index::ExactWords);
+        } else {
+            ordered.apply_inserts(&mut lists, &crate::table::RowKeys { core });
+        }
+    }
+}
+
+fn rebuild_share<D: Device>(
+    core: &Core,
+    store: &Store<D>,
+    share: &Found,
+    worker: &mut Worker<D>,
+) -> Vec<Vec<(u64, EntryId)>> {
+    let phase = ReadPhase::begin();
+    let mut staged = vec![Vec::new(); core.tables.len()];
+    let checkpoint_epoch = store.checkpoint_epoch();
+    for (table, row) in &share.rows {
+        let t = &core.tables[*table as usize];
+        let id = core.entries.take(&mut worker.local.supply);
+        let entry = core.entries.get(id);
+        let next = medium_word(core.image_base, &t.layout, row);
+        entry.initialise(row.row, next, SerialId(0));
+        let key = phase.key_at(core.image_base, row.row);
+        let word = t.word(key).expect("the scan checked the key's length");
+        t.hash.insert_unique(word.hash, id);
+        if t.ordered.is_some() {
+            staged[*table as usize].push((order_word(key), id));
+        }
+        if t.kind == IndexKind::Sequence {
+            let next = phase.bytes(next).try_into().map_or(0, u64::from_le_bytes);
+            let mut sequences = core.sequences.lock().expect("no panic while locked");
+            sequences.insert((*table, word.hash), SequenceState { next, id: Some(id) });
+        }
+        if row.stale_external(checkpoint_epoch).is_some() {
+            worker.collect.push((id, entry.generation()));
+        }
+    }
+    staged
+}
+
+/// Runs the sealed epochs again and finds the calls that the last one carries over.
+fn replay<D: Device>(
+    engine: &mut Engine<D>,
+    sealed: &[u64],
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let store = Arc::clone(&engine.store);
+    if !sealed.is_empty() {
+        store.log().harden(&mut engine.workers[0].medium.port)?;
+    }
+    for (index, &epoch) in sealed.iter().enumerate() {
+        let logged = store.log().read_epoch(epoch)?;
+        let calls = decode_calls(&logged, &engine.core.procedures)?;
+        let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
+        let mode = RunMode::Replay { last: index + 1 == sealed.len() };
+        let outcome = engine.run(&calls, info, mode, 0)?;
+        assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
+        report.epochs_replayed += 1;
+        report.calls_replayed += calls.len() as u64;
+    }
+    let checkpoint = store.checkpoint();
+    if sealed.is_empty() && checkpoint.carry_calls > 0 {
+        let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {
+            StorageError::Corrupt(format!(
+                "the checkpoint of epoch {} carries {} calls over, but the log does not have them",
+                checkpoint.epoch, checkpoint.carry_calls
+            ))
+        })?;
+        engine.set_carry(decode_carry(&bytes)?);
+    }
+    if engine.store.device().captures() {
+        engine.store.device().settle()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! A table in memory: its limits and its indexes.
+
+use std::ops::Bound;
+
+use storage::{IndexKind, RowLayout, StoredTable};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::core::Core;
+use crate::index::{EntryId, ExactWords, HashIndex, KeyOrder, OrderedIndex, Range, SearchKey};
+use crate::version::ReadPhase;
+
+/// A table with its indexes. Ordered tables have both: points are looked up by hash.
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) kind: IndexKind,
+    pub(crate) layout: RowLayout,
+    /// All keys have exactly 8 bytes, so that the key is the index word.
+    pub(crate) exact: bool,
+    pub(crate) hash: HashIndex,
+    pub(crate) ordered: Option<OrderedIndex>,
+}
+
+/// A key as the indexes want it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyWord<'k> {
+    /// Word of the hash index.
+    pub(crate) hash: u64,
+    pub(crate) key: &'k [u8],
+}
+
+/// First eight bytes, zero-padded, big-endian: the word of the ordered index.
+pub(crate) fn order_word(key: &[u8]) -> u64 {
+    let mut first = [0u8; 8];
+    let len = key.len().min(8);
+    first[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(first)
+}
+
+impl Table {
+    pub(crate) fn new(stored: &StoredTable) -> Self {
+        let definition = &stored.definition;
+        Self {
+            name: definition.name.clone(),
+            kind: definition.index,
+            layout: stored.layout,
+            exact: definition.key_bytes_max == 8,
+            hash: HashIndex::new(0),
+            ordered: (definition.index == IndexKind::Ordered).then(OrderedIndex::new),
+        }
+    }
+
+    /// Checks a key and makes its word.
+    pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
+        if self.exact {
+            let bytes: [u8; 8] = key.try_into().map_err(|_| {
+                format!("table {:?}: a key of {} bytes, all keys have 8", self.name, key.len())
+            })?;
+            return Ok(KeyWord { hash: u64::from_be_bytes(bytes), key });
+        }
+        if key.is_empty() || key.len() as u64 > self.layout.key_bytes_max {
+            return Err(format!(
+                "table {:?}: a key of {} bytes, must be 1 to {}",
+                self.name,
+                key.len(),
+                self.layout.key_bytes_max
+            ));
+        }
+        Ok(KeyWord { hash: xxh3_64(key), key })
+    }
+
+    /// Finds a key's entry. Not in the insert step.
+    #[inline]
+    pub(crate) fn find(&self, core: &Core, word: KeyWord<'_>) -> Option<EntryId> {
+        if self.exact {
+            self.hash.find_exact(word.hash)
+        } else {
+            self.hash.find(word.hash, |id| core.key_of(id) == word.key)
+        }
+    }
+
+    /// Entries with `low <= key < high`, ascending. Not in the insert step.
+    pub(crate) fn range<'t>(
+        &'t self,
+        core: &Core,
+        low: &[u8],
+        high: &[u8],
+    ) -> Result<Range<'t>, String> {
+        let Some(ordered) = &self.ordered else {
+            return Err(format!("table {:?} is not ordered: it cannot be scanned", self.name));
+        };
+        let bounds = (
+            Bound::Included(SearchKey { word: order_word(low), key: low }),
+            Bound::Excluded(SearchKey { word: order_word(high), key: high }),
+        );
+        if self.exact {
+            if low.len() != 8 || high.len() != 8 {
+                return Err(format!(
+                    "table {:?}: range bounds of {} and {} bytes, all keys have 8",
+                    self.name,
+                    low.len(),
+                    high.len()
+                ));
+            }
+            return Ok(ordered.range(bounds.0, bounds.1, &ExactWords));
+        }
+        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core }))
+    }
+}
+
+/// Compares entries by the keys in their persistent rows.
+pub(crate) struct RowKeys<'c> {
+    pub(crate) core: &'c Core,
+}
+
+impl KeyOrder for RowKeys<'_> {
+    const EXACT: bool = false;
+
+    fn compare(&self, a: EntryId, b: EntryId) -> std::cmp::Ordering {
+        self.core.key_of(a).cmp(self.core.key_of(b))
+    }
+
+    fn compare_key(&self, a: EntryId, key: &[u8]) -> std::cmp::Ordering {
+        self.core.key_of(a).cmp(key)
+    }
+}
+
+impl Core {
+    /// The key of an entry's row.
+    #[inline]
+    pub(crate) fn key_of(&self, id: EntryId) -> &[u8] {
+        ReadPhase::begin().key(self.image_base, self.entries.get(id))
+    }
+}

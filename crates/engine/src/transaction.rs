@@ -1,0 +1,427 @@
+//! A running transaction, as its body sees it.
+//!
+//! Reads see the newest version with a smaller serial id, own writes included. Writes are private until the
+//! body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it called
+//! [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the body.
+
+use std::ops::ControlFlow;
+
+use storage::{IndexKind, SerialId};
+
+use crate::calls::Abort;
+use crate::core::Core;
+use crate::declare::LookupError;
+use crate::index::EntryId;
+use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
+use crate::table::Table;
+use crate::version::{ReadPhase, Stopped, Waiter};
+
+/// Why a body ends without committing. Bodies pass it on with `?`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The transaction gives up on purpose.
+    Abort(Abort),
+    /// A mistake of the body: undeclared write, unknown table, key or value beyond its limit.
+    Mistake(String),
+    /// Another worker failed; the engine is stopped.
+    Stopped,
+}
+
+impl From<Abort> for Stop {
+    fn from(abort: Abort) -> Self {
+        Self::Abort(abort)
+    }
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Self {
+        Self::Mistake(what)
+    }
+}
+
+impl From<Stopped> for Stop {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<LookupError> for Stop {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::Mistake(what) => Self::Mistake(what),
+            LookupError::Stopped => Self::Stopped,
+        }
+    }
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Abort(abort) => abort.fmt(f),
+            Self::Mistake(what) => f.write_str(what),
+            Self::Stopped => f.write_str("the engine was stopped"),
+        }
+    }
+}
+
+/// Makes the private writes of the running call visible; what a commit point needs of the device.
+pub(crate) trait PublishNow {
+    /// Publishes everything that is written and not published yet.
+    fn publish_written(&mut self, local: &mut Local, txn: usize) -> Result<(), Stopped>;
+}
+
+/// Where a declared write is kept: index of its private write.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    write: usize,
+    id: EntryId,
+    may_insert: bool,
+}
+
+/// A running transaction.
+pub struct Transaction<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) local: &'a mut Local,
+    pub(crate) publisher: &'a mut dyn PublishNow,
+    pub(crate) phase: ReadPhase<'a>,
+    pub(crate) waiter: Waiter<'a>,
+    pub(crate) txn: usize,
+    pub(crate) sid: SerialId,
+    pub(crate) timestamp_ns: u64,
+    pub(crate) seed: u64,
+    pub(crate) committed: bool,
+}
+
+impl<'a> Transaction<'a> {
+    /// The epoch's timestamp, nanoseconds since 1970: the only clock a body may use (O-47).
+    pub fn timestamp_ns(&self) -> u64 {
+        self.timestamp_ns
+    }
+
+    /// A seed for random numbers, different for each transaction and the same in replay (O-47).
+    pub fn seed(&self) -> u64 {
+        self.seed ^ self.sid.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The serial id: epoch in the high 40 bits, position in the low 24.
+    pub fn serial_id(&self) -> u64 {
+        self.sid.0
+    }
+
+    /// The number that this call's `i`-th draw got.
+    ///
+    /// # Panics
+    /// If the call drew less than that; the call fails.
+    pub fn drawn(&self, i: usize) -> u64 {
+        self.local.draws[self.local.txns[self.txn].draws.range()][i].value
+    }
+
+    /// The answer: append bytes here. Dropped if the body does not return `Ok`.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.local.answers.output
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// [`Stop`] for an unknown table or a key beyond its limit.
+    pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        let t = self.core.table(table)?;
+        let word = t.word(key)?;
+        let id = match self.find_declared(t, table, word.hash, key) {
+            Some((write, id, _)) => match self.local.writes[write] {
+                PrivateWrite::Value(span) => return Ok(Some(&self.local.scratch[span.range()])),
+                PrivateWrite::Tombstone => return Ok(None),
+                PrivateWrite::Published => return self.read_published(id),
+                PrivateWrite::None => id,
+            },
+            None => t.find(self.core, word).unwrap_or(NO_ENTRY),
+        };
+        if id == NO_ENTRY {
+            return Ok(None);
+        }
+        self.read(id)
+    }
+
+    /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each` returns
+    /// `Break` when it has seen enough.
+    ///
+    /// # Errors
+    /// [`Stop`] for an unknown or unordered table.
+    pub fn scan(
+        &mut self,
+        table: u16,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
+        let t = self.core.table(table)?;
+        let mut rows = t.range(self.core, low, high)?;
+        while let Some((_, id)) = if descending { rows.next_back() } else { rows.next() } {
+            let entry = self.core.entries.get(id);
+            let key = self.phase.key(self.core.image_base, entry);
+            let own = self.find_declared_id(t, table, id, key);
+            let value = match own.map(|write| self.local.writes[write]) {
+                Some(PrivateWrite::Value(span)) => Some(&self.local.scratch[span.range()]),
+                Some(PrivateWrite::Tombstone) => None,
+                Some(PrivateWrite::Published) => self.read_published(id)?,
+                Some(PrivateWrite::None) | None => self.read(id)?,
+            };
+            if let Some(value) = value
+                && each(key, value).is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts a row that was declared with `insert`, or overwrites it where it exists.
+    ///
+    /// # Errors
+    /// [`Stop`] for an undeclared key or a value beyond the table's limit.
+    pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        let slot = self.writable(table, key)?;
+        if !slot.may_insert {
+            let name = &self.core.tables[table as usize].name;
+            return Err(Stop::Mistake(format!(
+                "table {name:?}: insert of key {key:02x?}, which was declared for update only"
+            )));
+        }
+        self.write_value(table, slot, value)
+    }
+
+    /// Updates a declared row; false, and nothing happens, where it does not exist.
+    ///
+    /// # Errors
+    /// [`Stop`] for an undeclared key or a value beyond the table's limit.
+    pub fn update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        let slot = self.writable(table, key)?;
+        if !self.exists(slot)? {
+            return Ok(false);
+        }
+        self.write_value(table, slot, value)?;
+        Ok(true)
+    }
+
+    /// Changes a declared row in a private copy of its newest value; its length stays. False where the row
+    /// does not exist.
+    ///
+    /// # Errors
+    /// [`Stop`] for an undeclared key.
+    pub fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Stop> {
+        let slot = self.writable(table, key)?;
+        let span = match self.local.writes[slot.write] {
+            PrivateWrite::Value(span) => span,
+            PrivateWrite::Tombstone => return Ok(false),
+            PrivateWrite::None | PrivateWrite::Published => {
+                if slot.id == NO_ENTRY {
+                    return Ok(false);
+                }
+                let published = self.local.writes[slot.write] == PrivateWrite::Published;
+                let Some(seen) = self.see(slot.id, published)? else {
+                    return Ok(false);
+                };
+                self.keep_value(seen)
+            }
+        };
+        change(&mut self.local.scratch[span.range()]);
+        self.put(slot, PrivateWrite::Value(span))?;
+        Ok(true)
+    }
+
+    /// Deletes a declared row; false where it does not exist.
+    ///
+    /// # Errors
+    /// [`Stop`] for an undeclared key.
+    pub fn delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+        let slot = self.writable(table, key)?;
+        if !self.exists(slot)? {
+            return Ok(false);
+        }
+        self.put(slot, PrivateWrite::Tombstone)?;
+        Ok(true)
+    }
+
+    /// From here on the transaction cannot abort: what it wrote becomes visible now, and what it writes
+    /// later becomes visible at once (early write visibility, NV 3.1.2). After this, writing a key again
+    /// that is already visible is a mistake; an `Err` or a panic stops the engine, because half of the
+    /// transaction has been seen (O-49).
+    ///
+    /// # Errors
+    /// [`Stop`] if the engine was stopped.
+    pub fn commit_point(&mut self) -> Result<(), Stop> {
+        self.committed = true;
+        self.publisher.publish_written(self.local, self.txn)?;
+        Ok(())
+    }
+
+    fn read(&mut self, id: EntryId) -> Result<Option<&[u8]>, Stop> {
+        self.see(id, false)
+    }
+
+    /// An own write that is already visible is read like everybody else's: at the next serial position.
+    fn read_published(&mut self, id: EntryId) -> Result<Option<&[u8]>, Stop> {
+        self.see(id, true)
+    }
+
+    #[inline]
+    fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
+        let entry = self.core.entries.get(id);
+        let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
+        let seen = entry.read(sid, &mut self.waiter)?;
+        let word = seen.word;
+        if !word.is_value() {
+            return Ok(None);
+        }
+        let bytes = self.phase.bytes(word);
+        if word.is_on_medium() {
+            self.local.reads.push((word.address(), word.len()));
+            self.local.work.cache_misses += 1;
+            if seen.untouched && self.local.cache.is_on() {
+                self.cache(id, bytes, word.slot());
+            }
+        } else if word.is_cached() {
+            self.local.work.cache_hits += 1;
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Keeps a copy of a value that was read from the medium.
+    fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
+        let epoch = self.sid.epoch();
+        if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
+            && !self.core.entries.get(id).install_cached(word)
+        {
+            self.local.cache.discard(word, epoch);
+        }
+    }
+
+    fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
+        match self.local.writes[slot.write] {
+            PrivateWrite::Value(_) => Ok(true),
+            PrivateWrite::Tombstone => Ok(false),
+            _ if slot.id == NO_ENTRY => Ok(false),
+            before => {
+                let own = before == PrivateWrite::Published;
+                let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
+                let entry = self.core.entries.get(slot.id);
+                Ok(entry.read(sid, &mut self.waiter)?.word.is_value())
+            }
+        }
+    }
+
+    fn keep_value(&mut self, value: &[u8]) -> Span {
+        let from = self.local.scratch.len() as u32;
+        self.local.scratch.extend_from_slice(value);
+        Span { from, to: self.local.scratch.len() as u32 }
+    }
+
+    fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
+        let t = &self.core.tables[table as usize];
+        if value.len() as u64 > t.layout.value_bytes_max {
+            return Err(Stop::Mistake(format!(
+                "table {:?}: a value of {} bytes, at most {}",
+                t.name,
+                value.len(),
+                t.layout.value_bytes_max
+            )));
+        }
+        let span = self.keep_value(value);
+        self.put(slot, PrivateWrite::Value(span))
+    }
+
+    fn put(&mut self, slot: Slot, write: PrivateWrite) -> Result<(), Stop> {
+        let place = &mut self.local.writes[slot.write];
+        if *place == PrivateWrite::Published {
+            let what = "a key was written again after the commit point had made it visible";
+            return Err(Stop::Mistake(what.into()));
+        }
+        *place = write;
+        if self.committed {
+            self.publisher.publish_written(self.local, self.txn)?;
+        }
+        Ok(())
+    }
+
+    /// The private write of a declared key.
+    fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        let t = self.core.table(table)?;
+        let word = t.word(key)?;
+        if let Some((write, id, kind)) = self.find_declared(t, table, word.hash, key)
+            && kind != DeclaredKind::Read
+        {
+            return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
+        }
+        if !self.local.txns[self.txn].ranges.is_empty() && t.ordered.is_some() {
+            if let Some(slot) = self.find_member(t, table, word.hash, key) {
+                return Ok(slot);
+            }
+            if self.in_declared_range(table, key) {
+                // Covered, but no row existed at this position: reading says so, writing does nothing.
+                let write = self.local.writes.len();
+                self.local.writes.push(PrivateWrite::None);
+                return Ok(Slot { write, id: NO_ENTRY, may_insert: false });
+            }
+        }
+        debug_assert!(t.kind != IndexKind::Sequence || !t.name.is_empty());
+        Err(Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name)))
+    }
+
+    fn find_declared(
+        &self,
+        t: &Table,
+        table: u16,
+        word: u64,
+        key: &[u8],
+    ) -> Option<(usize, EntryId, DeclaredKind)> {
+        let local = &*self.local;
+        let span = local.txns[self.txn].declared;
+        let at = local.declared[span.range()].iter().position(|d| {
+            d.word == word && d.table == table && (t.exact || &local.keys[d.key.range()] == key)
+        });
+        if let Some(at) = at {
+            let declared = &local.declared[span.from as usize + at];
+            return Some((at, declared.id, declared.kind));
+        }
+        if local.txns[self.txn].members.is_empty() {
+            return None;
+        }
+        let slot = self.find_member(t, table, word, key)?;
+        Some((slot.write, slot.id, DeclaredKind::Update))
+    }
+
+    fn find_declared_id(&self, t: &Table, table: u16, id: EntryId, key: &[u8]) -> Option<usize> {
+        let word = t.word(key).ok()?;
+        let found = self.find_declared(t, table, word.hash, key)?;
+        debug_assert!(found.1 == id || found.1 == NO_ENTRY);
+        Some(found.0)
+    }
+
+    fn find_member(&self, t: &Table, table: u16, word: u64, key: &[u8]) -> Option<Slot> {
+        let txn = &self.local.txns[self.txn];
+        if txn.members.is_empty() {
+            return None;
+        }
+        let id = t.find(self.core, crate::table::KeyWord { hash: word, key })?;
+        let members = &self.local.members[txn.members.range()];
+        let at = members.binary_search(&Member { id, table }).ok()?;
+        let write = txn.declared.range().len() + at;
+        Some(Slot { write, id, may_insert: false })
+    }
+
+    fn in_declared_range(&self, table: u16, key: &[u8]) -> bool {
+        let txn = &self.local.txns[self.txn];
+        self.local.ranges[txn.ranges.range()].iter().any(|range| {
+            range.table == table
+                && &self.local.keys[range.low.range()] <= key
+                && key < &self.local.keys[range.high.range()]
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! Row entries: what DRAM knows of a row, in one cache line, and the slab that holds them.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pmem::{DeviceError, Mapping};
+use storage::SerialId;
+
+use super::array::VersionArray;
+use super::{TransientPool, ValueWord};
+use crate::index::EntryId;
+
+const LOCKED: u64 = 1;
+const ARRAY: u64 = 2;
+const EPOCH_SHIFT: u32 = 2;
+const GENERATION_SHIFT: u32 = 40;
+
+/// What DRAM knows of a row. An entry of zeros is unused.
+///
+/// `state` holds the epoch in which the row was last claimed by a writer: everything about versions is valid
+/// only if that is the running epoch (O-16), so nothing has to be reset at the end of an epoch.
+#[repr(align(64))]
+pub(crate) struct RowEntry {
+    /// Epoch of the last claim, whether there is an array, lock.
+    state: AtomicU64,
+    /// Serial id of the only version, or address of the version array.
+    first: AtomicU64,
+    /// Value of the only version.
+    value: AtomicU64,
+    /// The version before this epoch's: medium, cached or transient; 0 if the row did not exist.
+    base: AtomicU64,
+    /// The newest persistent version as of the end of the last epoch that wrote it; always on the medium.
+    next: AtomicU64,
+    /// Offset of the persistent row in 64-byte units; in the high bits the entry's generation.
+    row: AtomicU64,
+    /// The cached version, if the row was not claimed since it was made.
+    cached: AtomicU64,
+    /// Smallest serial id that inserted the row (O-08); 0 for rows that recovery found.
+    birth: AtomicU64,
+}
+
+const _: () = assert!(size_of::<RowEntry>() == 64);
+
+/// What the first writer of a row in an epoch decides about the version before (called under the row's lock).
+pub(crate) trait Claim {
+    /// Returns the base: `next` itself, the cached version, or a copy where the final write will overwrite
+    /// the place of `next`.
+    fn base(
+        &mut self,
+        entry: &RowEntry,
+        next: ValueWord,
+        pool: &mut TransientPool,
+    ) -> ValueWord;
+}
+
+/// Costs of one append.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct AppendCost {
+    pub(crate) first: bool,
+    pub(crate) new_array: bool,
+    pub(crate) moves: usize,
+    pub(crate) contended: bool,
+}
+
+/// The versions of a row in the running epoch.
+pub(crate) enum Versions<'e> {
+    /// Nobody writes it.
+    None,
+    /// One writer.
+    Single(SerialId, &'e AtomicU64),
+    /// Several.
+    Array(VersionArray),
+}
+
+impl RowEntry {
+    fn lock(&self) -> (u64, bool) {
+        let mut contended = false;
+        loop {
+            let state = self.state.load(Ordering::Relaxed);
+            let free = state & !LOCKED;
+            if state == free
+                && self
+                    .state
+                    .compare_exchange_weak(free, free | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return (free, contended);
+            }
+            contended |= state != free;
+            spin_loop();
+        }
+    }
+
+    /// Adds a pending version (CA 3.2). The place of batch append (CA 3.3) is here.
+    #[inline]
+    pub(crate) fn append(
+        &self,
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+    ) -> AppendCost {
+        let (state, contended) = self.lock();
+        let mut cost = AppendCost { contended, ..AppendCost::default() };
+        let mine = sid.epoch() << EPOCH_SHIFT;
+        let unlocked = if state >> EPOCH_SHIFT != sid.epoch() {
+            let next = ValueWord(self.next.load(Ordering::Relaxed));
+            let base = claim.base(self, next, pool);
+            self.base.store(base.0, Ordering::Relaxed);
+            self.first.store(sid.0, Ordering::Relaxed);
+            self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
+            cost.first = true;
+            mine
+        } else if state & ARRAY == 0 {
+            let other = SerialId(self.first.load(Ordering::Relaxed));
+            let (low, high) = if other < sid { (other, sid) } else { (sid, other) };
+            let array = VersionArray::new(pool, low.position() as u32, high.position() as u32);
+            self.first.store(array.address(), Ordering::Relaxed);
+            cost.new_array = true;
+            mine | ARRAY
+        } else {
+            let array = VersionArray::from_address(self.first.load(Ordering::Relaxed));
+            let (array, moves) = array.insert(pool, sid.position() as u32);
+            self.first.store(array.address(), Ordering::Relaxed);
+            cost.moves = moves;
+            mine | ARRAY
+        };
+        self.state.store(unlocked, Ordering::Release);
+        cost
+    }
+
+    /// The versions of the running epoch. After append only.
+    #[inline(always)]
+    pub(crate) fn versions(&self, epoch: u64) -> Versions<'_> {
+        let state = self.state.load(Ordering::Acquire);
+        if state >> EPOCH_SHIFT != epoch {
+            return Versions::None;
+        }
+        let first = self.first.load(Ordering::Relaxed);
+        if state & ARRAY == 0 {
+            Versions::Single(SerialId(first), &self.value)
+        } else {
+            Versions::Array(VersionArray::from_address(first))
+        }
+    }
+
+    /// The version before the running epoch's, of a row that is written in it.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> ValueWord {
+        ValueWord(self.base.load(Ordering::Relaxed))
+    }
+
+    /// The newest persistent version; not a value if the row does not exist.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> ValueWord {
+        ValueWord(self.next.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_next(&self, word: ValueWord) {
+        self.next.store(word.0, Ordering::Relaxed);
+    }
+
+    /// Offset of the persistent row.
+    #[inline(always)]
+    pub(crate) fn row(&self) -> u64 {
+        (self.row.load(Ordering::Relaxed) & ((1 << GENERATION_SHIFT) - 1)) * 64
+    }
+
+    /// How often the entry was used for a row before: tells lists of ids whether they still mean this row.
+    pub(crate) fn generation(&self) -> u32 {
+        (self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT) as u32
+    }
+
+    /// The cached version.
+    #[inline(always)]
+    pub(crate) fn cached(&self) -> Option<ValueWord> {
+        let word = ValueWord(self.cached.load(Ordering::Acquire));
+        word.is_value().then_some(word)
+    }
+
+    pub(crate) fn set_cached(&self, word: Option<ValueWord>) {
+        self.cached.store(word.map_or(0, |w| w.0), Ordering::Release);
+    }
+
+    /// Publishes a cached version where there is none; false if somebody else was faster.
+    pub(crate) fn install_cached(&self, word: ValueWord) -> bool {
+        self.cached.compare_exchange(0, word.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Smallest serial id that inserted the row.
+    #[inline(always)]
+    pub(crate) fn birth(&self) -> SerialId {
+        SerialId(self.birth.load(Ordering::Relaxed))
+    }
+
+    /// Another inserter of the same epoch (insert step; O-08).
+    pub(crate) fn born_by(&self, sid: SerialId) {
+        self.birth.fetch_min(sid.0, Ordering::Relaxed);
+    }
+
+    /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.
+    pub(crate) fn initialise(&self, row: u64, next: ValueWord, birth: SerialId) {
+        debug_assert!(row.is_multiple_of(64));
+        let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;
+        self.state.store(0, Ordering::Relaxed);
+        self.base.store(next.0, Ordering::Relaxed);
+        self.next.store(next.0, Ordering::Relaxed);
+        self.cached.store(0, Ordering::Relaxed);
+        self.birth.store(birth.0, Ordering::Relaxed);
+        self.row.store(row / 64 | generation << GENERATION_SHIFT, Ordering::Relaxed);
+    }
+
+    /// The row is gone; lists that still name the entry see another generation.
+    fn retire(&self) {
+        let row = self.row.load(Ordering::Relaxed);
+        self.row.store(row.wrapping_add(1 << GENERATION_SHIFT), Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+    }
+}
+
+/// All row entries of an engine: one reservation, so that an id is an address. Entries are handed out to
+/// workers in runs and reused through per-worker free lists.
+pub(crate) struct EntrySlab {
+    memory: Mapping,
+    used: AtomicU32,
+}
+
+/// One worker's supply of entries.
+#[derive(Debug, Default)]
+pub(crate) struct EntrySupply {
+    free: Vec<EntryId>,
+    fresh: std::ops::Range<u32>,
+}
+
+/// Entries taken from the slab at a time.
+const SUPPLY_ENTRIES: u32 = 1024;
+
+impl EntrySlab {
+    pub(crate) fn new() -> Result<Self, DeviceError> {
+        // Address space for every id: then any id is in bounds, and zeros are a valid entry.
+        let memory = Mapping::reserve((1 << 32) * size_of::<RowEntry>() as u64)?;
+        Ok(Self { memory, used: AtomicU32::new(0) })
+    }
+
+    /// The entry with an id.
+    #[inline(always)]
+    pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
+        // SAFETY: the mapping has an entry for every 32-bit id; entries consist of atomics, for which
+        // zeros are valid, and live as long as the slab.
+        unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, id: EntryId) {
+        super::prefetch(self.memory.base() as usize + id.0 as usize * size_of::<RowEntry>());
+    }
+
+    /// Takes an entry.
+    ///
+    /// # Panics
+    /// If 2^32 rows exist.
+    pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
+        if let Some(id) = supply.free.pop() {
+            return id;
+        }
+        if supply.fresh.is_empty() {
+            let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
+            assert!(first <= u32::MAX - 2 * SUPPLY_ENTRIES, "more than 2^32 rows");
+            supply.fresh = first..first + SUPPLY_ENTRIES;
+        }
+        EntryId(supply.fresh.next().expect("just filled"))
+    }
+
+    /// Gives an entry back; after execution only.
+    pub(crate) fn give_back(&self, supply: &mut EntrySupply, id: EntryId) {
+        self.get(id).retire();
+        supply.free.push(id);
+    }
+
+    /// Bytes of DRAM in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.used.load(Ordering::Relaxed)) * size_of::<RowEntry>() as u64
+    }
+}

@@ -1,0 +1,350 @@
+//! Publishing a transaction's writes, and the final write of a row (NV 4.1, 4.4, 4.6).
+//!
+//! A write that is not the row's last of the epoch stays in the transient pool. The owner of the last version
+//! makes the newest version that is not IGNORE persistent, under *its* serial id (O-14):
+//! 1. it chooses the version slot that is not the checkpoint's (minor collection: a stale inline version is
+//!    simply overwritten; a stale external one was freed by the major collector before, O-33);
+//! 2. it caches the value, if there is a cache, and publishes it (O-15);
+//! 3. it writes the value, then the header, and flushes;
+//! 4. it keeps the running state hash up: minus the old row, plus the new one (O-48).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pmem::{Device, Port};
+use storage::format::VersionWords;
+use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash};
+
+use super::entry::Versions;
+use super::read::Stopped;
+use super::{CachePool, Place, RowEntry, TransientPool, ValueWord, Waiter};
+use crate::index::EntryId;
+use crate::stats::WorkCounts;
+
+/// What a transaction leaves in one declared version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Write<'v> {
+    /// Nothing.
+    Ignore,
+    /// The row is deleted.
+    Tombstone,
+    /// A new value.
+    Value(&'v [u8]),
+}
+
+/// Where a version goes: one declared write of one transaction.
+pub(crate) struct Publication<'e> {
+    pub(crate) id: EntryId,
+    pub(crate) entry: &'e RowEntry,
+    pub(crate) layout: &'e RowLayout,
+    pub(crate) sid: SerialId,
+}
+
+/// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember until
+/// the next checkpoint.
+pub(crate) struct Medium<D: Device> {
+    pub(crate) port: Port<D>,
+    /// Lanes of this worker, by pool.
+    pub(crate) lanes: Vec<Vec<LanePool>>,
+    /// Difference to the state hash in this epoch.
+    pub(crate) hash: StateHash,
+    /// Difference to the number of rows in this epoch.
+    pub(crate) rows: i64,
+    /// Rows whose stale external version the major collector frees after the next checkpoint.
+    pub(crate) stale: Vec<(EntryId, u32)>,
+    /// Rows that do not exist any more (or never did), to be removed after execution (O-18).
+    pub(crate) gone: Vec<(u16, EntryId)>,
+}
+
+/// Everything of a worker that publishing touches besides the medium.
+pub(crate) struct Publisher<'w, 's> {
+    pub(crate) segments: &'s Segments,
+    pub(crate) checkpoint_epoch: u64,
+    pub(crate) pool: &'w mut TransientPool,
+    pub(crate) cache: &'w mut CachePool,
+    pub(crate) work: &'w mut WorkCounts,
+    pub(crate) waiter: Waiter<'s>,
+}
+
+/// The versions of a row that its final write needs to know.
+struct Target {
+    slot: usize,
+    /// The slot holds a version of this checkpoint interval that is overwritten in place.
+    in_place: bool,
+    words: [VersionWords; 2],
+}
+
+impl<D: Device> Medium<D> {
+    /// Publishes one declared write. The last writer of a row makes it persistent.
+    pub(crate) fn publish(
+        &mut self,
+        to: &Publication<'_>,
+        write: Write<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        match to.entry.versions(to.sid.epoch()) {
+            Versions::None => unreachable!("published rows were appended to"),
+            Versions::Single(writer, cell) => {
+                debug_assert_eq!(writer, to.sid);
+                with.work.single_write_rows += 1;
+                match write {
+                    Write::Value(value) => self.persist(to, to.sid, value, cell, with),
+                    Write::Tombstone => self.bury(to, cell, with),
+                    Write::Ignore => {
+                        self.leave_untouched(to, with);
+                        cell.store(ValueWord::IGNORE.0, Ordering::Release);
+                    }
+                }
+            }
+            Versions::Array(array) => {
+                let index = array.lower_bound(to.sid.position() as u32);
+                debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
+                let cell = array.cell(index);
+                let last = index + 1 == array.len();
+                match write {
+                    Write::Value(value) if last => self.persist(to, to.sid, value, cell, with),
+                    Write::Tombstone if last => self.bury(to, cell, with),
+                    Write::Value(value) => {
+                        with.work.transient_versions += 1;
+                        cell.store(with.pool.store(value, 0).0, Ordering::Release);
+                    }
+                    Write::Tombstone => {
+                        with.work.transient_versions += 1;
+                        cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
+                    }
+                    Write::Ignore => {
+                        cell.store(ValueWord::IGNORE.0, Ordering::Release);
+                        with.work.ignored_versions += 1;
+                        if last {
+                            self.fall_back(to, array, index, with)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last writer aborted: the newest surviving version of this epoch takes its place, under its own
+    /// serial id (NV 4.6, O-14).
+    fn fall_back(
+        &mut self,
+        to: &Publication<'_>,
+        array: super::array::VersionArray,
+        last: usize,
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        for index in (0..last).rev() {
+            let cell = array.cell(index);
+            match with.waiter.value(cell)? {
+                ValueWord::IGNORE => {}
+                ValueWord::TOMBSTONE => {
+                    self.bury(to, cell, with);
+                    return Ok(());
+                }
+                word => {
+                    let sid = SerialId::new(to.sid.epoch(), u64::from(array.sorted()[index]));
+                    with.work.transient_versions -= 1;
+                    // SAFETY: a published transient value, which stays until the epoch ends.
+                    let value = unsafe {
+                        std::slice::from_raw_parts(word.address() as *const u8, word.len())
+                    };
+                    self.persist(to, sid, value, cell, with);
+                    return Ok(());
+                }
+            }
+        }
+        with.work.ignored_versions -= 1;
+        self.leave_untouched(to, with);
+        Ok(())
+    }
+
+    /// No version survived: the row stays as it was, or was never born.
+    fn leave_untouched(&mut self, to: &Publication<'_>, with: &mut Publisher<'_, '_>) {
+        with.work.ignored_versions += 1;
+        if !to.entry.next().is_value() {
+            self.gone.push((to.layout.table, to.id));
+        }
+    }
+
+    /// The final write of a row.
+    pub(crate) fn persist(
+        &mut self,
+        to: &Publication<'_>,
+        sid: SerialId,
+        value: &[u8],
+        cell: &AtomicU64,
+        with: &mut Publisher<'_, '_>,
+    ) {
+        with.work.persistent_versions += 1;
+        let row = to.entry.row();
+        let before = to.entry.next();
+        let target = self.choose_slot(row, before, with.checkpoint_epoch);
+        self.hash_out(to, before);
+        // SAFETY: the row is initialised and its key never changes.
+        let key = unsafe { row::key(self.port.device().as_ref(), row) };
+        self.hash.add(row_hash(to.layout.table, key, value));
+        self.rows += i64::from(!before.is_value());
+
+        let cached = if with.cache.is_on() {
+            with.cache.create(to.id, value, target.slot, sid.epoch())
+        } else {
+            None
+        };
+        if let Some(word) = cached {
+            to.entry.set_cached(Some(word));
+            cell.store(word.0, Ordering::Release);
+        }
+        let external = self.prepare_place(to, &target, value.len() as u64, with);
+        // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the module's
+        // documentation); a fresh pool slot is owned by whoever allocated it.
+        let at = unsafe {
+            row::write_version(&mut self.port, row, to.layout, target.slot, sid, value, external)
+        };
+        let address = self.port.device().image().base() as usize + at as usize;
+        let word = ValueWord::new(Place::Medium, target.slot, address, value.len());
+        to.entry.set_next(word);
+        if cached.is_none() {
+            cell.store(word.0, Ordering::Release);
+        }
+        self.note_stale(to, before, &target);
+    }
+
+    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that does not
+    /// hold the newest version; else, if the newest version is younger than the checkpoint, its own slot.
+    fn choose_slot(&self, row: u64, before: ValueWord, checkpoint_epoch: u64) -> Target {
+        let words = row::versions(self.port.device().as_ref(), row);
+        if !before.is_value() {
+            return Target { slot: 0, in_place: false, words };
+        }
+        let newest = before.slot();
+        let in_place = SerialId(words[newest].serial_id).epoch() > checkpoint_epoch;
+        Target { slot: if in_place { newest } else { 1 - newest }, in_place, words }
+    }
+
+    /// Frees what the slot held, where that may be done here, and takes a pool slot if the value needs one.
+    fn prepare_place(
+        &mut self,
+        to: &Publication<'_>,
+        target: &Target,
+        len: u64,
+        with: &mut Publisher<'_, '_>,
+    ) -> Option<u64> {
+        let old = target.words[target.slot];
+        let old_external = ValuePointer(old.pointer).external_offset();
+        if target.in_place {
+            // Written since the checkpoint: the crash that reverts its allocation reverts this free.
+            if let Some(offset) = old_external {
+                self.free_value(offset, ValuePointer(old.pointer).len(), with.segments);
+            }
+        } else if old.serial_id != 0 && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch {
+            assert!(old_external.is_none(), "the major collector missed the row at {}", to.entry.row());
+            with.work.minor_collections += 1;
+        }
+        (!to.layout.is_inline(len)).then(|| self.allocate_value(len, with.segments))
+    }
+
+    /// Remembers a checkpointed external version that became stale with this write.
+    fn note_stale(&mut self, to: &Publication<'_>, before: ValueWord, target: &Target) {
+        if !before.is_value() || target.in_place {
+            return;
+        }
+        let stale = ValuePointer(target.words[1 - target.slot].pointer);
+        if stale.external_offset().is_some() {
+            self.stale.push((to.id, to.entry.generation()));
+        }
+    }
+
+    /// The last version of the row is a tombstone: it leaves the state now and the index after execution.
+    fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
+        let before = to.entry.next();
+        self.hash_out(to, before);
+        self.rows -= i64::from(before.is_value());
+        self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
+        to.entry.set_next(ValueWord::PENDING);
+        self.gone.push((to.layout.table, to.id));
+        cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
+    }
+
+    /// Frees the external values of a row that is being deleted; reverted by a crash, like the deletion.
+    fn free_values_of(&mut self, entry: &RowEntry, checkpoint_epoch: u64, segments: &Segments) {
+        let before = entry.next();
+        if !before.is_value() {
+            return;
+        }
+        let words = row::versions(self.port.device().as_ref(), entry.row());
+        for (slot, version) in words.iter().enumerate() {
+            // The other slot counts only if it is not a leftover of a crash.
+            let sid = SerialId(version.serial_id);
+            let ours = slot == before.slot() || sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
+            let pointer = ValuePointer(version.pointer);
+            if let Some(offset) = pointer.external_offset().filter(|_| ours) {
+                self.free_value(offset, pointer.len(), segments);
+            }
+        }
+    }
+
+    /// Takes the row as it was before this epoch out of the state hash. Its bytes are still there: the final
+    /// write overwrites only what `base` does not need.
+    fn hash_out(&mut self, to: &Publication<'_>, before: ValueWord) {
+        if !before.is_value() {
+            return;
+        }
+        let old = match to.entry.versions(to.sid.epoch()) {
+            Versions::None => before,
+            _ => to.entry.base(),
+        };
+        // SAFETY: the base stays readable until the epoch ends; the key never changes.
+        let (key, value) = unsafe {
+            (
+                row::key(self.port.device().as_ref(), to.entry.row()),
+                std::slice::from_raw_parts(old.address() as *const u8, old.len()),
+            )
+        };
+        self.hash.remove(row_hash(to.layout.table, key, value));
+    }
+
+    fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
+        let pool = storage::class_pool(storage::class_of(len)) as usize;
+        self.lanes[pool][0]
+            .push(&mut self.port, segments, offset)
+            .expect("space was reserved before the epoch");
+    }
+
+    fn allocate_value(&mut self, len: u64, segments: &Segments) -> u64 {
+        self.allocate(storage::class_pool(storage::class_of(len)) as usize, segments)
+    }
+
+    /// Takes a slot of a pool: from the free list of any of the worker's lanes, else a fresh one.
+    ///
+    /// # Panics
+    /// If no space was reserved for it, which is a bug (O-43); the engine stops.
+    pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
+        for lane in &mut self.lanes[pool] {
+            if let Some(offset) = lane.pop(&self.port, segments) {
+                return offset;
+            }
+        }
+        self.lanes[pool][0]
+            .bump(&mut self.port, segments)
+            .expect("space was reserved before the epoch")
+    }
+}
+
+/// Prepares the persistent row of a key that is being inserted. The row was just allocated by this worker.
+pub(crate) fn initialise_row<D: Device>(port: &mut Port<D>, at: u64, layout: &RowLayout, key: &[u8]) {
+    // SAFETY: freshly allocated and not published yet.
+    unsafe { row::initialise(port, at, layout, key) }
+}
+
+/// Epoch of the version in a slot of a row.
+pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> u64 {
+    let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
+    // SAFETY: header words of an initialised row, aligned, only accessed as atomics.
+    SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch()
+}
+
+/// Empties the stale slot of a row whose external value was just collected (NV 4.4).
+pub(crate) fn clear_stale<D: Device>(port: &mut Port<D>, at: u64, slot: usize) {
+    // SAFETY: major collection owns the stale slots of the rows on its list; nobody reads stale versions.
+    unsafe { row::clear_version(port, at, slot) }
+}

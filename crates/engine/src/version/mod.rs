@@ -1,0 +1,117 @@
+//! Versions of rows: the transient ones of the running epoch, the cached ones, and the final write that
+//! makes one of them persistent.
+//!
+//! This module and `index` are the only ones of the crate with unsafe code. What makes it sound are the
+//! phases of an epoch, separated by barriers:
+//! - *append*: version arrays grow, each under its row's lock; nobody reads values.
+//! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id, with
+//!   release, and read with acquire. A row's persistent slot is written by the owner of the row's last
+//!   version only (O-14), and it is never the slot that smaller serial ids still read.
+//! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
+//!   initialization phase (O-15).
+
+mod array;
+mod cached;
+mod entry;
+mod final_write;
+mod pool;
+mod read;
+
+pub(crate) use cached::CachePool;
+pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};
+pub(crate) use final_write::{Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch};
+pub(crate) use pool::TransientPool;
+pub(crate) use read::{ReadPhase, Stopped, Waiter, medium_word};
+
+/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits 3-20 length,
+/// bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ValueWord(pub(crate) u64);
+
+/// Where a value's bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Place {
+    /// On the medium.
+    Medium = 1,
+    /// In the transient pool.
+    Transient = 2,
+    /// In the cache.
+    Cached = 3,
+}
+
+impl ValueWord {
+    /// Not written yet. As the base of a row: the row does not exist.
+    pub(crate) const PENDING: Self = Self(0);
+    /// The writer aborted or chose not to write.
+    pub(crate) const IGNORE: Self = Self(1 << 3);
+    /// The row is deleted.
+    pub(crate) const TOMBSTONE: Self = Self(2 << 3);
+
+    #[inline(always)]
+    pub(crate) fn new(place: Place, slot: usize, address: usize, len: usize) -> Self {
+        debug_assert!(address.is_multiple_of(16) && len < 1 << 18 && slot < 2);
+        Self(place as u64 | (slot as u64) << 2 | (len as u64) << 3 | (address as u64 / 16) << 21)
+    }
+
+    /// Whether there is a value.
+    #[inline(always)]
+    pub(crate) fn is_value(self) -> bool {
+        self.0 & 3 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_on_medium(self) -> bool {
+        self.0 & 3 == Place::Medium as u64
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_cached(self) -> bool {
+        self.0 & 3 == Place::Cached as u64
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(self) -> usize {
+        (self.0 >> 2 & 1) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        (self.0 >> 3 & 0x3ffff) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(self) -> usize {
+        (self.0 >> 21) as usize * 16
+    }
+
+    /// Hints that the value will be read soon: at most the first sixteen lines.
+    #[inline(always)]
+    pub(crate) fn prefetch(self) {
+        if self.is_value() {
+            let lines = self.len().div_ceil(64).clamp(1, 16);
+            for line in 0..lines {
+                prefetch(self.address() + line * 64);
+            }
+        }
+    }
+}
+
+/// Hints that a line will be used soon.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint and never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address as *const i8);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// The bytes of whole words.
+pub(crate) fn bytes_of_words(words: &[u64]) -> &[u8] {
+    // SAFETY: any initialised words are initialised bytes, and bytes need no alignment.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}

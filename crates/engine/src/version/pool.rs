@@ -1,0 +1,64 @@
+//! The transient pool (NV 5.1): per-worker bump memory for everything that dies with the epoch.
+
+use pmem::{DeviceError, Mapping};
+
+use super::{Place, ValueWord};
+
+/// Address space of one worker's pool. Only what is touched takes memory.
+const RESERVED_BYTES: u64 = 64 << 30;
+
+/// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which runs when
+/// no body runs (phase rule).
+pub(crate) struct TransientPool {
+    memory: Mapping,
+    used: u64,
+    high_water: u64,
+}
+
+impl TransientPool {
+    pub(crate) fn new() -> Result<Self, DeviceError> {
+        Ok(Self { memory: Mapping::reserve(RESERVED_BYTES)?, used: 0, high_water: 0 })
+    }
+
+    /// Most bytes ever in use.
+    pub(crate) fn high_water(&self) -> u64 {
+        self.high_water
+    }
+
+    /// Everything handed out is void. In debug builds its start is overwritten, so that a dangling word
+    /// shows (O-15, O-17).
+    pub(crate) fn reset(&mut self) {
+        if cfg!(debug_assertions) {
+            let poisoned = self.used.min(1 << 16) as usize;
+            // SAFETY: owned by this worker; nobody reads transient values between epochs.
+            unsafe { self.memory.base().write_bytes(0xdb, poisoned) };
+        }
+        self.used = 0;
+    }
+
+    /// Address of `bytes` fresh bytes, a multiple of 16, with any contents.
+    ///
+    /// # Panics
+    /// If 64 GiB are used up: admission bounds an epoch far below that (O-61).
+    #[inline]
+    pub(super) fn allocate(&mut self, bytes: usize) -> *mut u8 {
+        let at = self.used;
+        self.used = (at + bytes as u64).next_multiple_of(16);
+        assert!(self.used <= RESERVED_BYTES, "the transient pool of a worker has 64 GiB");
+        self.high_water = self.high_water.max(self.used);
+        // SAFETY: inside the mapping, checked above.
+        unsafe { self.memory.base().add(at as usize) }
+    }
+
+    /// Copies a value in; `slot` is carried in the word for the base of a row.
+    #[inline]
+    pub(crate) fn store(&mut self, value: &[u8], slot: usize) -> ValueWord {
+        let at = self.allocate(value.len());
+        // SAFETY: freshly allocated, so nobody else refers to it.
+        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), at, value.len()) };
+        ValueWord::new(Place::Transient, slot, at as usize, value.len())
+    }
+}
+
+// SAFETY: the mapping is owned by one worker; words that point into it are read under the phase rule.
+unsafe impl Send for TransientPool {}

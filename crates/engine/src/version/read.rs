@@ -1,0 +1,150 @@
+//! Reading: which version a serial id sees, and its bytes.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use storage::scan::ScannedRow;
+use storage::{RowLayout, SerialId};
+
+use super::entry::Versions;
+use super::{Place, RowEntry, ValueWord, cached};
+
+/// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
+const POLLS_BEFORE_YIELD: u32 = 256;
+
+/// How a reader waits for a pending version of a smaller serial id.
+pub(crate) struct Waiter<'s> {
+    /// Set when a worker failed: nobody may wait for it (O-50).
+    pub(crate) stopped: &'s AtomicBool,
+    /// Reads that found a version pending.
+    pub(crate) waits: u64,
+}
+
+/// The engine was stopped by another worker's failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+impl<'s> Waiter<'s> {
+    pub(crate) fn new(stopped: &'s AtomicBool) -> Self {
+        Self { stopped, waits: 0 }
+    }
+
+    /// The value of a cell, once it is written.
+    #[inline(always)]
+    pub(crate) fn value(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
+        let word = ValueWord(cell.load(Ordering::Acquire));
+        if word != ValueWord::PENDING { Ok(word) } else { self.wait(cell) }
+    }
+
+    #[cold]
+    fn wait(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
+        self.waits += 1;
+        let mut polls = 0;
+        loop {
+            let word = ValueWord(cell.load(Ordering::Acquire));
+            if word != ValueWord::PENDING {
+                return Ok(word);
+            }
+            polls += 1;
+            if polls % POLLS_BEFORE_YIELD == 0 {
+                if self.stopped.load(Ordering::Relaxed) {
+                    return Err(Stopped);
+                }
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// What a serial id sees of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The value; not one if the row does not exist for the reader.
+    pub(crate) word: ValueWord,
+    /// Whether the row is not written in this epoch, so that a copy of `word` may be cached.
+    pub(crate) untouched: bool,
+}
+
+impl RowEntry {
+    /// The newest version with a smaller serial id (O-06): IGNORE is skipped, a tombstone is absence. Waits
+    /// only for smaller serial ids.
+    #[inline]
+    pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
+        let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
+        let seen = |word| Ok(Seen { word: absent(word), untouched: false });
+        match self.versions(sid.epoch()) {
+            Versions::None => {
+                if let Some(word) = self.cached() {
+                    cached::touch(word, sid.epoch());
+                    return Ok(Seen { word, untouched: false });
+                }
+                Ok(Seen { word: absent(self.next()), untouched: true })
+            }
+            Versions::Single(writer, cell) if writer < sid => match waiter.value(cell)? {
+                ValueWord::IGNORE => seen(self.base()),
+                word => seen(word),
+            },
+            Versions::Single(..) => seen(self.base()),
+            Versions::Array(array) => {
+                for index in (0..array.lower_bound(sid.position() as u32)).rev() {
+                    let word = waiter.value(array.cell(index))?;
+                    if word != ValueWord::IGNORE {
+                        return seen(word);
+                    }
+                }
+                seen(self.base())
+            }
+        }
+    }
+}
+
+/// Permission to look at values: exists while no phase runs that could free or overwrite what readers see.
+///
+/// Values that a word names stay as they are until the end of the epoch: transient memory is reset, cached
+/// versions are freed and persistent slots are reused only in later epochs (O-15, and the choice of slot in
+/// the final write). So bytes may be borrowed for as long as this lives, and it does not outlive a phase.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadPhase<'p> {
+    phase: PhantomData<&'p ()>,
+}
+
+impl<'p> ReadPhase<'p> {
+    /// A phase in which values are read. To be called by the driver of a phase and by readers between
+    /// epochs, who hold the engine.
+    pub(crate) fn begin() -> Self {
+        Self { phase: PhantomData }
+    }
+
+    /// The bytes of a value.
+    #[inline(always)]
+    pub(crate) fn bytes(self, word: ValueWord) -> &'p [u8] {
+        if !word.is_value() {
+            return &[];
+        }
+        // SAFETY: published value words name initialised bytes, which stay until the phase ends.
+        unsafe { std::slice::from_raw_parts(word.address() as *const u8, word.len()) }
+    }
+
+    /// The key of the row at an offset.
+    #[inline(always)]
+    pub(crate) fn key_at(self, image_base: usize, row: u64) -> &'p [u8] {
+        // SAFETY: for offsets of initialised rows only, which the scan and the index yield.
+        unsafe { storage::row::key_at(image_base, row) }
+    }
+
+    /// The key of a row; `image_base` is the address of the image.
+    #[inline(always)]
+    pub(crate) fn key(self, image_base: usize, entry: &RowEntry) -> &'p [u8] {
+        // SAFETY: entries in an index belong to initialised rows, whose keys never change.
+        unsafe { storage::row::key_at(image_base, entry.row()) }
+    }
+}
+
+/// Where the checkpoint's version of a scanned row is.
+pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRow) -> ValueWord {
+    let pointer = row.pointer();
+    let at = layout.value_offset(row.row, row.slot, pointer);
+    ValueWord::new(Place::Medium, row.slot, image_base + at as usize, pointer.len() as usize)
+}

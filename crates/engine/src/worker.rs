@@ -1,0 +1,204 @@
+//! A worker: its memory of the epoch, its side of the medium, its stream of the log.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use pmem::Device;
+use storage::input_log::{LogError, StreamSummary, StreamWriter};
+use storage::{Store, StateHash};
+
+use crate::calls::Calls;
+use crate::core::Core;
+use crate::index::EntryId;
+use crate::local::{Drawn, Local};
+use crate::stats::{EpochStats, Phase};
+use crate::version::{Medium, Stopped};
+use crate::{EngineError, EpochInfo};
+
+/// Everything that one worker owns.
+pub(crate) struct Worker<D: Device> {
+    pub(crate) local: Local,
+    pub(crate) medium: Medium<D>,
+    pub(crate) log: StreamWriter,
+    /// Rows whose stale external version is freed in the next major collection.
+    pub(crate) collect: Vec<(EntryId, u32)>,
+    /// Pool slots that a collection before a crash already freed (O-36); only after recovery.
+    pub(crate) already_collected: HashSet<u64>,
+    pub(crate) stats: EpochStats,
+    pub(crate) lap_ns: u64,
+}
+
+/// Waits for all workers; gives up when the engine is stopped (O-13, O-50).
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    parties: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+}
+
+/// Polls of a barrier before the processor is yielded.
+const POLLS_BEFORE_YIELD: u32 = 2000;
+
+impl Barrier {
+    pub(crate) fn new(parties: usize) -> Self {
+        Self { parties, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
+    }
+
+    /// Everything before it, in all workers, happens before everything after it, in all workers.
+    pub(crate) fn wait(&self, stopped: &AtomicBool) -> Result<(), Stopped> {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round + 1, Ordering::Release);
+        }
+        let mut polls = 0u32;
+        while self.round.load(Ordering::Acquire) == round {
+            polls += 1;
+            if polls.is_multiple_of(POLLS_BEFORE_YIELD) {
+                if stopped.load(Ordering::Relaxed) {
+                    return Err(Stopped);
+                }
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        if stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+/// A list of index entries for each table.
+pub(crate) type StagedKeys = Vec<Vec<(u64, EntryId)>>;
+
+/// What workers hand to each other in one epoch.
+pub(crate) struct Shared {
+    pub(crate) barrier: Barrier,
+    /// Draws of each worker, for ranking.
+    pub(crate) draws: Vec<Mutex<Vec<Drawn>>>,
+    /// Keys to add to ordered indexes, by worker and table.
+    pub(crate) added: Vec<RwLock<StagedKeys>>,
+    /// Keys to remove from ordered indexes, by worker and table.
+    pub(crate) removed: Vec<RwLock<StagedKeys>>,
+    /// Segments that the epoch may need at most.
+    pub(crate) segments_needed: AtomicU64,
+    /// Bytes of calls that might be re-submitted.
+    pub(crate) carry_bytes: AtomicU64,
+    /// Finished log streams.
+    pub(crate) streams: Mutex<Vec<StreamSummary>>,
+    /// The sync of the log, while it runs beside the initialization phase.
+    pub(crate) sync: Mutex<Option<JoinHandle<Result<(), LogError>>>>,
+    /// Set by the first worker if the epoch must not run: nothing was logged.
+    pub(crate) refused: Mutex<Option<EngineError>>,
+    /// Sums over workers.
+    pub(crate) totals: Mutex<Totals>,
+    /// Positions and attempts of calls to carry.
+    pub(crate) carried: Mutex<Vec<(u32, u16)>>,
+}
+
+/// Sums over workers.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) hash: StateHash,
+    pub(crate) rows: i64,
+}
+
+impl Shared {
+    pub(crate) fn new(workers: usize, tables: usize) -> Self {
+        let staged = || (0..workers).map(|_| RwLock::new(vec![Vec::new(); tables])).collect();
+        Self {
+            barrier: Barrier::new(workers),
+            draws: (0..workers).map(|_| Mutex::default()).collect(),
+            added: staged(),
+            removed: staged(),
+            segments_needed: AtomicU64::new(0),
+            carry_bytes: AtomicU64::new(0),
+            streams: Mutex::default(),
+            sync: Mutex::default(),
+            refused: Mutex::default(),
+            totals: Mutex::default(),
+            carried: Mutex::default(),
+        }
+    }
+}
+
+/// The running epoch, as all its phases see it.
+pub(crate) struct Epoch<'e, D: Device> {
+    pub(crate) core: &'e Core,
+    pub(crate) store: &'e std::sync::Arc<Store<D>>,
+    pub(crate) shared: &'e Shared,
+    pub(crate) calls: &'e Calls,
+    pub(crate) info: EpochInfo,
+    pub(crate) number: u64,
+    pub(crate) workers: usize,
+    /// Epoch of the last checkpoint.
+    pub(crate) checkpoint_epoch: u64,
+    /// Whether this epoch ends with a checkpoint.
+    pub(crate) ends_in_checkpoint: bool,
+    /// Whether this epoch ends with a capture of the image.
+    pub(crate) ends_in_capture: bool,
+    /// Recovery: the inputs come from the log and are not logged again.
+    pub(crate) replay: bool,
+    /// State hash and rows before the epoch.
+    pub(crate) before: Totals,
+}
+
+/// Why a worker leaves an epoch early.
+#[derive(Debug)]
+pub(crate) enum Leave {
+    /// Another worker stopped the engine.
+    Stopped,
+    /// This worker must stop it.
+    Failed(EngineError),
+    /// The epoch was refused before anything was logged.
+    Refused,
+}
+
+impl From<Stopped> for Leave {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<EngineError> for Leave {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<storage::StorageError> for Leave {
+    fn from(error: storage::StorageError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<LogError> for Leave {
+    fn from(error: LogError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<pmem::DeviceError> for Leave {
+    fn from(error: pmem::DeviceError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<D: Device> Epoch<'_, D> {
+    pub(crate) fn barrier(&self) -> Result<(), Stopped> {
+        self.shared.barrier.wait(self.core.stopped())
+    }
+
+    /// Whether a worker is the one that does what is done once.
+    pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
+        worker.local.worker == 0
+    }
+
+    /// Ends a phase: its time is taken.
+    pub(crate) fn lap(&self, worker: &mut Worker<D>, phase: Phase) {
+        let now = (self.core.config.clock)();
+        worker.stats.phase_ns[phase as usize] += now.saturating_sub(worker.lap_ns);
+        worker.lap_ns = now;
+    }
+}

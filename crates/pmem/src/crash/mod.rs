@@ -1,0 +1,24 @@
+//! Memory that knows what could be left of it after a power cut.
+//!
+//! The model, for persistent memory behind write-back caches:
+//!
+//! 1. After a power cut each cache line holds some *prefix* of the ordinary stores made to it since
+//!    it was last durable, in any combination across lines. Nothing tears inside an aligned 8-byte
+//!    word.
+//! 2. Stores past the cache arrive in any order, by 8-byte words, until their port's fence.
+//! 3. A line's stores become durable when a port has flushed the line after them *and the same
+//!    port* has fenced after that. Another port's fence does nothing (O-22).
+//! 4. Whatever arrived is applied in program order: an older store never overwrites a newer one.
+//! 5. Growth is durable at once (O-56).
+//!
+//! A run can be cut at any numbered event (store, flush or fence): the run goes on in memory, but
+//! the history stops there. An [`Adversary`] then chooses what the medium holds.
+
+mod adversary;
+mod device;
+mod history;
+
+pub use adversary::{
+    Adversary, AllNewest, AllOldest, OneLineEarly, OneLineLate, Random, SpaceKind, UndurableLine,
+};
+pub use device::Crash;

@@ -1,0 +1,111 @@
+//! What can go wrong with a device, said so that the operator knows what to do.
+
+use std::{io, path::Path, path::PathBuf};
+
+/// An error of a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// A configured limit or the file system leaves no room. Nothing was changed; the caller may go
+    /// on.
+    #[error(
+        "{what} has no room for {wanted_bytes} bytes (limit {limit_bytes} bytes): raise the limit \
+         or free space"
+    )]
+    Full {
+        /// What is full: a space of the device, or the file system behind a file.
+        what: String,
+        /// The size that was asked for.
+        wanted_bytes: u64,
+        /// The configured limit, or the size that could be had so far.
+        limit_bytes: u64,
+    },
+    /// The operating system refused an operation.
+    #[error("cannot {what} {path}: {source}", path = .path.display())]
+    Io {
+        /// The operation, as a verb: `write 4096 bytes at offset 0 of`.
+        what: String,
+        /// The file.
+        path: PathBuf,
+        /// The reason given by the operating system.
+        source: io::Error,
+    },
+    /// An earlier write or sync failed, so nothing that follows can be trusted (obligation O-57).
+    #[error("the device failed earlier and accepts nothing more until it is reopened: {first}")]
+    Sticky {
+        /// The text of the first failure.
+        first: String,
+    },
+    /// The device cannot promise what it is for on this machine or file system.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// Another process (or another handle of this one) has the database open (obligation O-52).
+    #[error(
+        "{path} is locked: another process has this database open; close it or choose another path",
+        path = .path.display()
+    )]
+    Locked {
+        /// The locked file.
+        path: PathBuf,
+    },
+    /// There is no database here, and the caller did not ask to create one.
+    #[error("{path} holds no database: create one or check the path", path = .path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file belongs to something else: another program, another database, or a newer format.
+    #[error("{path} is not ours: {what}", path = .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// The file is ours but damaged.
+    #[error("{path} is corrupt: {what}", path = .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what was expected.
+        what: String,
+    },
+}
+
+impl DeviceError {
+    /// Whether space ran out; a smaller request may succeed.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+
+    /// Whether what is on the medium cannot be used as it is.
+    #[must_use]
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Corrupt { .. })
+    }
+
+    /// Whether somebody else has the database open.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked { .. })
+    }
+
+    /// Whether this device cannot be used on this machine or file system at all.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    pub(crate) fn io(what: impl Into<String>, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self::Io { what: what.into(), path: path.to_path_buf(), source: source.into() }
+    }
+
+    pub(crate) fn corrupt(path: &Path, what: impl Into<String>) -> Self {
+        Self::Corrupt { path: path.to_path_buf(), what: what.into() }
+    }
+
+    pub(crate) fn foreign(path: &Path, what: impl Into<String>) -> Self {
+        Self::Foreign { path: path.to_path_buf(), what: what.into() }
+    }
+}

@@ -1,0 +1,205 @@
+//! The device itself: the image in memory, captures handed to the writer, the log in its file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::dirty::{DirtyPages, Staged};
+use super::disk::{DiskHandle, Files};
+use super::format::journal_bytes;
+use super::journal::{Capture, CaptureWriter};
+use super::open::{FileOptions, Opened, open};
+use super::writer::Background;
+use crate::health::{Health, lock};
+use crate::mapping::page_ceil;
+use crate::memory::{Limited, Space};
+use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
+
+/// A database directory on an ordinary file system. See the module's documentation.
+#[derive(Debug)]
+pub struct File {
+    dir: PathBuf,
+    image: Space,
+    log: Limited,
+    dirty: DirtyPages,
+    staged: Mutex<Vec<Staged>>,
+    /// Only one caller at a time extends files.
+    growing: Mutex<()>,
+    health: Arc<Health>,
+    background: Background,
+    files: Arc<Files>,
+}
+
+impl File {
+    /// Opens the database in a directory, and creates it if the options say so.
+    ///
+    /// # Errors
+    /// [`DeviceError::Locked`] if it is open elsewhere (O-52), [`DeviceError::Missing`] if there is
+    /// none, [`DeviceError::Foreign`] or [`DeviceError::Corrupt`] if its files cannot come from us
+    /// or from a power cut, [`DeviceError::Full`] if it is larger than the limits,
+    /// [`DeviceError::Io`] otherwise.
+    pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
+        let dir = dir.as_ref();
+        let Opened { files, image, image_bytes, log_bytes, newest, named } = open(dir, options)?;
+        let health = Arc::new(Health::default());
+        let writer = CaptureWriter::new(Arc::clone(&files), newest, named);
+        let background = Background::start(writer, newest.epoch, Arc::clone(&health))
+            .map_err(|e| DeviceError::io("start the capture thread for", dir, e))?;
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            image: Space::over("image", options.image_limit_bytes, image, image_bytes),
+            log: Limited::new("log", options.log_limit_bytes, log_bytes),
+            dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
+            staged: Mutex::new(Vec::new()),
+            growing: Mutex::new(()),
+            health,
+            background,
+            files,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn extend(&self, file: &DiskHandle, bytes: u64) -> Result<(), DeviceError> {
+        self.health.note_growth(file.allocate(bytes))?;
+        self.health.note(file.sync())
+    }
+}
+
+impl Device for File {
+    fn description(&self) -> Description {
+        Description {
+            name: format!("file:{}", self.dir.display()),
+            durable: true,
+            note: "memory, captured into files; what was captured or synced to the log survives"
+                .to_string(),
+        }
+    }
+
+    #[inline(always)]
+    fn image(&self) -> &Mapping {
+        &self.image.mapping
+    }
+
+    #[inline(always)]
+    fn image_bytes(&self) -> u64 {
+        self.image.usable.bytes()
+    }
+
+    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
+        let _one = lock(&self.growing);
+        let bytes = self.image.usable.check_limit(bytes)?;
+        if bytes <= self.image.usable.bytes() {
+            return Ok(());
+        }
+        self.health.check()?;
+        self.extend(&self.files.journal, journal_bytes(bytes / PAGE_BYTES))?;
+        self.extend(&self.files.image, bytes)?;
+        self.health.note(self.files.directory.sync())?;
+        self.image.usable.set(bytes);
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn store_u64(&self, _: &mut PortState, offset: u64, value: u64) {
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image.mapping.store_u64(offset, value) };
+        self.dirty.mark(offset, 8);
+    }
+
+    #[inline(always)]
+    unsafe fn store_bytes(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image.mapping.store_bytes(offset, bytes) };
+        self.dirty.mark(offset, bytes.len() as u64);
+    }
+
+    #[inline(always)]
+    unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
+        // SAFETY: forwarded to the caller. The page is copied by the capture: past the cache would
+        // be the wrong way.
+        unsafe { self.store_bytes(port, offset, bytes) }
+    }
+
+    #[inline(always)]
+    fn flush(&self, _: &mut PortState, _: u64, _: u64) {}
+
+    #[inline(always)]
+    fn fence(&self, _: &mut PortState) {}
+
+    fn log_bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
+        let _one = lock(&self.growing);
+        let bytes = self.log.check_limit(bytes)?;
+        let old = self.log.bytes();
+        if bytes <= old {
+            return Ok(());
+        }
+        self.health.check()?;
+        let log = &self.files.log;
+        self.health.note_growth(log.allocate(bytes))?;
+        // Written once, so that a later sync of the log has only data to write and no block map.
+        self.health.note_growth(log.zero(old, bytes))?;
+        self.health.note(log.sync())?;
+        self.health.note(self.files.directory.sync())?;
+        self.log.set(bytes);
+        Ok(())
+    }
+
+    fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.log.check_usable(offset, bytes.len() as u64);
+        self.health.check()?;
+        self.health.note(self.files.log.write_all_at(offset, bytes))
+    }
+
+    fn log_fence(&self, _: &mut PortState) {}
+
+    fn log_sync(&self) -> Result<(), DeviceError> {
+        self.health.check()?;
+        self.health.note(self.files.log.sync())
+    }
+
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let there = self.log.bytes().saturating_sub(offset).min(into.len() as u64);
+        let (head, tail) = into.split_at_mut(there as usize);
+        tail.fill(0);
+        if head.is_empty() { Ok(()) } else { self.files.log.read_exact_at(offset, head) }
+    }
+
+    fn captures(&self) -> bool {
+        true
+    }
+
+    fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
+        assert!(part < parts, "part {part} of {parts}");
+        self.health.check()?;
+        let pages = u128::from(self.image_bytes() / PAGE_BYTES);
+        let bound = |part: usize| (pages * part as u128 / parts as u128) as u64;
+        let mut staged = self.background.spare();
+        // SAFETY: nothing stores to the image while parts are captured (rule of the trait).
+        unsafe { self.dirty.take(bound(part)..bound(part + 1), self.image(), &mut staged) };
+        if !staged.pages.is_empty() {
+            lock(&self.staged).push(staged);
+        }
+        Ok(())
+    }
+
+    fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+        let parts = std::mem::take(&mut *lock(&self.staged));
+        self.background.submit(Capture { epoch, image_bytes: self.image_bytes(), parts })
+    }
+
+    fn captured_epoch(&self) -> Option<u64> {
+        self.background.captured_epoch()
+    }
+
+    fn settle(&self) -> Result<(), DeviceError> {
+        self.background.settle()
+    }
+}

@@ -1,0 +1,291 @@
+//! The system calls that the file device makes, in one place.
+//!
+//! Each call can be watched or made to fail by a [`DiskHook`]: that is how tests and simulations
+//! put a power cut, a full file system or a bad sector at every step. Without a hook a call costs
+//! one branch.
+//!
+//! Interrupted calls are repeated and short writes continued (O-58). Nothing else is repeated.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+
+use crate::DeviceError;
+use crate::lock::Locked;
+
+/// Large transfers are cut into pieces of this size.
+pub(super) const PIECE_BYTES: usize = 4 << 20;
+
+/// One of the files of a database directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DiskFile {
+    /// Identity, and which capture the image holds.
+    Meta,
+    /// The pages of the image.
+    Image,
+    /// The newest capture.
+    Journal,
+    /// The log space.
+    Log,
+    /// The directory itself.
+    Directory,
+}
+
+impl DiskFile {
+    /// Name inside the database directory; empty for the directory itself.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Image => "image",
+            Self::Journal => "journal",
+            Self::Log => "log",
+            Self::Directory => "",
+        }
+    }
+}
+
+/// What is about to be done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskOperation<'a> {
+    /// Bytes are written at an offset.
+    Write {
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: &'a [u8],
+    },
+    /// Bytes are read at an offset.
+    Read {
+        /// Where.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Everything written to the file so far is made durable.
+    Sync,
+    /// The file is extended with zeros to a new length.
+    Allocate {
+        /// The new length.
+        len: u64,
+    },
+}
+
+/// One call, before it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskCall<'a> {
+    /// On which file.
+    pub file: DiskFile,
+    /// What.
+    pub operation: DiskOperation<'a>,
+}
+
+/// What a hook makes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The call is made.
+    Proceed,
+    /// The call is not made and fails with this error number of the operating system.
+    Fail(i32),
+    /// A write is made for the first so many bytes only, as the operating system may do.
+    Short(usize),
+}
+
+/// Watches every call, and decides what becomes of it. Called on the thread that makes the call,
+/// which for captures is the background writer.
+pub trait DiskHook: std::fmt::Debug + Send + Sync {
+    /// Called before `call` is made.
+    fn before(&self, call: &DiskCall<'_>) -> Outcome;
+}
+
+/// Whether the error says that there is no room, as opposed to a failure.
+fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// An open file with its name for errors and its hook.
+#[derive(Debug)]
+pub(super) struct DiskHandle {
+    which: DiskFile,
+    path: PathBuf,
+    file: File,
+    hook: Option<Arc<dyn DiskHook>>,
+}
+
+impl DiskHandle {
+    /// Opens a file of the directory for reading and writing, creating it if asked.
+    pub(super) fn open(
+        dir: &Path,
+        which: DiskFile,
+        create: bool,
+        hook: Option<Arc<dyn DiskHook>>,
+    ) -> Result<Self, DeviceError> {
+        let path = dir.join(which.name());
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if which != DiskFile::Directory {
+            options.write(true).create(create).truncate(false);
+        }
+        let file = options.open(&path).map_err(|e| DeviceError::io("open", &path, e))?;
+        Ok(Self { which, path, file, hook })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn len(&self) -> Result<u64, DeviceError> {
+        let data = self.file.metadata();
+        Ok(data.map_err(|e| DeviceError::io("read the length of", &self.path, e))?.len())
+    }
+
+    pub(super) fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let end = bytes.len().min(done + PIECE_BYTES);
+            match self.write_some(offset + done as u64, &bytes[done..end]) {
+                Ok(0) => {
+                    return Err(self.write_error(offset, bytes, io::ErrorKind::WriteZero.into()));
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.write_error(offset, bytes, e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_some(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.ask(DiskOperation::Write { offset, bytes })?.unwrap_or(bytes.len());
+        self.file.write_at(&bytes[..len.min(bytes.len())], offset)
+    }
+
+    fn write_error(&self, offset: u64, bytes: &[u8], source: io::Error) -> DeviceError {
+        if is_no_space(&source) {
+            return self.full(offset + bytes.len() as u64);
+        }
+        let what = format!("write {} bytes at offset {offset} of", bytes.len());
+        DeviceError::io(what, &self.path, source)
+    }
+
+    fn full(&self, wanted_bytes: u64) -> DeviceError {
+        DeviceError::Full {
+            what: format!("the file system of {}", self.path.display()),
+            wanted_bytes,
+            limit_bytes: self.len().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn read_exact_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let error = |len: usize, e: io::Error| {
+            DeviceError::io(format!("read {len} bytes at offset {offset} of"), &self.path, e)
+        };
+        loop {
+            let len = into.len() as u64;
+            match self.ask(DiskOperation::Read { offset, len }) {
+                Ok(_) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(error(into.len(), e)),
+            }
+        }
+        self.file.read_exact_at(into, offset).map_err(|e| error(into.len(), e))
+    }
+
+    /// Makes everything written durable, together with the length of the file.
+    pub(super) fn sync(&self) -> Result<(), DeviceError> {
+        loop {
+            let result = self.ask(DiskOperation::Sync).and_then(|_| match self.which {
+                DiskFile::Directory => self.file.sync_all(),
+                _ => self.file.sync_data(),
+            });
+            match result {
+                Ok(()) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(DeviceError::io("sync", &self.path, e)),
+            }
+        }
+    }
+
+    /// Extends the file with zeros, backed by space on the medium, unless it is long enough. Not
+    /// durable before a sync; says whether one is needed.
+    pub(super) fn allocate(&self, len: u64) -> Result<bool, DeviceError> {
+        let old = self.len()?;
+        if len <= old {
+            return Ok(false);
+        }
+        loop {
+            let result = self.ask(DiskOperation::Allocate { len }).and_then(|_| {
+                rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old)
+                    .map_err(io::Error::from)
+            });
+            match result {
+                Ok(()) => return Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::Unsupported => {
+                    return self.zero(old, len).map(|()| true);
+                }
+                Err(e) if is_no_space(&e) => return Err(self.full(len)),
+                Err(e) => {
+                    return Err(DeviceError::io(format!("extend to {len} bytes"), &self.path, e));
+                }
+            }
+        }
+    }
+
+    /// Writes zeros over a range.
+    pub(super) fn zero(&self, from: u64, to: u64) -> Result<(), DeviceError> {
+        let zeros = vec![0; PIECE_BYTES.min(to.saturating_sub(from) as usize)];
+        let mut at = from;
+        while at < to {
+            let len = zeros.len().min((to - at) as usize);
+            self.write_all_at(at, &zeros[..len])?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// The next range at or after `from` that may hold something else than zeros.
+    pub(super) fn next_data(&self, from: u64, end: u64) -> Option<(u64, u64)> {
+        if from >= end {
+            return None;
+        }
+        match rustix::fs::seek(&self.file, SeekFrom::Data(from)) {
+            Ok(start) if start >= end => None,
+            Ok(start) => {
+                let stop = rustix::fs::seek(&self.file, SeekFrom::Hole(start)).unwrap_or(end);
+                Some((start, stop.min(end)))
+            }
+            Err(rustix::io::Errno::NXIO) => None,
+            // The file system does not know: read everything.
+            Err(_) => Some((from, end)),
+        }
+    }
+
+    /// Asks the hook; `Some` is the length of a short write.
+    #[inline]
+    fn ask(&self, operation: DiskOperation<'_>) -> io::Result<Option<usize>> {
+        let Some(hook) = &self.hook else { return Ok(None) };
+        match hook.before(&DiskCall { file: self.which, operation }) {
+            Outcome::Proceed => Ok(None),
+            Outcome::Fail(number) => Err(io::Error::from_raw_os_error(number)),
+            Outcome::Short(len) => Ok(Some(len)),
+        }
+    }
+}
+
+/// The files of a database directory, held open together.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) meta: DiskHandle,
+    pub(super) image: DiskHandle,
+    pub(super) journal: DiskHandle,
+    pub(super) log: DiskHandle,
+    pub(super) directory: DiskHandle,
+    /// The lock of the directory, released last.
+    pub(super) _lock: Locked,
+}

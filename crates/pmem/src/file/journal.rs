@@ -1,0 +1,176 @@
+//! Writing a capture, and reading it back. The steps are those of the module's documentation.
+
+use std::sync::Arc;
+
+use super::dirty::Staged;
+use super::disk::{Files, PIECE_BYTES};
+use super::format::{
+    ENTRY_BYTES, HEADER_BYTES, Header, INDEX_OFFSET, JOURNAL_MAGIC, META_MAGIC, entries,
+    journal_bytes, pages_offset, push_entry, slot_offset,
+};
+use crate::{DeviceError, Mapping, PAGE_BYTES};
+
+/// What a capture consists of, handed to the background writer.
+#[derive(Debug)]
+pub(super) struct Capture {
+    pub(super) epoch: u64,
+    pub(super) image_bytes: u64,
+    pub(super) parts: Vec<Staged>,
+}
+
+/// Writes captures. Used by one thread.
+#[derive(Debug)]
+pub(super) struct CaptureWriter {
+    files: Arc<Files>,
+    /// The newest capture, which `image` holds in place.
+    newest: Header,
+    /// The capture that `meta` names.
+    named: u64,
+}
+
+impl CaptureWriter {
+    pub(super) fn new(files: Arc<Files>, newest: Header, named: u64) -> Self {
+        Self { files, newest, named }
+    }
+
+    /// Makes a capture durable. Calls `committed` as soon as it would survive a power cut.
+    pub(super) fn write(
+        &mut self,
+        capture: &mut Capture,
+        committed: impl FnOnce(),
+    ) -> Result<(), DeviceError> {
+        capture.parts.sort_by_key(|part| part.pages.first().copied());
+        // Step 1: the image holds the capture before, durably.
+        self.files.image.sync()?;
+        // Step 2: and meta says so.
+        if self.named != self.newest.sequence {
+            write_meta(&self.files, &self.newest)?;
+            self.named = self.newest.sequence;
+        }
+        // Step 3: the commit point.
+        let header = self.write_journal(capture)?;
+        self.files.journal.sync()?;
+        committed();
+        // Step 4: in place, durable with step 1 of the next capture.
+        for (page, bytes) in capture.parts.iter().flat_map(Staged::runs) {
+            self.files.image.write_all_at(page * PAGE_BYTES, bytes)?;
+        }
+        self.newest = header;
+        Ok(())
+    }
+
+    fn write_journal(&self, capture: &Capture) -> Result<Header, DeviceError> {
+        let mut index = Vec::new();
+        for part in &capture.parts {
+            for (page, bytes) in part.pages.iter().zip(part.bytes.chunks(PAGE_BYTES as usize)) {
+                push_entry(&mut index, *page, crc32fast::hash(bytes));
+            }
+        }
+        let header = Header {
+            sequence: self.newest.sequence + 1,
+            epoch: Some(capture.epoch),
+            image_bytes: capture.image_bytes,
+            pages_count: (index.len() / ENTRY_BYTES) as u64,
+            index_crc: crc32fast::hash(&index),
+            ..self.newest
+        };
+        let journal = &self.files.journal;
+        // Reserved when the image grew; a file system that does not keep such promises fails here.
+        journal.allocate(journal_bytes(header.pages_count))?;
+        journal.write_all_at(INDEX_OFFSET, &index)?;
+        let mut at = pages_offset(header.pages_count);
+        for part in &capture.parts {
+            journal.write_all_at(at, &part.bytes)?;
+            at += part.bytes.len() as u64;
+        }
+        journal.write_all_at(0, &header.encode(JOURNAL_MAGIC))?;
+        Ok(header)
+    }
+}
+
+/// Writes the slot of `meta` that names a capture, and syncs it.
+pub(super) fn write_meta(files: &Files, capture: &Header) -> Result<(), DeviceError> {
+    let header = Header { pages_count: 0, index_crc: 0, ..*capture };
+    files.meta.write_all_at(slot_offset(header.sequence), &header.encode(META_MAGIC))?;
+    files.meta.sync()
+}
+
+/// Reads the header of the journal; a file that is too short reads as zeros.
+pub(super) fn read_header(
+    file: &super::disk::DiskHandle,
+    offset: u64,
+) -> Result<[u8; HEADER_BYTES], DeviceError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let there = file.len()?.saturating_sub(offset).min(HEADER_BYTES as u64) as usize;
+    file.read_exact_at(offset, &mut bytes[..there])?;
+    Ok(bytes)
+}
+
+/// Reads the index of a journal and checks every checksum; `None` if the journal is torn.
+///
+/// # Errors
+/// Damage that a power cut cannot cause.
+pub(super) fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8>>, DeviceError> {
+    let journal = &files.journal;
+    let image_pages = header.image_bytes / PAGE_BYTES;
+    if header.pages_count > image_pages || journal.len()? < journal_bytes(header.pages_count) {
+        let (pages, len) = (header.pages_count, journal.len()?);
+        let what =
+            format!("{len} bytes cannot hold its {pages} pages of {image_pages}: truncated?");
+        return Err(DeviceError::corrupt(journal.path(), what));
+    }
+    let mut index = vec![0; header.pages_count as usize * ENTRY_BYTES];
+    journal.read_exact_at(INDEX_OFFSET, &mut index)?;
+    if crc32fast::hash(&index) != header.index_crc {
+        return Ok(None);
+    }
+    let mut intact = true;
+    for_pages(files, header, &index, |page, crc, bytes| {
+        intact &= crc32fast::hash(bytes) == crc;
+        if page >= image_pages {
+            let what = format!("page {page} of an image of {image_pages} pages");
+            return Err(DeviceError::corrupt(journal.path(), what));
+        }
+        Ok(())
+    })?;
+    Ok(intact.then_some(index))
+}
+
+/// Copies the pages of an intact journal to memory and to `image`, and makes the file durable.
+///
+/// # Safety
+/// The mapping is owned by the caller: the device is being opened.
+pub(super) unsafe fn apply(
+    files: &Files,
+    header: &Header,
+    index: &[u8],
+    image: &Mapping,
+) -> Result<(), DeviceError> {
+    for_pages(files, header, index, |page, _, bytes| {
+        // SAFETY: owned by the caller; the page was checked to lie inside the image.
+        unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
+        files.image.write_all_at(page * PAGE_BYTES, bytes)
+    })?;
+    files.image.sync()
+}
+
+/// Calls `each` with number, checksum and bytes of every page of a journal, in order.
+fn for_pages(
+    files: &Files,
+    header: &Header,
+    index: &[u8],
+    mut each: impl FnMut(u64, u32, &[u8]) -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
+    let page_bytes = PAGE_BYTES as usize;
+    let mut buffer = vec![0; PIECE_BYTES.min(header.pages_count as usize * page_bytes)];
+    let mut at = pages_offset(header.pages_count);
+    for piece in index.chunks(ENTRY_BYTES * PIECE_BYTES / page_bytes) {
+        let bytes = &mut buffer[..piece.len() / ENTRY_BYTES * page_bytes];
+        files.journal.read_exact_at(at, bytes)?;
+        at += bytes.len() as u64;
+        for ((page, crc), bytes) in entries(piece).zip(bytes.chunks(page_bytes)) {
+            each(page, crc, bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! The thread that writes captures while the engine goes on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::dirty::Staged;
+use super::journal::{Capture, CaptureWriter};
+use crate::DeviceError;
+use crate::health::{Health, lock};
+
+/// Staging memory of up to this many bytes a part is kept for the next capture.
+const STAGING_KEEP_BYTES: usize = 64 << 20;
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Option<Capture>,
+    busy: bool,
+    stop: bool,
+    captured_epoch: Option<u64>,
+    spare: Vec<Staged>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The background writer, as seen from the device. Dropping it finishes what was handed over.
+#[derive(Debug)]
+pub(super) struct Background {
+    shared: Arc<Shared>,
+    health: Arc<Health>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    pub(super) fn start(
+        mut writer: CaptureWriter,
+        captured_epoch: Option<u64>,
+        health: Arc<Health>,
+    ) -> std::io::Result<Self> {
+        let state = Mutex::new(State { captured_epoch, ..State::default() });
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let (theirs, their_health) = (Arc::clone(&shared), Arc::clone(&health));
+        let thread = std::thread::Builder::new()
+            .name("pmem-capture".to_string())
+            .spawn(move || run(&theirs, &their_health, &mut writer))?;
+        Ok(Self { shared, health, thread: Some(thread) })
+    }
+
+    /// Hands a capture over, after the one before is written.
+    pub(super) fn submit(&self, capture: Capture) -> Result<(), DeviceError> {
+        let mut state = self.idle()?;
+        state.waiting = Some(capture);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits until everything handed over is written.
+    pub(super) fn settle(&self) -> Result<(), DeviceError> {
+        self.idle().map(drop)
+    }
+
+    pub(super) fn captured_epoch(&self) -> Option<u64> {
+        lock(&self.shared.state).captured_epoch
+    }
+
+    /// Memory of an earlier capture, to be used again.
+    pub(super) fn spare(&self) -> Staged {
+        lock(&self.shared.state).spare.pop().unwrap_or_default()
+    }
+
+    fn idle(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
+        let state = lock(&self.shared.state);
+        let wait = self.shared.changed.wait_while(state, |s| s.busy || s.waiting.is_some());
+        let state = wait.unwrap_or_else(PoisonError::into_inner);
+        self.health.check()?;
+        Ok(state)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        lock(&self.shared.state).stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was turned into a failure, and reported as such.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, health: &Health, writer: &mut CaptureWriter) {
+    while let Some(mut capture) = next(shared) {
+        let epoch = capture.epoch;
+        let committed = || lock(&shared.state).captured_epoch = Some(epoch);
+        let result = health.check().and_then(|()| {
+            let write = AssertUnwindSafe(|| writer.write(&mut capture, committed));
+            catch_unwind(write).unwrap_or_else(|_| {
+                let first = format!("the writer of capture {epoch} panicked");
+                Err(DeviceError::Sticky { first })
+            })
+        });
+        // The error reaches the caller with the next call: it is remembered.
+        let _ = health.note(result);
+        let mut state = lock(&shared.state);
+        let spare = capture.parts.into_iter().filter_map(|part| part.recycle(STAGING_KEEP_BYTES));
+        state.spare.extend(spare);
+        state.busy = false;
+        shared.changed.notify_all();
+    }
+}
+
+/// Waits for the next capture; `None` when there will be none.
+fn next(shared: &Shared) -> Option<Capture> {
+    let state = lock(&shared.state);
+    let wait = shared.changed.wait_while(state, |s| s.waiting.is_none() && !s.stop);
+    let mut state = wait.unwrap_or_else(PoisonError::into_inner);
+    let capture = state.waiting.take();
+    state.busy = capture.is_some();
+    capture
+}

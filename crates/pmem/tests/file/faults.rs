@@ -1,0 +1,138 @@
+//! Every call to the file system may fail: the first failure is final, and what was durable stays.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pmem::{
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, Outcome, PortState,
+};
+
+use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Gives one call, counted from zero, an outcome of its own.
+#[derive(Debug)]
+struct FaultAt {
+    at: usize,
+    outcome: Outcome,
+    calls: AtomicUsize,
+}
+
+impl DiskHook for FaultAt {
+    fn before(&self, _: &DiskCall<'_>) -> Outcome {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == self.at {
+            self.outcome
+        } else {
+            Outcome::Proceed
+        }
+    }
+}
+
+/// Runs the scenario with the fault at each call in turn, until there is no such call.
+fn sweep(outcome: Outcome, each: impl Fn(usize, &File, Result<(), DeviceError>)) {
+    for at in 0.. {
+        let fault = Arc::new(FaultAt { at, outcome, calls: AtomicUsize::new(0) });
+        let dir = fast_dir();
+        let what = format!("{outcome:?} at call {at}");
+        let mut progress = Progress::default();
+        match File::open(dir.path(), &options(Some(fault.clone()))) {
+            Ok(device) => {
+                let result = run(&device, None, &mut progress);
+                progress.captured = device.captured_epoch();
+                each(at, &device, result);
+            }
+            Err(error) => each_open_error(&what, outcome, &error),
+        }
+        let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}, reopened: {e}"));
+        assert!(check(&device, &what) >= progress.captured, "{what}: a capture was lost");
+        check_log(&device, progress.logged, &what);
+        if fault.calls.load(Ordering::SeqCst) <= at {
+            assert_eq!(progress.captured, EPOCHS.last().copied());
+            assert!(at > 60, "only {at} calls were swept");
+            return;
+        }
+    }
+}
+
+fn each_open_error(what: &str, outcome: Outcome, error: &DeviceError) {
+    assert!(matches!(outcome, Outcome::Fail(EIO | ENOSPC)), "{what}: {error}");
+}
+
+fn assert_sticky(device: &File, what: &str) {
+    let mut port = PortState::default();
+    let results = [
+        ("log_write", device.log_write(&mut port, 0, &[])),
+        ("log_sync", device.log_sync()),
+        ("grow_image", device.grow_image(device.image_bytes() + 1)),
+        ("grow_log", device.grow_log(device.log_bytes() + 1)),
+        ("capture_part", device.capture_part(0, 1)),
+        ("capture_commit", device.capture_commit(99)),
+        ("settle", device.settle()),
+    ];
+    for (call, result) in results {
+        assert!(matches!(result, Err(DeviceError::Sticky { .. })), "{what}: {call}: {result:?}");
+    }
+}
+
+#[test]
+fn o_57_an_input_output_error_is_final() {
+    sweep(Outcome::Fail(EIO), |at, device, result| {
+        if let Err(error) = result {
+            assert!(!error.is_limit(), "call {at}: {error}");
+            assert!(error.to_string().contains("os error 5"), "call {at}: {error}");
+            assert_sticky(device, &format!("call {at}"));
+        }
+    });
+}
+
+#[test]
+fn o_58_a_full_file_system_while_growing_can_be_tried_again() {
+    let refused = AtomicUsize::new(0);
+    sweep(Outcome::Fail(ENOSPC), |at, device, result| {
+        let Err(error) = result else { return };
+        if error.is_limit() && device.log_sync().is_ok() {
+            assert!(error.to_string().contains("free space"), "call {at}: {error}");
+            refused.fetch_add(1, Ordering::SeqCst);
+            let from = {
+                let _ = device.settle();
+                device.captured_epoch()
+            };
+            let mut progress = Progress::default();
+            run(device, from, &mut progress).unwrap_or_else(|e| panic!("call {at}: {e}"));
+        } else {
+            assert_sticky(device, &format!("call {at}"));
+        }
+    });
+    assert!(refused.into_inner() >= 4, "image, journal and log grow");
+}
+
+#[test]
+fn o_58_interrupted_calls_and_short_writes_change_nothing() {
+    for outcome in [Outcome::Fail(EINTR), Outcome::Short(1), Outcome::Short(100)] {
+        sweep(outcome, |at, _, result| {
+            result.unwrap_or_else(|e| panic!("{outcome:?} at call {at}: {e}"));
+        });
+    }
+}
+
+#[test]
+fn a_write_that_makes_no_progress_is_an_error() {
+    #[derive(Debug)]
+    struct Stuck;
+    impl DiskHook for Stuck {
+        fn before(&self, call: &DiskCall<'_>) -> Outcome {
+            match (call.file, call.operation) {
+                (DiskFile::Log, DiskOperation::Write { .. }) => Outcome::Short(0),
+                _ => Outcome::Proceed,
+            }
+        }
+    }
+    let dir = fast_dir();
+    let device = File::open(dir.path(), &options(Some(Arc::new(Stuck)))).unwrap();
+    let error = device.grow_log(4096).unwrap_err();
+    assert!(error.to_string().contains("write 4096 bytes at offset 0 of"), "{error}");
+    assert_sticky(&device, "stuck");
+}

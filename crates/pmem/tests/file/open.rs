@@ -1,0 +1,196 @@
+//! Opening again: what was captured is there, what was not is gone, and nothing foreign is touched.
+
+use std::fs;
+use std::path::Path;
+
+use pmem::{Device, DeviceError, File, FileOptions, PAGE_BYTES, PortState};
+
+use crate::scenario::{
+    EPOCHS, LOG_LIMIT_BYTES, Progress, check, fast_dir, image_bytes, open, options, run,
+};
+
+/// A directory with the whole scenario in it.
+fn filled() -> tempfile::TempDir {
+    let dir = fast_dir();
+    run(&open(dir.path()).unwrap(), None, &mut Progress::default()).unwrap();
+    dir
+}
+
+fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(dir.join(name)).unwrap();
+    change(&mut bytes);
+    fs::write(dir.join(name), bytes).unwrap();
+}
+
+#[test]
+fn a_capture_survives_and_later_stores_do_not() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    run(&device, None, &mut Progress::default()).unwrap();
+    let mut port = PortState::default();
+    // SAFETY: this test owns the device.
+    unsafe { device.store_u64(&mut port, 0, 12345) };
+    device.flush(&mut port, 0, 8);
+    device.fence(&mut port);
+    drop(device);
+    for _ in 0..3 {
+        assert_eq!(check(&open(dir.path()).unwrap(), "reopened"), EPOCHS.last().copied());
+    }
+}
+
+#[test]
+fn dropping_the_device_finishes_what_was_committed() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    device.grow_image(image_bytes(3)).unwrap();
+    device.capture_part(0, 1).unwrap();
+    device.capture_commit(3).unwrap();
+    drop(device);
+    assert_eq!(open(dir.path()).unwrap().captured_epoch(), Some(3));
+}
+
+#[test]
+fn a_large_capture_takes_several_pieces() {
+    let dir = fast_dir();
+    let bytes = 20 << 20;
+    let options = FileOptions::new(bytes, LOG_LIMIT_BYTES);
+    let device = File::open(dir.path(), &options).unwrap();
+    device.grow_image(bytes).unwrap();
+    let mut port = PortState::default();
+    for page in (0..bytes / PAGE_BYTES).filter(|page| page % 7 != 3) {
+        // SAFETY: this test owns the device.
+        unsafe { device.store_u64(&mut port, page * PAGE_BYTES + 8, page + 1) };
+    }
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let device = &device;
+            scope.spawn(move || device.capture_part(part, 4).unwrap());
+        }
+    });
+    device.capture_commit(1).unwrap();
+    drop(device);
+    let device = File::open(dir.path(), &options).unwrap();
+    for page in 0..bytes / PAGE_BYTES {
+        let expected = if page % 7 == 3 { 0 } else { page + 1 };
+        assert_eq!(device.image().load_u64(page * PAGE_BYTES + 8), expected);
+    }
+}
+
+#[test]
+fn o_52_a_second_open_is_refused() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    let error = open(dir.path()).unwrap_err();
+    assert!(error.is_locked(), "{error}");
+    assert!(error.to_string().contains(dir.path().to_str().unwrap()), "{error}");
+    drop(device);
+    open(dir.path()).unwrap();
+}
+
+#[test]
+fn without_create_a_missing_database_is_an_error() {
+    let dir = fast_dir();
+    let options = FileOptions { create: false, ..options(None) };
+    for path in [dir.path().to_path_buf(), dir.path().join("nowhere")] {
+        let error = File::open(&path, &options).unwrap_err();
+        assert!(matches!(error, DeviceError::Missing { .. }), "{error}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was created");
+    drop(open(dir.path()).unwrap());
+    File::open(dir.path(), &options).unwrap();
+}
+
+#[test]
+fn o_54_an_existing_database_larger_than_the_limits_is_not_opened() {
+    let dir = filled();
+    for options in [FileOptions::new(PAGE_BYTES, 1 << 20), FileOptions::new(1 << 20, PAGE_BYTES)] {
+        assert!(File::open(dir.path(), &options).unwrap_err().is_limit());
+    }
+}
+
+/// Damages that no power cut can cause: each is refused, with a text that says what is wrong.
+#[test]
+fn o_54_damaged_and_foreign_files_are_refused() {
+    type Damage = (&'static str, &'static str, fn(&mut Vec<u8>));
+    let damages: [Damage; 10] = [
+        ("meta", "magic number", |b| b.fill(7)),
+        ("meta", "there is an image", |b| b.clear()),
+        ("meta", "missing or damaged", |b| b[..64].fill(0)),
+        ("meta", "do not belong together", |b| b.copy_within(0..4096, 4096)),
+        ("image", "were captured", |b| b.truncate(5000)),
+        ("image", "were captured", |b| b.clear()),
+        ("journal", "empty, but something was captured", |b| b.fill(0)),
+        ("journal", "magic number", |b| b[0] ^= 1),
+        ("journal", "header checksum", |b| b[30] ^= 1),
+        ("journal", "truncated", |b| b.truncate(6000)),
+    ];
+    for (name, text, damage) in damages {
+        let dir = filled();
+        edit(dir.path(), name, damage);
+        let before: Vec<_> = ["meta", "image", "journal"]
+            .map(|name| fs::read(dir.path().join(name)).unwrap())
+            .into();
+        let error = open(dir.path()).unwrap_err();
+        assert!(error.to_string().contains(text), "{name}: wanted {text:?}, got: {error}");
+        assert!(error.is_corrupt(), "{error}");
+        let after: Vec<_> = ["meta", "image", "journal"]
+            .map(|name| fs::read(dir.path().join(name)).unwrap())
+            .into();
+        assert!(before == after, "{name}: a refused open changes nothing");
+    }
+}
+
+/// O-59: files of two databases, or of two moments of one, do not open as one.
+#[test]
+fn o_59_mixed_files_are_refused() {
+    let (one, other) = (filled(), filled());
+    fs::copy(other.path().join("journal"), one.path().join("journal")).unwrap();
+    let error = open(one.path()).unwrap_err();
+    assert!(error.to_string().contains("another database"), "{error}");
+
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    device.grow_image(PAGE_BYTES).unwrap();
+    let old = fs::read(dir.path().join("meta")).unwrap();
+    for epoch in 0..4 {
+        device.capture_part(0, 1).unwrap();
+        device.capture_commit(epoch).unwrap();
+    }
+    drop(device);
+    fs::write(dir.path().join("meta"), old).unwrap();
+    let error = open(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("it holds capture 4, but meta says"), "{error}");
+}
+
+/// A torn index must not send a page to a wrong place, even if the page itself is whole.
+#[test]
+fn a_torn_index_is_a_torn_journal() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    device.grow_image(2 * PAGE_BYTES).unwrap();
+    let mut port = PortState::default();
+    for epoch in [1, 2] {
+        // SAFETY: this test owns the device.
+        unsafe { device.store_u64(&mut port, 0, 77) };
+        device.capture_part(0, 1).unwrap();
+        device.capture_commit(epoch).unwrap();
+    }
+    drop(device);
+    edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
+    let device = open(dir.path()).unwrap();
+    assert_eq!(device.captured_epoch(), Some(1));
+    assert_eq!((device.image().load_u64(0), device.image().load_u64(PAGE_BYTES)), (77, 0));
+}
+
+/// A slot that was torn on a medium worse than the model: the journal still holds that capture.
+#[test]
+fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
+    let dir = filled();
+    // The journal holds capture 5, and slot 0 names capture 4: damage slot 1 (capture 3), as if the
+    // cut had come while it was being overwritten.
+    edit(dir.path(), "meta", |bytes| bytes[4096 + 30] ^= 1);
+    assert_eq!(check(&open(dir.path()).unwrap(), "torn slot"), EPOCHS.last().copied());
+    // With a torn journal on top of it nobody knows what the image holds.
+    edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
+    assert!(open(dir.path()).unwrap_err().is_corrupt());
+}

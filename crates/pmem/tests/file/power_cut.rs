@@ -1,0 +1,170 @@
+//! A power cut between any two calls, with any sectors arrived, leaves the capture before or the
+//! one being written, whole and with the right number; and so does a power cut while that is
+//! recovered.
+
+use std::sync::Arc;
+
+use pmem::{Device, DiskFile, File, PAGE_BYTES};
+
+use crate::disk::{Arrived, Change, Medium, Recorder};
+use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
+
+fn arrivals() -> Vec<Arrived> {
+    let random = (0..6).map(|seed| Arrived::Random(seed * 7919 + 1));
+    [Arrived::Nothing, Arrived::Everything].into_iter().chain(random).collect()
+}
+
+/// Records a whole run, from creation on.
+fn recorded_run() -> Vec<(DiskFile, Change)> {
+    let recorder = Arc::new(Recorder::default());
+    let dir = fast_dir();
+    let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
+    let mut progress = Progress::default();
+    run(&device, None, &mut progress).unwrap();
+    assert_eq!(progress.captured, EPOCHS.last().copied());
+    drop(device);
+    recorder.take()
+}
+
+/// What must have survived after so many changes: captures are committed by a sync of the journal
+/// that follows a write to it, log records by a sync of the log that follows a small write to it.
+#[derive(Debug, Default)]
+struct Promised {
+    captures: usize,
+    records: usize,
+    journal_written: bool,
+    record_written: bool,
+}
+
+impl Promised {
+    fn change(&mut self, file: DiskFile, change: &Change) {
+        match (file, change) {
+            (DiskFile::Journal, Change::Write(0, _)) => self.journal_written = true,
+            (DiskFile::Journal, Change::Sync) if self.journal_written => {
+                self.captures += 1;
+                self.journal_written = false;
+            }
+            (DiskFile::Log, Change::Write(_, bytes)) if bytes.len() == 700 => {
+                self.record_written = true;
+            }
+            (DiskFile::Log, Change::Sync) if self.record_written => {
+                self.records += 1;
+                self.record_written = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn check(&self, medium: &Medium, what: &str) {
+        let dir = fast_dir();
+        medium.write_to(dir.path());
+        let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let epoch = check(&device, what);
+        let captures = EPOCHS.iter().filter(|made| Some(**made) <= epoch).count();
+        let possible = self.captures..=self.captures + 1;
+        assert!(possible.contains(&captures), "{what}: {captures} captures of {possible:?}");
+        check_log(&device, EPOCHS[..self.records].last().copied(), what);
+        // And it goes on from there to the same end.
+        let mut progress = Progress::default();
+        run(&device, epoch, &mut progress).unwrap_or_else(|e| panic!("{what}: {e}"));
+        drop(device);
+        assert_eq!(check(&open(dir.path()).unwrap(), what), EPOCHS.last().copied(), "{what}");
+    }
+}
+
+#[test]
+fn o_56_at_every_call() {
+    let changes = recorded_run();
+    let mut medium = Medium::default();
+    let mut promised = Promised::default();
+    for at in 0..=changes.len() {
+        for arrived in arrivals() {
+            promised.check(&medium.cut(arrived), &format!("cut at call {at}, {arrived:?}"));
+        }
+        if let Some((file, change)) = changes.get(at) {
+            medium.change(*file, change);
+            promised.change(*file, change);
+        }
+    }
+    assert_eq!(promised.captures, EPOCHS.len());
+}
+
+#[test]
+fn at_every_call_of_the_recovery_from_a_power_cut() {
+    let changes = recorded_run();
+    let mut medium = Medium::default();
+    let mut promised = Promised::default();
+    for (at, (file, change)) in changes.iter().enumerate() {
+        medium.change(*file, change);
+        promised.change(*file, change);
+        let cut = medium.cut(Arrived::Random(at as u64));
+        let dir = fast_dir();
+        cut.write_to(dir.path());
+        let recorder = Arc::new(Recorder::default());
+        drop(File::open(dir.path(), &options(Some(recorder.clone()))).unwrap());
+        let mut again = cut;
+        for (nested, (file, change)) in recorder.take().iter().enumerate() {
+            let what = format!("cut at call {at}, then at call {nested} of the recovery");
+            let seed = (at * 100 + nested) as u64;
+            promised.check(&again.cut(Arrived::Random(seed)), &what);
+            again.change(*file, change);
+        }
+    }
+}
+
+/// O-56: what growth returned is there after a power cut, before anything was captured or synced.
+#[test]
+fn o_56_growth_is_durable_when_it_returns() {
+    let recorder = Arc::new(Recorder::default());
+    let dir = fast_dir();
+    let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
+    let mut medium = Medium::default();
+    for pages in [1, 7, 40] {
+        device.grow_image(pages * PAGE_BYTES).unwrap();
+        device.grow_log((pages + 1) * PAGE_BYTES).unwrap();
+        for (file, change) in recorder.take() {
+            medium.change(file, &change);
+        }
+        let dir = fast_dir();
+        medium.cut(Arrived::Nothing).write_to(dir.path());
+        let after = open(dir.path()).unwrap();
+        assert_eq!(after.image_bytes(), pages * PAGE_BYTES);
+        assert_eq!(after.log_bytes(), (pages + 1) * PAGE_BYTES);
+    }
+}
+
+fn whole_log(device: &File) -> Vec<u8> {
+    let mut log = vec![0; device.log_bytes() as usize];
+    device.log_read(0, &mut log).unwrap();
+    log.truncate(log.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1));
+    log
+}
+
+/// After `kill -9` the files show every write, synced or not. A power cut after the next open must
+/// still find what that open found: recovery does not build on writes that are not on the medium.
+#[test]
+fn after_a_killed_process() {
+    let changes = recorded_run();
+    for at in 0..changes.len() {
+        let mut medium = Medium::default();
+        for (file, change) in &changes[..at] {
+            medium.change(*file, change);
+        }
+        let dir = fast_dir();
+        medium.cut(Arrived::Everything).write_to(dir.path());
+        let recorder = Arc::new(Recorder::default());
+        let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
+        let found = check(&device, "after the kill");
+        let log_found = whole_log(&device);
+        drop(device);
+        for (file, change) in recorder.take() {
+            medium.change(file, &change);
+        }
+        let what = format!("killed at call {at}, then a power cut");
+        let dir = fast_dir();
+        medium.cut(Arrived::Nothing).write_to(dir.path());
+        let device = open(dir.path()).unwrap();
+        assert_eq!(check(&device, &what), found, "{what}");
+        assert!(whole_log(&device) == log_found, "{what}: the log is another");
+    }
+}

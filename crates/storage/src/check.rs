@@ -1,0 +1,195 @@
+//! The checker: reads a whole store without changing it and says what is wrong.
+//!
+//! It accounts for every slot: a row slot is live, free or never used; a value slot belongs to exactly one
+//! version, or is free, or was never used (O-33, O-41). It recomputes the state hash (O-48).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use pmem::Device;
+
+use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
+use crate::scan::{self, ScannedRow};
+use crate::{LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash};
+
+/// What the checker found.
+#[derive(Debug, Clone)]
+pub struct CheckReport {
+    /// Epoch of the checkpoint.
+    pub epoch: u64,
+    /// State hash, recomputed.
+    pub state_hash: StateHash,
+    /// Live rows of each table, by name.
+    pub rows: Vec<(String, u64)>,
+    /// Sealed epochs after the checkpoint: they are replayed at the next open.
+    pub sealed_epochs: Vec<u64>,
+    /// Everything that is wrong; empty for a clean store.
+    pub problems: Vec<String>,
+}
+
+/// Opens the store read-only and checks it.
+///
+/// # Errors
+/// Only if the store cannot be opened at all; everything else is in the report.
+pub fn check<D: Device>(device: Arc<D>) -> Result<CheckReport> {
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let opened = Store::open(device, &options, &[])?;
+    Ok(check_opened(&opened))
+}
+
+/// Checks a store that was just opened and not used yet.
+pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
+    let store = &opened.store;
+    let checkpoint = store.checkpoint();
+    let mut checker = Checker {
+        opened,
+        problems: Vec::new(),
+        hash: StateHash::default(),
+        rows: vec![0; store.tables().len()],
+        values: HashMap::new(),
+    };
+    checker.scan_rows(checkpoint.epoch);
+    checker.account_values(checkpoint.sequence);
+    if checker.problems.is_empty() && checker.hash != checkpoint.state_hash() {
+        checker.problems.push(format!(
+            "state hash is {}, the checkpoint of epoch {} says {}",
+            checker.hash,
+            checkpoint.epoch,
+            checkpoint.state_hash()
+        ));
+    }
+    let total: u64 = checker.rows.iter().sum();
+    if checker.problems.is_empty() && total != checkpoint.rows {
+        checker.problems.push(format!("{total} live rows, the checkpoint says {}", checkpoint.rows));
+    }
+    CheckReport {
+        epoch: checkpoint.epoch,
+        state_hash: checker.hash,
+        rows: store
+            .tables()
+            .iter()
+            .zip(&checker.rows)
+            .map(|(t, &n)| (t.definition.name.clone(), n))
+            .collect(),
+        sealed_epochs: opened.log.sealed.iter().map(|e| e.epoch).collect(),
+        problems: checker.problems,
+    }
+}
+
+struct Checker<'a, D: Device> {
+    opened: &'a Opened<D>,
+    problems: Vec<String>,
+    hash: StateHash,
+    rows: Vec<u64>,
+    /// Pool slots that versions refer to: offset, to the row and whether the version is stale.
+    values: HashMap<u64, (u64, bool)>,
+}
+
+impl<D: Device> Checker<'_, D> {
+    fn scan_rows(&mut self, epoch: u64) {
+        let opened = self.opened;
+        let (store, device) = (&opened.store, opened.store.device().as_ref());
+        let plan = scan::plan(device, store.segments(), &opened.lanes, store.tables().len());
+        self.find_duplicates("free row slot", &plan.free);
+        for unit in &plan.units {
+            let layout = store.tables()[unit.table as usize].layout;
+            let visited = scan::visit(
+                device,
+                store.segments(),
+                *unit,
+                &layout,
+                &plan.free,
+                epoch,
+                |scanned| {
+                    self.row(&scanned, &layout, epoch);
+                    Ok(())
+                },
+            );
+            if let Err(error) = visited {
+                self.problems.push(error.to_string());
+            }
+        }
+    }
+
+    fn row(&mut self, scanned: &ScannedRow, layout: &crate::RowLayout, epoch: u64) {
+        let device = self.opened.store.device().as_ref();
+        let pointer = scanned.pointer();
+        let at = layout.value_offset(scanned.row, scanned.slot, pointer);
+        // SAFETY: the row is allocated, its pointer was checked, and nothing stores during a check.
+        let (key, value) = unsafe {
+            (row::key(device, scanned.row), device.image().slice(at, pointer.len()))
+        };
+        self.hash.add(row_hash(layout.table, key, value));
+        self.rows[layout.table as usize] += 1;
+        let live = pointer.external_offset().map(|offset| (offset, false));
+        let stale = scanned.stale_external(epoch).map(|offset| (offset, true));
+        for (offset, is_stale) in live.into_iter().chain(stale) {
+            if let Some((other, _)) = self.values.insert(offset, (scanned.row, is_stale)) {
+                self.problems.push(format!(
+                    "rows at {other} and {} both own the value slot at {offset}",
+                    scanned.row
+                ));
+            }
+        }
+    }
+
+    fn find_duplicates(&mut self, what: &str, sorted: &[u64]) {
+        for pair in sorted.windows(2).filter(|p| p[0] == p[1]) {
+            self.problems.push(format!("{what} at {} is on the free lists twice", pair[0]));
+        }
+    }
+
+    /// Every value slot below the bump offset is owned or free, and not both.
+    fn account_values(&mut self, sequence: u64) {
+        let opened = self.opened;
+        let (device, segments) = (opened.store.device().as_ref(), opened.store.segments());
+        let values = |l: &&LanePool| l.pool() as usize >= TABLES_MAX;
+        let (mut free, mut collected, mut slots) = (Vec::new(), HashSet::new(), HashSet::new());
+        for lane in opened.lanes.iter().filter(values) {
+            free.extend(lane.free_slots(device, segments));
+            collected.extend(lane.collected_slots(device, segments, sequence));
+            for (segment, used) in lane.used_segments() {
+                let first = segments.offset(segment);
+                slots.extend((0..used).map(|i| first + i * lane.slot_bytes()));
+            }
+        }
+        free.sort_unstable();
+        self.find_duplicates("value slot", &free);
+        for offset in &free {
+            // A crash between the two steps of a major collection leaves the stale pointer (O-34).
+            let owner = self.values.get(offset);
+            if owner.is_some_and(|&(_, stale)| !stale || !collected.contains(offset)) {
+                self.problems.push(format!("value slot at {offset} is free and owned"));
+            }
+            if !slots.contains(offset) {
+                self.problems.push(format!("free value slot at {offset} was never allocated"));
+            }
+        }
+        for (offset, (row, _)) in &self.values {
+            if !slots.contains(offset) {
+                self.problems.push(format!("row at {row} owns {offset}, which is no value slot"));
+            }
+        }
+        let free: HashSet<u64> = free.into_iter().collect();
+        let leaked = slots.iter().filter(|s| !free.contains(s) && !self.values.contains_key(s));
+        for offset in leaked {
+            self.problems.push(format!(
+                "value slot at {offset} (of {CLASS_BYTES_MIN} bytes or more) is leaked"
+            ));
+        }
+    }
+}
+
+/// Turns the problems of a report into an error, for those who need a clean store.
+///
+/// # Errors
+/// `Corrupt` with the first problem and how many there are.
+pub fn require_clean(report: &CheckReport) -> Result<()> {
+    match report.problems.first() {
+        None => Ok(()),
+        Some(first) => Err(StorageError::Corrupt(format!(
+            "{first} ({} problems in all)",
+            report.problems.len()
+        ))),
+    }
+}

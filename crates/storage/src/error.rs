@@ -1,0 +1,38 @@
+//! What can go wrong with a store, in the five kinds that callers tell apart.
+
+use pmem::DeviceError;
+
+/// Why a store could not be opened, read or extended.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The input log is damaged or full.
+    #[error(transparent)]
+    Log(#[from] crate::input_log::LogError),
+    /// There is no store here.
+    #[error("no store here: {0}")]
+    Missing(String),
+    /// The bytes are not those of a store of this format.
+    #[error("not a store of this format: {0}")]
+    Foreign(String),
+    /// The bytes were once ours and are no longer right.
+    #[error("corrupt store: {0}")]
+    Corrupt(String),
+    /// An option or a declaration is beyond a limit.
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl StorageError {
+    /// Whether data on the medium is damaged.
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Corrupt(_))
+    }
+
+    /// Whether space or another limit is exhausted.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit(_) | Self::Device(DeviceError::Full { .. }))
+    }
+}

@@ -1,0 +1,163 @@
+//! What can go wrong with the input log: what, where, and what to do about it.
+
+use pmem::DeviceError;
+
+/// Why the input log could not be opened, written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The log space cannot grow as far as an epoch needs. Nothing of the epoch was sealed; a smaller
+    /// epoch, or this one after the next checkpoint, may fit.
+    #[error(
+        "input log is full: epoch {epoch} needs {wanted_bytes} bytes more, {free_bytes} of \
+         {log_bytes} bytes are free, and the log cannot grow ({reason}): make smaller epochs, take \
+         checkpoints more often or raise the limit"
+    )]
+    Full {
+        /// The epoch that needs the space.
+        epoch: u64,
+        /// Bytes of the segments that are missing.
+        wanted_bytes: u64,
+        /// Bytes of free segments that are not promised to anything else.
+        free_bytes: u64,
+        /// Bytes of all segments.
+        log_bytes: u64,
+        /// Why the device did not grow, with its limit.
+        reason: DeviceError,
+    },
+    /// The option is not a segment size.
+    #[error(
+        "{given} is not a segment size of the input log: choose a power of two from {min} to {max} bytes"
+    )]
+    SegmentBytes {
+        /// The value given.
+        given: u64,
+        /// Smallest size.
+        min: u64,
+        /// Largest size.
+        max: u64,
+    },
+    /// The log holds epochs that are still needed, written with another segment size.
+    #[error(
+        "input log has segments of {stored} bytes (epoch {epoch}, at offset {offset}) but was opened with \
+         {given}: open it with {stored} bytes until a checkpoint made that epoch obsolete"
+    )]
+    OtherSegmentBytes {
+        /// Epoch of the segment found.
+        epoch: u64,
+        /// Where it was found in the log space.
+        offset: u64,
+        /// The size it was written with.
+        stored: u64,
+        /// The size given now.
+        given: u64,
+    },
+    /// A segment that is still needed was written in a way that this build does not know.
+    #[error(
+        "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind {kind}; \
+         this build reads version {known} and kinds 1 to 3: use the build that wrote it, or a newer one"
+    )]
+    Codec {
+        /// Where the segment is in the log space.
+        offset: u64,
+        /// Its epoch.
+        epoch: u64,
+        /// Its codec version.
+        version: u16,
+        /// Its kind.
+        kind: u16,
+        /// The codec version of this build.
+        known: u16,
+    },
+    /// A later epoch is sealed, but this one has no complete seal. Epochs are sealed in order, each
+    /// durable before the next, so a crash cannot leave this.
+    #[error(
+        "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the sealed \
+         epoch {sealed}: restore a backup, or check whether the log belongs to this image"
+    )]
+    Gap {
+        /// First epoch that is missing.
+        missing: u64,
+        /// First sealed epoch after it.
+        sealed: u64,
+        /// The checkpoint that the store was opened at.
+        checkpoint: u64,
+    },
+    /// A sealed epoch cannot be read back.
+    #[error(
+        "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream near offset \
+         {offset}: {what}; restore a backup"
+    )]
+    Damaged {
+        /// The epoch.
+        epoch: u64,
+        /// The stream.
+        stream: u16,
+        /// Position of the segment in the stream.
+        ordinal: u32,
+        /// Offset of the segment in the log space; of the stream's first segment if its header is gone.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The calls carried over to a sealed epoch are not there, although its seal names them.
+    #[error(
+        "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch {epoch} are \
+         missing or damaged: restore a backup"
+    )]
+    CarryDamaged {
+        /// The epoch that the calls belong to.
+        epoch: u64,
+        /// Bytes that the seal names.
+        bytes: u64,
+    },
+    /// Two complete logs of one epoch.
+    #[error(
+        "input log is corrupt: epoch {epoch} is sealed twice, by attempts {first} and {second}: check \
+         whether two copies of the store were mixed"
+    )]
+    Conflict {
+        /// The epoch.
+        epoch: u64,
+        /// One attempt.
+        first: u64,
+        /// The other.
+        second: u64,
+    },
+    /// The epoch was not found sealed when the log was opened, or was released since.
+    #[error(
+        "epoch {epoch} is not in the input log: only sealed epochs after the checkpoint can be read"
+    )]
+    NotLogged {
+        /// The epoch asked for.
+        epoch: u64,
+    },
+}
+
+impl LogError {
+    /// Whether space ran out; a smaller epoch may fit.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Device(source) => source.is_limit(),
+            _ => false,
+        }
+    }
+
+    /// Whether what is on the medium is damaged.
+    #[must_use]
+    pub fn is_corrupt(&self) -> bool {
+        match self {
+            Self::Gap { .. }
+            | Self::Damaged { .. }
+            | Self::CarryDamaged { .. }
+            | Self::Conflict { .. } => true,
+            Self::Device(source) => source.is_corrupt(),
+            _ => false,
+        }
+    }
+}

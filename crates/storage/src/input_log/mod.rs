@@ -1,0 +1,46 @@
+//! The input log: what each epoch is going to execute, durable before it executes (NV 4.3, CA 3.6).
+//!
+//! The log space of a device is an array of equal segments. A segment in use begins with a checked
+//! header that says to which epoch, attempt, stream and position its payload belongs; nothing else is
+//! needed to find everything again, and no table of segments is kept on the medium. Each worker writes
+//! one stream per epoch; the coordinator then writes the *seal*, which names every stream with its length
+//! and digest. An epoch counts as sealed only if its seal and everything that the seal names is there;
+//! anything less reads as an epoch that was never started (obligation O-24).
+//!
+//! The life of an epoch's log:
+//!
+//! 1. [`InputLog::begin`] reserves the space, or refuses before anything is written (O-43).
+//! 2. Workers append to their [`StreamWriter`]s; `finish` fences the worker's own port (O-22).
+//! 3. [`InputLog::seal`], then [`InputLog::make_durable`]: from here on the epoch survives (O-13).
+//! 4. [`InputLog::write_carry`] keeps the calls that the epoch hands to the next one.
+//! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
+//!    segments be written again (O-23).
+//!
+//! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the medium. An
+//! epoch number is used again after a crash that lost its log, and the segments of the attempt before
+//! may still lie around with a good checksum: the attempt number keeps the two apart.
+//!
+//! This module must never know what the bytes of a stream mean, nor what time it is. It allocates only
+//! while it learns how much it needs, not for each epoch.
+
+mod error;
+pub mod format;
+
+mod space;
+
+mod log;
+mod writer;
+
+mod seal;
+
+mod reader;
+mod scan;
+
+pub use error::LogError;
+pub use log::{Demand, EpochSummary, InputLog};
+pub use reader::{LoggedEpoch, Recovered};
+pub use seal::SealInfo;
+pub use writer::{StreamSummary, StreamWriter};
+
+#[cfg(test)]
+mod tests;

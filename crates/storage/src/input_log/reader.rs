@@ -1,0 +1,358 @@
+//! Recovery's view of the log: which epochs are sealed, and what is in them.
+
+use std::collections::BTreeMap;
+
+use pmem::Device;
+use zerocopy::FromBytes;
+
+use super::error::LogError;
+use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
+use super::log::{EpochSummary, Geometry, InputLog};
+use super::scan::{Lack, Scan};
+use super::seal::SealInfo;
+use super::space::{Holding, Space};
+use super::writer::StreamSummary;
+
+/// What [`InputLog::open`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The sealed epochs after the checkpoint, without gaps: those to replay, in order (O-25).
+    pub sealed: Vec<EpochSummary>,
+    /// Epochs of which something was logged but that count as never started (O-24).
+    pub unsealed: Vec<u64>,
+    /// Bytes of log space that were read to find out.
+    pub scanned_bytes: u64,
+}
+
+/// A sealed epoch, read back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoggedEpoch {
+    /// The bytes of each stream, by number.
+    pub streams: Vec<Vec<u8>>,
+    /// What was sealed.
+    pub seal: SealInfo,
+}
+
+/// Where to read what was found sealed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    epochs: BTreeMap<u64, SealedEpoch>,
+    /// By epoch and attempt.
+    carries: BTreeMap<(u64, u64), CarryRecord>,
+}
+
+#[derive(Debug, Clone)]
+struct SealedEpoch {
+    attempt: u64,
+    info: SealInfo,
+    /// Bytes and checksum of the epoch's carry, if it had one when it was sealed.
+    carry: Option<(u64, u32)>,
+    seal_segments: Vec<u32>,
+    streams: Vec<Vec<u32>>,
+}
+
+#[derive(Debug, Clone)]
+struct CarryRecord {
+    segments: Vec<u32>,
+    bytes: u64,
+    crc: u32,
+}
+
+impl Index {
+    pub(super) fn add_carry(
+        &mut self,
+        epoch: u64,
+        attempt: u64,
+        segments: &[u32],
+        bytes: u64,
+        crc: u32,
+    ) {
+        let record = CarryRecord { segments: segments.to_vec(), bytes, crc };
+        self.carries.insert((epoch, attempt), record);
+    }
+
+    pub(super) fn release(&mut self, epoch: u64) {
+        self.epochs.retain(|held, _| *held > epoch);
+        self.carries.retain(|(held, _), _| *held > epoch);
+    }
+
+    /// The carry that the epoch's seal names, or else the newest.
+    fn carry(&self, epoch: u64) -> Option<(u64, &CarryRecord)> {
+        let named = self.epochs.get(&epoch).and_then(|sealed| sealed.carry);
+        let carries = self.carries.range((epoch, 0)..=(epoch, u64::MAX)).rev();
+        let mut fitting = carries
+            .filter(|(_, carry)| named.is_none_or(|named| named == (carry.bytes, carry.crc)));
+        fitting.next().map(|((_, attempt), carry)| (*attempt, carry))
+    }
+}
+
+impl<D: Device> InputLog<D> {
+    /// Reads a sealed epoch that was found when the log was opened. Checksums are checked again.
+    ///
+    /// # Errors
+    /// [`LogError::NotLogged`] for any other epoch; [`LogError::Damaged`] if the bytes have changed since
+    /// they were found; the device's.
+    pub fn read_epoch(&self, epoch: u64) -> Result<LoggedEpoch, LogError> {
+        let index = self.index();
+        let sealed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
+        let mut streams = Vec::with_capacity(sealed.streams.len());
+        for (number, segments) in sealed.streams.iter().enumerate() {
+            let belongs = Belongs {
+                kind: Kind::Stream,
+                epoch,
+                attempt: sealed.attempt,
+                stream: number as u16,
+            };
+            streams.push(read_segments(self.device(), self.geometry(), belongs, segments)?);
+        }
+        Ok(LoggedEpoch { streams, seal: sealed.info.clone() })
+    }
+
+    /// Reads the calls that were carried over to `epoch`; `None` if there are none in the log. A carry
+    /// that a crash tore reads as none: whoever took the checkpoint of `epoch - 1` knows whether there
+    /// must be one. (If `epoch` itself is sealed, [`InputLog::open`] has checked that.)
+    ///
+    /// # Errors
+    /// [`LogError::CarryDamaged`] if the bytes have changed since they were found; the device's.
+    pub fn carry(&self, epoch: u64) -> Result<Option<Vec<u8>>, LogError> {
+        let index = self.index();
+        let Some((attempt, carry)) = index.carry(epoch) else { return Ok(None) };
+        let belongs = Belongs { kind: Kind::Carry, epoch, attempt, stream: 0 };
+        let bytes = read_segments(self.device(), self.geometry(), belongs, &carry.segments)?;
+        if (bytes.len() as u64, crc32fast::hash(&bytes)) != (carry.bytes, carry.crc) {
+            return Err(LogError::CarryDamaged { epoch, bytes: carry.bytes });
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// What segments that are read together have in common.
+#[derive(Debug, Clone, Copy)]
+struct Belongs {
+    kind: Kind,
+    epoch: u64,
+    attempt: u64,
+    stream: u16,
+}
+
+/// Reads and joins the payloads of segments whose ordinals are their positions in the list.
+fn read_segments<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    belongs: Belongs,
+    segments: &[u32],
+) -> Result<Vec<u8>, LogError> {
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; geometry.segment_bytes as usize];
+    for (ordinal, segment) in segments.iter().enumerate() {
+        let offset = geometry.offset(*segment);
+        device.log_read(offset, &mut buffer)?;
+        let payload = checked_payload(&buffer, geometry, belongs, ordinal as u32);
+        let payload = payload.ok_or(LogError::Damaged {
+            epoch: belongs.epoch,
+            stream: belongs.stream,
+            ordinal: ordinal as u32,
+            offset,
+            what: "it was intact when the log was opened and is not any more",
+        })?;
+        bytes.extend_from_slice(payload);
+    }
+    Ok(bytes)
+}
+
+fn checked_payload(
+    segment: &[u8],
+    geometry: Geometry,
+    belongs: Belongs,
+    ordinal: u32,
+) -> Option<&[u8]> {
+    let header = SegmentHeader::parse(segment)?;
+    let payload = segment[HEADER_BYTES..].get(..header.payload_bytes.get() as usize)?;
+    let same = header.instance.get() == geometry.instance
+        && header.kind.get() == belongs.kind as u16
+        && header.epoch.get() == belongs.epoch
+        && header.attempt.get() == belongs.attempt
+        && header.stream.get() == belongs.stream
+        && header.ordinal.get() == ordinal
+        && header.payload_crc.get() == crc32fast::hash(payload);
+    same.then_some(payload)
+}
+
+/// Everything that `open` needs.
+pub(super) struct Recovery {
+    pub(super) space: Space,
+    pub(super) index: Index,
+    pub(super) recovered: Recovered,
+}
+
+/// Finds the sealed epochs and the carries that are still needed; everything else is free.
+pub(super) fn recover<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    checkpoint: u64,
+) -> Result<Recovery, LogError> {
+    let scan = Scan::read(device, geometry, checkpoint)?;
+    let (epochs, lacks) = find_sealed(device, geometry, &scan)?;
+    let last = check_order(geometry, checkpoint, &epochs, &lacks)?;
+    let mut index = Index { epochs, carries: BTreeMap::new() };
+    for (epoch, attempt) in scan.attempts(Kind::Carry) {
+        // A carry belongs to the end of an epoch that is durable, so none can be newer than this.
+        let needed = epoch <= last + 1;
+        let Some(segments) = scan.record(epoch, Kind::Carry, attempt).filter(|_| needed) else {
+            continue;
+        };
+        let belongs = Belongs { kind: Kind::Carry, epoch, attempt, stream: 0 };
+        let bytes = read_segments(device, geometry, belongs, &segments)?;
+        index.add_carry(epoch, attempt, &segments, bytes.len() as u64, crc32fast::hash(&bytes));
+    }
+    // Replay of an epoch makes the carry of the next one again; only the first has to find it here.
+    if let Some((bytes, _)) = index.epochs.get(&(checkpoint + 1)).and_then(|sealed| sealed.carry)
+        && index.carry(checkpoint + 1).is_none()
+    {
+        return Err(LogError::CarryDamaged { epoch: checkpoint + 1, bytes });
+    }
+    let space = hold_found(&scan, &index, checkpoint, last);
+    let recovered = summarize(&scan, &index, geometry);
+    Ok(Recovery { space, index, recovered })
+}
+
+/// What a sealed epoch lacks, by epoch.
+type Lacks = BTreeMap<u64, Lack>;
+
+fn find_sealed<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    scan: &Scan,
+) -> Result<(BTreeMap<u64, SealedEpoch>, Lacks), LogError> {
+    let mut epochs: BTreeMap<u64, SealedEpoch> = BTreeMap::new();
+    let mut lacks = Lacks::new();
+    for (epoch, attempt) in scan.attempts(Kind::Seal) {
+        let Some(seal_segments) = scan.record(epoch, Kind::Seal, attempt) else { continue };
+        let belongs = Belongs { kind: Kind::Seal, epoch, attempt, stream: 0 };
+        let payload = read_segments(device, geometry, belongs, &seal_segments)?;
+        let Some((info, carry)) = decode_seal(epoch, &payload) else { continue };
+        let streams: Result<Vec<_>, Lack> =
+            info.streams.iter().map(|stream| scan.stream(epoch, attempt, stream)).collect();
+        match streams {
+            Ok(streams) => {
+                let sealed = SealedEpoch { attempt, info, carry, seal_segments, streams };
+                if let Some(first) = epochs.insert(epoch, sealed) {
+                    let (first, second) = (first.attempt, attempt);
+                    return Err(LogError::Conflict { epoch, first, second });
+                }
+            }
+            Err(lack) => {
+                lacks.insert(epoch, lack);
+            }
+        }
+    }
+    Ok((epochs, lacks))
+}
+
+/// Checks that sealed epochs follow the checkpoint without a gap; returns the last.
+fn check_order(
+    geometry: Geometry,
+    checkpoint: u64,
+    epochs: &BTreeMap<u64, SealedEpoch>,
+    lacks: &Lacks,
+) -> Result<u64, LogError> {
+    let mut last = checkpoint;
+    for epoch in epochs.keys() {
+        let missing = last + 1;
+        if *epoch != missing {
+            return Err(match lacks.get(&missing) {
+                None => LogError::Gap { missing, sealed: *epoch, checkpoint },
+                Some(lack) => LogError::Damaged {
+                    epoch: missing,
+                    stream: lack.stream,
+                    ordinal: lack.ordinal,
+                    offset: geometry.offset(lack.segment),
+                    what: lack.what,
+                },
+            });
+        }
+        last = *epoch;
+    }
+    Ok(last)
+}
+
+fn decode_seal(epoch: u64, payload: &[u8]) -> Option<(SealInfo, Option<(u64, u32)>)> {
+    let (header, rest) = SealHeader::read_from_prefix(payload).ok()?;
+    let entries = <[SealEntry]>::ref_from_bytes(rest).ok()?;
+    if entries.len() != usize::from(header.streams.get()) {
+        return None;
+    }
+    let streams: Vec<StreamSummary> = entries
+        .iter()
+        .map(|entry| StreamSummary {
+            stream: entry.stream.get(),
+            bytes: entry.bytes.get(),
+            segments: entry.segments.get(),
+            digest: entry.digest.get(),
+            first_segment: entry.first_segment.get(),
+        })
+        .collect();
+    let numbered = streams.iter().enumerate().all(|(at, stream)| usize::from(stream.stream) == at);
+    let carry = (header.carry_bytes.get(), header.carry_crc.get());
+    let info = SealInfo {
+        epoch,
+        calls: header.calls.get(),
+        timestamp_ns: header.timestamp_ns.get(),
+        seed: header.seed.get(),
+        streams,
+    };
+    numbered.then_some((info, (header.carry_known.get() == 1).then_some(carry)))
+}
+
+/// The state of the segments after a scan: held for what is sealed or carried, otherwise free.
+fn hold_found(scan: &Scan, index: &Index, checkpoint: u64, last: u64) -> Space {
+    let mut space = Space::default();
+    space.attempt_next = scan.attempt_max.saturating_add(1);
+    (space.released, space.sealed, space.durable) = (checkpoint, last, last);
+    space.free.grow(scan.segments_total);
+    for (epoch, sealed) in &index.epochs {
+        let mut holding = Holding::new(Kind::Stream, *epoch, sealed.attempt);
+        holding.sealed = true;
+        holding.streams = sealed.info.streams.len() as u32;
+        holding.calls = sealed.info.calls;
+        holding.bytes = sealed.info.streams.iter().map(|stream| stream.bytes).sum();
+        holding.segments.extend(&sealed.seal_segments);
+        holding.segments.extend(sealed.streams.iter().flatten());
+        space.holdings.push(holding);
+    }
+    for ((epoch, attempt), carry) in &index.carries {
+        let mut holding = Holding::new(Kind::Carry, *epoch, *attempt);
+        holding.sealed = true;
+        (holding.bytes, holding.crc) = (carry.bytes, carry.crc);
+        holding.segments.extend(&carry.segments);
+        space.holdings.push(holding);
+    }
+    for holding in &space.holdings {
+        for segment in &holding.segments {
+            space.free.remove(*segment);
+        }
+    }
+    space
+}
+
+fn summarize(scan: &Scan, index: &Index, geometry: Geometry) -> Recovered {
+    let summary = |(epoch, sealed): (&u64, &SealedEpoch)| {
+        let streams = sealed.streams.iter().map(Vec::len).sum::<usize>();
+        EpochSummary {
+            epoch: *epoch,
+            streams: sealed.streams.len() as u32,
+            calls: sealed.info.calls,
+            bytes: sealed.info.streams.iter().map(|stream| stream.bytes).sum(),
+            segments: (streams + sealed.seal_segments.len()) as u32,
+            carry_bytes: index.carry(*epoch).map(|(_, carry)| carry.bytes),
+        }
+    };
+    let mut unsealed: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
+    unsealed.dedup();
+    unsealed.retain(|epoch| !index.epochs.contains_key(epoch) && index.carry(*epoch).is_none());
+    Recovered {
+        sealed: index.epochs.iter().map(summary).collect(),
+        unsealed,
+        scanned_bytes: geometry.offset(scan.segments_total),
+    }
+}

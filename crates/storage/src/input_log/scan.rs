@@ -1,0 +1,205 @@
+//! Finding the segments of a log space, and judging which of them belong together.
+//!
+//! Knows headers and checksums, not what recovery makes of them. Only segments of this store and of epochs
+//! after the checkpoint are remembered; everything else is free space, whatever it holds (O-24).
+
+use std::collections::BTreeMap;
+
+use pmem::Device;
+
+use super::error::LogError;
+use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
+use super::log::Geometry;
+use super::writer::StreamSummary;
+
+/// The log is read in pieces of this size, or of one segment if that is larger.
+const READ_BYTES: u64 = 1 << 20;
+
+/// Where a segment belongs. The order puts what belongs together side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) epoch: u64,
+    pub(super) kind: Kind,
+    pub(super) attempt: u64,
+    pub(super) stream: u16,
+    pub(super) ordinal: u32,
+}
+
+/// A segment with a valid header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) segment: u32,
+    pub(super) payload_bytes: u32,
+    pub(super) payload_crc: u32,
+    pub(super) total_bytes: u64,
+    /// Whether the payload has the checksum that the header names.
+    pub(super) intact: bool,
+}
+
+/// All segments that may matter.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) found: BTreeMap<Key, Found>,
+    /// Largest attempt number in any header of this store, however old.
+    pub(super) attempt_max: u64,
+    pub(super) segments_total: u32,
+}
+
+/// What a stream lacks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lack {
+    pub(super) stream: u16,
+    pub(super) ordinal: u32,
+    pub(super) segment: u32,
+    pub(super) what: &'static str,
+}
+
+impl Scan {
+    /// Reads the log space once, front to back.
+    pub(super) fn read<D: Device>(
+        device: &D,
+        geometry: Geometry,
+        checkpoint: u64,
+    ) -> Result<Self, LogError> {
+        let segments = device.log_bytes() / geometry.segment_bytes;
+        let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
+        let mut scan = Self { segments_total, ..Self::default() };
+        let end = geometry.offset(segments_total);
+        let mut piece = vec![0; READ_BYTES.max(geometry.segment_bytes).min(end) as usize];
+        let mut offset = 0;
+        while offset < end {
+            let now = (end - offset).min(piece.len() as u64) as usize;
+            device.log_read(offset, &mut piece[..now])?;
+            for (at, segment) in piece[..now].chunks(geometry.segment_bytes as usize).enumerate() {
+                let number = (offset / geometry.segment_bytes) as u32 + at as u32;
+                scan.add(number, segment, geometry, checkpoint)?;
+            }
+            offset += now as u64;
+        }
+        Ok(scan)
+    }
+
+    fn add(
+        &mut self,
+        number: u32,
+        segment: &[u8],
+        geometry: Geometry,
+        checkpoint: u64,
+    ) -> Result<(), LogError> {
+        let Some(header) = SegmentHeader::parse(segment) else { return Ok(()) };
+        if header.instance.get() != geometry.instance {
+            return Ok(());
+        }
+        self.attempt_max = self.attempt_max.max(header.attempt.get());
+        if header.epoch.get() <= checkpoint {
+            return Ok(());
+        }
+        let kind = check_header(&header, geometry, geometry.offset(number))?;
+        let payload_bytes = header.payload_bytes.get();
+        let payload = segment[HEADER_BYTES..].get(..payload_bytes as usize);
+        let key = Key {
+            epoch: header.epoch.get(),
+            kind,
+            attempt: header.attempt.get(),
+            stream: header.stream.get(),
+            ordinal: header.ordinal.get(),
+        };
+        let found = Found {
+            segment: number,
+            payload_bytes,
+            payload_crc: header.payload_crc.get(),
+            total_bytes: header.total_bytes.get(),
+            intact: payload.map(crc32fast::hash) == Some(header.payload_crc.get()),
+        };
+        self.found.entry(key).or_insert(found);
+        Ok(())
+    }
+
+    /// The segments of one stream, seal or carry, by ordinal. There may be gaps.
+    fn pieces(
+        &self,
+        epoch: u64,
+        kind: Kind,
+        attempt: u64,
+        stream: u16,
+    ) -> impl Iterator<Item = (u32, &Found)> {
+        let first = Key { epoch, kind, attempt, stream, ordinal: 0 };
+        let last = Key { ordinal: u32::MAX, ..first };
+        self.found.range(first..=last).map(|(key, found)| (key.ordinal, found))
+    }
+
+    /// The attempts that left a segment of `kind`, by epoch.
+    pub(super) fn attempts(&self, kind: Kind) -> Vec<(u64, u64)> {
+        let keys = self.found.keys().filter(|key| key.kind == kind);
+        let mut attempts: Vec<(u64, u64)> = keys.map(|key| (key.epoch, key.attempt)).collect();
+        attempts.dedup();
+        attempts
+    }
+
+    /// The segments of a seal or a carry if all of them are there and intact.
+    pub(super) fn record(&self, epoch: u64, kind: Kind, attempt: u64) -> Option<Vec<u32>> {
+        let mut segments = Vec::new();
+        let (mut bytes, mut total_bytes) = (0, None);
+        for (ordinal, found) in self.pieces(epoch, kind, attempt, 0) {
+            let fits = *total_bytes.get_or_insert(found.total_bytes) == found.total_bytes;
+            if ordinal as usize != segments.len() || !found.intact || !fits {
+                return None;
+            }
+            bytes += u64::from(found.payload_bytes);
+            segments.push(found.segment);
+        }
+        (total_bytes == Some(bytes)).then_some(segments)
+    }
+
+    /// The segments of a stream if they are exactly those that the seal names.
+    pub(super) fn stream(
+        &self,
+        epoch: u64,
+        attempt: u64,
+        sealed: &StreamSummary,
+    ) -> Result<Vec<u32>, Lack> {
+        let lack = |ordinal: u32, segment: u32, what: &'static str| {
+            Err(Lack { stream: sealed.stream, ordinal, segment, what })
+        };
+        let mut segments = Vec::new();
+        let mut bytes = 0;
+        let mut digest = StreamDigest::default();
+        for (ordinal, found) in self.pieces(epoch, Kind::Stream, attempt, sealed.stream) {
+            if ordinal as usize != segments.len() {
+                break;
+            }
+            if !found.intact {
+                return lack(ordinal, found.segment, "its payload does not have its checksum");
+            }
+            bytes += u64::from(found.payload_bytes);
+            digest.add(found.payload_bytes, found.payload_crc);
+            segments.push(found.segment);
+        }
+        if (segments.len() as u32) < sealed.segments {
+            return lack(segments.len() as u32, sealed.first_segment, "it is missing");
+        }
+        let exact = segments.len() as u32 == sealed.segments
+            && bytes == sealed.bytes
+            && digest.value() == sealed.digest;
+        if !exact {
+            return lack(0, sealed.first_segment, "the stream is not the one that was sealed");
+        }
+        Ok(segments)
+    }
+}
+
+/// Refuses what this build cannot read although it is still needed.
+fn check_header(header: &SegmentHeader, geometry: Geometry, offset: u64) -> Result<Kind, LogError> {
+    let epoch = header.epoch.get();
+    let (version, number) = (header.version.get(), header.kind.get());
+    let kind = Kind::from_number(number).filter(|_| version == CODEC_VERSION);
+    let Some(kind) = kind else {
+        return Err(LogError::Codec { offset, epoch, version, kind: number, known: CODEC_VERSION });
+    };
+    let stored = u64::from(header.segment_bytes.get());
+    let given = geometry.segment_bytes;
+    if stored != given {
+        return Err(LogError::OtherSegmentBytes { epoch, offset, stored, given });
+    }
+    Ok(kind)
+}

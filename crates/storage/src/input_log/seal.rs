@@ -1,0 +1,232 @@
+//! The records that the coordinator writes: the seal of an epoch, and calls carried over to the next.
+
+use pmem::{Device, Port};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+use super::error::LogError;
+use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
+use super::log::InputLog;
+use super::space::Run;
+use super::writer::{Place, StreamSummary, write_segment};
+
+/// What is logged of an epoch beside its streams.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct SealInfo {
+    /// The epoch.
+    pub epoch: u64,
+    /// Transactions in all streams.
+    pub calls: u64,
+    /// Timestamp of the epoch: nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Seed of the epoch.
+    pub seed: u64,
+    /// The streams, numbered from 0 without gaps.
+    pub streams: Vec<StreamSummary>,
+}
+
+/// Buffers for seals and carries, kept from epoch to epoch.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    segment: Vec<u8>,
+    payload: Vec<u8>,
+    segments: Vec<u32>,
+}
+
+impl Scratch {
+    pub(super) fn new(segment_bytes: u64) -> Self {
+        let segment = vec![0; segment_bytes as usize];
+        Self { segment, payload: Vec::new(), segments: Vec::new() }
+    }
+}
+
+impl<D: Device> InputLog<D> {
+    /// Writes the seal of an epoch whose streams are all finished. The epoch counts once
+    /// [`InputLog::make_durable`] returned.
+    ///
+    /// # Errors
+    /// [`LogError::Full`] if the space was not reserved, with the epoch still open; the device's.
+    ///
+    /// # Panics
+    /// If the epoch is not begun, does not follow the one sealed before, or that one is not durable yet;
+    /// if the streams are not numbered from 0 without gaps. Each would let a crash lose an epoch before a
+    /// sealed one.
+    pub fn seal(&self, port: &mut Port<D>, info: &SealInfo) -> Result<(), LogError> {
+        let mut scratch = self.scratch();
+        let (attempt, carry) = self.check_order(info);
+        encode_seal(&mut scratch.payload, info, carry);
+        let place = Place {
+            kind: Kind::Seal,
+            epoch: info.epoch,
+            attempt,
+            stream: 0,
+            ordinal: 0,
+            total_bytes: scratch.payload.len() as u64,
+        };
+        let Scratch { segment, payload, segments } = &mut *scratch;
+        self.take_record(info.epoch, attempt, payload.len(), segments)?;
+        self.write_record(port, place, payload, segments, segment)?;
+        port.log_fence();
+        let mut space = self.space();
+        let holding = space.close(info.epoch);
+        holding.streams = info.streams.len() as u32;
+        holding.calls = info.calls;
+        holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
+        space.sealed = info.epoch;
+        Ok(())
+    }
+
+    /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
+    /// [`InputLog::make_durable`], before the checkpoint of `epoch - 1`; released with `epoch`. Replay
+    /// of `epoch - 1` may write it again; the newest counts.
+    ///
+    /// # Errors
+    /// [`LogError::Full`], with nothing written; the device's.
+    ///
+    /// # Panics
+    /// If `epoch - 1` is not durably sealed: nothing may follow from an epoch that a crash could undo.
+    pub fn write_carry(
+        &self,
+        port: &mut Port<D>,
+        epoch: u64,
+        bytes: &[u8],
+    ) -> Result<(), LogError> {
+        let mut scratch = self.scratch();
+        let attempt = {
+            let mut space = self.space();
+            let durable = space.durable;
+            assert!(epoch <= durable + 1, "carry to epoch {epoch} but only {durable} is durable");
+            assert!(epoch > space.released, "carry to epoch {epoch}, which has a checkpoint");
+            let attempt = space.hold(Kind::Carry, epoch).attempt;
+            space.inherit_carry_promise(epoch, attempt);
+            attempt
+        };
+        let Scratch { segment, segments, .. } = &mut *scratch;
+        if let Err(error) = self.take_record(epoch, attempt, bytes.len(), segments) {
+            self.space().drop_holding(attempt);
+            return Err(error);
+        }
+        let total_bytes = bytes.len() as u64;
+        let place = Place { kind: Kind::Carry, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        self.write_record(port, place, bytes, segments, segment)?;
+        port.log_fence();
+        let crc = crc32fast::hash(bytes);
+        let mut space = self.space();
+        let holding = space.close_carry(attempt);
+        (holding.bytes, holding.crc) = (total_bytes, crc);
+        drop(space);
+        self.change_index(|index| index.add_carry(epoch, attempt, segments, total_bytes, crc));
+        Ok(())
+    }
+
+    /// Writes everything that was found at open again, in place and with the same bytes, and makes it
+    /// durable. Recovery calls it before it replays, so that an epoch that was read from a cache
+    /// (after a killed process, or after a failed sync that the kernel forgot) is on the medium before
+    /// anything is built on it. A crash on the way leaves the same bytes.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn harden(&self, port: &mut Port<D>) -> Result<(), LogError> {
+        let mut scratch = self.scratch();
+        let segments: Vec<u32> = {
+            let space = self.space();
+            space.holdings.iter().flat_map(|holding| holding.segments.iter().copied()).collect()
+        };
+        for segment in segments {
+            let offset = self.geometry().offset(segment);
+            self.device().log_read(offset, &mut scratch.segment)?;
+            let header = SegmentHeader::parse(&scratch.segment);
+            let payload_bytes = header.map_or(0, |header| header.payload_bytes.get() as usize);
+            let used = (HEADER_BYTES + payload_bytes).min(scratch.segment.len());
+            port.log_write(offset, &scratch.segment[..used])?;
+        }
+        port.log_fence();
+        self.make_durable()
+    }
+
+    /// Checks the order of seals; returns the epoch's attempt, and bytes and checksum of its carry.
+    fn check_order(&self, info: &SealInfo) -> (u64, Option<(u64, u32)>) {
+        let mut space = self.space();
+        let (sealed, durable) = (space.sealed, space.durable);
+        assert!(info.epoch == sealed + 1, "epoch {} is sealed after {sealed}", info.epoch);
+        assert!(sealed == durable, "epoch {sealed} is durable before the next is sealed");
+        for (number, stream) in info.streams.iter().enumerate() {
+            assert!(usize::from(stream.stream) == number, "streams are numbered from 0");
+        }
+        let carry = space.carry(info.epoch).filter(|carry| carry.sealed);
+        let carry = carry.map(|carry| (carry.bytes, carry.crc));
+        (space.open_epoch(info.epoch).attempt, carry)
+    }
+
+    /// Takes the segments of a seal or a carry; all of them or none.
+    fn take_record(
+        &self,
+        epoch: u64,
+        attempt: u64,
+        bytes: usize,
+        segments: &mut Vec<u32>,
+    ) -> Result<(), LogError> {
+        segments.clear();
+        for _ in 0..self.geometry().record_segments(bytes as u64) {
+            match self.take(epoch, attempt, 1) {
+                Ok(run) => segments.push(run.first),
+                Err(error) => {
+                    let mut space = self.space();
+                    for first in segments.drain(..) {
+                        space.give_back(attempt, Run { first, len: 1 });
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_record(
+        &self,
+        port: &mut Port<D>,
+        place: Place,
+        bytes: &[u8],
+        segments: &[u32],
+        buffer: &mut [u8],
+    ) -> Result<(), LogError> {
+        let mut rest = bytes;
+        for (ordinal, segment) in segments.iter().enumerate() {
+            let (now, later) = rest.split_at(rest.len().min(buffer.len() - HEADER_BYTES));
+            let used = &mut buffer[..HEADER_BYTES + now.len()];
+            used[HEADER_BYTES..].copy_from_slice(now);
+            let place = Place { ordinal: ordinal as u32, ..place };
+            write_segment(port, self.geometry(), *segment, place, used)?;
+            rest = later;
+        }
+        assert!(rest.is_empty(), "the segments hold the whole record");
+        Ok(())
+    }
+}
+
+fn encode_seal(payload: &mut Vec<u8>, info: &SealInfo, carry: Option<(u64, u32)>) {
+    let (carry_bytes, carry_crc) = carry.unwrap_or_default();
+    let header = SealHeader {
+        calls: U64::new(info.calls),
+        timestamp_ns: U64::new(info.timestamp_ns),
+        seed: U64::new(info.seed),
+        carry_bytes: U64::new(carry_bytes),
+        carry_crc: U32::new(carry_crc),
+        streams: U16::new(info.streams.len() as u16),
+        carry_known: U16::new(u16::from(carry.is_some())),
+        reserved: U64::ZERO,
+    };
+    payload.clear();
+    payload.extend_from_slice(header.as_bytes());
+    for stream in &info.streams {
+        let entry = SealEntry {
+            bytes: U64::new(stream.bytes),
+            segments: U32::new(stream.segments),
+            digest: U32::new(stream.digest),
+            first_segment: U32::new(stream.first_segment),
+            stream: U16::new(stream.stream),
+            reserved: U16::ZERO,
+        };
+        payload.extend_from_slice(entry.as_bytes());
+    }
+}

@@ -1,0 +1,283 @@
+//! Which segments are free, and what the others are held for. DRAM only: recovery finds it out again.
+//!
+//! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only when it
+//! is released or abandoned (O-23); `promised` is the sum of the promises of all holdings, and as long
+//! as nobody exceeds a promise there are at least that many free segments (O-43).
+
+use super::format::Kind;
+
+/// Neighbouring segments that were taken together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) len: u32,
+}
+
+impl Run {
+    /// Takes the first segment off the run.
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        let segment = (self.len > 0).then_some(self.first)?;
+        self.first += 1;
+        self.len -= 1;
+        Some(segment)
+    }
+}
+
+/// A set of free segments that gives out low ones first.
+#[derive(Debug, Default)]
+pub(super) struct FreeMap {
+    words: Vec<u64>,
+    total: u32,
+    free: u32,
+    /// No word before this one has a free segment.
+    lowest_word: usize,
+}
+
+impl FreeMap {
+    /// Adds free segments at the end.
+    pub(super) fn grow(&mut self, total: u32) {
+        assert!(total >= self.total, "the log space never shrinks");
+        self.words.resize(total.div_ceil(64) as usize, 0);
+        for segment in self.total..total {
+            self.words[segment as usize / 64] |= 1 << (segment % 64);
+        }
+        self.lowest_word = self.lowest_word.min(self.total as usize / 64);
+        self.free += total - self.total;
+        self.total = total;
+    }
+
+    pub(super) fn contains(&self, segment: u32) -> bool {
+        segment < self.total && self.words[segment as usize / 64] >> (segment % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, segment: u32) {
+        assert!(segment < self.total, "segment {segment} is inside the log");
+        assert!(!self.contains(segment), "segment {segment} is freed once");
+        self.words[segment as usize / 64] |= 1 << (segment % 64);
+        self.lowest_word = self.lowest_word.min(segment as usize / 64);
+        self.free += 1;
+    }
+
+    pub(super) fn remove(&mut self, segment: u32) {
+        assert!(self.contains(segment), "segment {segment} is taken once");
+        self.words[segment as usize / 64] &= !(1 << (segment % 64));
+        self.free -= 1;
+    }
+
+    /// Takes the lowest free segment and up to `max - 1` neighbours that follow it.
+    pub(super) fn take_run(&mut self, max: u32) -> Option<Run> {
+        let found = self.words[self.lowest_word..].iter().position(|word| *word != 0)?;
+        self.lowest_word += found;
+        let bit = self.words[self.lowest_word].trailing_zeros();
+        let first = self.lowest_word as u32 * 64 + bit;
+        let mut run = Run { first, len: 0 };
+        while run.len < max && self.contains(first + run.len) {
+            self.remove(first + run.len);
+            run.len += 1;
+        }
+        Some(run)
+    }
+}
+
+/// What an epoch's log or a carry holds.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) kind: Kind,
+    pub(super) epoch: u64,
+    pub(super) attempt: u64,
+    /// An epoch: whether its seal was written. A carry is always complete.
+    pub(super) sealed: bool,
+    pub(super) segments: Vec<u32>,
+    /// Segments that the streams and the seal may still take.
+    pub(super) promised: u32,
+    /// Segments that the carry of the next epoch may take.
+    pub(super) promised_carry: u32,
+    pub(super) streams: u32,
+    pub(super) calls: u64,
+    pub(super) bytes: u64,
+    /// Checksum of a carry's bytes.
+    pub(super) crc: u32,
+}
+
+impl Holding {
+    pub(super) fn new(kind: Kind, epoch: u64, attempt: u64) -> Self {
+        Self {
+            kind,
+            epoch,
+            attempt,
+            sealed: false,
+            segments: Vec::new(),
+            promised: 0,
+            promised_carry: 0,
+            streams: 0,
+            calls: 0,
+            bytes: 0,
+            crc: 0,
+        }
+    }
+}
+
+/// The state behind the log's lock.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    pub(super) free: FreeMap,
+    pub(super) holdings: Vec<Holding>,
+    /// Lists of released holdings, kept for the next ones.
+    spare: Vec<Vec<u32>>,
+    promised: u32,
+    pub(super) attempt_next: u64,
+    /// Newest epoch whose seal was written; at least `released`.
+    pub(super) sealed: u64,
+    /// Newest epoch that was made durable; at least `released`.
+    pub(super) durable: u64,
+    /// Newest epoch whose log is not needed any more.
+    pub(super) released: u64,
+}
+
+impl Space {
+    /// Starts a holding with an attempt number of its own.
+    pub(super) fn hold(&mut self, kind: Kind, epoch: u64) -> &mut Holding {
+        let mut holding = Holding::new(kind, epoch, self.attempt_next);
+        holding.segments = self.spare.pop().unwrap_or_default();
+        self.attempt_next += 1;
+        self.holdings.push(holding);
+        self.holdings.last_mut().expect("just pushed")
+    }
+
+    /// The epoch that was begun and not sealed yet.
+    ///
+    /// # Panics
+    /// If there is none: a bug of the caller.
+    pub(super) fn open_epoch(&mut self, epoch: u64) -> &mut Holding {
+        let open = |holding: &&mut Holding| {
+            holding.kind == Kind::Stream && holding.epoch == epoch && !holding.sealed
+        };
+        let found = self.holdings.iter_mut().rev().find(open);
+        found.unwrap_or_else(|| panic!("epoch {epoch} was not begun, or is sealed or abandoned"))
+    }
+
+    /// The newest carry of an epoch.
+    pub(super) fn carry(&self, epoch: u64) -> Option<&Holding> {
+        let carries = self.holdings.iter().rev().filter(|holding| holding.kind == Kind::Carry);
+        carries.filter(|holding| holding.epoch == epoch).max_by_key(|holding| holding.attempt)
+    }
+
+    /// Free segments that nobody was promised.
+    pub(super) fn surplus(&self) -> u32 {
+        self.free.free.saturating_sub(self.promised)
+    }
+
+    pub(super) fn total(&self) -> u32 {
+        self.free.total
+    }
+
+    pub(super) fn in_use(&self) -> u32 {
+        self.free.total - self.free.free
+    }
+
+    /// Promises segments to an open epoch: for itself, and for the carry that it may hand over.
+    pub(super) fn promise(&mut self, epoch: u64, own: u32, carry: u32) {
+        assert!(own + carry <= self.surplus(), "what is promised is there");
+        let holding = self.open_epoch(epoch);
+        holding.promised += own;
+        holding.promised_carry += carry;
+        self.promised += own + carry;
+    }
+
+    /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max - 1`
+    /// neighbours from the surplus. `None` if there is neither.
+    pub(super) fn take(&mut self, attempt: u64, max: u32) -> Option<Run> {
+        let surplus = self.surplus();
+        let at = self.position(attempt);
+        let from_promise = self.holdings[at].promised > 0;
+        if !from_promise && surplus == 0 {
+            return None;
+        }
+        let max = if from_promise { max.min(surplus + 1) } else { max.min(surplus) };
+        let run = self.free.take_run(max)?;
+        assert!(run.len >= 1, "a free segment was found");
+        if from_promise {
+            self.holdings[at].promised -= 1;
+            self.promised -= 1;
+        }
+        self.holdings[at].segments.extend(run.first..run.first + run.len);
+        Some(run)
+    }
+
+    /// Gives back segments that were taken but not written.
+    pub(super) fn give_back(&mut self, attempt: u64, run: Run) {
+        let at = self.position(attempt);
+        for segment in run.first..run.first + run.len {
+            let segments = &mut self.holdings[at].segments;
+            let place = segments.iter().rposition(|held| *held == segment);
+            segments.swap_remove(place.expect("a segment goes back to where it came from"));
+            self.free.insert(segment);
+        }
+    }
+
+    /// The streams and the seal are written: what they did not take is free for others.
+    pub(super) fn close(&mut self, epoch: u64) -> &mut Holding {
+        let unused = std::mem::take(&mut self.open_epoch(epoch).promised);
+        self.promised -= unused;
+        let holding = self.open_epoch(epoch);
+        holding.sealed = true;
+        holding
+    }
+
+    /// Turns what the epochs up to `epoch` were promised for their carry into free space.
+    pub(super) fn forget_carry_promises(&mut self, epoch: u64) {
+        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch <= epoch) {
+            self.promised -= std::mem::take(&mut holding.promised_carry);
+        }
+    }
+
+    /// Hands the promise that `epoch - 1` has for a carry to the holding of that carry.
+    pub(super) fn inherit_carry_promise(&mut self, epoch: u64, attempt: u64) {
+        let mut inherited = 0;
+        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch + 1 == epoch) {
+            inherited += std::mem::take(&mut holding.promised_carry);
+        }
+        let at = self.position(attempt);
+        self.holdings[at].promised += inherited;
+    }
+
+    /// Gives up what a carry was promised beyond what it took.
+    pub(super) fn close_carry(&mut self, attempt: u64) -> &mut Holding {
+        let at = self.position(attempt);
+        self.promised -= std::mem::take(&mut self.holdings[at].promised);
+        self.holdings[at].sealed = true;
+        &mut self.holdings[at]
+    }
+
+    /// Frees everything that a holding has.
+    pub(super) fn drop_holding(&mut self, attempt: u64) {
+        let at = self.position(attempt);
+        self.drop_at(at);
+    }
+
+    fn drop_at(&mut self, at: usize) {
+        let mut holding = self.holdings.remove(at);
+        self.promised -= holding.promised + holding.promised_carry;
+        for segment in holding.segments.drain(..) {
+            self.free.insert(segment);
+        }
+        self.spare.push(holding.segments);
+    }
+
+    /// Frees the logs and carries of all epochs up to `epoch`.
+    pub(super) fn release(&mut self, epoch: u64) {
+        while let Some(at) = self.holdings.iter().position(|holding| holding.epoch <= epoch) {
+            let holding = &self.holdings[at];
+            assert!(holding.sealed, "epoch {} is sealed before it is released", holding.epoch);
+            self.drop_at(at);
+        }
+        self.released = self.released.max(epoch);
+        self.sealed = self.sealed.max(epoch);
+        self.durable = self.durable.max(epoch);
+    }
+
+    fn position(&self, attempt: u64) -> usize {
+        let found = self.holdings.iter().rposition(|holding| holding.attempt == attempt);
+        found.unwrap_or_else(|| panic!("attempt {attempt} to log an epoch is over"))
+    }
+}

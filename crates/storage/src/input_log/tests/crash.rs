@@ -1,0 +1,144 @@
+//! Power cuts between any two calls: what was made durable is always there, and nothing else is ever
+//! half there (O-13, O-22, O-24, O-25).
+
+use super::device::Medium;
+use super::*;
+
+const LIMIT: u64 = 256 * SEGMENT_BYTES;
+
+/// What the log promised before the power cut.
+#[derive(Debug, Default, Clone)]
+struct Promised {
+    checkpoint: u64,
+    /// By epoch from 1: what was sealed, durable or not.
+    epochs: Vec<Vec<Vec<u8>>>,
+    durable: usize,
+    carry: Option<(u64, Vec<u8>)>,
+    carry_durable: bool,
+}
+
+/// Checks one image; returns how many epochs it has sealed.
+fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
+    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let (log, recovered) =
+        open(&device, promised.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let last = log.sealed_epoch() as usize;
+    let first = promised.checkpoint + 1;
+    assert_eq!(sealed(&recovered), (first..=last as u64).collect::<Vec<_>>(), "{what}");
+    assert!(last >= promised.durable, "{what}: epoch {} was durable", promised.durable);
+    assert!(last <= promised.epochs.len(), "{what}: epoch {last} was never sealed");
+    for epoch in first..=last as u64 {
+        let read = log.read_epoch(epoch).unwrap();
+        assert_eq!(read.streams, promised.epochs[epoch as usize - 1], "{what}: epoch {epoch}");
+        assert_eq!(read.seal.seed, epoch * 7, "{what}");
+    }
+    if let Some((epoch, bytes)) = &promised.carry {
+        match log.carry(*epoch).unwrap() {
+            Some(read) => assert_eq!(&read, bytes, "{what}"),
+            None => assert!(!promised.carry_durable, "{what}: the carry was durable"),
+        }
+    }
+    last
+}
+
+fn check_images(device: &Medium, promised: &Promised, random: &mut Random, what: &str) {
+    for _ in 0..8 {
+        check_image(device.crash_image(random), promised, what);
+    }
+    check_image(device.log(), promised, what); // a killed process loses nothing
+}
+
+/// One epoch, with a look at possible images after every step.
+fn run_epoch(
+    log: &InputLog<Medium>,
+    device: &Arc<Medium>,
+    promised: &mut Promised,
+    random: &mut Random,
+    what: &str,
+) {
+    let epoch = promised.epochs.len() as u64 + 1;
+    let streams: Vec<Vec<u8>> = (0..random.below(4))
+        .map(|_| {
+            let len = random.below(2 * PAYLOAD_BYTES as u64) as usize;
+            random.bytes(len)
+        })
+        .collect();
+    let info = log_streams(log, device, epoch, &streams).unwrap();
+    check_images(device, promised, random, &format!("{what}: streams of {epoch}"));
+    log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+    promised.epochs.push(streams);
+    check_images(device, promised, random, &format!("{what}: seal of {epoch}"));
+    log.make_durable().unwrap();
+    promised.durable = epoch as usize;
+    check_images(device, promised, random, &format!("{what}: durable {epoch}"));
+    if random.below(3) == 0 {
+        let len = random.below(6000) as usize;
+        let bytes = random.bytes(len);
+        log.write_carry(&mut Port::new(device.clone(), 0), epoch + 1, &bytes).unwrap();
+        (promised.carry, promised.carry_durable) = (Some((epoch + 1, bytes)), false);
+        check_images(device, promised, random, &format!("{what}: carry to {}", epoch + 1));
+        log.make_durable().unwrap();
+        promised.carry_durable = true;
+        check_images(device, promised, random, &format!("{what}: durable carry"));
+    }
+    if random.below(3) == 0 {
+        // The checkpoint is durable elsewhere; from now on every image is opened with it.
+        promised.checkpoint += random.below(epoch - promised.checkpoint + 1);
+        if promised.carry.as_ref().is_some_and(|(carry, _)| *carry <= promised.checkpoint) {
+            promised.carry = None;
+        }
+        log.release(promised.checkpoint);
+    }
+}
+
+#[test]
+fn every_power_cut_keeps_what_was_durable() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let mut device = Arc::new(Medium::new(LIMIT));
+        let mut promised = Promised::default();
+        let (mut log, _) = open(&device, 0).unwrap();
+        for step in 0..12 {
+            run_epoch(&log, &device, &mut promised, &mut random, &format!("seed {seed}/{step}"));
+            if random.below(3) == 0 {
+                (log, device) = power_cut(&log, &device, &mut promised, &mut random);
+            }
+        }
+    }
+}
+
+/// Cuts the power in the middle of the next epoch and goes on with what is left.
+fn power_cut(
+    log: &InputLog<Medium>,
+    device: &Arc<Medium>,
+    promised: &mut Promised,
+    random: &mut Random,
+) -> (InputLog<Medium>, Arc<Medium>) {
+    let epoch = promised.epochs.len() as u64 + 1;
+    let streams = vec![random.bytes(5000), random.bytes(20)];
+    let info = log_streams(log, device, epoch, &streams).unwrap();
+    if random.below(2) == 0 {
+        log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+        promised.epochs.push(streams);
+    }
+    let image = device.crash_image(random);
+    let last = check_image(image.clone(), promised, "power cut");
+    promised.epochs.truncate(last); // what was not sealed was never started
+    promised.durable = last;
+    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let (log, _) = open(&device, promised.checkpoint).unwrap();
+    log.harden(&mut Port::new(device.clone(), 0)).unwrap();
+    (log, device)
+}
+
+/// O-22: a port that did not fence before the sync would lose its stream, so `finish` fences.
+#[test]
+fn every_port_is_fenced_before_the_sync() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 10], vec![3; 5000]]).unwrap();
+    let ports: Vec<u32> = device.take_history().iter().map(|write| write.port).collect();
+    assert!([0, 1, 2, 3].iter().all(|port| ports.contains(port)));
+    let mut random = Random::new(0);
+    assert_eq!(device.crash_image(&mut random), device.log(), "nothing is pending");
+}

@@ -1,0 +1,186 @@
+//! Whatever happens to its bytes, an epoch reads back unchanged or not at all (O-24, O-54).
+
+use super::device::Medium;
+use super::format::SegmentHeader;
+use super::*;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32};
+
+/// Two sealed epochs, small enough to try everything.
+fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
+    let device = Arc::new(Medium::new(16 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut random = Random::new(1);
+    let epochs =
+        vec![vec![random.bytes(70), random.bytes(PAYLOAD_BYTES + 9)], vec![random.bytes(33)]];
+    for (at, streams) in epochs.iter().enumerate() {
+        log_epoch(&log, &device, at as u64 + 1, streams).unwrap();
+    }
+    let mut bytes = device.log();
+    bytes.truncate((log.bytes_in_use() + SEGMENT_BYTES) as usize); // one unused segment stays
+    (bytes, epochs)
+}
+
+/// Opens a damaged log and returns the sealed epochs, or `None` if the damage was reported.
+fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Vec<u64>> {
+    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    match open(&device, 0) {
+        Ok((log, recovered)) => {
+            for epoch in sealed(&recovered) {
+                let read = log.read_epoch(epoch).unwrap();
+                assert_eq!(read.streams, epochs[epoch as usize - 1], "{what}: epoch {epoch}");
+                assert_eq!(read.seal.calls, epoch * 10, "{what}: epoch {epoch}");
+            }
+            Some(sealed(&recovered))
+        }
+        Err(error) => {
+            assert!(error.is_corrupt(), "{what}: {error}");
+            assert!(error.to_string().contains("epoch 1"), "{what}: {error}");
+            None
+        }
+    }
+}
+
+/// O-24: flip every byte.
+#[test]
+fn every_flipped_byte_is_harmless_or_reported() {
+    let (log, epochs) = small_log();
+    let (mut untouched, mut reported, mut unsealed) = (0, 0, 0);
+    for at in 0..log.len() {
+        for mask in [0x01, 0x80, 0xff] {
+            let mut flipped = log.clone();
+            flipped[at] ^= mask;
+            match check_damaged(flipped, &epochs, &format!("byte {at} ^ {mask:#x}")) {
+                None => reported += 1,
+                Some(sealed) if sealed == [1, 2] => untouched += 1,
+                Some(sealed) => {
+                    assert_eq!(sealed, [1], "byte {at}: only the last epoch may seem torn");
+                    unsealed += 1;
+                }
+            }
+        }
+    }
+    assert!(untouched > 0 && reported > 0 && unsealed > 0);
+}
+
+/// O-24: truncate at every byte, once by zeros and once by a shorter log space.
+#[test]
+fn every_truncation_is_harmless_or_reported() {
+    let (log, epochs) = small_log();
+    for end in 0..log.len() {
+        let mut zeroed = log.clone();
+        zeroed[end..].fill(0);
+        check_damaged(zeroed, &epochs, &format!("zeros from {end}"));
+        let sealed = check_damaged(log[..end].to_vec(), &epochs, &format!("cut at {end}"));
+        assert!(end > 0 || sealed == Some(Vec::new()));
+    }
+}
+
+/// O-24: an epoch is sealed if and only if every segment that was written for it is there.
+#[test]
+fn every_subset_of_segments() {
+    let device = Arc::new(Medium::new(64 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut random = Random::new(2);
+    let streams =
+        vec![random.bytes(10), random.bytes(4 * PAYLOAD_BYTES), Vec::new(), random.bytes(5000)];
+    let mut full = device.log();
+    let before = full.clone();
+    log_epoch(&log, &device, 1, &streams).unwrap();
+    full.resize(device.log().len(), 0);
+    let writes = device.take_history();
+    assert_eq!(writes.len(), 8, "seven segments of streams and a seal");
+    for subset in 0..1_u32 << writes.len() {
+        let mut image = before.clone();
+        image.resize(full.len(), 0);
+        for (at, write) in writes.iter().enumerate().filter(|(at, _)| subset >> at & 1 == 1) {
+            assert!(at < writes.len());
+            image[write.offset as usize..][..write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        let device = Arc::new(Medium::with_log(image, u64::MAX));
+        let (log, recovered) = open(&device, 0).unwrap();
+        let complete = subset == (1 << writes.len()) - 1;
+        assert_eq!(sealed(&recovered), if complete { vec![1] } else { vec![] });
+        let torn = if complete || subset == 0 { vec![] } else { vec![1] };
+        assert_eq!(recovered.unsealed, torn);
+        if complete {
+            assert_eq!(log.read_epoch(1).unwrap().streams, streams);
+        } else {
+            assert_eq!(log.bytes_in_use(), 0, "what is not sealed is free");
+        }
+    }
+}
+
+/// O-24: present but incomplete is not an error, unless a later epoch proves that it once was complete.
+#[test]
+fn damage_before_a_sealed_epoch_names_the_place() {
+    let (log, epochs) = small_log();
+    let mut payload = log.clone();
+    payload[HEADER_BYTES + 3] ^= 1; // first segment: stream 0 of epoch 1
+    let open_error =
+        |log: Vec<u8>| open(&Arc::new(Medium::with_log(log, u64::MAX)), 0).map(|_| ()).unwrap_err();
+    match open_error(payload) {
+        LogError::Damaged { epoch: 1, stream: 0, ordinal: 0, offset: 0, what } => {
+            assert!(what.contains("checksum"));
+        }
+        other => panic!("{other}"),
+    }
+    let mut header = log.clone();
+    header[2 * SEGMENT_BYTES as usize..][..64].fill(0); // second segment of stream 1
+    match open_error(header) {
+        LogError::Damaged { epoch: 1, stream: 1, ordinal: 1, offset: SEGMENT_BYTES, .. } => {}
+        other => panic!("{other}"),
+    }
+    let mut seal = log.clone();
+    seal[3 * SEGMENT_BYTES as usize..][..64].fill(0);
+    assert!(matches!(open_error(seal), LogError::Gap { missing: 1, sealed: 2, checkpoint: 0 }));
+    let mut both = log;
+    for segment in [0, 4] {
+        both[segment * SEGMENT_BYTES as usize..][..64].fill(0);
+    }
+    assert_eq!(check_damaged(both, &epochs, "both epochs torn"), Some(vec![]));
+}
+
+/// A log of another store, of another build, or of another segment size.
+#[test]
+fn segments_of_others() {
+    let (log, _) = small_log();
+    let device = Arc::new(Medium::with_log(log.clone(), u64::MAX));
+    let (foreign, recovered) = InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, 0).unwrap();
+    assert_eq!((sealed(&recovered), foreign.bytes_in_use()), (vec![], 0));
+
+    let change = |change: &dyn Fn(&mut SegmentHeader)| {
+        let mut log = log.clone();
+        let mut header = SegmentHeader::parse(&log).unwrap();
+        change(&mut header);
+        let header = SegmentHeader { header_crc: U32::ZERO, ..header };
+        let crc = crc32fast::hash(&header.as_bytes()[..60]);
+        log[..60].copy_from_slice(&header.as_bytes()[..60]);
+        log[60..64].copy_from_slice(&crc.to_le_bytes());
+        Arc::new(Medium::with_log(log, u64::MAX))
+    };
+    let newer = change(&|header| header.version = U16::new(2));
+    assert!(matches!(open(&newer, 0), Err(LogError::Codec { version: 2, offset: 0, .. })));
+    assert!(open(&newer, 1).is_ok(), "obsolete segments of another build do not matter");
+    let unknown = change(&|header| header.kind = U16::new(9));
+    assert!(matches!(open(&unknown, 0), Err(LogError::Codec { kind: 9, .. })));
+    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    let larger = |checkpoint| InputLog::open(device.clone(), INSTANCE, 8192, checkpoint);
+    assert!(matches!(larger(0), Err(LogError::OtherSegmentBytes { stored: 4096, .. })));
+    assert!(larger(2).is_ok(), "obsolete segments of another size do not matter");
+    for given in [0, 2048, 5000, 32 << 20] {
+        let opened = InputLog::open(device.clone(), INSTANCE, given, 0);
+        assert!(matches!(opened, Err(LogError::SegmentBytes { .. })));
+    }
+}
+
+/// Bytes that change after `open` are found by `read_epoch`.
+#[test]
+fn damage_after_open_is_found() {
+    let (log, _) = small_log();
+    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    let (log, _) = open(&device, 0).unwrap();
+    device.log_write(&mut pmem::PortState::default(), 100, &[0xff; 4]).unwrap();
+    assert!(matches!(log.read_epoch(1), Err(LogError::Damaged { epoch: 1, stream: 0, .. })));
+    assert!(log.read_epoch(2).is_ok());
+}

@@ -1,0 +1,182 @@
+//! Free segments, promises, growth and a full log (O-43).
+
+use super::device::Medium;
+use super::space::FreeMap;
+use super::*;
+
+#[test]
+fn free_map_gives_low_neighbours_first() {
+    let mut map = FreeMap::default();
+    assert_eq!(map.take_run(1), None);
+    map.grow(130);
+    let take = |map: &mut FreeMap, max| map.take_run(max).map(|run| (run.first, run.len));
+    assert_eq!(take(&mut map, 3), Some((0, 3)));
+    assert_eq!(take(&mut map, 100), Some((3, 100)));
+    for segment in [1, 2, 50, 70, 71, 72] {
+        map.insert(segment);
+    }
+    assert_eq!(take(&mut map, 8), Some((1, 2)));
+    assert_eq!(take(&mut map, 8), Some((50, 1)));
+    assert_eq!(take(&mut map, 2), Some((70, 2)));
+    assert_eq!(take(&mut map, 9), Some((72, 1)));
+    assert_eq!(take(&mut map, 99), Some((103, 27)));
+    assert_eq!(map.take_run(1), None);
+    map.grow(200);
+    assert_eq!(take(&mut map, 1), Some((130, 1)));
+    map.insert(0);
+    assert_eq!(take(&mut map, 1), Some((0, 1)));
+}
+
+#[test]
+#[should_panic(expected = "segment 7 is freed once")]
+fn free_map_refuses_a_second_free() {
+    let mut map = FreeMap::default();
+    map.grow(8);
+    map.insert(7);
+}
+
+/// The segments of a long stream lie side by side, also when other streams are written at the same time.
+#[test]
+fn long_streams_are_contiguous() {
+    let device = Arc::new(Medium::new(1 << 30));
+    let (log, _) = open(&device, 0).unwrap();
+    log.begin(1, Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, carry_bytes: 0 }).unwrap();
+    let mut workers: Vec<_> = (0..2)
+        .map(|number| {
+            let mut writer = log.stream_writer();
+            writer.start(&log, 1, number);
+            (writer, Port::new(device.clone(), u32::from(number)))
+        })
+        .collect();
+    for _ in 0..60 {
+        for (writer, port) in &mut workers {
+            writer.append(&log, port, &[1; PAYLOAD_BYTES / 2]).unwrap();
+        }
+    }
+    for (writer, port) in &mut workers {
+        writer.finish(&log, port).unwrap();
+    }
+    let writes = device.take_history();
+    for port in 0..2 {
+        let offsets: Vec<u64> =
+            writes.iter().filter(|write| write.port == port).map(|write| write.offset).collect();
+        let jumps = offsets.windows(2).filter(|pair| pair[1] != pair[0] + SEGMENT_BYTES).count();
+        assert!(jumps <= 6, "{} segments with {jumps} jumps", offsets.len());
+    }
+    assert_eq!(log.bytes_in_use(), 60 * SEGMENT_BYTES, "what was taken ahead is given back");
+}
+
+/// O-43: what `begin` accepted can be written, however it is spread over the streams, to the last
+/// segment of a log that cannot grow, with the carry; what it refuses changes nothing.
+#[test]
+fn what_was_reserved_can_be_written() {
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let device = Arc::new(Medium::new((6 + random.below(40)) * SEGMENT_BYTES));
+        let (log, _) = open(&device, 0).unwrap();
+        let mut epoch = 1;
+        for _ in 0..12 {
+            let streams: Vec<Vec<u8>> = (0..random.below(6))
+                .map(|_| vec![epoch as u8; random.below(5 * PAYLOAD_BYTES as u64) as usize])
+                .collect();
+            let carry_bytes = random.below(3) * random.below(9000);
+            let before = (log.bytes_in_use(), log.summary());
+            match log.begin(epoch, Demand { carry_bytes, ..demand(&streams) }) {
+                Ok(()) => log.abandon(epoch),
+                Err(error) => {
+                    assert!(matches!(error, LogError::Full { .. }) && error.is_limit());
+                    assert_eq!((log.bytes_in_use(), log.summary()), before, "seed {seed}");
+                    log.release(epoch - 1);
+                    continue;
+                }
+            }
+            write_interleaved(&log, &device, epoch, &streams, carry_bytes)
+                .unwrap_or_else(|error| panic!("seed {seed}, epoch {epoch}: {error}"));
+            epoch += 1;
+        }
+    }
+}
+
+/// All streams are written at the same time, so that each may hold segments that it does not need.
+fn write_interleaved(
+    log: &InputLog<Medium>,
+    device: &Arc<Medium>,
+    epoch: u64,
+    streams: &[Vec<u8>],
+    carry_bytes: u64,
+) -> Result<(), LogError> {
+    log.begin(epoch, Demand { carry_bytes, ..demand(streams) })?;
+    let mut port = Port::new(device.clone(), 0);
+    let mut writers: Vec<_> = streams.iter().map(|_| log.stream_writer()).collect();
+    for (number, writer) in writers.iter_mut().enumerate() {
+        writer.start(log, epoch, number as u16);
+    }
+    for at in 0..6 {
+        for (writer, bytes) in writers.iter_mut().zip(streams) {
+            let from = (at * PAYLOAD_BYTES).min(bytes.len());
+            let to = (from + PAYLOAD_BYTES).min(bytes.len());
+            writer.append(log, &mut port, &bytes[from..to])?;
+        }
+    }
+    let summaries =
+        writers.iter_mut().map(|writer| writer.finish(log, &mut port)).collect::<Result<_, _>>()?;
+    log.seal(&mut port, &SealInfo { epoch, streams: summaries, ..SealInfo::default() })?;
+    log.make_durable()?;
+    if carry_bytes > 0 {
+        log.write_carry(&mut port, epoch + 1, &vec![1; carry_bytes as usize])?;
+    }
+    Ok(())
+}
+
+/// A tiny log is full with figures that help, and usable again after a checkpoint.
+#[test]
+fn full_log_says_so_and_recovers() {
+    let device = Arc::new(Medium::new(4 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![1; 5000]]).unwrap();
+    let error = log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_limit() && !error.is_corrupt());
+    assert!(text.contains("epoch 2 needs 12288 bytes more, 0 of 12288 bytes are free"), "{text}");
+    assert!(text.contains("limit 16384 bytes"), "{text}");
+    log.release(1);
+    log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap();
+    assert_eq!(log.segments_total(), 3, "space is reused before the log grows");
+    let absurd = Demand { bytes: u64::MAX, carry_bytes: u64::MAX, streams: 1 };
+    assert!(matches!(log.begin(3, absurd), Err(LogError::Full { .. })));
+}
+
+/// More than was reserved is written if there is room; if not, the epoch is abandoned.
+#[test]
+fn more_than_reserved() {
+    let device = Arc::new(Medium::new(8 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut port = Port::new(device.clone(), 0);
+    let mut writer = log.stream_writer();
+    log.begin(1, Demand { streams: 1, ..Demand::default() }).unwrap();
+    writer.start(&log, 1, 0);
+    let error = writer.append(&log, &mut port, &[1; 10 * PAYLOAD_BYTES]).unwrap_err();
+    assert!(error.is_limit());
+    log.abandon(1);
+    assert_eq!(log.bytes_in_use(), 0);
+    log.begin(1, Demand { streams: 1, ..Demand::default() }).unwrap();
+    writer.start(&log, 1, 0);
+    writer.append(&log, &mut port, &[1; 6 * PAYLOAD_BYTES]).unwrap();
+    let streams = vec![writer.finish(&log, &mut port).unwrap()];
+    log.seal(&mut port, &SealInfo { epoch: 1, streams, ..SealInfo::default() }).unwrap();
+}
+
+/// The log grows in large pieces where it may.
+#[test]
+fn growth_is_rare() {
+    let device = Arc::new(Medium::new(1 << 30));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut sizes = vec![0];
+    for epoch in 1..=40 {
+        log_epoch(&log, &device, epoch, &[vec![1; 1 << 20]]).unwrap();
+        if sizes.last() != Some(&log.segments_total()) {
+            sizes.push(log.segments_total());
+        }
+    }
+    assert!(sizes.len() < 12, "{sizes:?}");
+}

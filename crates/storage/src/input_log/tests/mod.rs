@@ -1,0 +1,101 @@
+//! Tests of the input log. `device` is a log space that records what was written and can lose it;
+//! the other files each check one group of properties against it.
+
+mod carry;
+mod crash;
+mod damage;
+mod device;
+mod devices;
+mod full;
+mod order;
+mod reuse;
+mod round_trip;
+
+use std::sync::Arc;
+
+use pmem::{Device, Port};
+
+use super::format::HEADER_BYTES;
+use super::*;
+
+const INSTANCE: u64 = 0x1234_5678_9abc_def0;
+const SEGMENT_BYTES: u64 = 4096;
+const PAYLOAD_BYTES: usize = SEGMENT_BYTES as usize - HEADER_BYTES;
+
+/// A small generator, so that a failing seed is enough to repeat a test.
+#[derive(Debug, Clone)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 8) % limit
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+fn open<D: Device>(device: &Arc<D>, checkpoint: u64) -> Result<(InputLog<D>, Recovered), LogError> {
+    InputLog::open(device.clone(), INSTANCE, SEGMENT_BYTES, checkpoint)
+}
+
+fn demand(streams: &[Vec<u8>]) -> Demand {
+    let bytes = streams.iter().map(|stream| stream.len() as u64).sum();
+    Demand { streams: streams.len() as u16, bytes, carry_bytes: 0 }
+}
+
+/// Logs streams without sealing them; each worker uses its own port, the coordinator port 0.
+fn log_streams<D: Device>(
+    log: &InputLog<D>,
+    device: &Arc<D>,
+    epoch: u64,
+    streams: &[Vec<u8>],
+) -> Result<SealInfo, LogError> {
+    log.begin(epoch, demand(streams))?;
+    let mut summaries = Vec::new();
+    for (number, bytes) in streams.iter().enumerate() {
+        let mut port = Port::new(device.clone(), number as u32 + 1);
+        let mut writer = log.stream_writer();
+        writer.start(log, epoch, number as u16);
+        for piece in bytes.chunks(700) {
+            writer.append(log, &mut port, piece)?;
+        }
+        summaries.push(writer.finish(log, &mut port)?);
+    }
+    Ok(SealInfo {
+        epoch,
+        calls: epoch * 10,
+        timestamp_ns: epoch * 1000,
+        seed: epoch * 7,
+        streams: summaries,
+    })
+}
+
+/// Logs, seals and makes durable a whole epoch.
+fn log_epoch<D: Device>(
+    log: &InputLog<D>,
+    device: &Arc<D>,
+    epoch: u64,
+    streams: &[Vec<u8>],
+) -> Result<SealInfo, LogError> {
+    let info = log_streams(log, device, epoch, streams)?;
+    log.seal(&mut Port::new(device.clone(), 0), &info)?;
+    log.make_durable()?;
+    Ok(info)
+}
+
+fn sealed(recovered: &Recovered) -> Vec<u64> {
+    recovered.sealed.iter().map(|summary| summary.epoch).collect()
+}

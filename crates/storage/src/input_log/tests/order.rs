@@ -1,0 +1,166 @@
+//! Order of calls, failures of the device, and old attempts that still lie around.
+
+use super::device::Medium;
+use super::*;
+
+const LIMIT: u64 = 64 * SEGMENT_BYTES;
+
+/// O-24: the log of an attempt that a crash cut off has good checksums and the right epoch, and must not
+/// complete the log of the attempt after it.
+#[test]
+fn segments_of_an_earlier_attempt_do_not_count() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log_streams(&log, &device, 1, &[vec![1; 100], vec![2; 5000]]).unwrap();
+    let old = device.log();
+    let (log, recovered) = open(&device, 0).unwrap();
+    assert_eq!(recovered.unsealed, [1]);
+    // The same epoch again, somewhere else: nothing of the old attempt is overwritten.
+    log.begin(2, Demand { streams: 8, bytes: 0, carry_bytes: 0 }).unwrap();
+    let mut port = Port::new(device.clone(), 9);
+    for stream in 0..8 {
+        let mut writer = log.stream_writer();
+        writer.start(&log, 2, stream);
+        writer.append(&log, &mut port, &[0; 10]).unwrap();
+        writer.finish(&log, &mut port).unwrap();
+    }
+    let mut image = device.log();
+    image[..old.len()].copy_from_slice(&old);
+    device.log_write(&mut pmem::PortState::default(), 0, &image).unwrap();
+    device.take_history();
+    log_epoch(&log, &device, 1, &[vec![3; 100], vec![4; 5000]]).unwrap();
+    for write in device.take_history() {
+        let mut torn = device.log();
+        torn[write.offset as usize..][..64].fill(0);
+        let (_, recovered) = open(&Arc::new(Medium::with_log(torn, LIMIT)), 0).unwrap();
+        assert!(recovered.sealed.is_empty(), "a piece of the old attempt took the place");
+    }
+    let (log, _) = open(&device, 0).unwrap();
+    assert_eq!(log.read_epoch(1).unwrap().streams, [vec![3; 100], vec![4; 5000]]);
+}
+
+/// O-24: the log of the epoch before, good in every respect, is obsolete after its checkpoint.
+#[test]
+fn stale_epoch_with_good_checksums_is_ignored() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![1; 100]]).unwrap();
+    log_epoch(&log, &device, 2, &[vec![2; 100]]).unwrap();
+    let (log, recovered) = open(&device, 1).unwrap();
+    assert_eq!(sealed(&recovered), [2]);
+    assert!(matches!(log.read_epoch(1), Err(LogError::NotLogged { epoch: 1 })));
+    let (log, recovered) = open(&device, 2).unwrap();
+    assert_eq!((recovered.sealed, recovered.unsealed), (vec![], vec![]));
+    assert_eq!((log.bytes_in_use(), log.sealed_epoch()), (0, 2));
+}
+
+/// An epoch that was abandoned is begun again; its first segments do not count.
+#[test]
+fn abandoned_epoch_is_begun_again() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log_streams(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
+    assert!(log.bytes_in_use() > 0);
+    log.abandon(1);
+    assert_eq!(log.bytes_in_use(), 0);
+    log_epoch(&log, &device, 1, &[vec![3; 10]]).unwrap();
+    let (log, _) = open(&device, 0).unwrap();
+    assert_eq!(log.read_epoch(1).unwrap().streams, [vec![3; 10]]);
+}
+
+/// O-57: the first failed write or sync is final, and an epoch that was not synced is not durable.
+#[test]
+fn failures_of_the_device_are_reported() {
+    let streams = [vec![1; 9000], vec![2; 100]];
+    for writes in 0..5 {
+        let device = Arc::new(Medium::new(LIMIT));
+        let (log, _) = open(&device, 0).unwrap();
+        device.fail_after(Some(writes), None);
+        let error = log_epoch(&log, &device, 1, &streams).unwrap_err();
+        assert!(matches!(error, LogError::Device(_)) && !error.is_limit(), "{error}");
+        assert!(log.make_durable().is_err());
+    }
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    device.fail_after(None, Some(1));
+    log_epoch(&log, &device, 1, &streams).unwrap();
+    assert!(log_epoch(&log, &device, 2, &streams).is_err());
+    assert!(log.make_durable().is_err());
+    device.fail_after(None, Some(0));
+    assert!(open(&device, 0).is_err());
+}
+
+/// `harden` writes again exactly what it found, and nothing else.
+#[test]
+fn harden_rewrites_what_was_found() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
+    log.write_carry(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
+    log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
+    let mut expected = device.take_history();
+    expected.pop(); // the stream of the epoch that is not sealed
+    let before = device.log();
+    // A kernel that forgot a failed sync: everything is readable and nothing is on the medium.
+    let cached = Arc::new(Medium::with_log(before.clone(), LIMIT));
+    let (log, _) = open(&cached, 0).unwrap();
+    log.harden(&mut Port::new(cached.clone(), 0)).unwrap();
+    let mut written = cached.take_history();
+    for writes in [&mut expected, &mut written] {
+        writes.sort_by_key(|write| write.offset);
+    }
+    let places = |writes: &[super::device::Write]| -> Vec<(u64, Vec<u8>)> {
+        writes.iter().map(|write| (write.offset, write.bytes.clone())).collect()
+    };
+    assert_eq!(places(&written), places(&expected));
+    assert_eq!(cached.log(), before);
+}
+
+/// O-13: sealing in any other order could leave a gap after a crash.
+#[test]
+#[should_panic(expected = "epoch 1 is durable before the next is sealed")]
+fn seal_waits_for_the_epoch_before() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut port = Port::new(device.clone(), 0);
+    let info = log_streams(&log, &device, 1, &[]).unwrap();
+    log.seal(&mut port, &info).unwrap();
+    let info = log_streams(&log, &device, 2, &[]).unwrap();
+    let _ = log.seal(&mut port, &info);
+}
+
+#[test]
+#[should_panic(expected = "epoch 2 is sealed after 0")]
+fn seal_leaves_no_gap() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    let _ = log_epoch(&log, &device, 2, &[]);
+}
+
+#[test]
+#[should_panic(expected = "epoch 1 is sealed before it is released")]
+fn release_of_an_open_epoch() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log.begin(1, Demand::default()).unwrap();
+    log.release(1);
+}
+
+#[test]
+#[should_panic(expected = "epoch 1 is begun once")]
+fn begin_twice() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log.begin(1, Demand::default()).unwrap();
+    let _ = log.begin(1, Demand::default());
+}
+
+#[test]
+#[should_panic(expected = "epoch 1 was not begun, or is sealed or abandoned")]
+fn start_after_abandon() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log.begin(1, Demand::default()).unwrap();
+    log.abandon(1);
+    log.stream_writer().start(&log, 1, 0);
+}

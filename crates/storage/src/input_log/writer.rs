@@ -1,0 +1,210 @@
+//! Writing segments, and the streams of the workers.
+
+use pmem::{Device, Port};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+use super::error::LogError;
+use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
+use super::log::{Geometry, InputLog};
+use super::space::Run;
+
+/// Most segments that a stream takes at once. A stream starts with one and doubles.
+const RUN_SEGMENTS_MAX: u32 = 8;
+
+/// What a finished stream consists of.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Number of the stream in its epoch.
+    pub stream: u16,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its segments.
+    pub segments: u32,
+    /// Digest of its segments.
+    pub digest: u32,
+    /// Number of its first segment in the log space; zero if it has none.
+    pub first_segment: u32,
+}
+
+/// Where a segment belongs; the rest of its header follows from the payload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) kind: Kind,
+    pub(super) epoch: u64,
+    pub(super) attempt: u64,
+    pub(super) stream: u16,
+    pub(super) ordinal: u32,
+    pub(super) total_bytes: u64,
+}
+
+/// Completes the header in front of the payload in `buffer` and writes both at once. Returns the
+/// payload's checksum.
+pub(super) fn write_segment<D: Device>(
+    port: &mut Port<D>,
+    geometry: Geometry,
+    segment: u32,
+    place: Place,
+    buffer: &mut [u8],
+) -> Result<u32, LogError> {
+    let (head, payload) = buffer.split_at_mut(HEADER_BYTES);
+    let payload_crc = crc32fast::hash(payload);
+    let header = SegmentHeader {
+        magic: [0; 4],
+        version: U16::ZERO,
+        kind: U16::new(place.kind as u16),
+        instance: U64::new(geometry.instance),
+        epoch: U64::new(place.epoch),
+        attempt: U64::new(place.attempt),
+        total_bytes: U64::new(place.total_bytes),
+        ordinal: U32::new(place.ordinal),
+        payload_bytes: U32::new(payload.len() as u32),
+        segment_bytes: U32::new(geometry.segment_bytes as u32),
+        stream: U16::new(place.stream),
+        reserved: U16::ZERO,
+        payload_crc: U32::new(payload_crc),
+        header_crc: U32::ZERO,
+    };
+    head.copy_from_slice(header.completed().as_bytes());
+    port.log_write(geometry.offset(segment), buffer)?;
+    Ok(payload_crc)
+}
+
+/// Writes one stream after the other for one worker. Keeps its buffer from epoch to epoch.
+#[derive(Debug)]
+pub struct StreamWriter {
+    /// Room for a header, then payload; one segment long.
+    buffer: Vec<u8>,
+    /// Bytes of the buffer in use, the header included.
+    filled: usize,
+    /// Segments taken and not written yet.
+    run: Run,
+    run_len_next: u32,
+    started: bool,
+    epoch: u64,
+    attempt: u64,
+    digest: StreamDigest,
+    summary: StreamSummary,
+}
+
+impl StreamWriter {
+    pub(super) fn new(segment_bytes: u64) -> Self {
+        Self {
+            buffer: vec![0; segment_bytes as usize],
+            filled: HEADER_BYTES,
+            run: Run::default(),
+            run_len_next: 1,
+            started: false,
+            epoch: 0,
+            attempt: 0,
+            digest: StreamDigest::default(),
+            summary: StreamSummary::default(),
+        }
+    }
+
+    /// Starts a stream of an epoch that was begun. Whatever the writer had not finished is forgotten, which
+    /// is right if its epoch was abandoned.
+    ///
+    /// # Panics
+    /// If the epoch is not begun, or is sealed or abandoned.
+    pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: u64, stream: u16) {
+        assert!(
+            self.buffer.len() as u64 == log.segment_bytes(),
+            "a writer stays with the log that made it"
+        );
+        self.attempt = log.space().open_epoch(epoch).attempt;
+        self.epoch = epoch;
+        self.filled = HEADER_BYTES;
+        self.run = Run::default();
+        self.run_len_next = 1;
+        self.digest = StreamDigest::default();
+        self.summary = StreamSummary { stream, ..StreamSummary::default() };
+        self.started = true;
+    }
+
+    /// Appends bytes to the stream. Full segments are written on the way.
+    ///
+    /// # Errors
+    /// [`LogError::Full`], after which the epoch can only be abandoned; the device's.
+    ///
+    /// # Panics
+    /// If no stream is started.
+    #[inline]
+    pub fn append<D: Device>(
+        &mut self,
+        log: &InputLog<D>,
+        port: &mut Port<D>,
+        mut bytes: &[u8],
+    ) -> Result<(), LogError> {
+        assert!(self.started, "a stream is started before it is appended to");
+        loop {
+            let (now, later) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
+            self.buffer[self.filled..self.filled + now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            if later.is_empty() {
+                return Ok(());
+            }
+            self.write_buffer(log, port)?;
+            bytes = later;
+        }
+    }
+
+    /// Writes what is left, and fences the port, so that the next [`InputLog::make_durable`] covers the
+    /// stream (O-22). A stream without bytes has no segments.
+    ///
+    /// # Errors
+    /// As [`StreamWriter::append`].
+    ///
+    /// # Panics
+    /// If no stream is started.
+    pub fn finish<D: Device>(
+        &mut self,
+        log: &InputLog<D>,
+        port: &mut Port<D>,
+    ) -> Result<StreamSummary, LogError> {
+        assert!(self.started, "a stream is started before it is finished");
+        if self.filled > HEADER_BYTES {
+            self.write_buffer(log, port)?;
+        }
+        let unused = std::mem::take(&mut self.run);
+        if unused.len > 0 {
+            log.space().give_back(self.attempt, unused);
+        }
+        port.log_fence();
+        self.started = false;
+        self.summary.digest = self.digest.value();
+        Ok(self.summary)
+    }
+
+    #[cold]
+    fn write_buffer<D: Device>(
+        &mut self,
+        log: &InputLog<D>,
+        port: &mut Port<D>,
+    ) -> Result<(), LogError> {
+        if self.run.len == 0 {
+            self.run = log.take(self.epoch, self.attempt, self.run_len_next)?;
+            self.run_len_next = (self.run_len_next * 2).min(RUN_SEGMENTS_MAX);
+        }
+        let segment = self.run.pop().expect("a run has at least one segment");
+        let payload_bytes = self.filled - HEADER_BYTES;
+        let place = Place {
+            kind: Kind::Stream,
+            epoch: self.epoch,
+            attempt: self.attempt,
+            stream: self.summary.stream,
+            ordinal: self.summary.segments,
+            total_bytes: 0,
+        };
+        let buffer = &mut self.buffer[..self.filled];
+        let payload_crc = write_segment(port, log.geometry(), segment, place, buffer)?;
+        self.digest.add(payload_bytes as u32, payload_crc);
+        if self.summary.segments == 0 {
+            self.summary.first_segment = segment;
+        }
+        self.summary.segments += 1;
+        self.summary.bytes += payload_bytes as u64;
+        self.filled = HEADER_BYTES;
+        Ok(())
+    }
+}

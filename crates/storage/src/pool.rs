@@ -1,0 +1,333 @@
+//! Pools of fixed-size slots: a bump allocator and a free list for each lane, undone by epoch (NV 5.4, 5.5).
+//!
+//! Invariants:
+//! 1. Offsets are counters that only grow. In DRAM they run ahead; on the medium there are two sets, of which
+//!    the newest checkpoint's parity names the valid one. A crash drops the DRAM ones: what was allocated since
+//!    is free again, what was freed is allocated again (O-38).
+//! 2. The head never passes the tail of the last checkpoint, or of the last major collection, whose frees are
+//!    never reverted: nothing freed by a transaction is reused before the next checkpoint (O-39).
+//! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A segment
+//!    whose entries lie before the checkpointed head is used again for later positions.
+//!
+//! A lane belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
+
+use std::collections::BTreeMap;
+
+use pmem::{Device, Port};
+use zerocopy::IntoBytes;
+
+use crate::format::{POOL_STATES_OFFSET, POOLS, PoolOffsets, PoolState};
+use crate::segments::{SegmentKind, SegmentUse, Segments};
+use crate::{Result, StorageError};
+
+const NO_SEGMENT: u32 = u32::MAX;
+
+/// One lane of one pool, with its offsets in DRAM.
+#[derive(Debug, Clone)]
+pub struct LanePool {
+    pool: u16,
+    lane: u8,
+    slot_bytes: u64,
+    slots_per_segment: u64,
+    entries_per_segment: u64,
+    data: Vec<u32>,
+    free_list: BTreeMap<u64, u32>,
+    now: PoolOffsets,
+    sets: [PoolOffsets; 2],
+    /// How far the head may go: invariant 2.
+    limit: u64,
+    /// Free-list entries before this are flushed.
+    flushed: u64,
+    /// Head of the last checkpoint: entries before it are never needed again.
+    settled_head: u64,
+}
+
+fn state_offset(pool: u16, lane: u8) -> u64 {
+    POOL_STATES_OFFSET + (u64::from(lane) * POOLS as u64 + u64::from(pool)) * 64
+}
+
+fn offsets_crc(offsets: &PoolOffsets) -> u32 {
+    // An all-zero state is that of a pool never used; its CRC must be zero too.
+    if *offsets == PoolOffsets::default() { 0 } else { crc32fast::hash(offsets.as_bytes()) }
+}
+
+impl LanePool {
+    /// A lane of a pool as the checkpoint with number `sequence` left it (O-38).
+    ///
+    /// # Errors
+    /// `Corrupt` if its state line is damaged.
+    pub fn load<D: Device>(
+        device: &D,
+        segments: &Segments,
+        pool: u16,
+        lane: u8,
+        slot_bytes: u64,
+        sequence: u64,
+    ) -> Result<Self> {
+        let state = read_state(device, pool, lane);
+        let set = state.sets[(sequence % 2) as usize];
+        let expected = state.crcs[(sequence % 2) as usize];
+        if offsets_crc(&set) != expected || set.head > set.tail {
+            return Err(StorageError::Corrupt(format!(
+                "state of pool {pool} lane {lane}: {set:?} with checksum {expected:#x}"
+            )));
+        }
+        let tail = set.tail.max(state.collected_tail);
+        let now = PoolOffsets { tail, ..set };
+        // The other set may be torn by a crash in the middle of a checkpoint: make sure it is rewritten.
+        let mut sets = state.sets;
+        let other = 1 - (sequence % 2) as usize;
+        if offsets_crc(&sets[other]) != state.crcs[other] {
+            sets[other] = PoolOffsets { bump: u64::MAX, head: u64::MAX, tail: u64::MAX };
+        }
+        Ok(Self {
+            pool,
+            lane,
+            slot_bytes,
+            slots_per_segment: segments.segment_bytes() / slot_bytes,
+            entries_per_segment: segments.segment_bytes() / 8,
+            data: Vec::new(),
+            free_list: BTreeMap::new(),
+            now,
+            sets,
+            limit: tail,
+            flushed: tail,
+            settled_head: set.head,
+        })
+    }
+
+    /// Gives the lane one of its segments at open.
+    pub fn attach(&mut self, segment: u32, entry: SegmentUse) {
+        let ordinal = entry.ordinal as usize;
+        match entry.kind {
+            SegmentKind::Slots => {
+                if self.data.len() <= ordinal {
+                    self.data.resize(ordinal + 1, NO_SEGMENT);
+                }
+                self.data[ordinal] = segment;
+            }
+            SegmentKind::FreeList => {
+                self.free_list.insert(ordinal as u64, segment);
+            }
+        }
+    }
+
+    /// Checks that every segment that the offsets refer to is there.
+    ///
+    /// # Errors
+    /// `Corrupt` naming the pool, the lane and the missing segment.
+    pub fn validate(&self) -> Result<()> {
+        let missing = |kind: &str, ordinal: u64| {
+            StorageError::Corrupt(format!(
+                "pool {} lane {}: {kind} segment {ordinal} is not in the directory",
+                self.pool, self.lane
+            ))
+        };
+        for ordinal in 0..self.now.bump.div_ceil(self.slots_per_segment) {
+            if self.data.get(ordinal as usize).is_none_or(|&s| s == NO_SEGMENT) {
+                return Err(missing("slot", ordinal));
+            }
+        }
+        let entries = self.entries_per_segment;
+        for ordinal in self.now.head / entries..self.now.tail.div_ceil(entries) {
+            if self.now.head < self.now.tail && !self.free_list.contains_key(&ordinal) {
+                return Err(missing("free-list", ordinal));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pool number.
+    pub fn pool(&self) -> u16 {
+        self.pool
+    }
+
+    /// Lane number.
+    pub fn lane(&self) -> u8 {
+        self.lane
+    }
+
+    /// Offsets in DRAM.
+    pub fn offsets(&self) -> PoolOffsets {
+        self.now
+    }
+
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// Takes a slot from the free list, if invariant 2 allows one.
+    #[inline]
+    pub fn pop<D: Device>(&mut self, port: &Port<D>, segments: &Segments) -> Option<u64> {
+        if self.now.head >= self.limit {
+            return None;
+        }
+        let offset = self.entry(port.device().as_ref(), segments, self.now.head);
+        self.now.head += 1;
+        Some(offset)
+    }
+
+    /// Slots that can be taken from the free list now.
+    pub fn available(&self) -> u64 {
+        self.limit - self.now.head
+    }
+
+    /// Takes a slot that was never used.
+    ///
+    /// # Errors
+    /// `Limit` if no segment is left.
+    pub fn bump<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<u64> {
+        let (ordinal, slot) =
+            (self.now.bump / self.slots_per_segment, self.now.bump % self.slots_per_segment);
+        let at = ordinal as usize;
+        if self.data.len() <= at {
+            self.data.resize(at + 1, NO_SEGMENT);
+        }
+        if self.data[at] == NO_SEGMENT {
+            self.data[at] = segments.take(port, self.segment_use(SegmentKind::Slots, ordinal))?;
+        }
+        self.now.bump += 1;
+        Ok(segments.offset(self.data[at]) + slot * self.slot_bytes)
+    }
+
+    /// Frees a slot. Durable with the next [`LanePool::flush`] and fence; counted by the next
+    /// [`LanePool::save`] or [`LanePool::collected`].
+    ///
+    /// # Errors
+    /// `Limit` if no segment is left for the free list.
+    pub fn push<D: Device>(
+        &mut self,
+        port: &mut Port<D>,
+        segments: &Segments,
+        offset: u64,
+    ) -> Result<()> {
+        let (ordinal, place) =
+            (self.now.tail / self.entries_per_segment, self.now.tail % self.entries_per_segment);
+        if !self.free_list.contains_key(&ordinal) {
+            let entry = self.segment_use(SegmentKind::FreeList, ordinal);
+            let segment = match self.recyclable() {
+                Some(old) => {
+                    let segment = self.free_list.remove(&old).expect("just found");
+                    segments.write_entry(port, segment, entry);
+                    segment
+                }
+                None => segments.take(port, entry)?,
+            };
+            self.free_list.insert(ordinal, segment);
+        }
+        let at = segments.offset(self.free_list[&ordinal]) + place * 8;
+        // SAFETY: free-list segments are owned by the lane's worker.
+        unsafe { port.store_u64(at, offset) };
+        self.now.tail += 1;
+        Ok(())
+    }
+
+    /// Flushes free-list entries appended since the last flush.
+    pub fn flush<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
+        while self.flushed < self.now.tail {
+            let (ordinal, place) =
+                (self.flushed / self.entries_per_segment, self.flushed % self.entries_per_segment);
+            let entries = (self.now.tail - self.flushed).min(self.entries_per_segment - place);
+            port.flush(segments.offset(self.free_list[&ordinal]) + place * 8, entries * 8);
+            self.flushed += entries;
+        }
+    }
+
+    /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be flushed and
+    /// fenced; the caller fences once more before it clears the row headers.
+    pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
+        let at = state_offset(self.pool, self.lane) + 48;
+        // SAFETY: the state line is owned by the lane's worker.
+        unsafe { port.store_u64(at, self.now.tail) };
+        port.flush(at, 8);
+        self.limit = self.now.tail;
+    }
+
+    /// Writes the offsets into the set of checkpoint `sequence`, if they differ from what is there.
+    pub fn save<D: Device>(&mut self, port: &mut Port<D>, sequence: u64) {
+        let set = (sequence % 2) as usize;
+        if self.sets[set] == self.now {
+            return;
+        }
+        self.sets[set] = self.now;
+        let base = state_offset(self.pool, self.lane);
+        let crcs = u64::from(offsets_crc(&self.sets[0])) | u64::from(offsets_crc(&self.sets[1])) << 32;
+        let words = [self.now.bump, self.now.head, self.now.tail];
+        // SAFETY: the state line is owned by the lane's worker.
+        unsafe {
+            for (i, word) in words.into_iter().enumerate() {
+                port.store_u64(base + set as u64 * 24 + i as u64 * 8, word);
+            }
+            port.store_u64(base + 56, crcs);
+        }
+        port.flush(base, 64);
+    }
+
+    /// The checkpoint is durable: what was freed before it may be reused.
+    pub fn checkpointed(&mut self) {
+        self.limit = self.now.tail;
+        self.settled_head = self.now.head;
+    }
+
+    /// Entries of the free list from head to tail.
+    pub fn free_slots<D: Device>(&self, device: &D, segments: &Segments) -> Vec<u64> {
+        (self.now.head..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
+    }
+
+    /// Entries that a major collection appended after the checkpoint with number `sequence` (O-36).
+    pub fn collected_slots<D: Device>(
+        &self,
+        device: &D,
+        segments: &Segments,
+        sequence: u64,
+    ) -> Vec<u64> {
+        let from = self.sets[(sequence % 2) as usize].tail;
+        (from.max(self.now.head)..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
+    }
+
+    /// Segments of slots that are in use: number in the directory and slots used in each, in order.
+    pub fn used_segments(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let whole = self.slots_per_segment;
+        (0..self.now.bump.div_ceil(whole)).map(move |ordinal| {
+            (self.data[ordinal as usize], (self.now.bump - ordinal * whole).min(whole))
+        })
+    }
+
+    /// Bytes of all segments of this lane.
+    pub fn bytes(&self, segments: &Segments) -> u64 {
+        let slots = self.data.iter().filter(|&&s| s != NO_SEGMENT).count() + self.free_list.len();
+        slots as u64 * segments.segment_bytes()
+    }
+
+    /// Slots that fit a segment.
+    pub fn slots_per_segment(&self) -> u64 {
+        self.slots_per_segment
+    }
+
+    fn recyclable(&self) -> Option<u64> {
+        let (&first, _) = self.free_list.first_key_value()?;
+        ((first + 1) * self.entries_per_segment <= self.settled_head).then_some(first)
+    }
+
+    fn segment_use(&self, kind: SegmentKind, ordinal: u64) -> SegmentUse {
+        SegmentUse { kind, pool: self.pool, lane: self.lane, ordinal: ordinal as u32 }
+    }
+
+    fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {
+        let segment = self.free_list[&(position / self.entries_per_segment)];
+        device
+            .image()
+            .load_u64(segments.offset(segment) + position % self.entries_per_segment * 8)
+    }
+}
+
+/// Reads a pool's state line.
+pub(crate) fn read_state<D: Device>(device: &D, pool: u16, lane: u8) -> PoolState {
+    let base = state_offset(pool, lane);
+    let mut words = [0u64; 8];
+    for (i, word) in words.iter_mut().enumerate() {
+        *word = device.image().load_u64(base + i as u64 * 8);
+    }
+    zerocopy::transmute!(words)
+}

@@ -1,0 +1,148 @@
+//! Visits every row that the checkpoint holds, in parallel pieces (NV 4.3, O-41).
+//!
+//! A row exists if its slot is below the bump offset, not on the free list, and has a version that is not
+//! younger than the checkpoint. Everything else in its place is a leftover of a crash.
+
+use pmem::Device;
+
+use crate::format::{SerialId, ValuePointer, VersionWords};
+use crate::row::{self, RowLayout};
+use crate::{LanePool, Result, Segments, StorageError};
+
+/// One segment of rows to visit.
+#[derive(Debug, Clone, Copy)]
+pub struct ScanUnit {
+    /// Table.
+    pub table: u16,
+    /// Segment.
+    pub segment: u32,
+    /// Slots below the bump offset.
+    pub slots: u64,
+}
+
+/// A row that the checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub struct ScannedRow {
+    /// Offset in the image.
+    pub row: u64,
+    /// Slot of the checkpoint's version.
+    pub slot: usize,
+    /// The two versions as they are.
+    pub versions: [VersionWords; 2],
+}
+
+impl ScannedRow {
+    /// The stale version's pool slot, if there is one to collect: both versions are checkpointed and the
+    /// older one is external (O-35).
+    pub fn stale_external(&self, checkpoint_epoch: u64) -> Option<u64> {
+        let stale = self.versions[1 - self.slot];
+        let sid = SerialId(stale.serial_id);
+        (sid.0 != 0 && sid.epoch() <= checkpoint_epoch)
+            .then(|| ValuePointer(stale.pointer).external_offset())
+            .flatten()
+    }
+
+    /// Pointer of the checkpoint's version.
+    pub fn pointer(&self) -> ValuePointer {
+        ValuePointer(self.versions[self.slot].pointer)
+    }
+}
+
+/// The work of a scan: units in any order, and the free row slots, sorted.
+pub struct ScanPlan {
+    /// Segments to visit.
+    pub units: Vec<ScanUnit>,
+    /// Offsets of free slots, sorted.
+    pub free: Vec<u64>,
+}
+
+/// Plans the scan of all row pools.
+pub fn plan<D: Device>(
+    device: &D,
+    segments: &Segments,
+    lanes: &[LanePool],
+    tables: usize,
+) -> ScanPlan {
+    let mut plan = ScanPlan { units: Vec::new(), free: Vec::new() };
+    for lane in lanes.iter().filter(|l| (l.pool() as usize) < tables) {
+        plan.units.extend(lane.used_segments().map(|(segment, slots)| ScanUnit {
+            table: lane.pool(),
+            segment,
+            slots,
+        }));
+        plan.free.extend(lane.free_slots(device, segments));
+    }
+    plan.free.sort_unstable();
+    plan
+}
+
+/// Visits the rows of one unit.
+///
+/// # Errors
+/// `Corrupt` if a row's key or pointer is damaged, with its offset and table; the visitor's own.
+pub fn visit<D: Device>(
+    device: &D,
+    segments: &Segments,
+    unit: ScanUnit,
+    layout: &RowLayout,
+    free: &[u64],
+    checkpoint_epoch: u64,
+    mut each: impl FnMut(ScannedRow) -> Result<()>,
+) -> Result<()> {
+    let first = segments.offset(unit.segment);
+    let mut next_free = free.partition_point(|&f| f < first);
+    for slot in 0..unit.slots {
+        let at = first + slot * layout.row_bytes;
+        if free.get(next_free) == Some(&at) {
+            next_free += 1;
+            continue;
+        }
+        let versions = row::versions(device, at);
+        let Some(newest) = row::checkpoint_slot(&versions, checkpoint_epoch) else {
+            // Below the bump offset and not free, yet without a version: no checkpoint leaves that.
+            return Err(StorageError::Corrupt(format!(
+                "row at offset {at} of table {} has no version up to epoch {checkpoint_epoch}",
+                unit.table
+            )));
+        };
+        let scanned = ScannedRow { row: at, slot: newest, versions };
+        check_row(device, segments, &scanned, layout)?;
+        each(scanned)?;
+    }
+    Ok(())
+}
+
+fn check_row<D: Device>(
+    device: &D,
+    segments: &Segments,
+    scanned: &ScannedRow,
+    layout: &RowLayout,
+) -> Result<()> {
+    let corrupt = |what: String| {
+        Err(StorageError::Corrupt(format!(
+            "row at offset {} of table {}: {what}",
+            scanned.row, layout.table
+        )))
+    };
+    let (table, key_bytes, crc) = row::meta(device, scanned.row);
+    if table != layout.table || key_bytes > layout.key_bytes_max {
+        return corrupt(format!("it claims table {table} and a key of {key_bytes} bytes"));
+    }
+    // SAFETY: the row is allocated and nothing stores during a scan.
+    let key = unsafe { row::key(device, scanned.row) };
+    if row::key_crc(table, key) != crc {
+        return corrupt("its key fails its checksum".into());
+    }
+    let pointer = scanned.pointer();
+    let inside = match pointer.external_offset() {
+        Some(offset) => {
+            segments.segment_of(offset).is_some()
+                && segments.segment_of(offset + pointer.len().max(1) - 1).is_some()
+        }
+        None => layout.is_inline(pointer.len()),
+    };
+    if pointer.is_null() || !pointer.is_valid() || !inside {
+        return corrupt(format!("its value pointer {:#x} leads nowhere", pointer.0));
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! The segment directory: which part of the image belongs to which pool.
+//!
+//! Space is handed out in segments of one size. A directory entry is one 8-byte word, so an entry is there
+//! or it is not; segments are never taken back from a pool, so a crash can at worst leave a segment that
+//! its pool has not begun to use. Knows nothing of slots.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pmem::{Device, DeviceError, Port};
+
+use crate::format::{DIRECTORY_OFFSET, LANES, POOLS};
+use crate::{Result, StorageError};
+
+/// What a segment is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SegmentKind {
+    /// Slots of rows or values.
+    Slots,
+    /// Entries of a free list.
+    FreeList,
+}
+
+/// Owner and place of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentUse {
+    /// Slots or free list.
+    pub kind: SegmentKind,
+    /// Pool.
+    pub pool: u16,
+    /// Lane of the pool.
+    pub lane: u8,
+    /// Position among the segments of that kind, pool and lane.
+    pub ordinal: u32,
+}
+
+fn check_bits(word: u64) -> u64 {
+    let mixed = (word ^ 0x5e67_6d65_6e74).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed >> 48
+}
+
+impl SegmentUse {
+    /// Bits 0-3 kind, 4-11 pool, 12-17 lane, 18-47 ordinal, 48-63 check bits over the others.
+    fn encode(self) -> u64 {
+        let kind = match self.kind {
+            SegmentKind::Slots => 1,
+            SegmentKind::FreeList => 2,
+        };
+        let word = kind
+            | u64::from(self.pool) << 4
+            | u64::from(self.lane) << 12
+            | u64::from(self.ordinal) << 18;
+        word | check_bits(word) << 48
+    }
+
+    fn decode(word: u64) -> Option<Self> {
+        let low = word & 0xffff_ffff_ffff;
+        if check_bits(low) != word >> 48 {
+            return None;
+        }
+        let kind = match low & 15 {
+            1 => SegmentKind::Slots,
+            2 => SegmentKind::FreeList,
+            _ => return None,
+        };
+        let (pool, lane) = ((low >> 4 & 0xff) as u16, (low >> 12 & 0x3f) as u8);
+        ((pool as usize) < POOLS && (lane as usize) < LANES).then_some(Self {
+            kind,
+            pool,
+            lane,
+            ordinal: (low >> 18) as u32,
+        })
+    }
+}
+
+/// Hands out segments to all workers.
+#[derive(Debug)]
+pub struct Segments {
+    first_offset: u64,
+    segment_bytes: u64,
+    segments_max: u64,
+    next: AtomicU64,
+}
+
+impl Segments {
+    /// Geometry of a store, with nothing handed out yet.
+    pub fn new(segment_bytes: u64, segments_max: u64) -> Self {
+        let first_offset = (DIRECTORY_OFFSET + segments_max * 8).next_multiple_of(segment_bytes);
+        Self { first_offset, segment_bytes, segments_max, next: AtomicU64::new(0) }
+    }
+
+    /// Bytes of a segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
+    /// Offset of a segment in the image.
+    #[inline]
+    pub fn offset(&self, segment: u32) -> u64 {
+        self.first_offset + u64::from(segment) * self.segment_bytes
+    }
+
+    /// The segment that holds an offset, if it is one that was handed out.
+    pub fn segment_of(&self, offset: u64) -> Option<u32> {
+        let segment = offset.checked_sub(self.first_offset)? / self.segment_bytes;
+        (segment < self.used()).then_some(segment as u32)
+    }
+
+    /// Segments handed out so far.
+    pub fn used(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the image that a number of segments needs.
+    pub fn image_bytes(&self, segments: u64) -> u64 {
+        self.first_offset + segments * self.segment_bytes
+    }
+
+    /// Reads the directory of an existing store.
+    ///
+    /// # Errors
+    /// `Corrupt` with the number of the damaged entry.
+    pub fn load<D: Device>(&self, device: &D) -> Result<Vec<(u32, SegmentUse)>> {
+        let places = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
+        let mut uses = Vec::new();
+        for segment in 0..places.min(self.segments_max) {
+            let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
+            if word != 0 {
+                let entry = SegmentUse::decode(word).ok_or_else(|| {
+                    StorageError::Corrupt(format!("segment directory entry {segment}: {word:#x}"))
+                })?;
+                uses.push((segment as u32, entry));
+            }
+        }
+        self.next.store(uses.last().map_or(0, |&(s, _)| u64::from(s) + 1), Ordering::Relaxed);
+        Ok(uses)
+    }
+
+    /// Makes sure that `segments` more can be taken; grows the device where needed (O-43, O-56).
+    ///
+    /// # Errors
+    /// `Device(Full)` if neither the directory nor the device has the space.
+    pub fn reserve<D: Device>(&self, device: &D, segments: u64) -> Result<()> {
+        let wanted = self.used() + segments;
+        if wanted > self.segments_max {
+            return Err(StorageError::Device(DeviceError::Full {
+                what: "segments of the store".into(),
+                wanted_bytes: self.image_bytes(wanted),
+                limit_bytes: self.image_bytes(self.segments_max),
+            }));
+        }
+        let bytes = self.image_bytes(wanted);
+        if bytes > device.image_bytes() {
+            // Grow by an eighth at least, so that a growing store does not pay for each epoch; exactly
+            // what is needed where the device has no room for more.
+            let roomy = (device.image_bytes() / 8 * 9).max(bytes).min(self.image_bytes(self.segments_max));
+            if device.grow_image(roomy).is_err() {
+                device.grow_image(bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next segment for a use and writes its directory entry; the caller's next fence makes it
+    /// durable.
+    ///
+    /// # Errors
+    /// `Limit` if nothing is left: the caller did not reserve.
+    pub fn take<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) -> Result<u32> {
+        let usable = (port.device().image_bytes() - self.first_offset) / self.segment_bytes;
+        let usable = usable.min(self.segments_max);
+        let taken = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < usable).then_some(n + 1))
+            .map_err(|_| StorageError::Limit("no segment left although space was reserved".into()))?;
+        self.write_entry(port, taken as u32, entry);
+        Ok(taken as u32)
+    }
+
+    /// Gives a segment that its owner no longer needs a new place with the same owner.
+    pub fn write_entry<D: Device>(&self, port: &mut Port<D>, segment: u32, entry: SegmentUse) {
+        let at = DIRECTORY_OFFSET + u64::from(segment) * 8;
+        // SAFETY: the entry belongs to the owner of the segment, who is the caller.
+        unsafe { port.store_u64(at, entry.encode()) };
+        port.flush(at, 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_round_trip_and_damage_is_seen() {
+        let entry =
+            SegmentUse { kind: SegmentKind::FreeList, pool: 139, lane: 63, ordinal: (1 << 30) - 1 };
+        let word = entry.encode();
+        assert_eq!(SegmentUse::decode(word), Some(entry));
+        let survivors = (0..64).filter(|bit| SegmentUse::decode(word ^ 1 << bit).is_some()).count();
+        assert_eq!(survivors, 0);
+        assert_eq!(SegmentUse::decode(0), None);
+    }
+}

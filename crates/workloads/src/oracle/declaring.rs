@@ -1,0 +1,144 @@
+//! A transaction that draws and declares, on the state at the end of the previous epoch.
+
+use crate::api::{Declare, Draw, IndexKind, TableId, Visit};
+use crate::oracle::state::{Error, Lookup, State};
+
+/// The declared keys of one transaction, end to end in one buffer: an epoch keeps those of all its
+/// transactions, and millions of small allocations would cost more than running them.
+#[derive(Default)]
+pub(super) struct Keys {
+    bytes: Vec<u8>,
+    entries: Vec<KeyEntry>,
+}
+
+struct KeyEntry {
+    table: TableId,
+    insert: bool,
+    start: u32,
+    end: u32,
+}
+
+impl Keys {
+    fn add(&mut self, table: TableId, key: &[u8], insert: bool) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.entries.push(KeyEntry { table, insert, start, end: self.bytes.len() as u32 });
+    }
+
+    /// Sorts the keys, so that they can be found.
+    pub(super) fn close(&mut self) {
+        let bytes = &self.bytes;
+        self.entries.sort_unstable_by(|a, b| a.place(bytes).cmp(&b.place(bytes)));
+        self.entries.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+    }
+
+    /// Whether a key was declared, and if so, whether as an insert.
+    pub(super) fn get(&self, table: TableId, key: &[u8]) -> Option<bool> {
+        let wanted = (table, key);
+        let first = self.entries.partition_point(|entry| entry.place(&self.bytes) < wanted);
+        let same = self.entries[first..].iter().take_while(|e| e.place(&self.bytes) == wanted);
+        same.map(|entry| entry.insert).reduce(|one, other| one || other)
+    }
+}
+
+impl KeyEntry {
+    fn place<'a>(&self, bytes: &'a [u8]) -> (TableId, &'a [u8]) {
+        (self.table, &bytes[self.start as usize..self.end as usize])
+    }
+}
+
+/// What one transaction has declared.
+#[derive(Default)]
+pub(super) struct Declaration {
+    pub(super) wanted: Vec<(TableId, Vec<u8>)>,
+    pub(super) drawn: Vec<u64>,
+    pub(super) lookups: Vec<Lookup>,
+    pub(super) keys: Keys,
+    pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
+    pub(super) outcome: Option<Error>,
+}
+
+/// A transaction that declares; also one that draws, because both read the same state.
+pub(super) struct Declaring<'a> {
+    pub(super) state: &'a State,
+    pub(super) declaration: Declaration,
+}
+
+impl<'a> Declaring<'a> {
+    fn look_up(&mut self, table: TableId, key: &[u8]) -> Result<Option<&'a [u8]>, Error> {
+        if self.state.kinds[usize::from(table.0)] == IndexKind::Sequence {
+            return Err(Error::Broken);
+        }
+        let value = self.state.rows(table).get(key);
+        let lookup = Lookup::Row { table, key: key.to_vec(), value: value.cloned() };
+        self.declaration.lookups.push(lookup);
+        Ok(value.map(Vec::as_slice))
+    }
+}
+
+impl Draw for Declaring<'_> {
+    type Error = Error;
+
+    fn draw(&mut self, table: TableId, key: &[u8]) {
+        self.declaration.wanted.push((table, key.to_vec()));
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        self.look_up(table, key)
+    }
+}
+
+impl Declare for Declaring<'_> {
+    type Error = Error;
+
+    fn insert(&mut self, table: TableId, key: &[u8]) {
+        self.declaration.keys.add(table, key, true);
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8]) {
+        self.declaration.keys.add(table, key, false);
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) {
+        Declare::update(self, table, key);
+    }
+
+    fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.declaration.ranges.push((table, low.to_vec(), high.to_vec()));
+    }
+
+    fn will_read(&mut self, _: TableId, _: &[u8]) {}
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.declaration.drawn[i]
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        self.state.sequence_start(table, key)
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        self.look_up(table, key)
+    }
+
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), Error> {
+        let mut visited = Vec::new();
+        let mut stopped = false;
+        self.state.scan((table, low, high), false, &mut |key, value| {
+            visited.push((key.to_vec(), value.to_vec()));
+            let flow = each(key, value);
+            stopped = flow.is_break();
+            flow
+        })?;
+        let (low, high) = (low.to_vec(), high.to_vec());
+        self.declaration.lookups.push(Lookup::Scan { table, low, high, visited, stopped });
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! The serial oracle: what a deterministic engine must come to, computed the plain way.
+//!
+//! One epoch, in this order:
+//!
+//! 1. The draws of all transactions, in serial order. Lookups see the state at the end of the
+//!    previous epoch. A transaction that aborts here draws nothing.
+//! 2. The write sets of all transactions, against the same state. No body has run yet, so "the end
+//!    of the previous epoch" is simply the current state.
+//! 3. The bodies, one by one. First everything that the transaction looked up in 1 and 2 is looked
+//!    up again; if anything differs it is answered `Resubmitted` and writes nothing (what it drew
+//!    is lost). Then, if it aborted in 1 or 2, that is its answer. Else its body runs on the state
+//!    as it is; an error undoes its writes.
+//!
+//! Writes must be declared: an insert needs a declared insert; an update or delete needs any
+//! declaration of the key, or a range around it. An undeclared write fails the transaction. The
+//! caller feeds re-submitted calls at the front of the next epoch, in order.
+
+mod declaring;
+mod running;
+mod state;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::api::{
+    Answer, IndexKind, Procedure, ProcedureId, Register, TableId, TableSpec, View, Workload,
+};
+use declaring::{Declaration, Declaring};
+use running::Running;
+use state::{Error, Rows, State};
+
+/// What became of a transaction; [`Answer`] with its own bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OracleAnswer {
+    /// Committed, with its output.
+    Committed(Vec<u8>),
+    /// Aborted on purpose with this code.
+    Aborted(u32),
+    /// A lookup did not hold; must run again in the next epoch.
+    Resubmitted,
+    /// It wrote what it had not declared, or used a table in a way that its kind does not allow.
+    Failed,
+}
+
+impl OracleAnswer {
+    /// The same as the API's answer.
+    #[must_use]
+    pub fn as_answer(&self) -> Answer<'_> {
+        match self {
+            Self::Committed(output) => Answer::Committed(output),
+            Self::Aborted(code) => Answer::Aborted(*code),
+            Self::Resubmitted => Answer::Resubmitted,
+            Self::Failed => Answer::Failed,
+        }
+    }
+}
+
+struct Entry {
+    draws: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
+    write_set: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
+    run: fn(&[u8], &mut Running<'_>) -> Result<(), Error>,
+}
+
+#[derive(Default)]
+struct Entries(Vec<Entry>);
+
+impl Register for Entries {
+    fn procedure<P: Procedure>(&mut self) {
+        self.0.push(Entry {
+            draws: |args, declaring| if P::DRAWS { P::draws(args, declaring) } else { Ok(()) },
+            write_set: |args, declaring| P::write_set(args, declaring),
+            run: |args, tx| P::run(args, tx),
+        });
+    }
+}
+
+/// A state and the procedures that change it, one transaction at a time.
+pub struct Oracle {
+    state: State,
+    procedures: Vec<Entry>,
+}
+
+impl Oracle {
+    /// An empty database for a workload.
+    #[must_use]
+    pub fn new<W: Workload>(workload: &W) -> Self {
+        let specs: Vec<TableSpec> = workload.tables();
+        let mut entries = Entries::default();
+        workload.register(&mut entries);
+        let state = State {
+            kinds: specs.iter().map(|spec| spec.index).collect(),
+            tables: vec![Rows::new(); specs.len()],
+            sequences: vec![BTreeMap::new(); specs.len()],
+            starts: HashMap::new(),
+        };
+        Self { state, procedures: entries.0 }
+    }
+
+    /// A database with the workload's data in it.
+    ///
+    /// # Panics
+    /// If a loading transaction does not commit.
+    #[must_use]
+    pub fn loaded<W: Workload>(workload: &W) -> Self {
+        let mut oracle = Self::new(workload);
+        for i in 0..workload.load_count() {
+            let mut args = Vec::new();
+            let procedure = workload.load(i, &mut args);
+            let answers = oracle.run_epoch(&[(procedure, &args)]);
+            assert!(
+                matches!(answers[0], OracleAnswer::Committed(_)),
+                "loading transaction {i} came to {:?}",
+                answers[0]
+            );
+        }
+        oracle
+    }
+
+    /// Runs one epoch of calls in serial order; one answer for each.
+    ///
+    /// # Panics
+    /// If a procedure number is not registered, or a body panics.
+    pub fn run_epoch(&mut self, calls: &[(ProcedureId, &[u8])]) -> Vec<OracleAnswer> {
+        self.state.starts.clear();
+        let mut declarations: Vec<Declaration> =
+            calls.iter().map(|call| self.draw(*call)).collect();
+        for (call, declaration) in calls.iter().zip(&mut declarations) {
+            self.declare(*call, declaration);
+        }
+        let numbered = calls.iter().zip(declarations);
+        numbered.map(|(call, declaration)| self.execute(*call, declaration)).collect()
+    }
+
+    /// Writes a row, or a sequence's next number (8 little-endian bytes), past every rule; `None`
+    /// removes it. For planting errors that a check must find.
+    ///
+    /// # Panics
+    /// If a sequence is given something else than 8 bytes.
+    pub fn plant(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) {
+        let index = usize::from(table.0);
+        if self.state.kinds[index] != IndexKind::Sequence {
+            match value {
+                Some(value) => self.state.tables[index].insert(key.to_vec(), value.to_vec()),
+                None => self.state.tables[index].remove(key),
+            };
+            return;
+        }
+        let sequences = &mut self.state.sequences[index];
+        match value {
+            Some(value) => {
+                let next = value.try_into().expect("a sequence's value has 8 bytes");
+                sequences.insert(key.to_vec(), u64::from_le_bytes(next));
+            }
+            None => drop(sequences.remove(key)),
+        }
+    }
+
+    fn draw(&mut self, (procedure, args): (ProcedureId, &[u8])) -> Declaration {
+        let entry = &self.procedures[usize::from(procedure)];
+        let mut declaring = Declaring { state: &self.state, declaration: Declaration::default() };
+        let result = (entry.draws)(args, &mut declaring);
+        let mut declaration = declaring.declaration;
+        if let Err(error) = result {
+            declaration.outcome = Some(error);
+            return declaration;
+        }
+        for (table, key) in &declaration.wanted {
+            if self.state.kinds[usize::from(table.0)] != IndexKind::Sequence {
+                declaration.outcome = Some(Error::Broken);
+                break;
+            }
+            let next = self.state.sequences[usize::from(table.0)].entry(key.clone()).or_insert(0);
+            self.state.starts.entry((*table, key.clone())).or_insert(*next);
+            declaration.drawn.push(*next);
+            *next += 1;
+        }
+        declaration
+    }
+
+    fn declare(&self, (procedure, args): (ProcedureId, &[u8]), declaration: &mut Declaration) {
+        if declaration.outcome.is_some() {
+            return;
+        }
+        let entry = &self.procedures[usize::from(procedure)];
+        let mut declaring =
+            Declaring { state: &self.state, declaration: std::mem::take(declaration) };
+        let result = (entry.write_set)(args, &mut declaring);
+        *declaration = declaring.declaration;
+        declaration.keys.close();
+        declaration.outcome = result.err();
+    }
+
+    fn execute(
+        &mut self,
+        (procedure, args): (ProcedureId, &[u8]),
+        declaration: Declaration,
+    ) -> OracleAnswer {
+        if !declaration.lookups.iter().all(|lookup| self.state.still_holds(lookup)) {
+            return OracleAnswer::Resubmitted;
+        }
+        match declaration.outcome {
+            Some(Error::Abort(code)) => return OracleAnswer::Aborted(code),
+            Some(Error::Broken) => return OracleAnswer::Failed,
+            None => {}
+        }
+        let run = self.procedures[usize::from(procedure)].run;
+        let mut running = Running {
+            state: &mut self.state,
+            declaration: &declaration,
+            undo: Vec::new(),
+            output: Vec::new(),
+        };
+        match run(args, &mut running) {
+            Ok(()) => OracleAnswer::Committed(running.output),
+            Err(error) => {
+                running.roll_back();
+                match error {
+                    Error::Abort(code) => OracleAnswer::Aborted(code),
+                    Error::Broken => OracleAnswer::Failed,
+                }
+            }
+        }
+    }
+}
+
+impl View for Oracle {
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
+        let index = usize::from(table.0);
+        if self.state.kinds[index] == IndexKind::Sequence {
+            return Some(self.state.sequences[index].get(key)?.to_le_bytes().to_vec());
+        }
+        self.state.tables[index].get(key).cloned()
+    }
+
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
+        let index = usize::from(table.0);
+        for (key, next) in &self.state.sequences[index] {
+            each(key, &next.to_le_bytes());
+        }
+        for (key, value) in &self.state.tables[index] {
+            each(key, value);
+        }
+    }
+}

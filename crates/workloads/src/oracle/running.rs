@@ -1,0 +1,115 @@
+//! A running transaction, on the state as its predecessors left it.
+
+use crate::api::{TableId, Tx, Visit};
+use crate::oracle::declaring::Declaration;
+use crate::oracle::state::{Error, State};
+
+/// A running transaction: writes go straight to the state, and are undone if it fails.
+pub(super) struct Running<'a> {
+    pub(super) state: &'a mut State,
+    pub(super) declaration: &'a Declaration,
+    pub(super) undo: Vec<(TableId, Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) output: Vec<u8>,
+}
+
+impl Running<'_> {
+    fn may_change(&self, table: TableId, key: &[u8]) -> Result<(), Error> {
+        let in_range = |(of, low, high): &(TableId, Vec<u8>, Vec<u8>)| {
+            *of == table && low.as_slice() <= key && key < high.as_slice()
+        };
+        let declared = self.declaration.keys.get(table, key).is_some()
+            || self.declaration.ranges.iter().any(in_range);
+        if declared { Ok(()) } else { Err(Error::Broken) }
+    }
+
+    /// Writes a row, keeping what was there before.
+    fn write(&mut self, table: TableId, key: &[u8], value: Option<Vec<u8>>) {
+        let rows = &mut self.state.tables[usize::from(table.0)];
+        let old = match value {
+            Some(value) => rows.insert(key.to_vec(), value),
+            None => rows.remove(key),
+        };
+        self.undo.push((table, key.to_vec(), old));
+    }
+
+    /// Puts back everything it wrote.
+    pub(super) fn roll_back(self) {
+        for (table, key, old) in self.undo.into_iter().rev() {
+            let rows = &mut self.state.tables[usize::from(table.0)];
+            match old {
+                Some(value) => rows.insert(key, value),
+                None => rows.remove(&key),
+            };
+        }
+    }
+}
+
+impl Tx for Running<'_> {
+    type Error = Error;
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        Ok(self.state.rows(table).get(key).map(Vec::as_slice))
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), Error> {
+        self.state.scan((table, low, high), descending, each)
+    }
+
+    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        if self.declaration.keys.get(table, key) != Some(true) {
+            return Err(Error::Broken);
+        }
+        self.write(table, key, Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.may_change(table, key)?;
+        let exists = self.state.rows(table).contains_key(key);
+        if exists {
+            self.write(table, key, Some(value.to_vec()));
+        }
+        Ok(exists)
+    }
+
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Error> {
+        self.may_change(table, key)?;
+        let Some(mut value) = self.state.rows(table).get(key).cloned() else { return Ok(false) };
+        change(&mut value);
+        self.write(table, key, Some(value));
+        Ok(true)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Error> {
+        self.may_change(table, key)?;
+        let exists = self.state.rows(table).contains_key(key);
+        if exists {
+            self.write(table, key, None);
+        }
+        Ok(exists)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.declaration.drawn[i]
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        self.state.sequence_start(table, key)
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+}

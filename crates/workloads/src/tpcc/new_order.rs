@@ -1,0 +1,196 @@
+//! NewOrder (clause 2.4): draws the order id, inserts the order and its lines, takes the items from
+//! stock.
+//!
+//! In the full mix the arguments ask for the items to be looked up before anything is drawn. An
+//! order that names an unused item (1 %) aborts there, so it leaves no gap in the order ids. Items
+//! never change, so these lookups always hold.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::api::{Abort, Declare, Draw, Procedure, Tx};
+use crate::common::{BAD_ARGUMENTS, code};
+use crate::tpcc::schema::{
+    CUSTOMERS, Customer, DISTRICT, ITEMS, Item, NEW_ORDERS, ORDER_IDS, ORDER_LINES, ORDERS,
+    ORDERS_BY_CUSTOMER, Order, OrderLine, STOCK, Site, Stock, WAREHOUSES, change, customer_key,
+    district_code, district_key, item_key, line_key, order_by_customer_key, order_key, read,
+    stock_key, warehouse_key,
+};
+use crate::tpcc::text::is_original;
+
+/// The fixed part of the arguments; the lines follow.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) date: U64,
+    pub(crate) warehouse: U32,
+    pub(crate) customer: U32,
+    /// The order id that the first drawer gets.
+    pub(crate) first_order: U32,
+    pub(crate) district: u8,
+    /// Not 0: look all items up before drawing.
+    pub(crate) check_items: u8,
+}
+
+/// One item that is ordered.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct Line {
+    pub(crate) item: U32,
+    pub(crate) supply_warehouse: U32,
+    pub(crate) quantity: u8,
+}
+
+/// The arguments, in place.
+pub(crate) fn parse(args: &[u8]) -> Result<(&Header, &[Line]), Abort> {
+    let (header, rest) = Header::ref_from_prefix(args).map_err(|_| BAD_ARGUMENTS)?;
+    let lines = <[Line]>::ref_from_bytes(rest).map_err(|_| BAD_ARGUMENTS)?;
+    Ok((header, lines))
+}
+
+impl Header {
+    pub(crate) fn district_code(&self) -> u32 {
+        district_code(self.warehouse.get(), self.district)
+    }
+
+    fn order(&self, drawn: u64) -> u32 {
+        self.first_order.get() + drawn as u32
+    }
+}
+
+/// The procedure. Answers the order id (4 bytes), the total (8 bytes), and for each line the
+/// quantity left in stock (2 bytes) and `B` or `G` for brand or generic.
+pub(crate) enum NewOrder {}
+
+impl Procedure for NewOrder {
+    const NAME: &'static str = "tpcc_new_order";
+    const DRAWS: bool = true;
+
+    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+        let (header, lines) = parse(args)?;
+        if header.check_items != 0 {
+            for line in lines {
+                if draw.lookup(ITEMS, &item_key(line.item.get()))?.is_none() {
+                    return Err(Abort(code::UNUSED_ITEM).into());
+                }
+            }
+        }
+        draw.draw(ORDER_IDS, &district_key(header.district_code()));
+        Ok(())
+    }
+
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        let (header, lines) = parse(args)?;
+        let code = header.district_code();
+        let customer = header.customer.get();
+        let order = header.order(declare.drawn(0));
+        declare.insert(ORDERS, &order_key(code, order));
+        declare.insert(ORDERS_BY_CUSTOMER, &order_by_customer_key(code, customer, order));
+        declare.insert(NEW_ORDERS, &order_key(code, order));
+        for (i, line) in lines.iter().enumerate() {
+            let item = line.item.get();
+            declare.insert(ORDER_LINES, &line_key(code, order, i as u8 + 1));
+            declare.update(STOCK, &stock_key(line.supply_warehouse.get(), item));
+            declare.will_read(ITEMS, &item_key(item));
+        }
+        declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
+        declare.will_read(DISTRICT, &district_key(code));
+        declare.will_read(CUSTOMERS, &customer_key(code, customer));
+        Ok(())
+    }
+
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
+        let (header, lines) = parse(args)?;
+        let code = header.district_code();
+        let order = header.order(tx.drawn(0));
+        let tax = taxes(tx, header)?;
+        let customer =
+            read::<T, Customer>(tx, CUSTOMERS, &customer_key(code, header.customer.get()));
+        let discount = i64::from(customer?.discount.get());
+        insert_order(tx, header, lines, order)?;
+        // The total's place comes before the lines in the answer, but is known after them.
+        let output = tx.output();
+        let total_at = output.len() + 4;
+        output.extend_from_slice(&order.to_le_bytes());
+        output.extend_from_slice(&[0; 8]);
+        let mut sum = 0_i64;
+        for (i, line) in lines.iter().enumerate() {
+            sum += i64::from(order_line(tx, header, line, line_key(code, order, i as u8 + 1))?);
+        }
+        let total = sum * (10_000 - discount) / 10_000 * (10_000 + tax) / 10_000;
+        tx.output()[total_at..total_at + 8].copy_from_slice(&total.to_le_bytes());
+        Ok(())
+    }
+}
+
+/// The taxes of warehouse and district together.
+fn taxes<T: Tx>(tx: &mut T, header: &Header) -> Result<i64, T::Error> {
+    let warehouse = read::<T, Site>(tx, WAREHOUSES, &warehouse_key(header.warehouse.get()))?;
+    let tax = warehouse.tax.get();
+    let district = read::<T, Site>(tx, DISTRICT, &district_key(header.district_code()))?;
+    Ok(i64::from(tax + district.tax.get()))
+}
+
+fn insert_order<T: Tx>(
+    tx: &mut T,
+    header: &Header,
+    lines: &[Line],
+    number: u32,
+) -> Result<(), T::Error> {
+    let code = header.district_code();
+    let key = order_key(code, number);
+    let order = Order {
+        customer: header.customer,
+        entry_date: header.date,
+        carrier: 0,
+        line_count: lines.len() as u8,
+        all_local: u8::from(lines.iter().all(|line| line.supply_warehouse == header.warehouse)),
+    };
+    let index_key = order_by_customer_key(code, header.customer.get(), number);
+    tx.insert(ORDERS, &key, order.as_bytes())?;
+    tx.insert(ORDERS_BY_CUSTOMER, &index_key, &number.to_le_bytes())?;
+    tx.insert(NEW_ORDERS, &key, &number.to_le_bytes())
+}
+
+/// Takes one item from stock and inserts its line; the amount of the line.
+fn order_line<T: Tx>(
+    tx: &mut T,
+    header: &Header,
+    line: &Line,
+    key: [u8; 8],
+) -> Result<u32, T::Error> {
+    let item = read::<T, Item>(tx, ITEMS, &item_key(line.item.get()))?;
+    let price = item.price.get();
+    let item_is_original = is_original(&item.data);
+    let ordered = line.quantity;
+    let remote = line.supply_warehouse != header.warehouse;
+    let mut district_info = [0; 24];
+    let (mut left, mut brand) = (0, b'G');
+    let stock_key = stock_key(line.supply_warehouse.get(), line.item.get());
+    change(tx, STOCK, &stock_key, |stock: &mut Stock| {
+        let rest = stock.quantity.get() - i32::from(ordered);
+        left = if rest >= 10 { rest } else { rest + 91 };
+        stock.quantity.set(left);
+        stock.ytd += u64::from(ordered);
+        stock.order_count += 1;
+        stock.remote_count += u32::from(remote);
+        district_info = stock.district_info[usize::from(header.district - 1) % 10];
+        if item_is_original && is_original(&stock.data) {
+            brand = b'B';
+        }
+    })?;
+    let amount = u32::from(ordered) * price;
+    let row = OrderLine {
+        item: line.item,
+        supply_warehouse: line.supply_warehouse,
+        delivery_date: 0.into(),
+        quantity: ordered,
+        amount: amount.into(),
+        district_info,
+    };
+    tx.insert(ORDER_LINES, &key, row.as_bytes())?;
+    let output = tx.output();
+    output.extend_from_slice(&(left as i16).to_le_bytes());
+    output.push(brand);
+    Ok(amount)
+}

@@ -1,0 +1,157 @@
+//! The two procedures of YCSB: the call and the load.
+
+use crate::api::{Declare, Procedure, Tx};
+use crate::common::{BAD_ARGUMENTS, MISSING_ROW, word_at};
+use crate::random::Random;
+use crate::ycsb::USERTABLE;
+use crate::ycsb::settings::COUNTER_BYTES;
+
+const HEADER_BYTES: usize = 8;
+
+/// The arguments of a call, in place: header (reads u16, updates u16, update bytes u32), keys,
+/// payloads.
+pub(super) struct Call<'a> {
+    read_keys: &'a [u8],
+    update_keys: &'a [u8],
+    payload: &'a [u8],
+    update_bytes: usize,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn parse(args: &'a [u8]) -> Option<Self> {
+        let header = word_at(args, 0)?;
+        let reads = (header & 0xFFFF) as usize;
+        let updates = (header >> 16 & 0xFFFF) as usize;
+        let update_bytes = (header >> 32) as usize;
+        let (read_keys, rest) = args.get(HEADER_BYTES..)?.split_at_checked(reads * 8)?;
+        let (update_keys, payload) = rest.split_at_checked(updates * 8)?;
+        let fits = update_bytes >= COUNTER_BYTES && payload.len() == updates * update_bytes;
+        fits.then_some(Self { read_keys, update_keys, payload, update_bytes })
+    }
+
+    fn reads(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
+        keys_of(self.read_keys)
+    }
+
+    pub(super) fn update_keys(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
+        keys_of(self.update_keys)
+    }
+
+    fn updates(&self) -> impl Iterator<Item = ([u8; 8], &'a [u8])> + use<'a> {
+        keys_of(self.update_keys).zip(self.payload.chunks_exact(self.update_bytes))
+    }
+}
+
+/// Keys are little-endian in arguments, like every number there, and big-endian in tables.
+fn keys_of(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> + use<'_> {
+    bytes.chunks_exact(8).map(|chunk| {
+        let mut key = [0; 8];
+        key.copy_from_slice(chunk);
+        key.reverse();
+        key
+    })
+}
+
+/// The wrapping sum of a row's 8-byte words, in four lanes so that it can run in vector registers.
+fn fold(row: &[u8]) -> u64 {
+    let mut lanes = [0_u64; 4];
+    let mut chunks = row.chunks_exact(32);
+    for chunk in &mut chunks {
+        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(8)) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(word);
+            *lane = lane.wrapping_add(u64::from_le_bytes(bytes));
+        }
+    }
+    let mut sum = lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
+    for word in chunks.remainder().chunks(8) {
+        let mut bytes = [0; 8];
+        bytes[..word.len()].copy_from_slice(word);
+        sum = sum.wrapping_add(u64::from_le_bytes(bytes));
+    }
+    sum
+}
+
+/// Counts the row up and overwrites what follows the counter; false if the row is too short for the
+/// payload.
+fn overwrite(row: &mut [u8], payload: &[u8]) -> bool {
+    let Some(counter) = word_at(row, 0) else { return false };
+    let Some(part) = row.get_mut(COUNTER_BYTES..payload.len()) else { return false };
+    part.copy_from_slice(&payload[COUNTER_BYTES..]);
+    row[..COUNTER_BYTES].copy_from_slice(&counter.wrapping_add(1).to_le_bytes());
+    true
+}
+
+/// Reads some keys and updates others. The answer is the wrapping sum of all rows as they were
+/// before.
+pub(super) enum YcsbCall {}
+
+impl Procedure for YcsbCall {
+    const NAME: &'static str = "ycsb";
+
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
+        for key in call.reads() {
+            declare.will_read(USERTABLE, &key);
+        }
+        for key in call.update_keys() {
+            declare.update(USERTABLE, &key);
+        }
+        Ok(())
+    }
+
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
+        let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
+        let mut sum = 0_u64;
+        for key in call.reads() {
+            sum = sum.wrapping_add(fold(tx.get(USERTABLE, &key)?.ok_or(MISSING_ROW)?));
+        }
+        for (key, payload) in call.updates() {
+            let mut written = false;
+            let found = tx.modify(USERTABLE, &key, |row| {
+                sum = sum.wrapping_add(fold(row));
+                written = overwrite(row, payload);
+            })?;
+            if !found || !written {
+                return Err(MISSING_ROW.into());
+            }
+        }
+        tx.output().extend_from_slice(&sum.to_le_bytes());
+        Ok(())
+    }
+}
+
+/// Inserts a run of rows, generated from the seed and their keys.
+pub(super) enum YcsbLoad {}
+
+/// The arguments of a load: (first key, seed, count, bytes of a value).
+fn parse_load(args: &[u8]) -> Option<(u64, u64, u64, usize)> {
+    let sizes = word_at(args, 16)?;
+    let whole = (word_at(args, 0)?, word_at(args, 8)?, sizes & 0xFFFF_FFFF, (sizes >> 32) as usize);
+    (args.len() == 24).then_some(whole)
+}
+
+impl Procedure for YcsbLoad {
+    const NAME: &'static str = "ycsb_load";
+
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        let (first, _, count, _) = parse_load(args).ok_or(BAD_ARGUMENTS)?;
+        for key in first..first + count {
+            declare.insert(USERTABLE, &key.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
+        let (first, seed, count, value_bytes) = parse_load(args).ok_or(BAD_ARGUMENTS)?;
+        if value_bytes < COUNTER_BYTES {
+            return Err(BAD_ARGUMENTS.into());
+        }
+        let mut value = vec![0; value_bytes];
+        for key in first..first + count {
+            Random::new(seed, u64::MAX, key).fill(&mut value[COUNTER_BYTES..]);
+            tx.insert(USERTABLE, &key.to_be_bytes(), &value)?;
+        }
+        Ok(())
+    }
+}
