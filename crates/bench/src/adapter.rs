@@ -229,4 +229,3 @@ impl<D: Device> View for EngineView<'_, D> {
         self.0.for_each(table.0, each).expect(ENGINE_READS);
     }
 }
-

@@ -76,7 +76,8 @@ mod tests {
         write(&path, &parameters).expect("a written file");
         assert_eq!(read(&path).expect("a good file"), Some(parameters));
         let text = fs::read_to_string(&path).expect("the file");
-        for bad in ["", "{}", &text[..text.len() / 2], &text.replace("\"format\": 1", "\"format\": 9")]
+        for bad in
+            ["", "{}", &text[..text.len() / 2], &text.replace("\"format\": 1", "\"format\": 9")]
         {
             fs::write(&path, bad).expect("a written file");
             let message = read(&path).expect_err("a bad file").to_string();

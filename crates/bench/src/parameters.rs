@@ -247,7 +247,11 @@ impl Parameters {
         let (stored, asked) = (fields(self), fields(asked));
         if stored.get("workload") != asked.get("workload") {
             let of = |map: &serde_json::Map<_, _>| map.get("workload").cloned().unwrap_or_default();
-            return vec![format!("workload is {} in the store, {} was asked for", of(&stored), of(&asked))];
+            return vec![format!(
+                "workload is {} in the store, {} was asked for",
+                of(&stored),
+                of(&asked)
+            )];
         }
         let differing = stored.iter().filter(|(name, value)| asked.get(*name) != Some(value));
         let line = |(name, value): (&String, &serde_json::Value)| {

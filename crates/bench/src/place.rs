@@ -69,7 +69,8 @@ impl Place {
             (None, _) => {
                 check_empty(&spec)?;
                 if resume {
-                    progress.note(&format!("nothing to resume in {spec}: starting at the beginning"));
+                    progress
+                        .note(&format!("nothing to resume in {spec}: starting at the beginning"));
                 }
                 Ok(place(None))
             }
@@ -94,7 +95,9 @@ impl Place {
     #[must_use]
     pub fn describe(&self) -> String {
         match (&self.temporary, self.kept) {
-            _ if manifest_path(&self.spec).is_none() => format!("the store is in memory ({})", self.spec),
+            _ if manifest_path(&self.spec).is_none() => {
+                format!("the store is in memory ({})", self.spec)
+            }
             (Some(_), false) => format!("the store is in {}, removed at the end", self.spec),
             _ => format!("the store is in {}, kept at the end", self.spec),
         }
@@ -161,7 +164,8 @@ fn manifest_path(spec: &DeviceSpec) -> Option<PathBuf> {
 fn check_empty(spec: &DeviceSpec) -> Result<()> {
     let in_the_way = match spec {
         DeviceSpec::File(directory) if directory.exists() => {
-            let entries = fs::read_dir(directory).map_err(|e| BenchError::io("list", directory, e))?;
+            let entries =
+                fs::read_dir(directory).map_err(|e| BenchError::io("list", directory, e))?;
             let names = entries.flatten().map(|entry| entry.file_name());
             let temporary = format!("{MANIFEST_NAME}.tmp");
             names.filter(|name| *name != *temporary).min().map(|name| directory.join(name))
@@ -181,10 +185,10 @@ fn check_empty(spec: &DeviceSpec) -> Result<()> {
 
 /// Whether a directory is on a disk with enough room. A file system in memory would measure nothing.
 fn has_room(path: &Path) -> bool {
-    const TMPFS: i64 = 0x0102_1994;
     let Ok(statistics) = rustix::fs::statfs(path) else { return false };
     let free = statistics.f_bavail.saturating_mul(statistics.f_bsize as u64);
-    statistics.f_type as i64 != TMPFS && free >= ROOM_BYTES
+    let is_memory = statistics.f_type == 0x0102_1994; // tmpfs
+    !is_memory && free >= ROOM_BYTES
 }
 
 #[cfg(test)]

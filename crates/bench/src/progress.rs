@@ -21,7 +21,8 @@ impl Progress {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(length), target);
-        let template = "{prefix:>8} [{bar:40}] {pos}/{len} epochs, {elapsed} gone, {eta} left {msg}";
+        let template =
+            "{prefix:>8} [{bar:40}] {pos}/{len} epochs, {elapsed} gone, {eta} left {msg}";
         // A constant that is right once is always right; a bar without style is no reason to fail.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));

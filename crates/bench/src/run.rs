@@ -120,12 +120,7 @@ struct Run<'a, D: Device> {
 
 impl<'a, D: Device> Run<'a, D> {
     /// Opens or creates the store, and holds what was recovered against what was acknowledged.
-    fn open(
-        device: Arc<D>,
-        job: &'a Job,
-        settings: &'a Settings,
-        resumed: bool,
-    ) -> Result<Self> {
+    fn open(device: Arc<D>, job: &'a Job, settings: &'a Settings, resumed: bool) -> Result<Self> {
         let config = settings.engine_config(job, instance());
         let resubmissions_max = config.resubmissions_max;
         let (engine, recovery) = Engine::open(
@@ -172,8 +167,8 @@ impl<'a, D: Device> Run<'a, D> {
         let bar = self.settings.progress.bar("loading", (loading + 1).saturating_sub(first));
         for epoch in first..=loading {
             let (outcome, _) = self.epoch(epoch)?;
-            let stuck = (0..outcome.len())
-                .find(|&i| !matches!(outcome.answer(i), Answer::Committed(_)));
+            let stuck =
+                (0..outcome.len()).find(|&i| !matches!(outcome.answer(i), Answer::Committed(_)));
             if let Some(position) = stuck {
                 return Err(BenchError::Store(format!(
                     "{}: loading call {position} came to {:?}",

@@ -42,8 +42,7 @@ fn heading(text: &mut String, report: &Report) {
 
 /// The workload's own parameters, as `name value`.
 fn scale(report: &Report) -> String {
-    let Ok(serde_json::Value::Object(fields)) =
-        serde_json::to_value(&report.parameters.workload)
+    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report.parameters.workload)
     else {
         return String::new();
     };
@@ -97,7 +96,8 @@ fn summary(report: &Report) -> Table {
 fn phases(report: &Report) -> Table {
     let total = report.seconds * 1e9;
     let epochs = report.epochs.max(1) as f64;
-    let phases = report.phase_ns.0.iter().map(|(name, ns)| (name.as_str(), ns.as_f64().unwrap_or(0.0)));
+    let phases =
+        report.phase_ns.0.iter().map(|(name, ns)| (name.as_str(), ns.as_f64().unwrap_or(0.0)));
     let measured: f64 = phases.clone().map(|(_, ns)| ns).sum();
     let rows = phases.chain([("between phases", (total - measured).max(0.0))]).map(|(name, ns)| {
         let share = if total > 0.0 { ns * 100.0 / total } else { 0.0 };
@@ -161,9 +161,8 @@ fn medium(report: &Report) -> Table {
 }
 
 fn memory(report: &Report) -> Table {
-    let on_medium = |name: &str| {
-        matches!(name, "persistent_rows" | "persistent_values" | "input_log")
-    };
+    let on_medium =
+        |name: &str| matches!(name, "persistent_rows" | "persistent_values" | "input_log");
     let rows = report.memory_bytes.0.iter().map(|(name, bytes)| {
         let place = if on_medium(name) { "medium" } else { "DRAM" };
         let mib = bytes.as_f64().unwrap_or(0.0) / MIB;
@@ -178,7 +177,8 @@ fn closing(text: &mut String, report: &Report) {
         text,
         "\nstate digest {state_digest} at epoch {epoch} ({loading_epochs} of them loading)"
     );
-    let verified = if report.verified { "every answer and row as the oracle's" } else { "not asked for" };
+    let verified =
+        if report.verified { "every answer and row as the oracle's" } else { "not asked for" };
     let _ = writeln!(text, "verification: {verified}");
     let check = match (report.checked, report.problems.len()) {
         (false, _) => "not asked for".to_string(),

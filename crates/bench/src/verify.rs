@@ -99,7 +99,11 @@ impl<'j> Verifier<'j> {
     }
 
     /// Compares the whole state, row by row, then the digest.
-    pub(crate) fn compare_state<D: Device>(&self, view: &EngineView<'_, D>, digest: u128) -> Result<()> {
+    pub(crate) fn compare_state<D: Device>(
+        &self,
+        view: &EngineView<'_, D>,
+        digest: u128,
+    ) -> Result<()> {
         let mut differences = Vec::new();
         for (id, spec) in self.job.tables().iter().enumerate() {
             let table = TableId(id as u16);
@@ -141,7 +145,9 @@ impl<'j> Verifier<'j> {
         if digest == expected {
             return Ok(());
         }
-        self.differ(&[format!("the engine's digest is {digest:032x}, the oracle's {expected:032x}")])
+        self.differ(&[format!(
+            "the engine's digest is {digest:032x}, the oracle's {expected:032x}"
+        )])
     }
 
     fn run_epoch(&mut self, calls: &Calls) -> Vec<OracleAnswer> {

@@ -1,7 +1,7 @@
 //! What all workers share and no device type is needed for: tables, entries, procedures, the stop flag.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::EngineConfig;
@@ -11,9 +11,12 @@ use crate::table::Table;
 use crate::version::EntrySlab;
 
 /// A sequence: what the next drawer gets, and its row.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SequenceState {
     pub(crate) next: u64,
+    /// The last epoch that drew from it, and what the first drawer of that epoch got.
+    pub(crate) drawn_in: u64,
+    pub(crate) start: u64,
     pub(crate) id: Option<EntryId>,
 }
 
@@ -25,8 +28,8 @@ pub(crate) struct Core {
     pub(crate) procedures: ProcedureTable,
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
-    /// All sequences ever drawn from, by table and key. Touched by the first worker only.
-    pub(crate) sequences: Mutex<HashMap<(u16, u64), SequenceState>>,
+    /// All sequences ever drawn from, by table and key. Changed by the first worker only.
+    pub(crate) sequences: RwLock<HashMap<(u16, u64), SequenceState>>,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -45,7 +48,7 @@ impl Core {
             entries,
             procedures,
             image_base,
-            sequences: Mutex::new(HashMap::new()),
+            sequences: RwLock::new(HashMap::new()),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
         }
@@ -70,6 +73,29 @@ impl Core {
         }
         let reason = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Some(reason.clone().unwrap_or_else(|| "a worker failed".into()))
+    }
+
+    /// What the first drawer of a sequence gets in `epoch`: its next number as of the end of the epoch
+    /// before. 0 if nobody ever drew.
+    pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
+        let t = self.table(table)?;
+        if t.kind != storage::IndexKind::Sequence {
+            return Err(format!("table {:?} holds rows, not sequences", t.name));
+        }
+        let sequences = self.sequences.read().expect("no panic while locked");
+        Ok(sequences.get(&(table, key)).map_or(0, |state| {
+            if state.drawn_in == epoch { state.start } else { state.next }
+        }))
+    }
+
+    /// The table of rows with an id.
+    #[inline]
+    pub(crate) fn row_table(&self, id: u16) -> Result<&Table, String> {
+        let table = self.table(id)?;
+        if table.kind == storage::IndexKind::Sequence {
+            return Err(format!("table {:?} holds sequences, not rows: draw from it", table.name));
+        }
+        Ok(table)
     }
 
     /// The table with an id.

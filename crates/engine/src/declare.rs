@@ -36,7 +36,7 @@ impl Core {
         sid: SerialId,
         waiter: &mut Waiter<'_>,
     ) -> Result<Option<&'p [u8]>, LookupError> {
-        let table = self.table(table)?;
+        let table = self.row_table(table)?;
         let Some(id) = table.find(self, table.word(key)?) else {
             return Ok(None);
         };
@@ -242,6 +242,16 @@ impl WriteSet<'_> {
     /// If the call drew less than that; the call fails.
     pub fn drawn(&self, i: usize) -> u64 {
         self.declaration.local.draws[self.draws.range()][i].value
+    }
+
+    /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the previous
+    /// one, 0 if nobody ever drew from it. The same for all calls of an epoch, so never checked again.
+    pub fn sequence_start(&mut self, table: u16, key: u64) -> u64 {
+        let declaration = &mut self.declaration;
+        declaration.core.sequence_start(table, key, declaration.epoch).unwrap_or_else(|what| {
+            declaration.note(what);
+            0
+        })
     }
 
     /// Reads a row as of the end of the previous epoch.

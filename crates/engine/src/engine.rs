@@ -269,7 +269,7 @@ impl<D: Device> Engine<D> {
         &self.store
     }
 
-    /// Reads a row as of the end of the last epoch.
+    /// Reads a row as of the end of the last epoch. Sequences are read with [`Engine::for_each`].
     ///
     /// # Errors
     /// `Limit` for an unknown table or a key beyond its limit.

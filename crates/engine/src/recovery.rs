@@ -211,8 +211,8 @@ fn rebuild_share<D: Device>(
         }
         if t.kind == IndexKind::Sequence {
             let next = phase.bytes(next).try_into().map_or(0, u64::from_le_bytes);
-            let mut sequences = core.sequences.lock().expect("no panic while locked");
-            sequences.insert((*table, word.hash), SequenceState { next, id: Some(id) });
+            let mut sequences = core.sequences.write().expect("no panic while locked");
+            sequences.insert((*table, word.hash), SequenceState { next, id: Some(id), ..SequenceState::default() });
         }
         if row.stale_external(checkpoint_epoch).is_some() {
             worker.collect.push((id, entry.generation()));

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use storage::{IndexKind, SerialId};
+use storage::SerialId;
 
 use crate::calls::Abort;
 use crate::core::Core;
@@ -116,6 +116,14 @@ impl<'a> Transaction<'a> {
         self.local.draws[self.local.txns[self.txn].draws.range()][i].value
     }
 
+    /// What the first drawer of a sequence gets in this epoch; see [`crate::WriteSet::sequence_start`].
+    ///
+    /// # Errors
+    /// [`Stop`] if the table holds no sequences.
+    pub fn sequence_start(&self, table: u16, key: u64) -> Result<u64, Stop> {
+        Ok(self.core.sequence_start(table, key, self.sid.epoch())?)
+    }
+
     /// The answer: append bytes here. Dropped if the body does not return `Ok`.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.local.answers.output
@@ -126,7 +134,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let t = self.core.table(table)?;
+        let t = self.core.row_table(table)?;
         let word = t.word(key)?;
         let id = match self.find_declared(t, table, word.hash, key) {
             Some((write, id, _)) => match self.local.writes[write] {
@@ -352,7 +360,7 @@ impl<'a> Transaction<'a> {
 
     /// The private write of a declared key.
     fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
-        let t = self.core.table(table)?;
+        let t = self.core.row_table(table)?;
         let word = t.word(key)?;
         if let Some((write, id, kind)) = self.find_declared(t, table, word.hash, key)
             && kind != DeclaredKind::Read
@@ -370,7 +378,6 @@ impl<'a> Transaction<'a> {
                 return Ok(Slot { write, id: NO_ENTRY, may_insert: false });
             }
         }
-        debug_assert!(t.kind != IndexKind::Sequence || !t.name.is_empty());
         Err(Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name)))
     }
 

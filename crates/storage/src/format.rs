@@ -327,6 +327,8 @@ macro_rules! describe {
     }};
 }
 
+pub(crate) use describe;
+
 /// The layout of every struct of the image, in the order of its place.
 pub fn layout() -> Vec<StructLayout> {
     vec![

@@ -70,7 +70,7 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut lists: Vec<_> =
         epoch.shared.draws.iter().map(|list| list.lock().expect("no panic while locked")).collect();
     let mut next_of = vec![0usize; lists.len()];
-    let mut sequences = epoch.core.sequences.lock().expect("no panic while locked");
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     let changed = &mut worker.local.sequences;
     let mut place_of = std::collections::HashMap::new();
     loop {
@@ -84,7 +84,10 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         next_of[list] += 1;
         let name = (drawn.table, drawn.key);
         let known = sequences.get(&name).copied();
-        let state = sequences.entry(name).or_insert(SequenceState { next: 0, id: None });
+        let state: &mut SequenceState = sequences.entry(name).or_default();
+        if state.drawn_in != epoch.number {
+            (state.drawn_in, state.start) = (epoch.number, state.next);
+        }
         drawn.value = state.next;
         state.next += 1;
         let place = *place_of.entry(name).or_insert_with(|| {
@@ -104,11 +107,14 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 
 /// Takes all numbers of a refused epoch back.
 pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
-    let mut sequences = epoch.core.sequences.lock().expect("no panic while locked");
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for changed in &worker.local.sequences {
         let name = (changed.table, changed.key);
         match changed.before {
-            Some(next) => sequences.get_mut(&name).expect("it was drawn from").next = next,
+            Some(next) => {
+                let state = sequences.get_mut(&name).expect("it was drawn from");
+                (state.next, state.drawn_in) = (next, 0);
+            }
             None => drop(sequences.remove(&name)),
         }
     }

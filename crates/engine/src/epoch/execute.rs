@@ -298,7 +298,7 @@ impl<D: Device> Runner<'_, D> {
 
     /// The new numbers of sequences, as final writes of their rows.
     fn persist_sequences(&mut self, local: &mut Local) {
-        let sequences = self.core.sequences.lock().expect("no panic while locked");
+        let sequences = self.core.sequences.read().expect("no panic while locked");
         let Local { sequences: changed, pool, cache, work, .. } = local;
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");

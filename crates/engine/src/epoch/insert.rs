@@ -100,7 +100,7 @@ fn find_or_create<D: Device>(
 
 /// Rows of sequences that were never drawn from before.
 fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
-    let mut sequences = epoch.core.sequences.lock().expect("no panic while locked");
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for index in 0..worker.local.sequences.len() {
         let changed = worker.local.sequences[index];
         let state = sequences.get_mut(&(changed.table, changed.key)).expect("it was drawn from");

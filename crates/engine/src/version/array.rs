@@ -4,9 +4,9 @@
 //! Layout: one word (length low, capacity high), `capacity` value words, `capacity` 4-byte positions. The
 //! positions are apart so that a search touches few lines.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use super::{TransientPool, ValueWord};
+use super::TransientPool;
 
 /// Capacity of a new array.
 const CAPACITY_FIRST: usize = 4;
@@ -84,11 +84,6 @@ impl VersionArray {
         unsafe { &*self.0.add(1 + index).cast::<AtomicU64>() }
     }
 
-    #[cfg(test)]
-    pub(crate) fn value(&self, index: usize) -> ValueWord {
-        ValueWord(self.cell(index).load(Ordering::Acquire))
-    }
-
     /// Adds a position by insertion from the end (CA 3.2); returns the array, which may have moved, and how
     /// many elements moved. Under the row's lock, in append.
     pub(super) fn insert(self, pool: &mut TransientPool, position: u32) -> (Self, usize) {
@@ -125,6 +120,8 @@ impl VersionArray {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -137,7 +134,7 @@ mod tests {
         }
         assert_eq!(array.len(), 2001);
         assert!(array.sorted().windows(2).all(|w| w[0] < w[1]));
-        assert!((0..array.len()).all(|i| array.value(i) == ValueWord::PENDING));
+        assert!((0..array.len()).all(|i| array.cell(i).load(Ordering::Relaxed) == 0));
         assert_eq!(array.lower_bound(10), array.sorted().iter().position(|&p| p == 10).unwrap());
     }
 }

@@ -9,8 +9,8 @@ pub enum LogError {
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The log space cannot grow as far as an epoch needs. Nothing of the epoch was sealed; a smaller
-    /// epoch, or this one after the next checkpoint, may fit.
+    /// The log space cannot grow as far as an epoch needs. Nothing of the epoch was sealed; a
+    /// smaller epoch, or this one after the next checkpoint, may fit.
     #[error(
         "input log is full: epoch {epoch} needs {wanted_bytes} bytes more, {free_bytes} of \
          {log_bytes} bytes are free, and the log cannot grow ({reason}): make smaller epochs, take \
@@ -30,7 +30,8 @@ pub enum LogError {
     },
     /// The option is not a segment size.
     #[error(
-        "{given} is not a segment size of the input log: choose a power of two from {min} to {max} bytes"
+        "{given} is not a segment size of the input log: choose a power of two from {min} to {max} \
+         bytes"
     )]
     SegmentBytes {
         /// The value given.
@@ -42,8 +43,8 @@ pub enum LogError {
     },
     /// The log holds epochs that are still needed, written with another segment size.
     #[error(
-        "input log has segments of {stored} bytes (epoch {epoch}, at offset {offset}) but was opened with \
-         {given}: open it with {stored} bytes until a checkpoint made that epoch obsolete"
+        "input log has segments of {stored} bytes (epoch {epoch}, at offset {offset}) but was opened \
+         with {given}: open it with {stored} bytes until a checkpoint made that epoch obsolete"
     )]
     OtherSegmentBytes {
         /// Epoch of the segment found.
@@ -57,8 +58,9 @@ pub enum LogError {
     },
     /// A segment that is still needed was written in a way that this build does not know.
     #[error(
-        "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind {kind}; \
-         this build reads version {known} and kinds 1 to 3: use the build that wrote it, or a newer one"
+        "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind \
+         {kind}; this build reads version {known} and kinds 1 to 3: use the build that wrote it, or a \
+         newer one"
     )]
     Codec {
         /// Where the segment is in the log space.
@@ -75,8 +77,8 @@ pub enum LogError {
     /// A later epoch is sealed, but this one has no complete seal. Epochs are sealed in order, each
     /// durable before the next, so a crash cannot leave this.
     #[error(
-        "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the sealed \
-         epoch {sealed}: restore a backup, or check whether the log belongs to this image"
+        "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the \
+         sealed epoch {sealed}: restore a backup, or check whether the log belongs to this image"
     )]
     Gap {
         /// First epoch that is missing.
@@ -88,8 +90,8 @@ pub enum LogError {
     },
     /// A sealed epoch cannot be read back.
     #[error(
-        "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream near offset \
-         {offset}: {what}; restore a backup"
+        "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream near \
+         offset {offset}: {what}; restore a backup"
     )]
     Damaged {
         /// The epoch.
@@ -98,15 +100,16 @@ pub enum LogError {
         stream: u16,
         /// Position of the segment in the stream.
         ordinal: u32,
-        /// Offset of the segment in the log space; of the stream's first segment if its header is gone.
+        /// Offset of the segment in the log space; of the stream's first segment if its header is
+        /// gone.
         offset: u64,
         /// What is wrong.
         what: &'static str,
     },
     /// The calls carried over to a sealed epoch are not there, although its seal names them.
     #[error(
-        "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch {epoch} are \
-         missing or damaged: restore a backup"
+        "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch \
+         {epoch} are missing or damaged: restore a backup"
     )]
     CarryDamaged {
         /// The epoch that the calls belong to.
@@ -116,8 +119,8 @@ pub enum LogError {
     },
     /// Two complete logs of one epoch.
     #[error(
-        "input log is corrupt: epoch {epoch} is sealed twice, by attempts {first} and {second}: check \
-         whether two copies of the store were mixed"
+        "input log is corrupt: epoch {epoch} is sealed twice, by attempts {first} and {second}: \
+         check whether two copies of the store were mixed"
     )]
     Conflict {
         /// The epoch.

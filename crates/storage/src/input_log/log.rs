@@ -89,15 +89,16 @@ pub struct InputLog<D: Device> {
 impl<D: Device> InputLog<D> {
     /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
     ///
-    /// Changes nothing on the medium, but first makes durable what an earlier process wrote and did not
-    /// sync: what is found sealed here must not be lost by a power cut later (O-13). `segment_bytes` must
-    /// be the same for all the life of the store.
+    /// Changes nothing on the medium, but first makes durable what an earlier process wrote and did
+    /// not sync: what is found sealed here must not be lost by a power cut later (O-13).
+    /// `segment_bytes` must be the same for all the life of the store.
     ///
     /// # Errors
-    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`] or [`LogError::Conflict`] when
-    /// the log has lost what no crash can take away; [`LogError::Codec`] and
-    /// [`LogError::OtherSegmentBytes`] when it was written by another build or with another option;
-    /// the device's errors. A torn end is none of these: it reads as an epoch that was never started.
+    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`] or
+    /// [`LogError::Conflict`] when the log has lost what no crash can take away;
+    /// [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by another build
+    /// or with another option; the device's errors. A torn end is none of these: it reads as an
+    /// epoch that was never started.
     pub fn open(
         device: Arc<D>,
         instance: u64,
@@ -126,9 +127,9 @@ impl<D: Device> InputLog<D> {
         StreamWriter::new(self.geometry.segment_bytes)
     }
 
-    /// Starts the log of an epoch and reserves the space for it, growing the log if necessary (O-43). No
-    /// worker may `start` a stream of the epoch earlier. The log of an epoch may begin while the epoch
-    /// before is executing, but not before the one before that has ended.
+    /// Starts the log of an epoch and reserves the space for it, growing the log if necessary
+    /// (O-43). No worker may `start` a stream of the epoch earlier. The log of an epoch may begin
+    /// while the epoch before is executing, but not before the one before that has ended.
     ///
     /// # Errors
     /// [`LogError::Full`] when the space cannot be had; nothing has changed then.
@@ -149,8 +150,8 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Gives up an epoch that was begun and not sealed, for example because its inputs did not fit. No
-    /// worker may append to it any more; the epoch can be begun again.
+    /// Gives up an epoch that was begun and not sealed, for example because its inputs did not fit.
+    /// No worker may append to it any more; the epoch can be begun again.
     ///
     /// # Panics
     /// If the epoch is not begun or is sealed.
@@ -160,9 +161,9 @@ impl<D: Device> InputLog<D> {
         space.drop_holding(attempt);
     }
 
-    /// Makes everything durable that was finished, sealed or carried so far; each of these fenced the port
-    /// that it wrote with (O-22). Only after this may a final write of the sealed epoch reach the image,
-    /// or an answer leave (O-13).
+    /// Makes everything durable that was finished, sealed or carried so far; each of these fenced
+    /// the port that it wrote with (O-22). Only after this may a final write of the sealed epoch
+    /// reach the image, or an answer leave (O-13).
     ///
     /// # Errors
     /// The device's, sticky (O-57): nothing may be answered any more.
@@ -174,8 +175,8 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Frees the logs and carries of all epochs up to `epoch`. To be called when a checkpoint of `epoch` or
-    /// a later one is durable, not before: the space is written again at once (O-23).
+    /// Frees the logs and carries of all epochs up to `epoch`. To be called when a checkpoint of
+    /// `epoch` or a later one is durable, not before: the space is written again at once (O-23).
     ///
     /// # Panics
     /// If one of the epochs is begun and not sealed.
@@ -258,8 +259,8 @@ impl<D: Device> InputLog<D> {
         Ok(space.take(attempt, max).expect("the log has grown"))
     }
 
-    /// Makes sure that `segments` more can be promised, growing the log if necessary: by a quarter or
-    /// [`GROW_BYTES_MIN`] if that is allowed, otherwise by exactly what is missing.
+    /// Makes sure that `segments` more can be promised, growing the log if necessary: by a quarter
+    /// or [`GROW_BYTES_MIN`] if that is allowed, otherwise by exactly what is missing.
     fn ensure(&self, space: &mut Space, epoch: u64, segments: u64) -> Result<(), LogError> {
         let missing = segments.saturating_sub(u64::from(space.surplus()));
         if missing == 0 {

@@ -1,11 +1,11 @@
 //! The input log: what each epoch is going to execute, durable before it executes (NV 4.3, CA 3.6).
 //!
 //! The log space of a device is an array of equal segments. A segment in use begins with a checked
-//! header that says to which epoch, attempt, stream and position its payload belongs; nothing else is
-//! needed to find everything again, and no table of segments is kept on the medium. Each worker writes
-//! one stream per epoch; the coordinator then writes the *seal*, which names every stream with its length
-//! and digest. An epoch counts as sealed only if its seal and everything that the seal names is there;
-//! anything less reads as an epoch that was never started (obligation O-24).
+//! header that says to which epoch, attempt, stream and position its payload belongs; nothing else
+//! is needed to find everything again, and no table of segments is kept on the medium. Each worker
+//! writes one stream per epoch; the coordinator then writes the *seal*, which names every stream
+//! with its length and digest. An epoch counts as sealed only if its seal and everything that the
+//! seal names is there; anything less reads as an epoch that was never started (obligation O-24).
 //!
 //! The life of an epoch's log:
 //!
@@ -16,12 +16,13 @@
 //! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
 //!    segments be written again (O-23).
 //!
-//! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the medium. An
-//! epoch number is used again after a crash that lost its log, and the segments of the attempt before
-//! may still lie around with a good checksum: the attempt number keeps the two apart.
+//! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the
+//! medium. An epoch number is used again after a crash that lost its log, and the segments of the
+//! attempt before may still lie around with a good checksum: the attempt number keeps the two
+//! apart.
 //!
-//! This module must never know what the bytes of a stream mean, nor what time it is. It allocates only
-//! while it learns how much it needs, not for each epoch.
+//! This module must never know what the bytes of a stream mean, nor what time it is. It allocates
+//! only while it learns how much it needs, not for each epoch.
 
 mod error;
 pub mod format;

@@ -90,8 +90,8 @@ impl<D: Device> InputLog<D> {
     /// Reads a sealed epoch that was found when the log was opened. Checksums are checked again.
     ///
     /// # Errors
-    /// [`LogError::NotLogged`] for any other epoch; [`LogError::Damaged`] if the bytes have changed since
-    /// they were found; the device's.
+    /// [`LogError::NotLogged`] for any other epoch; [`LogError::Damaged`] if the bytes have changed
+    /// since they were found; the device's.
     pub fn read_epoch(&self, epoch: u64) -> Result<LoggedEpoch, LogError> {
         let index = self.index();
         let sealed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
@@ -108,9 +108,10 @@ impl<D: Device> InputLog<D> {
         Ok(LoggedEpoch { streams, seal: sealed.info.clone() })
     }
 
-    /// Reads the calls that were carried over to `epoch`; `None` if there are none in the log. A carry
-    /// that a crash tore reads as none: whoever took the checkpoint of `epoch - 1` knows whether there
-    /// must be one. (If `epoch` itself is sealed, [`InputLog::open`] has checked that.)
+    /// Reads the calls that were carried over to `epoch`; `None` if there are none in the log. A
+    /// carry that a crash tore reads as none: whoever took the checkpoint of `epoch - 1` knows
+    /// whether there must be one. (If `epoch` itself is sealed, [`InputLog::open`] has checked
+    /// that.)
     ///
     /// # Errors
     /// [`LogError::CarryDamaged`] if the bytes have changed since they were found; the device's.

@@ -1,7 +1,8 @@
 //! Finding the segments of a log space, and judging which of them belong together.
 //!
-//! Knows headers and checksums, not what recovery makes of them. Only segments of this store and of epochs
-//! after the checkpoint are remembered; everything else is free space, whatever it holds (O-24).
+//! Knows headers and checksums, not what recovery makes of them. Only segments of this store and of
+//! epochs after the checkpoint are remembered; everything else is free space, whatever it holds
+//! (O-24).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The records that the coordinator writes: the seal of an epoch, and calls carried over to the next.
+//! The records that the coordinator writes: the seal of an epoch, and calls carried over to the
+//! next.
 
 use pmem::{Device, Port};
 use zerocopy::IntoBytes;
@@ -48,9 +49,9 @@ impl<D: Device> InputLog<D> {
     /// [`LogError::Full`] if the space was not reserved, with the epoch still open; the device's.
     ///
     /// # Panics
-    /// If the epoch is not begun, does not follow the one sealed before, or that one is not durable yet;
-    /// if the streams are not numbered from 0 without gaps. Each would let a crash lose an epoch before a
-    /// sealed one.
+    /// If the epoch is not begun, does not follow the one sealed before, or that one is not durable
+    /// yet; if the streams are not numbered from 0 without gaps. Each would let a crash lose an
+    /// epoch before a sealed one.
     pub fn seal(&self, port: &mut Port<D>, info: &SealInfo) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let (attempt, carry) = self.check_order(info);
@@ -77,14 +78,15 @@ impl<D: Device> InputLog<D> {
     }
 
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
-    /// [`InputLog::make_durable`], before the checkpoint of `epoch - 1`; released with `epoch`. Replay
-    /// of `epoch - 1` may write it again; the newest counts.
+    /// [`InputLog::make_durable`], before the checkpoint of `epoch - 1`; released with `epoch`.
+    /// Replay of `epoch - 1` may write it again; the newest counts.
     ///
     /// # Errors
     /// [`LogError::Full`], with nothing written; the device's.
     ///
     /// # Panics
-    /// If `epoch - 1` is not durably sealed: nothing may follow from an epoch that a crash could undo.
+    /// If `epoch - 1` is not durably sealed: nothing may follow from an epoch that a crash could
+    /// undo.
     pub fn write_carry(
         &self,
         port: &mut Port<D>,
@@ -119,10 +121,10 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Writes everything that was found at open again, in place and with the same bytes, and makes it
-    /// durable. Recovery calls it before it replays, so that an epoch that was read from a cache
-    /// (after a killed process, or after a failed sync that the kernel forgot) is on the medium before
-    /// anything is built on it. A crash on the way leaves the same bytes.
+    /// Writes everything that was found at open again, in place and with the same bytes, and makes
+    /// it durable. Recovery calls it before it replays, so that an epoch that was read from a cache
+    /// (after a killed process, or after a failed sync that the kernel forgot) is on the medium
+    /// before anything is built on it. A crash on the way leaves the same bytes.
     ///
     /// # Errors
     /// The device's.

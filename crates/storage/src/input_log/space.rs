@@ -1,8 +1,9 @@
-//! Which segments are free, and what the others are held for. DRAM only: recovery finds it out again.
+//! Which segments are free, and what the others are held for. DRAM only: recovery finds it out
+//! again.
 //!
-//! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only when it
-//! is released or abandoned (O-23); `promised` is the sum of the promises of all holdings, and as long
-//! as nobody exceeds a promise there are at least that many free segments (O-43).
+//! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only
+//! when it is released or abandoned (O-23); `promised` is the sum of the promises of all holdings,
+//! and as long as nobody exceeds a promise there are at least that many free segments (O-43).
 
 use super::format::Kind;
 
@@ -184,8 +185,8 @@ impl Space {
         self.promised += own + carry;
     }
 
-    /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max - 1`
-    /// neighbours from the surplus. `None` if there is neither.
+    /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max -
+    /// 1` neighbours from the surplus. `None` if there is neither.
     pub(super) fn take(&mut self, attempt: u64, max: u32) -> Option<Run> {
         let surplus = self.surplus();
         let at = self.position(attempt);

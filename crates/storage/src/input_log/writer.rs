@@ -102,8 +102,8 @@ impl StreamWriter {
         }
     }
 
-    /// Starts a stream of an epoch that was begun. Whatever the writer had not finished is forgotten, which
-    /// is right if its epoch was abandoned.
+    /// Starts a stream of an epoch that was begun. Whatever the writer had not finished is
+    /// forgotten, which is right if its epoch was abandoned.
     ///
     /// # Panics
     /// If the epoch is not begun, or is sealed or abandoned.
@@ -149,8 +149,8 @@ impl StreamWriter {
         }
     }
 
-    /// Writes what is left, and fences the port, so that the next [`InputLog::make_durable`] covers the
-    /// stream (O-22). A stream without bytes has no segments.
+    /// Writes what is left, and fences the port, so that the next [`InputLog::make_durable`] covers
+    /// the stream (O-22). A stream without bytes has no segments.
     ///
     /// # Errors
     /// As [`StreamWriter::append`].

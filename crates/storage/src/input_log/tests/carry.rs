@@ -35,7 +35,8 @@ fn carry_round_trip_and_release() {
     }
 }
 
-/// A torn carry of an epoch that is not sealed reads as none; the checkpoint knows whether it must exist.
+/// A torn carry of an epoch that is not sealed reads as none; the checkpoint knows whether it must
+/// exist.
 #[test]
 fn torn_carry_reads_as_none() {
     let device = Arc::new(Medium::new(LIMIT));

@@ -1,5 +1,5 @@
-//! Power cuts between any two calls: what was made durable is always there, and nothing else is ever
-//! half there (O-13, O-22, O-24, O-25).
+//! Power cuts between any two calls: what was made durable is always there, and nothing else is
+//! ever half there (O-13, O-22, O-24, O-25).
 
 use super::device::Medium;
 use super::*;

@@ -111,7 +111,8 @@ fn every_subset_of_segments() {
     }
 }
 
-/// O-24: present but incomplete is not an error, unless a later epoch proves that it once was complete.
+/// O-24: present but incomplete is not an error, unless a later epoch proves that it once was
+/// complete.
 #[test]
 fn damage_before_a_sealed_epoch_names_the_place() {
     let (log, epochs) = small_log();

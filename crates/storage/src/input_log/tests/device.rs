@@ -31,7 +31,8 @@ struct State {
     failed: bool,
 }
 
-/// See the module's documentation. Nothing is durable before its port fenced *and* the log was synced.
+/// See the module's documentation. Nothing is durable before its port fenced *and* the log was
+/// synced.
 pub(super) struct Medium {
     state: Mutex<State>,
 }
@@ -63,8 +64,8 @@ impl Medium {
         (state.writes_left, state.syncs_left) = (writes, syncs);
     }
 
-    /// One of the logs that a power cut could leave: of each pending write any 8-byte words, or all or
-    /// none of it, or whole 512-byte sectors.
+    /// One of the logs that a power cut could leave: of each pending write any 8-byte words, or all
+    /// or none of it, or whole 512-byte sectors.
     pub(super) fn crash_image(&self, random: &mut Random) -> Vec<u8> {
         let state = self.state.lock().unwrap();
         let mut log = state.durable.clone();

@@ -35,7 +35,8 @@ fn free_map_refuses_a_second_free() {
     map.insert(7);
 }
 
-/// The segments of a long stream lie side by side, also when other streams are written at the same time.
+/// The segments of a long stream lie side by side, also when other streams are written at the same
+/// time.
 #[test]
 fn long_streams_are_contiguous() {
     let device = Arc::new(Medium::new(1 << 30));

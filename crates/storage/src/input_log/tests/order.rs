@@ -5,8 +5,8 @@ use super::*;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
-/// O-24: the log of an attempt that a crash cut off has good checksums and the right epoch, and must not
-/// complete the log of the attempt after it.
+/// O-24: the log of an attempt that a crash cut off has good checksums and the right epoch, and
+/// must not complete the log of the attempt after it.
 #[test]
 fn segments_of_an_earlier_attempt_do_not_count() {
     let device = Arc::new(Medium::new(LIMIT));

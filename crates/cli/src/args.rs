@@ -1,0 +1,254 @@
+//! The command line: every option, its unit, default and limits.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use pmem::DeviceSpec;
+
+/// A deterministic, epoch-based database engine: benchmarks and tools.
+///
+/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line.
+#[derive(Debug, Parser)]
+#[command(name = "nvcaracal", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one value of it in a process")]
+pub(crate) enum Command {
+    /// Run a workload of the papers and report what it took
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Read a whole store and say what is wrong with it; changes nothing
+    ///
+    /// Reports the epoch and the state digest of the checkpoint. Sealed epochs after it, which the next open
+    /// replays, are listed.
+    Check(StoreArguments),
+    /// Show what is in a store, or the format itself
+    Inspect(InspectArguments),
+    /// Recover a store that `bench` made, and show how long each part took
+    Recover(RecoverArguments),
+}
+
+/// Which workload.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// YCSB: 10 reads or read-modify-writes of one table in a transaction (NV 6.2.1, CA 5.3)
+    Ycsb(YcsbArguments),
+    /// SmallBank: five types of transactions on bank accounts (NV 6.2.2)
+    Smallbank(SmallBankArguments),
+    /// TPC-C: a wholesale supplier, five types of transactions (NV 6.2.3, CA 5.4)
+    Tpcc(TpccArguments),
+}
+
+/// How much transactions fight over few rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contention {
+    Low,
+    Medium,
+    High,
+}
+
+/// How much of TPC-C's specification is in the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mix {
+    /// Customers by id, no rolled-back orders, as in the papers
+    Paper,
+    /// 60 % of customers by last name, 1 % rolled-back orders, as in the specification
+    Full,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct YcsbArguments {
+    /// Keys of 10 that are hot: low 0, medium 4, high 7 (NV Table 1) [default: low]
+    #[arg(long, value_enum)]
+    pub(crate) contention: Option<Contention>,
+    /// Rows of the table [default: 200000]
+    #[arg(long)]
+    pub(crate) rows: Option<u64>,
+    /// Bytes of a row's value, 8 to 262128 [default: 1000]
+    #[arg(long)]
+    pub(crate) value_bytes: Option<u32>,
+    /// Bytes that an update overwrites, 8 to value-bytes [default: 100, or value-bytes if that is less]
+    #[arg(long)]
+    pub(crate) update_bytes: Option<u32>,
+    /// Bytes of a persistent row with its inline heap, a multiple of 64; 0: both versions of values of up
+    /// to 2,048 bytes fit inline, longer ones go to the value pool from rows of 256 bytes [default: 0]
+    #[arg(long)]
+    pub(crate) row_bytes: Option<u32>,
+    /// Keys of 10 that are only read; the others are updated [default: 0]
+    #[arg(long, value_parser = value_parser!(u32).range(0..=10))]
+    pub(crate) read_ratio: Option<u32>,
+    /// Zipf skew of the keys, between 0 and 1 (CA: 0.9) [default: uniform]
+    #[arg(long)]
+    pub(crate) theta: Option<f64>,
+    /// How many rows are hot (CA: 77) [default: 256]
+    #[arg(long)]
+    pub(crate) hot_rows: Option<u64>,
+    /// Keys of 10 that are hot, instead of the contention's
+    #[arg(long, value_parser = value_parser!(u32).range(0..=10))]
+    pub(crate) hot_keys: Option<u32>,
+    /// Distance between the keys of neighbouring hot rows (CA: 131072) [default: 1]
+    #[arg(long)]
+    pub(crate) hot_spacing: Option<u64>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SmallBankArguments {
+    /// Customers that get 90 % of the transactions: low 1 of 18, medium 1 of 180, high 1 of 1,800 (NV
+    /// Table 2) [default: low]
+    #[arg(long, value_enum)]
+    pub(crate) contention: Option<Contention>,
+    /// Customers (NV: 18 million) [default: 500000]
+    #[arg(long)]
+    pub(crate) customers: Option<u64>,
+    /// Hot customers, instead of the contention's
+    #[arg(long)]
+    pub(crate) hot_customers: Option<u64>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TpccArguments {
+    /// Warehouses: low 8 (NV Table 3: 256), medium 2, high 1 [default: medium]
+    #[arg(long, value_enum)]
+    pub(crate) contention: Option<Contention>,
+    /// Warehouses, instead of the contention's; about 250 MB each
+    #[arg(long)]
+    pub(crate) warehouses: Option<u32>,
+    /// Which transactions [default: paper]
+    #[arg(long, value_enum)]
+    pub(crate) mix: Option<Mix>,
+    /// Items, and stock rows of a warehouse; fewer than the specification's make small tests
+    /// [default: 100000]
+    #[arg(long)]
+    pub(crate) items: Option<u32>,
+    /// Customers of each of the 10 districts of a warehouse [default: 3000]
+    #[arg(long)]
+    pub(crate) customers_per_district: Option<u32>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// What all workloads have in common.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Epochs of the stream, in all: with --resume, those of earlier runs count (NV: 49) [default: 5]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) epochs: Option<u64>,
+    /// New transactions of an epoch, up to 16777215 [default: 100000]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=16_777_215))]
+    pub(crate) epoch_size: Option<u64>,
+    /// Worker threads, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) workers: Option<u64>,
+    /// Where the store is: dram, emulated[:none|optane|low|high], dax:PATH, file:DIR, crash [default: file:
+    /// and a new temporary directory, removed at the end]
+    #[arg(long)]
+    pub(crate) device: Option<DeviceSpec>,
+    /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) checkpoint_every: Option<u64>,
+    /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated devices
+    /// that add latency, 0 elsewhere]
+    #[arg(long)]
+    pub(crate) cache_bytes: Option<u64>,
+    /// K: epochs without access after which a cached version is evicted, 0 to 1000000
+    #[arg(long, default_value_t = 20, value_parser = value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) cache_epochs: u64,
+    /// Bytes of a segment of the store, a power of two, 4096 to 67108864 [default: 262144]
+    #[arg(long)]
+    pub(crate) segment_bytes: Option<u64>,
+    /// Bytes that the store may grow to: address space, not memory or disk
+    #[arg(long, default_value_t = bench::IMAGE_LIMIT_BYTES_DEFAULT,
+          value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
+    pub(crate) image_limit_bytes: u64,
+    /// Names the data and the stream of calls [default: 1]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Run the same calls one by one through a serial oracle, and compare every answer and the whole state
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Recover the store and go on where it stopped; parameters that are not given are the store's
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Write and sync one line `epoch digest` for each epoch when its answers are given; with --resume the
+    /// file is continued, and the store must not be older than its last line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ack_log: Option<PathBuf>,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Keep the temporary directory
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Leave out the workload's own consistency check at the end
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// No progress bars; there are none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+/// A store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArguments {
+    /// A directory (device file), a file (device dax), file:DIR or dax:PATH
+    pub(crate) path: String,
+    /// Write the result as one JSON object to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A store to recover.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArguments {
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    /// Worker threads, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) workers: Option<u64>,
+}
+
+/// A page about a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Page {
+    /// Geometry, checkpoint
+    Superblock,
+    /// Slots and bytes of each pool of rows and values
+    Pools,
+    /// Tables, their rows and limits
+    Tables,
+    /// Epochs in the input log
+    Log,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    /// A store, named as for `check`; or the word `format`: every struct on the medium with offsets
+    pub(crate) path: String,
+    /// Which page [default: all of them]
+    #[arg(value_enum)]
+    pub(crate) page: Option<Page>,
+    /// Write the result as one JSON object to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

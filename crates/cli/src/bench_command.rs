@@ -1,0 +1,103 @@
+//! `bench`: settings from options, a place for the store, the run, the result.
+
+use bench::{BenchError, Parameters, Place, Progress, Report, Settings};
+use pmem::{DeviceSpec, Profile};
+
+use crate::args::{BenchCommand, RunArguments};
+use crate::output::{Done, Failure, JsonTarget};
+use crate::parameters::Options;
+
+const EPOCHS: u64 = 5;
+/// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
+const FILE_CHECKPOINT_EVERY: u64 = 10;
+const CACHE_BYTES: u64 = 256 << 20;
+
+/// Carries a `bench` command out.
+pub(crate) fn run(command: BenchCommand) -> Done {
+    match command {
+        BenchCommand::Ycsb(options) => run_workload(&options),
+        BenchCommand::Smallbank(options) => run_workload(&options),
+        BenchCommand::Tpcc(options) => run_workload(&options),
+    }
+}
+
+fn run_workload<O: Options>(options: &O) -> Done {
+    let arguments = options.run();
+    // Wrong options are told before anything is created.
+    options.parameters(None).job()?;
+    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
+    let place = find_place(arguments, progress)?;
+    let parameters = options.parameters(place.stored.as_ref());
+    check_same(&place, &parameters)?;
+    let job = parameters.job()?;
+    let settings = settings(arguments, &place.spec, progress);
+    let target = JsonTarget::open(arguments.json.as_deref())?;
+    eprintln!("note: {}", place.describe());
+    let result = bench::run(&job, &place, &settings);
+    let removed = place.remove();
+    let report = result?;
+    removed?;
+    let Report { problems, .. } = &report;
+    let messages: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("the consistency check of {} failed: {problem}", report.workload))
+        .collect();
+    target.write(&report, || bench::render(&report))?;
+    if messages.is_empty() { Ok(()) } else { Err(Failure { messages, usage: false }) }
+}
+
+fn find_place(arguments: &RunArguments, progress: Progress) -> Result<Place, Failure> {
+    match &arguments.device {
+        Some(spec) => Ok(Place::named(spec.clone(), arguments.resume, progress)?),
+        None if arguments.resume => Err(Failure {
+            messages: vec![
+                "--resume needs --device file:DIR or dax:PATH: say what to resume".into(),
+            ],
+            usage: true,
+        }),
+        None => Ok(Place::temporary(arguments.keep)?),
+    }
+}
+
+/// A stream goes on only with the parameters that it began with.
+fn check_same(place: &Place, asked: &Parameters) -> Done {
+    let Some(stored) = &place.stored else { return Ok(()) };
+    let differences = stored.differences(asked);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let advice = "leave out the options that differ, or choose another place";
+    let all = differences.join("; ");
+    Err(BenchError::Usage(format!("cannot resume {}: {all}; {advice}", place.spec)).into())
+}
+
+fn settings(arguments: &RunArguments, spec: &DeviceSpec, progress: Progress) -> Settings {
+    let is_file = matches!(spec, DeviceSpec::File(_));
+    let is_slow = match spec {
+        DeviceSpec::Emulated(profile) => *profile != Profile::None,
+        DeviceSpec::Dax(_) => true,
+        DeviceSpec::Dram | DeviceSpec::File(_) | DeviceSpec::Crash => false,
+    };
+    Settings {
+        epochs: arguments.epochs.unwrap_or(EPOCHS),
+        workers: workers(arguments.workers),
+        cache_bytes: arguments.cache_bytes.unwrap_or(if is_slow { CACHE_BYTES } else { 0 }),
+        cache_epochs: arguments.cache_epochs,
+        checkpoint_every: arguments.checkpoint_every.unwrap_or(if is_file {
+            FILE_CHECKPOINT_EVERY
+        } else {
+            1
+        }),
+        image_limit_bytes: arguments.image_limit_bytes,
+        ack_log: arguments.ack_log.clone(),
+        verify: arguments.verify,
+        check: !arguments.no_check,
+        progress,
+    }
+}
+
+/// As many as asked for, or as there are cores, up to the engine's limit.
+pub(crate) fn workers(asked: Option<u64>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    asked.map_or_else(|| cores().min(64), |workers| workers as usize)
+}

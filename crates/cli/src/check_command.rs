@@ -1,0 +1,98 @@
+//! `check`: reads a whole store and says what is wrong with it.
+
+use std::sync::Arc;
+
+use bench::{BenchError, DeviceVisitor, Limits};
+use pmem::Device;
+use serde::Serialize;
+use storage::check::{CheckReport, check};
+
+use crate::args::StoreArguments;
+use crate::output::{Done, Failure, show};
+
+/// What the checker found, as shown.
+#[derive(Debug, Default, Serialize)]
+struct Found {
+    /// Epoch of the checkpoint; absent if the store cannot be read.
+    epoch: Option<u64>,
+    /// Digest of all tables as of the checkpoint.
+    state_digest: Option<String>,
+    clean: bool,
+    problems: Vec<String>,
+    /// Rows of each table.
+    tables: Vec<TableRows>,
+    /// Epochs after the checkpoint that the next open replays.
+    sealed_epochs: Vec<u64>,
+    /// Epoch that a recovery comes to.
+    recovers_to_epoch: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct TableRows {
+    table: String,
+    rows: u64,
+}
+
+struct Check;
+
+impl DeviceVisitor for Check {
+    type Output = CheckReport;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<CheckReport, BenchError> {
+        Ok(check(device)?)
+    }
+}
+
+/// Carries a `check` command out.
+pub(crate) fn run(arguments: &StoreArguments) -> Done {
+    let spec = bench::spec_of_path(&arguments.path)?;
+    let found = match bench::open_device(&spec, Limits::existing(), Check) {
+        Ok(report) => found(report),
+        // Damage is what this command is asked for; anything else keeps it from answering.
+        Err(error) if error.is_corrupt() => {
+            Found { problems: vec![error.to_string()], ..Found::default() }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    show(&found, arguments.json, || text(&found, &arguments.path))?;
+    if found.clean {
+        return Ok(());
+    }
+    let messages = found.problems.iter().map(|problem| format!("{}: {problem}", arguments.path));
+    Err(Failure { messages: messages.collect(), usage: false })
+}
+
+fn found(report: CheckReport) -> Found {
+    let last = report.sealed_epochs.last().copied().unwrap_or(report.epoch);
+    let tables = report.rows.into_iter().map(|(table, rows)| TableRows { table, rows });
+    Found {
+        epoch: Some(report.epoch),
+        state_digest: Some(report.state_hash.to_string()),
+        clean: report.problems.is_empty(),
+        problems: report.problems,
+        tables: tables.collect(),
+        recovers_to_epoch: Some(last),
+        sealed_epochs: report.sealed_epochs,
+    }
+}
+
+fn text(found: &Found, path: &str) -> String {
+    let mut lines = Vec::new();
+    if let (Some(epoch), Some(digest)) = (found.epoch, &found.state_digest) {
+        lines.push(format!("checkpoint of epoch {epoch}, state digest {digest}"));
+    }
+    for TableRows { table, rows } in &found.tables {
+        lines.push(format!("  {table}: {rows} rows"));
+    }
+    match (found.sealed_epochs.as_slice(), found.recovers_to_epoch) {
+        ([], _) | (_, None) => {}
+        (sealed, Some(last)) => {
+            lines.push(format!("{} sealed epochs to replay, up to epoch {last}", sealed.len()));
+        }
+    }
+    lines.push(match found.problems.len() {
+        0 => format!("{path} is clean"),
+        n => format!("{path} is NOT clean: {n} problems"),
+    });
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,355 @@
+//! `inspect`: what is in a store, page by page, and the format itself.
+//!
+//! The format page is generated from the structs, so it cannot differ from the code; a golden file holds it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bench::{BenchError, DeviceVisitor, Limits};
+use pmem::Device;
+use serde::Serialize;
+use storage::format::{CLASS_BYTES_MIN, StructLayout, TABLES_MAX};
+use storage::{LanePool, Opened, Store, StoreOptions};
+
+use crate::args::{InspectArguments, Page};
+use crate::output::{Done, show};
+
+/// Carries an `inspect` command out.
+pub(crate) fn run(arguments: &InspectArguments) -> Done {
+    if arguments.path == "format" && arguments.page.is_none() {
+        let page = format_page();
+        return show(&page, arguments.json, || format_text(&page));
+    }
+    let spec = bench::spec_of_path(&arguments.path)?;
+    let mut pages = bench::open_device(&spec, Limits::existing(), Inspect)?;
+    pages.keep_only(arguments.page);
+    show(&pages, arguments.json, || text(&pages))
+}
+
+/// A struct on the medium.
+#[derive(Debug, Serialize)]
+struct Struct {
+    space: &'static str,
+    name: &'static str,
+    bytes: usize,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Serialize)]
+struct Field {
+    offset: usize,
+    bytes: usize,
+    name: &'static str,
+    meaning: &'static str,
+}
+
+fn format_page() -> Vec<Struct> {
+    let of = |space: &'static str| {
+        move |layout: StructLayout| Struct {
+            space,
+            name: layout.name,
+            bytes: layout.bytes,
+            fields: layout
+                .fields
+                .into_iter()
+                .map(|f| Field {
+                    offset: f.offset,
+                    bytes: f.bytes,
+                    name: f.name,
+                    meaning: f.meaning,
+                })
+                .collect(),
+        }
+    };
+    let image = storage::format::layout().into_iter().map(of("image"));
+    let log = storage::input_log::format::layout().into_iter().map(of("log"));
+    image.chain(log).collect()
+}
+
+fn format_text(page: &[Struct]) -> String {
+    let mut text = format!("format version {}\n", storage::format::FORMAT_VERSION);
+    for layout in page {
+        let Struct { space, name, bytes, fields } = layout;
+        let _ = writeln!(text, "\n{name}, {bytes} bytes, {space}");
+        let _ = writeln!(text, "{:>8} {:>6}  {:<20} meaning", "offset", "bytes", "field");
+        for Field { offset, bytes, name, meaning } in fields {
+            let _ = writeln!(text, "{offset:>8} {bytes:>6}  {name:<20} {meaning}");
+        }
+    }
+    text
+}
+
+/// The pages about a store; those that were not asked for are absent.
+#[derive(Debug, Serialize)]
+struct Pages {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superblock: Option<SuperblockPage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pools: Option<Vec<Pool>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<Vec<Table>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<LogPage>,
+}
+
+impl Pages {
+    fn keep_only(&mut self, page: Option<Page>) {
+        let Some(page) = page else { return };
+        let others = |this| page != this;
+        self.superblock.take_if(|_| others(Page::Superblock));
+        self.pools.take_if(|_| others(Page::Pools));
+        self.tables.take_if(|_| others(Page::Tables));
+        self.log.take_if(|_| others(Page::Log));
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct SuperblockPage {
+    format_version: u32,
+    features_required: u64,
+    features_optional: u64,
+    instance: String,
+    segment_bytes: u64,
+    segments_max: u64,
+    segments_used: u64,
+    log_segment_bytes: u64,
+    image_bytes: u64,
+    checkpoint_sequence: u64,
+    checkpoint_epoch: u64,
+    state_digest: String,
+    rows: u64,
+    calls_carried: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Pool {
+    pool: u16,
+    holds: String,
+    slot_bytes: u64,
+    lanes_used: u64,
+    slots_handed_out: u64,
+    slots_free: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Table {
+    id: u16,
+    name: String,
+    index: &'static str,
+    key_bytes_max: u32,
+    value_bytes_max: u32,
+    row_bytes: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct LogPage {
+    space_bytes: u64,
+    bytes_in_use: u64,
+    segment_bytes: u64,
+    sealed: Vec<LogEpoch>,
+    /// Begun but never sealed: they count as never started.
+    unsealed: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LogEpoch {
+    epoch: u64,
+    calls: u64,
+    bytes: u64,
+    streams: u32,
+    segments: u32,
+    carry_bytes: Option<u64>,
+}
+
+struct Inspect;
+
+impl DeviceVisitor for Inspect {
+    type Output = Pages;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Pages, BenchError> {
+        let options = StoreOptions { create: false, ..StoreOptions::default() };
+        let opened = Store::open(device, &options, &[])?;
+        Ok(Pages {
+            superblock: Some(superblock_page(&opened)),
+            pools: Some(pools_page(&opened)),
+            tables: Some(tables_page(&opened)),
+            log: Some(log_page(&opened)),
+        })
+    }
+}
+
+fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
+    let store = &opened.store;
+    let (superblock, checkpoint) = (store.superblock(), store.checkpoint());
+    SuperblockPage {
+        format_version: superblock.version,
+        features_required: superblock.features_required,
+        features_optional: superblock.features_optional,
+        instance: format!("{:016x}", superblock.instance),
+        segment_bytes: superblock.segment_bytes,
+        segments_max: superblock.segments_max,
+        segments_used: store.segments().used(),
+        log_segment_bytes: superblock.log_segment_bytes,
+        image_bytes: store.device().image_bytes(),
+        checkpoint_sequence: checkpoint.sequence,
+        checkpoint_epoch: checkpoint.epoch,
+        state_digest: checkpoint.state_hash().to_string(),
+        rows: checkpoint.rows,
+        calls_carried: checkpoint.carry_calls,
+    }
+}
+
+/// Lanes of one pool follow each other.
+fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
+    let store = &opened.store;
+    let lanes_of = |lanes: &[LanePool]| {
+        let first = &lanes[0];
+        let sum = |of: fn(&LanePool) -> u64| lanes.iter().map(of).sum::<u64>();
+        Pool {
+            pool: first.pool(),
+            holds: match store.tables().get(usize::from(first.pool())) {
+                Some(table) => format!("rows of {}", table.definition.name),
+                None => {
+                    let class = usize::from(first.pool()).saturating_sub(TABLES_MAX);
+                    format!("values of up to {} bytes", CLASS_BYTES_MIN << class)
+                }
+            },
+            slot_bytes: first.slot_bytes(),
+            lanes_used: lanes.iter().filter(|lane| lane.offsets().bump > 0).count() as u64,
+            slots_handed_out: sum(|lane| lane.offsets().bump),
+            slots_free: sum(|lane| lane.offsets().tail - lane.offsets().head),
+            bytes: lanes.iter().map(|lane| lane.bytes(store.segments())).sum(),
+        }
+    };
+    let pools = opened.lanes.chunk_by(|a, b| a.pool() == b.pool()).map(lanes_of);
+    pools.filter(|pool| pool.bytes > 0).collect()
+}
+
+fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
+    let tables = opened.store.tables().iter().map(|table| Table {
+        id: table.layout.table,
+        name: table.definition.name.clone(),
+        index: match table.definition.index {
+            storage::IndexKind::Hash => "hash",
+            storage::IndexKind::Ordered => "ordered",
+            storage::IndexKind::Sequence => "sequence",
+        },
+        key_bytes_max: table.definition.key_bytes_max,
+        value_bytes_max: table.definition.value_bytes_max,
+        row_bytes: table.definition.row_bytes,
+    });
+    tables.collect()
+}
+
+fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
+    let log = opened.store.log();
+    let sealed = opened.log.sealed.iter().map(|epoch| LogEpoch {
+        epoch: epoch.epoch,
+        calls: epoch.calls,
+        bytes: epoch.bytes,
+        streams: epoch.streams,
+        segments: epoch.segments,
+        carry_bytes: epoch.carry_bytes,
+    });
+    LogPage {
+        space_bytes: opened.store.device().log_bytes(),
+        bytes_in_use: log.bytes_in_use(),
+        segment_bytes: log.segment_bytes(),
+        sealed: sealed.collect(),
+        unsealed: opened.log.unsealed.clone(),
+    }
+}
+
+fn text(pages: &Pages) -> String {
+    let mut text = String::new();
+    if let Some(page) = &pages.superblock {
+        superblock_text(&mut text, page);
+    }
+    if let Some(pools) = &pages.pools {
+        let _ = writeln!(
+            text,
+            "{:>5} {:>10} {:>6} {:>12} {:>10} {:>14}  holds",
+            "pool", "slot bytes", "lanes", "slots", "free", "bytes"
+        );
+        for p in pools {
+            let (lanes, out, free) = (p.lanes_used, p.slots_handed_out, p.slots_free);
+            let _ = writeln!(
+                text,
+                "{:>5} {:>10} {lanes:>6} {out:>12} {free:>10} {:>14}  {}",
+                p.pool, p.slot_bytes, p.bytes, p.holds
+            );
+        }
+        text.push('\n');
+    }
+    if let Some(tables) = &pages.tables {
+        let _ = writeln!(
+            text,
+            "{:>5} {:<9} {:>8} {:>10} {:>9}  name",
+            "table", "index", "key max", "value max", "row bytes"
+        );
+        for t in tables {
+            let _ = writeln!(
+                text,
+                "{:>5} {:<9} {:>8} {:>10} {:>9}  {}",
+                t.id, t.index, t.key_bytes_max, t.value_bytes_max, t.row_bytes, t.name
+            );
+        }
+        text.push('\n');
+    }
+    if let Some(log) = &pages.log {
+        log_text(&mut text, log);
+    }
+    text
+}
+
+fn superblock_text(text: &mut String, page: &SuperblockPage) {
+    let rows: [(&str, String); 14] = [
+        ("format version", page.format_version.to_string()),
+        ("features required", format!("{:#x}", page.features_required)),
+        ("features optional", format!("{:#x}", page.features_optional)),
+        ("instance", page.instance.clone()),
+        ("segment bytes", page.segment_bytes.to_string()),
+        ("segments at most", page.segments_max.to_string()),
+        ("segments used", page.segments_used.to_string()),
+        ("log segment bytes", page.log_segment_bytes.to_string()),
+        ("image bytes", page.image_bytes.to_string()),
+        ("checkpoint number", page.checkpoint_sequence.to_string()),
+        ("checkpoint epoch", page.checkpoint_epoch.to_string()),
+        ("state digest", page.state_digest.clone()),
+        ("rows", page.rows.to_string()),
+        ("calls carried over", page.calls_carried.to_string()),
+    ];
+    for (name, value) in rows {
+        let _ = writeln!(text, "{name:<20} {value}");
+    }
+    text.push('\n');
+}
+
+fn log_text(text: &mut String, log: &LogPage) {
+    let LogPage { space_bytes, bytes_in_use, segment_bytes, .. } = log;
+    let _ = writeln!(
+        text,
+        "input log: {bytes_in_use} of {space_bytes} bytes in use, segments of {segment_bytes} bytes"
+    );
+    if log.sealed.is_empty() {
+        let _ = writeln!(text, "no sealed epoch after the checkpoint");
+    } else {
+        let _ = writeln!(
+            text,
+            "{:>10} {:>10} {:>12} {:>8} {:>9} {:>12}",
+            "epoch", "calls", "bytes", "streams", "segments", "carry bytes"
+        );
+    }
+    for e in &log.sealed {
+        let carry = e.carry_bytes.map_or("-".to_string(), |bytes| bytes.to_string());
+        let _ = writeln!(
+            text,
+            "{:>10} {:>10} {:>12} {:>8} {:>9} {carry:>12}",
+            e.epoch, e.calls, e.bytes, e.streams, e.segments
+        );
+    }
+    if !log.unsealed.is_empty() {
+        let _ = writeln!(text, "begun and never sealed, so never started: {:?}", log.unsealed);
+    }
+}

@@ -1,0 +1,96 @@
+//! Where results go, and how a command fails.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use bench::BenchError;
+use serde::Serialize;
+
+/// Why a command ends with an exit code other than 0.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What to say, one line each.
+    pub(crate) messages: Vec<String>,
+    /// Whether another command line would help.
+    pub(crate) usage: bool,
+}
+
+impl Failure {
+    /// Something is wrong with a store or a run.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { messages: vec![message.into()], usage: false }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        Self { messages: vec![error.to_string()], usage: error.is_usage() }
+    }
+}
+
+/// Result of a command.
+pub(crate) type Done = Result<(), Failure>;
+
+/// Writes to standard output; a reader that went away is no error.
+pub(crate) fn print(text: &str) -> Done {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One JSON object, with a line's end.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(format!("cannot write the result as JSON: {error}")))?;
+    Ok(text + "\n")
+}
+
+/// Shows a result: as JSON if asked for, else as text.
+pub(crate) fn show<T: Serialize>(value: &T, as_json: bool, text: impl FnOnce() -> String) -> Done {
+    if as_json { print(&json(value)?) } else { print(&text()) }
+}
+
+/// A file for the result, opened before the work begins: nobody should learn after an hour that it
+/// cannot be written.
+pub(crate) enum JsonTarget {
+    /// Nobody asked.
+    None,
+    /// Standard output, instead of text.
+    Standard,
+    /// A file.
+    File(PathBuf, File),
+}
+
+impl JsonTarget {
+    /// Opens the target; `-` is standard output.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        match path {
+            None => Ok(Self::None),
+            Some(path) if path == Path::new("-") => Ok(Self::Standard),
+            Some(path) => match File::create(path) {
+                Ok(file) => Ok(Self::File(path.to_path_buf(), file)),
+                Err(error) => {
+                    Err(Failure::new(format!("cannot create {}: {error}", path.display())))
+                }
+            },
+        }
+    }
+
+    /// Writes the result, and the text where standard output is free for it.
+    pub(crate) fn write<T: Serialize>(self, value: &T, text: impl FnOnce() -> String) -> Done {
+        match self {
+            Self::None => print(&text()),
+            Self::Standard => print(&json(value)?),
+            Self::File(path, mut file) => {
+                file.write_all(json(value)?.as_bytes()).map_err(|error| {
+                    Failure::new(format!("cannot write {}: {error}", path.display()))
+                })?;
+                print(&text())
+            }
+        }
+    }
+}

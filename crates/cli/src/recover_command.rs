@@ -1,0 +1,40 @@
+//! `recover`: replays what a store's log holds, and shows how long each part took.
+
+use bench::RecoverSummary;
+
+use crate::args::RecoverArguments;
+use crate::bench_command::workers;
+use crate::output::{Done, show};
+
+/// Carries a `recover` command out.
+pub(crate) fn run(arguments: &RecoverArguments) -> Done {
+    let spec = bench::spec_of_path(&arguments.store.path)?;
+    let summary = bench::recover(&spec, workers(arguments.workers))?;
+    show(&summary, arguments.store.json, || text(&summary))
+}
+
+fn text(summary: &RecoverSummary) -> String {
+    let RecoverSummary { epoch, checkpoint_epoch, state_digest, rows, workload, .. } = summary;
+    let mut lines = vec![
+        format!("{workload} recovered to epoch {epoch}, state digest {state_digest}, {rows} rows"),
+        format!(
+            "from the checkpoint of epoch {checkpoint_epoch}, {} epochs with {} calls replayed, {} calls \
+             wait for the next epoch, {} workers",
+            summary.epochs_replayed, summary.calls_replayed, summary.carried, summary.workers
+        ),
+        String::new(),
+        format!("{:<26}{:>12}", "part", "ms"),
+    ];
+    for (part, ms) in [
+        ("open device", summary.open_device_ms),
+        ("load log", summary.load_log_ms),
+        ("scan", summary.scan_ms),
+        ("rebuild", summary.rebuild_ms),
+        ("replay", summary.replay_ms),
+        ("total", summary.total_ms),
+        ("close (checkpoint)", summary.close_ms),
+    ] {
+        lines.push(format!("{part:<26}{ms:>12.3}"));
+    }
+    lines.join("\n") + "\n"
+}
