@@ -179,6 +179,7 @@ impl<D: Device> Engine<D> {
 
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
+        shared.inserts.iter_mut().for_each(|count| *count.get_mut() = 0);
         *shared.segments_needed.get_mut() = 0;
         *shared.carry_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;

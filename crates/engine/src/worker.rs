@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) added: Vec<RwLock<StagedKeys>>,
     /// Keys to remove from ordered indexes, by worker and table.
     pub(crate) removed: Vec<RwLock<StagedKeys>>,
+    /// Declared inserts of each table, over all workers.
+    pub(crate) inserts: Vec<AtomicU64>,
     /// Segments that the epoch may need at most.
     pub(crate) segments_needed: AtomicU64,
     /// Bytes of calls that might be re-submitted.
@@ -112,6 +114,7 @@ impl Shared {
             draws: (0..workers).map(|_| Mutex::default()).collect(),
             added: staged(),
             removed: staged(),
+            inserts: (0..tables).map(|_| AtomicU64::new(0)).collect(),
             segments_needed: AtomicU64::new(0),
             carry_bytes: AtomicU64::new(0),
             streams: Mutex::default(),

@@ -23,6 +23,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             declare_one(epoch, worker, index);
         }
     }
+    for declared in worker.local.declared.iter().filter(|d| d.kind == DeclaredKind::Insert) {
+        epoch.shared.inserts[declared.table as usize].fetch_add(1, Ordering::Relaxed);
+    }
+    epoch.barrier()?;
     epoch.shared.segments_needed.fetch_add(segments_needed(epoch, worker), Ordering::Relaxed);
     epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
@@ -107,12 +111,19 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
 fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
     let tables = epoch.core.tables.len();
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
+    let mut covered = vec![false; tables];
     for declared in worker.local.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
         writes[declared.table as usize] += 1;
         inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
     }
-    for range in &worker.local.ranges {
-        writes[range.table as usize] += epoch.core.tables[range.table as usize].hash.len() as u64;
+    for table in worker.local.ranges.iter().map(|r| r.table as usize) {
+        // A range may cover every row that there is and every row that this epoch inserts; a row is
+        // written and freed once, however many ranges cover it.
+        if !covered[table] {
+            let born = epoch.shared.inserts[table].load(Ordering::Relaxed);
+            writes[table] += epoch.core.tables[table].hash.len() as u64 + born;
+            covered[table] = true;
+        }
     }
     if epoch.leads(worker) {
         for changed in &worker.local.sequences {

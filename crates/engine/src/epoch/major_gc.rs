@@ -15,6 +15,8 @@ use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let list = std::mem::take(&mut worker.collect);
+    // Only the first collection after a recovery can meet what one before the crash freed.
+    let already_collected = std::mem::take(&mut worker.already_collected);
     if list.is_empty() {
         return Ok(());
     }
@@ -29,21 +31,18 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let (at, slot) = (entry.row(), 1 - entry.next().slot());
         let stale = row::versions(worker.medium.port.device().as_ref(), at)[slot];
         let pointer = ValuePointer(stale.pointer);
-        let checkpointed = SerialId(stale.serial_id).epoch() <= epoch.checkpoint_epoch;
+        let sid = SerialId(stale.serial_id);
+        let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
         let Some(offset) = pointer.external_offset().filter(|_| checkpointed) else {
             continue;
         };
-        if stale.serial_id == 0 {
-            continue;
-        }
-        if !worker.already_collected.contains(&offset) {
+        if !already_collected.contains(&offset) {
             let pool = class_pool(class_of(pointer.len())) as usize;
             worker.medium.lanes[pool][0].push(&mut worker.medium.port, segments, offset)?;
             worker.local.work.major_collections += 1;
         }
         clear.push((at, slot));
     }
-    worker.already_collected.clear();
     let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
     for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
         lane.flush(port, segments);

@@ -90,7 +90,8 @@ impl<D: Device> Medium<D> {
                     Write::Value(value) => self.persist(to, to.sid, value, cell, with),
                     Write::Tombstone => self.bury(to, cell, with),
                     Write::Ignore => {
-                        self.leave_untouched(to, with);
+                        self.leave_untouched(to);
+                        with.work.ignored_versions += 1;
                         cell.store(ValueWord::IGNORE.0, Ordering::Release);
                     }
                 }
@@ -143,7 +144,6 @@ impl<D: Device> Medium<D> {
                 }
                 word => {
                     let sid = SerialId::new(to.sid.epoch(), u64::from(array.sorted()[index]));
-                    with.work.transient_versions -= 1;
                     // SAFETY: a published transient value, which stays until the epoch ends.
                     let value = unsafe {
                         std::slice::from_raw_parts(word.address() as *const u8, word.len())
@@ -153,14 +153,12 @@ impl<D: Device> Medium<D> {
                 }
             }
         }
-        with.work.ignored_versions -= 1;
-        self.leave_untouched(to, with);
+        self.leave_untouched(to);
         Ok(())
     }
 
     /// No version survived: the row stays as it was, or was never born.
-    fn leave_untouched(&mut self, to: &Publication<'_>, with: &mut Publisher<'_, '_>) {
-        with.work.ignored_versions += 1;
+    fn leave_untouched(&mut self, to: &Publication<'_>) {
         if !to.entry.next().is_value() {
             self.gone.push((to.layout.table, to.id));
         }

@@ -43,8 +43,9 @@ pub enum LogError {
     },
     /// The log holds epochs that are still needed, written with another segment size.
     #[error(
-        "input log has segments of {stored} bytes (epoch {epoch}, at offset {offset}) but was opened \
-         with {given}: open it with {stored} bytes until a checkpoint made that epoch obsolete"
+        "input log has segments of {stored} bytes (epoch {epoch}, at offset {offset}) but was \
+         opened with {given}: open it with {stored} bytes until a checkpoint made that epoch \
+         obsolete"
     )]
     OtherSegmentBytes {
         /// Epoch of the segment found.
@@ -59,8 +60,8 @@ pub enum LogError {
     /// A segment that is still needed was written in a way that this build does not know.
     #[error(
         "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind \
-         {kind}; this build reads version {known} and kinds 1 to 3: use the build that wrote it, or a \
-         newer one"
+         {kind}; this build reads version {known} and kinds 1 to 3: use the build that wrote it, or \
+         a newer one"
     )]
     Codec {
         /// Where the segment is in the log space.
@@ -90,8 +91,8 @@ pub enum LogError {
     },
     /// A sealed epoch cannot be read back.
     #[error(
-        "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream near \
-         offset {offset}: {what}; restore a backup"
+        "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream \
+         near offset {offset}: {what}; restore a backup"
     )]
     Damaged {
         /// The epoch.

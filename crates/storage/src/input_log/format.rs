@@ -9,7 +9,7 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::format::{FieldLayout, StructLayout};
+use crate::format::{StructLayout, describe};
 
 /// First four bytes of every segment in use.
 pub const SEGMENT_MAGIC: [u8; 4] = *b"NVIL";
@@ -190,63 +190,43 @@ impl StreamDigest {
     }
 }
 
-/// Lists fields with offset and size taken from the struct itself.
-macro_rules! describe {
-    ($name:ident { $($field:ident: $meaning:literal,)* }) => {
-        StructLayout {
-            name: stringify!($name),
-            bytes: size_of::<$name>(),
-            fields: vec![$(FieldLayout {
-                name: stringify!($field),
-                offset: offset_of!($name, $field),
-                bytes: size_of_field(|value: &$name| &value.$field),
-                meaning: $meaning,
-            },)*],
-        }
-    };
-}
-
-const fn size_of_field<T, F>(_: fn(&T) -> &F) -> usize {
-    size_of::<F>()
-}
-
 /// The structs of the input log, for the format page.
 #[must_use]
 pub fn layout() -> Vec<StructLayout> {
     vec![
         describe!(SegmentHeader {
-            magic: "the letters NVIL",
-            version: "codec version",
-            kind: "1 stream, 2 seal, 3 carry",
-            instance: "the store that wrote the segment",
-            epoch: "the epoch that the payload is for",
-            attempt: "number of the attempt to log the epoch, never used twice",
-            total_bytes: "bytes of the whole seal or carry; zero in a stream",
-            ordinal: "position in the stream, seal or carry",
-            payload_bytes: "bytes after the header that are in use",
-            segment_bytes: "size of a segment",
-            stream: "the stream; zero in a seal and in a carry",
-            reserved: "zero",
-            payload_crc: "CRC-32 of the payload",
-            header_crc: "CRC-32 of the 60 bytes before",
+            magic: [u8; 4] = "the letters NVIL",
+            version: U16 = "codec version",
+            kind: U16 = "1 stream, 2 seal, 3 carry",
+            instance: U64 = "the store that wrote the segment",
+            epoch: U64 = "the epoch that the payload is for",
+            attempt: U64 = "number of the attempt to log the epoch, never used twice",
+            total_bytes: U64 = "bytes of the whole seal or carry; zero in a stream",
+            ordinal: U32 = "position in the stream, seal or carry",
+            payload_bytes: U32 = "bytes after the header that are in use",
+            segment_bytes: U32 = "size of a segment",
+            stream: U16 = "the stream; zero in a seal and in a carry",
+            reserved: U16 = "zero",
+            payload_crc: U32 = "CRC-32 of the payload",
+            header_crc: U32 = "CRC-32 of the 60 bytes before",
         }),
         describe!(SealHeader {
-            calls: "transactions of the epoch",
-            timestamp_ns: "timestamp of the epoch, nanoseconds since 1970",
-            seed: "seed of the epoch",
-            carry_bytes: "bytes of the carry of this epoch",
-            carry_crc: "CRC-32 of the carry of this epoch",
-            streams: "number of streams; as many entries follow",
-            carry_known: "1 if the two carry fields count",
-            reserved: "zero",
+            calls: U64 = "transactions of the epoch",
+            timestamp_ns: U64 = "timestamp of the epoch, nanoseconds since 1970",
+            seed: U64 = "seed of the epoch",
+            carry_bytes: U64 = "bytes of the carry of this epoch",
+            carry_crc: U32 = "CRC-32 of the carry of this epoch",
+            streams: U16 = "number of streams; as many entries follow",
+            carry_known: U16 = "1 if the two carry fields count",
+            reserved: U64 = "zero",
         }),
         describe!(SealEntry {
-            bytes: "bytes of the stream",
-            segments: "number of its segments",
-            digest: "CRC-32 over length and checksum of each of its segments",
-            first_segment: "number of its first segment in the log space",
-            stream: "the stream",
-            reserved: "zero",
+            bytes: U64 = "bytes of the stream",
+            segments: U32 = "number of its segments",
+            digest: U32 = "CRC-32 over length and checksum of each of its segments",
+            first_segment: U32 = "number of its first segment in the log space",
+            stream: U16 = "the stream",
+            reserved: U16 = "zero",
         }),
     ]
 }
