@@ -3,6 +3,9 @@
 //! Everything is static dispatch: for each procedure and step the compiler makes one plain function, which
 //! is what the engine registers. Knows nothing of what a procedure does.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use engine::{Draws, Engine, ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet};
 use pmem::Device;
 use storage::TableDefinition;
@@ -34,7 +37,7 @@ fn draws<P: Procedure>(args: &[u8], draws: &mut Draws<'_>) -> Result<(), engine:
 }
 
 fn write_set<P: Procedure>(args: &[u8], set: &mut WriteSet<'_>) -> Result<(), engine::Abort> {
-    P::write_set(args, &mut Declaring(set)).map_err(|gave_up| gave_up.0)
+    P::write_set(args, &mut Declaring(RefCell::new(set))).map_err(|gave_up| gave_up.0)
 }
 
 fn body<P: Procedure>(args: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop> {
@@ -84,41 +87,46 @@ impl workloads::Draw for Drawing<'_, '_> {
     }
 }
 
-struct Declaring<'a, 'e>(&'a mut WriteSet<'e>);
+/// In a cell because a mistake of whoever asks where a sequence started is noted in the write set.
+struct Declaring<'a, 'e>(RefCell<&'a mut WriteSet<'e>>);
 
 impl workloads::Declare for Declaring<'_, '_> {
     type Error = GaveUp;
 
     #[inline]
     fn insert(&mut self, table: TableId, key: &[u8]) {
-        self.0.insert(table.0, key);
+        self.0.get_mut().insert(table.0, key);
     }
 
     #[inline]
     fn update(&mut self, table: TableId, key: &[u8]) {
-        self.0.update(table.0, key);
+        self.0.get_mut().update(table.0, key);
     }
 
     #[inline]
     fn delete(&mut self, table: TableId, key: &[u8]) {
-        self.0.delete(table.0, key);
+        self.0.get_mut().delete(table.0, key);
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
-        self.0.update_range(table.0, low, high);
+        self.0.get_mut().update_range(table.0, low, high);
     }
 
     #[inline]
     fn will_read(&mut self, table: TableId, key: &[u8]) {
-        self.0.will_read(table.0, key);
+        self.0.get_mut().will_read(table.0, key);
     }
 
     fn drawn(&self, i: usize) -> u64 {
-        self.0.drawn(i)
+        self.0.borrow().drawn(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        self.0.borrow_mut().sequence_start(table.0, sequence_number(key))
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
-        Ok(self.0.lookup(table.0, key))
+        Ok(self.0.get_mut().lookup(table.0, key))
     }
 
     fn lookup_scan(
@@ -128,7 +136,7 @@ impl workloads::Declare for Declaring<'_, '_> {
         high: &[u8],
         each: Visit<'_>,
     ) -> Result<(), GaveUp> {
-        self.0.lookup_scan(table.0, low, high, each);
+        self.0.get_mut().lookup_scan(table.0, low, high, each);
         Ok(())
     }
 }
@@ -182,6 +190,11 @@ impl workloads::Tx for Running<'_, '_> {
         self.0.drawn(i)
     }
 
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.0.sequence_start(table.0, sequence_number(key));
+        start.expect("the declaration asked for the same sequence")
+    }
+
     fn output(&mut self) -> &mut Vec<u8> {
         self.0.output()
     }
@@ -218,14 +231,37 @@ pub fn answer<'a>(answer: &engine::Answer<'a>) -> Answer<'a> {
 const ENGINE_READS: &str = "the workload's tables are in the engine, which was not stopped";
 
 /// The state of an engine between two epochs.
-pub struct EngineView<'a, D: Device>(pub &'a Engine<D>);
+pub struct EngineView<'a, D: Device> {
+    engine: &'a Engine<D>,
+    /// Sequences are few, and the engine reads them only all at once.
+    sequences: HashMap<u16, HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl<'a, D: Device> EngineView<'a, D> {
+    /// The state of an engine that was opened with these tables.
+    #[must_use]
+    pub fn new(engine: &'a Engine<D>, tables: &[TableSpec]) -> Self {
+        let mut view = Self { engine, sequences: HashMap::new() };
+        for (id, _) in tables.iter().enumerate().filter(|(_, t)| t.index == IndexKind::Sequence) {
+            let mut numbers = HashMap::new();
+            view.for_each(TableId(id as u16), &mut |key, next| {
+                numbers.insert(key.to_vec(), next.to_vec());
+            });
+            view.sequences.insert(id as u16, numbers);
+        }
+        view
+    }
+}
 
 impl<D: Device> View for EngineView<'_, D> {
     fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.get(table.0, key).expect(ENGINE_READS)
+        match self.sequences.get(&table.0) {
+            Some(numbers) => numbers.get(key).cloned(),
+            None => self.engine.get(table.0, key).expect(ENGINE_READS),
+        }
     }
 
     fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
-        self.0.for_each(table.0, each).expect(ENGINE_READS);
+        self.engine.for_each(table.0, each).expect(ENGINE_READS);
     }
 }

@@ -194,7 +194,7 @@ impl<'a, D: Device> Run<'a, D> {
             );
             return;
         }
-        self.observer = Some(self.job.observer(&EngineView(&self.engine)));
+        self.observer = Some(self.job.observer(&self.view()));
     }
 
     /// Runs the epochs of the stream that are left.
@@ -248,9 +248,13 @@ impl<'a, D: Device> Run<'a, D> {
         }
     }
 
+    fn view(&self) -> EngineView<'_, D> {
+        EngineView::new(&self.engine, &self.job.tables())
+    }
+
     /// The oracle's last word, then the workload's own check; returns what the latter complains about.
     fn check(&self) -> Result<Vec<String>> {
-        let view = EngineView(&self.engine);
+        let view = self.view();
         if let Some(verifier) = &self.verifier {
             verifier.compare_state(&view, self.engine.state_hash().0)?;
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
+use serde_json::Value;
 
 use crate::Report;
 use crate::report::Named;
@@ -42,11 +43,13 @@ fn heading(text: &mut String, report: &Report) {
 
 /// The workload's own parameters, as `name value`.
 fn scale(report: &Report) -> String {
-    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report.parameters.workload)
-    else {
+    let Ok(Value::Object(fields)) = serde_json::to_value(&report.parameters.workload) else {
         return String::new();
     };
-    let shown = fields.iter().filter(|(name, value)| *name != "workload" && !value.is_null());
+    let chosen = |(name, value): &(&String, &Value)| {
+        *name != "workload" && !value.is_null() && !(*name == "row_bytes" && **value == 0)
+    };
+    let shown = fields.iter().filter(chosen);
     let shown = shown.map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         format!("{} {value}", name.replace('_', " "))
@@ -58,8 +61,9 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
     table.add_rows(rows);
-    for (index, column) in table.column_iter_mut().enumerate() {
-        let side = if index == 0 { CellAlignment::Left } else { CellAlignment::Right };
+    for (column, name) in table.column_iter_mut().zip(columns) {
+        let is_text = ["", "phase", "structure", "where", "unit"].contains(name);
+        let side = if is_text { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
     }
     table

@@ -6,6 +6,9 @@ use hdrhistogram::Histogram;
 use crate::clock::seconds;
 use crate::{BenchError, Result};
 
+/// Longer latencies count as this: a day.
+const LATENCY_NS_MAX: u64 = 86_400 * 1_000_000_000;
+
 /// Sums over the epochs of the stream; loading is not in them.
 pub(crate) struct Tally {
     /// Epochs run.
@@ -25,7 +28,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn new() -> Result<Self> {
-        let latency = Histogram::new(3)
+        let latency = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
             .map_err(|e| BenchError::Store(format!("cannot make a histogram: {e}")))?;
         Ok(Self {
             epochs: 0,
@@ -62,7 +65,6 @@ impl Tally {
                 }
             }
         }
-        // Hours fit into the histogram, so nothing is lost.
         self.latency.saturating_record_n(ns.max(1), fresh);
         self.waited_ns = waited;
     }

@@ -72,7 +72,9 @@ impl Calls {
             )));
         }
         if self.calls.len() as u64 >= EPOCH_CALLS_MAX {
-            return Err(EngineError::Limit(format!("more than {EPOCH_CALLS_MAX} calls in an epoch")));
+            return Err(EngineError::Limit(format!(
+                "more than {EPOCH_CALLS_MAX} calls in an epoch"
+            )));
         }
         let offset = self.words.len() * 8;
         let mut chunks = args.chunks_exact(8);

@@ -1,8 +1,8 @@
 //! What all workers share and no device type is needed for: tables, entries, procedures, the stop flag.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, RwLock};
 
 use crate::config::EngineConfig;
 use crate::index::EntryId;
@@ -83,9 +83,9 @@ impl Core {
             return Err(format!("table {:?} holds rows, not sequences", t.name));
         }
         let sequences = self.sequences.read().expect("no panic while locked");
-        Ok(sequences.get(&(table, key)).map_or(0, |state| {
-            if state.drawn_in == epoch { state.start } else { state.next }
-        }))
+        Ok(sequences
+            .get(&(table, key))
+            .map_or(0, |state| if state.drawn_in == epoch { state.start } else { state.next }))
     }
 
     /// The table of rows with an id.

@@ -9,10 +9,12 @@ use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::core::Core;
-use crate::local::{
-    Declared, DeclaredKind, DeclaredRange, Drawn, Local, Lookup, NO_ENTRY, Span,
-};
+use crate::local::{Declared, DeclaredKind, DeclaredRange, Drawn, Local, Lookup, NO_ENTRY, Span};
+use crate::table::Table;
 use crate::version::{ReadPhase, Stopped, Waiter};
+
+/// Sees the key and the value of one row after the other, until it returns `Break`.
+pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
 /// Folds what a lookup saw into a fingerprint.
 pub(crate) fn fold(fingerprint: u64, key: &[u8], value: Option<&[u8]>) -> u64 {
@@ -36,7 +38,18 @@ impl Core {
         sid: SerialId,
         waiter: &mut Waiter<'_>,
     ) -> Result<Option<&'p [u8]>, LookupError> {
-        let table = self.row_table(table)?;
+        self.look_up_in(phase, self.row_table(table)?, key, sid, waiter)
+    }
+
+    /// [`Core::look_up`] in a table of any kind.
+    pub(crate) fn look_up_in<'p>(
+        &self,
+        phase: ReadPhase<'p>,
+        table: &Table,
+        key: &[u8],
+        sid: SerialId,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<Option<&'p [u8]>, LookupError> {
         let Some(id) = table.find(self, table.word(key)?) else {
             return Ok(None);
         };
@@ -52,7 +65,7 @@ impl Core {
         bounds: (&[u8], &[u8]),
         sid: SerialId,
         waiter: &mut Waiter<'_>,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<u64, LookupError> {
         let table = self.table(table)?;
         let mut visited = 0;
@@ -151,7 +164,8 @@ impl Declaration<'_> {
         };
         // A key counts once in a write set, with the strongest kind (O-02).
         let local = &mut *self.local;
-        if let Some(at) = (self.first..local.declared.len()).find(|&i| same(local, &local.declared[i]))
+        if let Some(at) =
+            (self.first..local.declared.len()).find(|&i| same(local, &local.declared[i]))
         {
             let before = &mut local.declared[at];
             if (before.kind as u8) < kind as u8 {
@@ -265,7 +279,7 @@ impl WriteSet<'_> {
         table: u16,
         low: &[u8],
         high: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) {
         let declaration = &mut self.declaration;
         let sid = SerialId::new(declaration.epoch, 0);
@@ -276,17 +290,12 @@ impl WriteSet<'_> {
             each(key, value)
         };
         let phase = declaration.phase;
-        let result = declaration.core.look_through(
-            phase,
-            table,
-            (low, high),
-            sid,
-            &mut waiter,
-            &mut visit,
-        );
+        let result =
+            declaration.core.look_through(phase, table, (low, high), sid, &mut waiter, &mut visit);
         match result {
             Ok(visited) => {
-                let (low, high) = (declaration.local.keep_key(low), declaration.local.keep_key(high));
+                let (low, high) =
+                    (declaration.local.keep_key(low), declaration.local.keep_key(high));
                 declaration.local.lookups.push(Lookup {
                     table,
                     low,

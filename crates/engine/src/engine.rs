@@ -129,7 +129,8 @@ impl<D: Device> Engine<D> {
         if self.epoch >= EPOCH_MAX {
             return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
         }
-        let unknown = (0..calls.len()).find(|&p| calls.get(p).0 as usize >= self.core.procedures.len());
+        let unknown =
+            (0..calls.len()).find(|&p| calls.get(p).0 as usize >= self.core.procedures.len());
         match unknown {
             None => Ok(()),
             Some(position) => Err(EngineError::Limit(format!(
@@ -200,7 +201,8 @@ impl<D: Device> Engine<D> {
         self.totals.hash.merge(sum.hash);
         self.totals.rows += sum.rows;
         self.carry.clear();
-        for &(position, attempt) in self.shared.carried.get_mut().expect("no panic while locked").iter()
+        for &(position, attempt) in
+            self.shared.carried.get_mut().expect("no panic while locked").iter()
         {
             let (procedure, arguments) = calls.get(position as usize);
             self.carry.push_attempt(procedure, attempt, arguments)?;
@@ -270,14 +272,15 @@ impl<D: Device> Engine<D> {
         &self.store
     }
 
-    /// Reads a row as of the end of the last epoch. Sequences are read with [`Engine::for_each`].
+    /// Reads a row as of the end of the last epoch; of a sequence, its next number (8 little-endian bytes).
     ///
     /// # Errors
     /// `Limit` for an unknown table or a key beyond its limit.
     pub fn get(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut waiter = Waiter::new(self.core.stopped());
         let sid = SerialId::new(self.epoch + 1, 0);
-        match self.core.look_up(ReadPhase::begin(), table, key, sid, &mut waiter) {
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter) {
             Ok(value) => Ok(value.map(<[u8]>::to_vec)),
             Err(error) => Err(self.read_error(error)),
         }
@@ -476,7 +479,10 @@ pub(crate) fn new_worker<D: Device>(
         writes: Vec::new(),
         scratch: Vec::new(),
         reads: Vec::new(),
-        answers: crate::calls::WorkerAnswers { answers: Vec::<StoredAnswer>::new(), output: vec![] },
+        answers: crate::calls::WorkerAnswers {
+            answers: Vec::<StoredAnswer>::new(),
+            output: vec![],
+        },
         pool: TransientPool::new()?,
         cache: CachePool::new(
             number,

@@ -12,7 +12,9 @@ pub enum EngineError {
     #[error("{0}")]
     Limit(String),
     /// The log names a procedure that is not registered.
-    #[error("the input log calls procedure {0:?}, which is not registered; register it and open again")]
+    #[error(
+        "the input log calls procedure {0:?}, which is not registered; register it and open again"
+    )]
     UnknownProcedure(String),
     /// A worker failed; the engine is stopped and must be opened again (O-50).
     #[error("stopped: {0}; open the store again to recover")]

@@ -28,7 +28,7 @@ mod worker;
 
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
-pub use declare::{Draws, WriteSet};
+pub use declare::{Draws, Visit, WriteSet};
 pub use engine::{Engine, EpochInfo};
 pub use error::{EngineError, Result};
 pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pmem::Device;
 use storage::format::TABLES_MAX;
 use storage::scan::{self, ScanPlan, ScannedRow};
-use storage::{IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store, TableDefinition};
+use storage::{
+    IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store, TableDefinition,
+};
 
 use crate::core::{Core, SequenceState};
 use crate::engine::{Engine, EpochInfo, RunMode, new_worker};
@@ -47,8 +49,7 @@ pub(crate) fn open<D: Device>(
     let mut workers = (0..config.workers)
         .map(|number| new_worker(number, &config, &store))
         .collect::<Result<Vec<_>>>()?;
-    let plan =
-        scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
+    let plan = scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
     let found = scan_rows(&store, &plan, config.workers)?;
     let scanned = clock();
 
@@ -155,12 +156,7 @@ fn deal_lanes<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
 }
 
 /// Makes row entries and indexes of what the scan found, each worker of one share.
-fn rebuild<D: Device>(
-    core: &Core,
-    store: &Store<D>,
-    found: Vec<Found>,
-    workers: &mut [Worker<D>],
-) {
+fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers: &mut [Worker<D>]) {
     let tables = core.tables.len();
     let mut counts = vec![0usize; tables];
     for &(table, _) in found.iter().flat_map(|f| &f.rows) {
@@ -212,7 +208,10 @@ fn rebuild_share<D: Device>(
         if t.kind == IndexKind::Sequence {
             let next = phase.bytes(next).try_into().map_or(0, u64::from_le_bytes);
             let mut sequences = core.sequences.write().expect("no panic while locked");
-            sequences.insert((*table, word.hash), SequenceState { next, id: Some(id), ..SequenceState::default() });
+            sequences.insert(
+                (*table, word.hash),
+                SequenceState { next, id: Some(id), ..SequenceState::default() },
+            );
         }
         if row.stale_external(checkpoint_epoch).is_some() {
             worker.collect.push((id, entry.generation()));

@@ -4,13 +4,11 @@
 //! body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it called
 //! [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the body.
 
-use std::ops::ControlFlow;
-
 use storage::SerialId;
 
 use crate::calls::Abort;
 use crate::core::Core;
-use crate::declare::LookupError;
+use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
 use crate::table::Table;
@@ -162,7 +160,7 @@ impl<'a> Transaction<'a> {
         low: &[u8],
         high: &[u8],
         descending: bool,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<(), Stop> {
         let t = self.core.table(table)?;
         let mut rows = t.range(self.core, low, high)?;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use pmem::Device;
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
-use storage::{Store, StateHash};
+use storage::{StateHash, Store};
 
 use crate::calls::Calls;
 use crate::core::Core;

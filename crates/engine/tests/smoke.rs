@@ -27,7 +27,9 @@ fn procedures() -> ProcedureTable {
             Ok(())
         },
         body: |args, tx| {
-            let old = tx.get(0, &args[..8])?.map_or(0, |v| u64::from_le_bytes(v[..8].try_into().unwrap()));
+            let old = tx
+                .get(0, &args[..8])?
+                .map_or(0, |v| u64::from_le_bytes(v[..8].try_into().unwrap()));
             let sum = old + u64::from_le_bytes(args[8..16].try_into().unwrap());
             let mut value = [0u8; 600];
             value[..8].copy_from_slice(&sum.to_le_bytes());

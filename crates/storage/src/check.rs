@@ -10,7 +10,9 @@ use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::scan::{self, ScannedRow};
-use crate::{LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash};
+use crate::{
+    LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash,
+};
 
 /// What the checker found.
 #[derive(Debug, Clone)]
@@ -60,7 +62,9 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
     }
     let total: u64 = checker.rows.iter().sum();
     if checker.problems.is_empty() && total != checkpoint.rows {
-        checker.problems.push(format!("{total} live rows, the checkpoint says {}", checkpoint.rows));
+        checker
+            .problems
+            .push(format!("{total} live rows, the checkpoint says {}", checkpoint.rows));
     }
     CheckReport {
         epoch: checkpoint.epoch,
@@ -117,7 +121,7 @@ impl<D: Device> Checker<'_, D> {
         let at = layout.value_offset(scanned.row, scanned.slot, pointer);
         // SAFETY: the row is allocated, its pointer was checked, and nothing stores during a check.
         let (key, value) = unsafe {
-            (row::key(device, scanned.row), device.image().slice(at, pointer.len()))
+            (row::key(device, scanned.row), device.image().slice(at, pointer.value_bytes()))
         };
         self.hash.add(row_hash(layout.table, key, value));
         self.rows[layout.table as usize] += 1;

@@ -28,11 +28,21 @@ pub enum StorageError {
 impl StorageError {
     /// Whether data on the medium is damaged.
     pub fn is_corrupt(&self) -> bool {
-        matches!(self, Self::Corrupt(_))
+        match self {
+            Self::Corrupt(_) => true,
+            Self::Log(error) => error.is_corrupt(),
+            Self::Device(error) => error.is_corrupt(),
+            _ => false,
+        }
     }
 
     /// Whether space or another limit is exhausted.
     pub fn is_limit(&self) -> bool {
-        matches!(self, Self::Limit(_) | Self::Device(DeviceError::Full { .. }))
+        match self {
+            Self::Limit(_) => true,
+            Self::Log(error) => error.is_limit(),
+            Self::Device(error) => error.is_limit(),
+            _ => false,
+        }
     }
 }

@@ -261,7 +261,7 @@ impl ValuePointer {
     }
 
     /// Length of the value in bytes.
-    pub fn len(self) -> u64 {
+    pub fn value_bytes(self) -> u64 {
         self.0 >> 2 & 0x3ffff
     }
 
@@ -283,7 +283,7 @@ impl ValuePointer {
     /// Whether the word can be one of ours.
     pub fn is_valid(self) -> bool {
         self.0 == 0
-            || self.len() <= u64::from(VALUE_BYTES_MAX)
+            || self.value_bytes() <= u64::from(VALUE_BYTES_MAX)
                 && (self.is_inline() && self.0 >> 20 == 0 || self.external_offset().is_some())
     }
 }
@@ -402,10 +402,10 @@ mod tests {
     fn o_42_pointers_keep_length_and_offset_at_their_limits() {
         for len in [0, 1, 4097, u64::from(VALUE_BYTES_MAX)] {
             let p = ValuePointer::external((1 << 48) - 16, len);
-            assert_eq!((p.len(), p.external_offset()), (len, Some((1 << 48) - 16)));
+            assert_eq!((p.value_bytes(), p.external_offset()), (len, Some((1 << 48) - 16)));
             assert!(p.is_valid());
             let p = ValuePointer::inline(len);
-            assert_eq!((p.len(), p.external_offset(), p.is_null()), (len, None, false));
+            assert_eq!((p.value_bytes(), p.external_offset(), p.is_null()), (len, None, false));
         }
     }
 

@@ -252,7 +252,8 @@ impl LanePool {
         }
         self.sets[set] = self.now;
         let base = state_offset(self.pool, self.lane);
-        let crcs = u64::from(offsets_crc(&self.sets[0])) | u64::from(offsets_crc(&self.sets[1])) << 32;
+        let crcs =
+            u64::from(offsets_crc(&self.sets[0])) | u64::from(offsets_crc(&self.sets[1])) << 32;
         let words = [self.now.bump, self.now.head, self.now.tail];
         // SAFETY: the state line is owned by the lane's worker.
         unsafe {
@@ -316,9 +317,7 @@ impl LanePool {
 
     fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {
         let segment = self.free_list[&(position / self.entries_per_segment)];
-        device
-            .image()
-            .load_u64(segments.offset(segment) + position % self.entries_per_segment * 8)
+        device.image().load_u64(segments.offset(segment) + position % self.entries_per_segment * 8)
     }
 }
 

@@ -40,8 +40,8 @@ impl RowLayout {
     /// The layout that a catalog record gives.
     pub fn new(table: u16, record: &TableRecord) -> Self {
         let key_bytes_max = u64::from(record.key_bytes_max);
-        let heap_offset =
-            ROW_HEADER_BYTES + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER).next_multiple_of(16);
+        let heap_offset = ROW_HEADER_BYTES
+            + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER).next_multiple_of(16);
         let row_bytes = u64::from(record.row_bytes);
         let half = row_bytes.saturating_sub(heap_offset) / 2;
         // Whole lines where there are any: a half that shares no line with the other is written by itself.

@@ -137,9 +137,9 @@ fn check_row<D: Device>(
     let inside = match pointer.external_offset() {
         Some(offset) => {
             segments.segment_of(offset).is_some()
-                && segments.segment_of(offset + pointer.len().max(1) - 1).is_some()
+                && segments.segment_of(offset + pointer.value_bytes().max(1) - 1).is_some()
         }
-        None => layout.is_inline(pointer.len()),
+        None => layout.is_inline(pointer.value_bytes()),
     };
     if pointer.is_null() || !pointer.is_valid() || !inside {
         return corrupt(format!("its value pointer {:#x} leads nowhere", pointer.0));

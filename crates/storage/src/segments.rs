@@ -152,7 +152,8 @@ impl Segments {
         if bytes > device.image_bytes() {
             // Grow by an eighth at least, so that a growing store does not pay for each epoch; exactly
             // what is needed where the device has no room for more.
-            let roomy = (device.image_bytes() / 8 * 9).max(bytes).min(self.image_bytes(self.segments_max));
+            let roomy =
+                (device.image_bytes() / 8 * 9).max(bytes).min(self.image_bytes(self.segments_max));
             if device.grow_image(roomy).is_err() {
                 device.grow_image(bytes)?;
             }
@@ -171,7 +172,9 @@ impl Segments {
         let taken = self
             .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < usable).then_some(n + 1))
-            .map_err(|_| StorageError::Limit("no segment left although space was reserved".into()))?;
+            .map_err(|_| {
+                StorageError::Limit("no segment left although space was reserved".into())
+            })?;
         self.write_entry(port, taken as u32, entry);
         Ok(taken as u32)
     }

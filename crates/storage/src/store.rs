@@ -83,7 +83,11 @@ impl<D: Device> Store<D> {
     ///
     /// # Errors
     /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Device`.
-    pub fn open(device: Arc<D>, options: &StoreOptions, wanted: &[TableDefinition]) -> Result<Opened<D>> {
+    pub fn open(
+        device: Arc<D>,
+        options: &StoreOptions,
+        wanted: &[TableDefinition],
+    ) -> Result<Opened<D>> {
         let mut port = Port::new(Arc::clone(&device), u32::MAX);
         let found = superblock::read_superblock(device.as_ref())?;
         let (superblock, created) = match found {
@@ -167,7 +171,14 @@ impl<D: Device> Store<D> {
     }
 
     /// Makes the end of `epoch` the checkpoint. Everything else must be fenced (O-22).
-    pub fn commit(&self, port: &mut Port<D>, epoch: u64, hash: StateHash, rows: u64, carry_calls: u32) {
+    pub fn commit(
+        &self,
+        port: &mut Port<D>,
+        epoch: u64,
+        hash: StateHash,
+        rows: u64,
+        carry_calls: u32,
+    ) {
         let mut current = self.current.lock().expect("no panic while locked");
         assert!(epoch > current.epoch, "checkpoint {epoch} after {}", current.epoch);
         let record = CheckpointRecord {
@@ -210,7 +221,9 @@ fn power_of_two_in(what: &str, value: u64, low: u64, high: u64) -> Result<()> {
     if value.is_power_of_two() && (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(StorageError::Limit(format!("{what} is {value}, must be a power of two from {low} to {high}")))
+    Err(StorageError::Limit(format!(
+        "{what} is {value}, must be a power of two from {low} to {high}"
+    )))
 }
 
 fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Superblock> {
@@ -320,7 +333,10 @@ fn load_lanes<D: Device>(
     }
     for (segment, entry) in segments.load(device)? {
         let first: usize = first_of_pool[entry.pool as usize].ok_or_else(|| {
-            StorageError::Corrupt(format!("segment {segment} belongs to unknown pool {}", entry.pool))
+            StorageError::Corrupt(format!(
+                "segment {segment} belongs to unknown pool {}",
+                entry.pool
+            ))
         })?;
         lanes[first + entry.lane as usize].attach(segment, entry);
     }

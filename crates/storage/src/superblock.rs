@@ -52,32 +52,51 @@ impl TableDefinition {
     /// `Limit` naming the table, the value and the limit.
     pub fn to_record(&self, segment_bytes: u64) -> Result<TableRecord> {
         let limit = |what: &str, is: u64, range: String| {
-            Err(StorageError::Limit(format!("table {:?}: {what} is {is}, must be {range}", self.name)))
+            Err(StorageError::Limit(format!(
+                "table {:?}: {what} is {is}, must be {range}",
+                self.name
+            )))
         };
         if self.name.is_empty() || self.name.len() > NAME_BYTES || self.name.contains('\0') {
-            return limit("length of the name", self.name.len() as u64, format!("1 to {NAME_BYTES}"));
+            return limit(
+                "length of the name",
+                self.name.len() as u64,
+                format!("1 to {NAME_BYTES}"),
+            );
         }
         if !(1..=KEY_BYTES_MAX).contains(&self.key_bytes_max) {
-            return limit("longest key", self.key_bytes_max.into(), format!("1 to {KEY_BYTES_MAX}"));
+            return limit(
+                "longest key",
+                self.key_bytes_max.into(),
+                format!("1 to {KEY_BYTES_MAX}"),
+            );
         }
         let value_limit = u64::from(VALUE_BYTES_MAX).min(segment_bytes);
         if u64::from(self.value_bytes_max) > value_limit {
             let range = format!("0 to {value_limit} (segments have {segment_bytes} bytes)");
             return limit("longest value", self.value_bytes_max.into(), range);
         }
-        if self.index == IndexKind::Sequence && (self.key_bytes_max, self.value_bytes_max) != (8, 8) {
-            return limit("key of a sequence", self.key_bytes_max.into(), "8, and its value 8".into());
+        if self.index == IndexKind::Sequence && (self.key_bytes_max, self.value_bytes_max) != (8, 8)
+        {
+            return limit(
+                "key of a sequence",
+                self.key_bytes_max.into(),
+                "8, and its value 8".into(),
+            );
         }
         let row_bytes = match self.row_bytes {
             0 if self.value_bytes_max <= INLINE_BYTES_DEFAULT => {
                 RowLayout::row_bytes_all_inline(self.key_bytes_max, self.value_bytes_max)
             }
-            0 => ROW_BYTES_EXTERNAL
-                .max(RowLayout::row_bytes_all_inline(self.key_bytes_max, 0)),
+            0 => ROW_BYTES_EXTERNAL.max(RowLayout::row_bytes_all_inline(self.key_bytes_max, 0)),
             given => given,
         };
-        let least = RowLayout::row_bytes_all_inline(self.key_bytes_max, 0).max(ROW_HEADER_BYTES as u32);
-        if !row_bytes.is_multiple_of(64) || row_bytes < least || u64::from(row_bytes) > segment_bytes {
+        let least =
+            RowLayout::row_bytes_all_inline(self.key_bytes_max, 0).max(ROW_HEADER_BYTES as u32);
+        if !row_bytes.is_multiple_of(64)
+            || row_bytes < least
+            || u64::from(row_bytes) > segment_bytes
+        {
             let range = format!("a multiple of 64 from {least} to {segment_bytes}");
             return limit("row size", row_bytes.into(), range);
         }
@@ -152,7 +171,9 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
     if copies.iter().all(|s| s.as_bytes().iter().all(|&b| b == 0)) {
         return Ok(None);
     }
-    if let Some(good) = copies.iter().find(|s| s.magic == SUPERBLOCK_MAGIC && s.crc == superblock_crc(s)) {
+    if let Some(good) =
+        copies.iter().find(|s| s.magic == SUPERBLOCK_MAGIC && s.crc == superblock_crc(s))
+    {
         if good.version != FORMAT_VERSION {
             return Err(StorageError::Foreign(format!(
                 "it has format version {}, this program reads version {FORMAT_VERSION}",
@@ -187,8 +208,8 @@ pub(crate) fn read_catalog<D: Device>(device: &D) -> Result<Vec<TableRecord>> {
         if crc32fast::hash(TableRecord { crc: 0, ..record }.as_bytes()) != record.crc {
             // A crash while the table was added leaves a torn record that nothing refers to; anything
             // after it proves damage instead.
-            let next_used = place + 1 < TABLES_MAX
-                && device.image().load_u64(record_offset(place + 1)) != 0;
+            let next_used =
+                place + 1 < TABLES_MAX && device.image().load_u64(record_offset(place + 1)) != 0;
             if next_used || pool_in_use(device, place) {
                 return Err(StorageError::Corrupt(format!("catalog record {place}")));
             }

@@ -11,7 +11,9 @@ use crate::core::Core;
 use crate::index::EntryId;
 use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, Span};
 use crate::table::KeyWord;
-use crate::version::{CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch};
+use crate::version::{
+    CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
+};
 use crate::worker::{Epoch, Leave, Worker};
 
 /// Calls of a group.
@@ -27,7 +29,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             append_declared(epoch, local, index);
             if !local.txns[index].ranges.is_empty() {
                 append_ranges(epoch, local, index)
-                    .map_err(|what| crate::EngineError::Poisoned(what))?;
+                    .map_err(crate::EngineError::Poisoned)?;
             }
         }
         from = to;
@@ -128,12 +130,7 @@ struct Claimer<'c> {
 }
 
 impl Claim for Claimer<'_> {
-    fn base(
-        &mut self,
-        entry: &RowEntry,
-        next: ValueWord,
-        pool: &mut TransientPool,
-    ) -> ValueWord {
+    fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if !next.is_value() {
             return next;
         }

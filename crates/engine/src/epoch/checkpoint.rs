@@ -76,7 +76,8 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
         sum.rows += rows;
         store.commit(port, epoch.number, sum.hash, sum.rows as u64, carried.len() as u32);
     }
-    let durable = if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };
+    let durable =
+        if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };
     if let Some(durable) = durable {
         store.log().release(durable);
     }

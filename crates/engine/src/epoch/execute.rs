@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 
 use pmem::Device;
-use storage::{SerialId, Segments};
+use storage::{Segments, SerialId};
 
 use crate::EngineError;
 use crate::calls::{Abort, StoredAnswer};
@@ -119,7 +119,10 @@ fn run_body<D: Device>(
     let failure = match result {
         Ok(Ok(())) => {
             runner.publish(local, index, Mode::Commit)?;
-            return Ok(StoredAnswer::Committed { from: output_from, to: local.answers.output.len() });
+            return Ok(StoredAnswer::Committed {
+                from: output_from,
+                to: local.answers.output.len(),
+            });
         }
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
         Ok(Err(Stop::Abort(abort))) => StoredAnswer::Aborted(abort),
@@ -192,11 +195,16 @@ fn scan_again(
     waiter: &mut Waiter<'_>,
 ) -> Result<bool, LookupError> {
     let (mut fingerprint, mut seen) = (0, 0);
-    let visited = core.look_through(phase, lookup.table, bounds, sid, waiter, &mut |key, value| {
-        fingerprint = fold(fingerprint, key, Some(value));
-        seen += 1;
-        if seen == lookup.visited { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-    })?;
+    let visited =
+        core.look_through(phase, lookup.table, bounds, sid, waiter, &mut |key, value| {
+            fingerprint = fold(fingerprint, key, Some(value));
+            seen += 1;
+            if seen == lookup.visited {
+                std::ops::ControlFlow::Break(())
+            } else {
+                std::ops::ControlFlow::Continue(())
+            }
+        })?;
     // A visitor that had enough after n rows has enough again; one that never had saw the end.
     let same_length = if lookup.visited == ALL { visited == ALL } else { seen == lookup.visited };
     Ok(same_length && fingerprint == lookup.fingerprint)

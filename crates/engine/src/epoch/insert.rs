@@ -20,7 +20,8 @@ use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 const AHEAD: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let mut staged = epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
+    let mut staged =
+        epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
     for index in 0..worker.local.txns.len() {
         let txn = &worker.local.txns[index];
         let sid = SerialId::new(epoch.number, u64::from(txn.position));

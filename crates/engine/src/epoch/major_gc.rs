@@ -37,7 +37,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             continue;
         };
         if !already_collected.contains(&offset) {
-            let pool = class_pool(class_of(pointer.len())) as usize;
+            let pool = class_pool(class_of(pointer.value_bytes())) as usize;
             worker.medium.lanes[pool][0].push(&mut worker.medium.port, segments, offset)?;
             worker.local.work.major_collections += 1;
         }

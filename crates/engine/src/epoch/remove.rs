@@ -67,7 +67,8 @@ fn remove_ordered<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             epoch.core.tables[index].ordered.as_ref().expect("as above").finish_merge();
         }
     }
-    let mut mine = epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
+    let mut mine =
+        epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
     mine.iter_mut().for_each(Vec::clear);
     drop(mine);
     epoch.barrier()?;

@@ -45,12 +45,7 @@ const _: () = assert!(size_of::<RowEntry>() == 64);
 pub(crate) trait Claim {
     /// Returns the base: `next` itself, the cached version, or a copy where the final write will overwrite
     /// the place of `next`.
-    fn base(
-        &mut self,
-        entry: &RowEntry,
-        next: ValueWord,
-        pool: &mut TransientPool,
-    ) -> ValueWord;
+    fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord;
 }
 
 /// Costs of one append.
@@ -81,7 +76,12 @@ impl RowEntry {
             if state == free
                 && self
                     .state
-                    .compare_exchange_weak(free, free | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+                    .compare_exchange_weak(
+                        free,
+                        free | LOCKED,
+                        Ordering::Acquire,
+                        Ordering::Relaxed,
+                    )
                     .is_ok()
             {
                 return (free, contended);
@@ -206,7 +206,7 @@ impl RowEntry {
         self.next.store(next.0, Ordering::Relaxed);
         self.cached.store(0, Ordering::Relaxed);
         self.birth.store(birth.0, Ordering::Relaxed);
-        self.row.store(row / 64 | generation << GENERATION_SHIFT, Ordering::Relaxed);
+        self.row.store((row / 64) | (generation << GENERATION_SHIFT), Ordering::Relaxed);
     }
 
     /// The row is gone; lists that still name the entry see another generation.

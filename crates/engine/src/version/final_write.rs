@@ -232,10 +232,14 @@ impl<D: Device> Medium<D> {
         if target.in_place {
             // Written since the checkpoint: the crash that reverts its allocation reverts this free.
             if let Some(offset) = old_external {
-                self.free_value(offset, ValuePointer(old.pointer).len(), with.segments);
+                self.free_value(offset, ValuePointer(old.pointer).value_bytes(), with.segments);
             }
         } else if old.serial_id != 0 && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch {
-            assert!(old_external.is_none(), "the major collector missed the row at {}", to.entry.row());
+            assert!(
+                old_external.is_none(),
+                "the major collector missed the row at {}",
+                to.entry.row()
+            );
             with.work.minor_collections += 1;
         }
         (!to.layout.is_inline(len)).then(|| self.allocate_value(len, with.segments))
@@ -276,7 +280,7 @@ impl<D: Device> Medium<D> {
             let ours = slot == before.slot() || sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
             let pointer = ValuePointer(version.pointer);
             if let Some(offset) = pointer.external_offset().filter(|_| ours) {
-                self.free_value(offset, pointer.len(), segments);
+                self.free_value(offset, pointer.value_bytes(), segments);
             }
         }
     }
@@ -329,7 +333,12 @@ impl<D: Device> Medium<D> {
 }
 
 /// Prepares the persistent row of a key that is being inserted. The row was just allocated by this worker.
-pub(crate) fn initialise_row<D: Device>(port: &mut Port<D>, at: u64, layout: &RowLayout, key: &[u8]) {
+pub(crate) fn initialise_row<D: Device>(
+    port: &mut Port<D>,
+    at: u64,
+    layout: &RowLayout,
+    key: &[u8],
+) {
     // SAFETY: freshly allocated and not published yet.
     unsafe { row::initialise(port, at, layout, key) }
 }

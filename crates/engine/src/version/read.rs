@@ -146,5 +146,10 @@ impl<'p> ReadPhase<'p> {
 pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRow) -> ValueWord {
     let pointer = row.pointer();
     let at = layout.value_offset(row.row, row.slot, pointer);
-    ValueWord::new(Place::Medium, row.slot, image_base + at as usize, pointer.len() as usize)
+    ValueWord::new(
+        Place::Medium,
+        row.slot,
+        image_base + at as usize,
+        pointer.value_bytes() as usize,
+    )
 }

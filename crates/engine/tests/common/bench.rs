@@ -1,0 +1,233 @@
+//! Runs an engine and the oracle side by side and compares everything that can be seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome};
+use pmem::Device;
+use storage::{IndexKind, StoreOptions, TableDefinition};
+
+use super::model::{Expected, Model};
+use super::procedures::{number_of, procedures};
+use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX};
+
+/// Choices that must change no answer and no state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) workers: usize,
+    pub(crate) cache_bytes: u64,
+    pub(crate) cache_epochs: u64,
+    pub(crate) checkpoint_every: u64,
+    /// Fixed when the store is created.
+    pub(crate) row_bytes: [u32; ROW_TABLES],
+    pub(crate) segment_bytes: u64,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            cache_bytes: 0,
+            cache_epochs: 20,
+            checkpoint_every: 1,
+            row_bytes: [0; ROW_TABLES],
+            segment_bytes: 256 << 10,
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn config(&self) -> EngineConfig {
+        EngineConfig {
+            workers: self.workers,
+            cache_bytes: self.cache_bytes,
+            cache_epochs: self.cache_epochs,
+            checkpoint_every: self.checkpoint_every,
+            store: StoreOptions {
+                segment_bytes: self.segment_bytes,
+                log_segment_bytes: self.segment_bytes.min(64 << 10),
+                ..StoreOptions::default()
+            },
+            ..EngineConfig::default()
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Vec<TableDefinition> {
+        let kinds = [IndexKind::Hash, IndexKind::Ordered, IndexKind::Ordered];
+        let keys = [8, 8, 40];
+        let mut tables: Vec<TableDefinition> = (0..ROW_TABLES)
+            .map(|i| TableDefinition {
+                name: ["hashed", "ordered", "long"][i].into(),
+                index: kinds[i],
+                key_bytes_max: keys[i],
+                value_bytes_max: VALUE_BYTES_MAX[i] as u32,
+                row_bytes: self.row_bytes[i],
+            })
+            .collect();
+        tables.push(TableDefinition {
+            name: "sequences".into(),
+            index: IndexKind::Sequence,
+            key_bytes_max: 8,
+            value_bytes_max: 8,
+            row_bytes: 0,
+        });
+        tables
+    }
+
+    pub(crate) fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
+        Ok(Engine::open(Arc::clone(device), self.config(), &self.tables(), procedures())?.0)
+    }
+}
+
+/// An engine next to the oracle.
+pub(crate) struct Bench<D: Device> {
+    pub(crate) engine: Engine<D>,
+    pub(crate) model: Model,
+}
+
+/// What the outside world says in an epoch.
+pub(crate) fn info(epoch: u64) -> EpochInfo {
+    EpochInfo { timestamp_ns: epoch * 1000 + 7, seed: epoch ^ 0x55 }
+}
+
+pub(crate) fn to_calls(batch: &[Vec<u8>]) -> Calls {
+    let mut calls = Calls::new();
+    for arguments in batch {
+        calls.push(number_of(arguments), arguments).expect("programs are short");
+    }
+    calls
+}
+
+impl<D: Device> Bench<D> {
+    /// Opens a store that must be in the state of `model`.
+    pub(crate) fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
+        let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
+        let bench = Self { engine, model };
+        bench.compare_state()?;
+        Ok(bench)
+    }
+
+    /// Runs an epoch and compares answers, numbers and the state hash.
+    pub(crate) fn run(&mut self, batch: &[Vec<u8>]) -> Result<(), String> {
+        let info = info(self.engine.epoch() + 1);
+        let carried = self.model.carry.len();
+        let outcome = self.engine.run_epoch(&to_calls(batch), info);
+        let outcome =
+            outcome.map_err(|error| format!("epoch {}: {error}", self.model.epoch + 1))?;
+        let expected = self.model.run(batch, info.timestamp_ns);
+        if outcome.carried_in != carried || outcome.epoch != self.model.epoch {
+            let epoch = self.model.epoch;
+            return Err(format!(
+                "epoch {} carried {} in, expected epoch {epoch} and {carried}",
+                outcome.epoch, outcome.carried_in
+            ));
+        }
+        compare_answers(&outcome, &expected)
+            .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
+        if outcome.state_hash != self.model.state_hash() {
+            self.compare_state()?;
+            return Err(format!("epoch {}: equal rows, other state hash", outcome.epoch));
+        }
+        Ok(())
+    }
+
+    /// Compares all rows of all tables.
+    pub(crate) fn compare_state(&self) -> Result<(), String> {
+        let (engine, model) = (&self.engine, &self.model);
+        let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
+        if (engine.epoch(), engine.carried()) != (model.epoch, model.carry.len()) {
+            return at(format!(
+                "engine at {} with {} carried over, expected {}",
+                engine.epoch(),
+                engine.carried(),
+                model.carry.len()
+            ));
+        }
+        for (table, rows) in model.tables.iter().enumerate() {
+            compare_rows(rows.clone(), self.rows_of(table as u16))
+                .or_else(|difference| at(format!("table {table}: {difference}")))?;
+        }
+        let sequences = model.sequences.iter();
+        let sequences =
+            sequences.map(|(k, v)| (k.to_be_bytes().to_vec(), v.to_le_bytes().to_vec())).collect();
+        compare_rows(sequences, self.rows_of(SEQUENCES.into()))
+            .or_else(|difference| at(format!("sequences: {difference}")))?;
+        if engine.state_hash() != model.state_hash() {
+            return at("equal rows, other state hash".into());
+        }
+        if engine.rows() != model.rows() {
+            return at(format!("{} rows counted, {} are there", engine.rows(), model.rows()));
+        }
+        Ok(())
+    }
+
+    fn rows_of(&self, table: u16) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut rows = Vec::new();
+        let mut each = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
+        self.engine.for_each(table, &mut each).expect("the table exists");
+        if table == 0 || table == u16::from(SEQUENCES) {
+            rows.sort_unstable();
+        }
+        rows
+    }
+}
+
+fn compare_rows(
+    expected: BTreeMap<Vec<u8>, Vec<u8>>,
+    found: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<(), String> {
+    if found.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+        return Err("rows are out of order or there twice".into());
+    }
+    let found: BTreeMap<_, _> = found.into_iter().collect();
+    for (key, value) in &expected {
+        match found.get(key) {
+            None => return Err(format!("row {key:02x?} is missing")),
+            Some(other) if other != value => {
+                return Err(format!("row {key:02x?} holds {}, not {}", short(other), short(value)));
+            }
+            Some(_) => {}
+        }
+    }
+    match found.keys().find(|key| !expected.contains_key(*key)) {
+        Some(key) => Err(format!("row {key:02x?} should not exist")),
+        None => Ok(()),
+    }
+}
+
+fn short(bytes: &[u8]) -> String {
+    format!("{} bytes {:02x?}", bytes.len(), &bytes[..bytes.len().min(12)])
+}
+
+fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
+    if outcome.len() != expected.len() {
+        return Err(format!("{} answers, expected {}", outcome.len(), expected.len()));
+    }
+    for (position, expected) in expected.iter().enumerate() {
+        let answer = outcome.answer(position);
+        let same = match (&answer, expected) {
+            (Answer::Committed(bytes), Expected::Committed(right)) => *bytes == &right[..],
+            (Answer::Aborted(abort), Expected::Aborted(code)) => abort.code == *code,
+            (Answer::Resubmitted, Expected::Resubmitted) => true,
+            (Answer::Failed(why), Expected::Failed(part)) => why.contains(part),
+            _ => false,
+        };
+        if !same {
+            return Err(format!("call {position}: {answer:02x?}, expected {expected:02x?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the whole store: every slot must be accounted for (O-33, O-41, O-48).
+pub(crate) fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), String> {
+    let report =
+        storage::check::check(Arc::clone(device)).map_err(|error| format!("check: {error}"))?;
+    if let Some(first) = report.problems.first() {
+        return Err(format!("check: {first} ({} problems)", report.problems.len()));
+    }
+    if report.epoch == model.epoch && report.state_hash != model.state_hash() {
+        return Err("check: another state hash".into());
+    }
+    Ok(())
+}

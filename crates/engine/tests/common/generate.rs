@@ -1,0 +1,248 @@
+//! Random programs over few keys, with everything that a body may do wrong.
+
+use super::program::{HASHED, LONG, ORDERED, Op, Program, Step};
+use super::random::Random;
+
+/// How programs are mixed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mix {
+    /// Different keys of each table.
+    pub(crate) keys: u64,
+    /// Whether values are mostly too long to be inline.
+    pub(crate) long_values: bool,
+    /// How many of a hundred look something up while declaring.
+    pub(crate) lookups: u64,
+}
+
+impl Mix {
+    pub(crate) fn random(random: &mut Random) -> Self {
+        let keys = random.pick(&[1, 2, 4, 9, 25, 50]);
+        let lookups = random.pick(&[0, 5, 15, 40]);
+        Self { keys, long_values: random.percent(40), lookups }
+    }
+
+    fn table(&self, random: &mut Random) -> u8 {
+        random.pick(&[HASHED, ORDERED, ORDERED, LONG, LONG])
+    }
+
+    fn ordered(&self, random: &mut Random) -> u8 {
+        random.pick(&[ORDERED, LONG])
+    }
+
+    fn key(&self, random: &mut Random) -> u8 {
+        random.byte(self.keys)
+    }
+
+    fn size(&self, table: u8, random: &mut Random) -> u8 {
+        // The last sizes are beyond the limit of some tables: rarely that is what is wanted.
+        let end = if random.percent(2) { 24 } else { [21, 24, 23][usize::from(table)] };
+        let from = if self.long_values && random.percent(70) { 12 } else { 0 };
+        from + random.byte(end - u64::from(from))
+    }
+}
+
+/// The calls of an epoch, as arguments.
+pub(crate) fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
+    (0..calls).map(|_| program(random, mix).encode()).collect()
+}
+
+fn program(random: &mut Random, mix: &Mix) -> Program {
+    if random.percent(6) {
+        return committing(random, mix);
+    }
+    let mut program = Program::default();
+    if random.percent(12) {
+        draw(&mut program, random, mix);
+    }
+    if random.percent(mix.lookups) {
+        reconnoitre(&mut program, random, mix);
+    }
+    for _ in 0..random.below(4) {
+        write(&mut program, random, mix);
+    }
+    for _ in 0..random.below(3) {
+        read(&mut program, random, mix);
+    }
+    if random.percent(15) {
+        range(&mut program, random, mix);
+    }
+    spoil(&mut program, random, mix);
+    program
+}
+
+/// Adds a step at a random place of the body.
+fn anywhere(program: &mut Program, step: Step, random: &mut Random) {
+    let at = random.below(program.body.len() as u64 + 1) as usize;
+    program.body.insert(at, step);
+}
+
+fn write(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let table = mix.table(random);
+    let (key, other) = (mix.key(random), mix.key(random));
+    let size = mix.size(table, random);
+    let tag = random.byte(256);
+    let step = |op| Step::new(op, table, key).to(other).size(size).tag(tag);
+    let (declare, body) = match random.below(10) {
+        0..3 => (Op::DeclareInsert, step(Op::Insert)),
+        3 => (Op::DeclareUpdate, step(Op::Update)),
+        4 => (Op::DeclareUpdate, step(Op::Modify)),
+        5..7 => (Op::DeclareDelete, step(Op::Delete)),
+        7 => (Op::DeclareUpdate, step(Op::Derive)),
+        _ => (Op::DeclareInsert, step(Op::Derive).flag(true)),
+    };
+    program.declares.push(Step::new(declare, table, key));
+    if random.percent(10) {
+        let again = random.pick(&[Op::DeclareInsert, Op::DeclareUpdate, Op::WillRead]);
+        program.declares.push(Step::new(again, table, key));
+    }
+    if random.percent(90) {
+        anywhere(program, body, random);
+    }
+    if random.percent(20) {
+        anywhere(program, step(random_write(random)), random);
+    }
+}
+
+fn random_write(random: &mut Random) -> Op {
+    random.pick(&[Op::Update, Op::Modify, Op::Delete, Op::Update])
+}
+
+fn read(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let step = if random.percent(60) {
+        let table = mix.table(random);
+        let key = mix.key(random);
+        if random.percent(30) {
+            program.declares.push(Step::new(Op::WillRead, table, key));
+        }
+        Step::new(Op::Get, table, key)
+    } else {
+        let table = mix.ordered(random);
+        let step = Step::new(Op::Scan, table, mix.key(random)).to(mix.key(random));
+        step.n(random.byte(6)).flag(random.percent(50))
+    };
+    anywhere(program, step, random);
+}
+
+fn range(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let table = mix.ordered(random);
+    let (low, high) = (mix.key(random), mix.key(random));
+    for _ in 0..1 + random.below(2) {
+        program.declares.push(Step::new(Op::DeclareRange, table, low).to(high));
+    }
+    let write = Step::new(Op::RangeWrite, table, low).to(high).n(random.byte(9));
+    let write = write.size(mix.size(table, random)).tag(random.byte(256));
+    anywhere(program, write.flag(random.percent(50)), random);
+    if random.percent(30) {
+        let op = random_write(random);
+        anywhere(program, Step::new(op, table, mix.key(random)).size(9), random);
+    }
+}
+
+fn draw(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let sequence = random.byte(3);
+    for _ in 0..1 + random.below(2) {
+        program.draws.push(Step::new(Op::Draw, HASHED, sequence));
+    }
+    if random.percent(20) {
+        let table = mix.table(random);
+        let step = Step::new(Op::LookupOrAbort, table, mix.key(random)).tag(9);
+        program.draws.insert(random.below(2) as usize, step);
+    }
+    if random.percent(5) {
+        program.draws.push(Step::new(random.pick(&[Op::Abort, Op::Panic]), HASHED, 0).tag(8));
+    }
+    if random.percent(50) {
+        program.declares.push(Step::new(Op::SequenceStart, HASHED, sequence));
+        anywhere(program, Step::new(Op::SequenceStart, HASHED, sequence), random);
+    }
+    let table = random.pick(&[HASHED, ORDERED]);
+    program.declares.push(Step::new(Op::DeclareDrawn, table, 0));
+    let size = mix.size(table, random);
+    anywhere(program, Step::new(Op::InsertDrawn, table, 0).size(size), random);
+}
+
+/// Looks at rows while declaring: what was seen decides what is declared.
+fn reconnoitre(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let table = mix.ordered(random);
+    let (low, high) = (mix.key(random), mix.key(random));
+    match random.below(3) {
+        0 => {
+            let step = Step::new(Op::LookupOrAbort, mix.table(random), low).tag(7);
+            program.declares.push(step);
+            write(program, random, mix);
+        }
+        1 => {
+            let n = 1 + random.byte(8);
+            program.declares.push(Step::new(Op::DeclareDerived, table, low).to(0).n(n));
+            let step = Step::new(Op::InsertDerived, table, low).to(0).n(n).tag(random.byte(256));
+            let size = mix.size(table, random);
+            // First, so that what it reads is what was looked up.
+            program.body.insert(0, step.size(size));
+        }
+        _ => {
+            let n = 1 + random.byte(4);
+            program.declares.push(Step::new(Op::DeclareLast, table, low).to(high).n(n));
+            program.body.insert(0, Step::new(Op::DeleteLast, table, low).to(high).n(n));
+        }
+    }
+}
+
+/// Ends the program early, or writes what was not declared.
+fn spoil(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let (table, key) = (mix.table(random), mix.key(random));
+    match random.below(100) {
+        0..9 => anywhere(program, Step::new(Op::Abort, HASHED, 0).tag(key), random),
+        9..14 => anywhere(program, Step::new(Op::Panic, HASHED, 0), random),
+        14..18 => anywhere(program, Step::new(Op::AbortIfAbsent, table, key).tag(5), random),
+        18..20 => {
+            let op = random.pick(&[Op::Insert, Op::Update, Op::Modify, Op::Delete]);
+            anywhere(program, Step::new(op, table, key), random);
+        }
+        20 => program.declares.push(Step::new(Op::BadKey, table, 0)),
+        21 => program.declares.push(Step::new(Op::Abort, HASHED, 0).tag(4)),
+        22 => program.declares.push(Step::new(Op::Panic, HASHED, 0)),
+        23 => anywhere(program, Step::new(Op::Scan, HASHED, key).to(key), random),
+        24 => program.declares.push(Step::new(Op::DeclareRange, HASHED, key).to(key)),
+        25..40 => anywhere(program, Step::new(Op::Info, HASHED, 0), random),
+        40..45 => anywhere(program, Step::new(Op::Spin, HASHED, 0).n(random_spin(key)), random),
+        _ => {}
+    }
+}
+
+fn random_spin(key: u8) -> u8 {
+    key.wrapping_mul(37)
+}
+
+/// Writes, a commit point, then reads and writes of other keys; never ends early after it.
+fn committing(random: &mut Random, mix: &Mix) -> Program {
+    let mut program = Program::default();
+    let table = random.pick(&[HASHED, ORDERED, LONG]);
+    let keys: Vec<u8> = (0..mix.keys.min(4)).map(|k| k as u8).collect();
+    let (before, after) = keys.split_at(random.below(keys.len() as u64 + 1) as usize);
+    for &key in &keys {
+        program.declares.push(Step::new(Op::DeclareInsert, table, key));
+    }
+    let write = |random: &mut Random, key| {
+        let op = random.pick(&[Op::Insert, Op::Update, Op::Delete, Op::Modify]);
+        let size = random.byte(20);
+        Step::new(op, table, key).size(size).tag(random.byte(256))
+    };
+    for &key in before {
+        program.body.push(write(random, key));
+        if random.percent(30) {
+            program.body.push(write(random, key));
+        }
+    }
+    program.body.push(Step::new(Op::CommitPoint, table, 0));
+    for &key in before {
+        program.body.push(Step::new(Op::Get, table, key));
+    }
+    for &key in after {
+        program.body.push(write(random, key));
+        program.body.push(Step::new(Op::Get, table, key));
+    }
+    if table != HASHED {
+        program.body.push(Step::new(Op::Scan, table, 0).to(200).flag(random.percent(50)));
+    }
+    program
+}

@@ -1,0 +1,389 @@
+//! The oracle: runs the same programs one after the other over sorted maps. It knows no versions, workers,
+//! caches or devices, only what a transaction means (docs: "What a transaction means").
+
+use std::collections::BTreeMap;
+
+use engine::Stop;
+use storage::{StateHash, row_hash};
+
+use super::program::{
+    self, Declaring, Ending, HASHED, LONG, Op, Program, ROW_TABLES, Rows, Running, SEQUENCES,
+    VALUE_BYTES_MAX,
+};
+
+/// What must become of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Committed(Vec<u8>),
+    Aborted(u32),
+    Resubmitted,
+    /// Failed, with an answer that says this.
+    Failed(&'static str),
+}
+
+const PANICKED: &str = "panicked";
+const RESUBMITTED_TOO_OFTEN: &str = "changed before each";
+
+type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The state after an epoch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) epoch: u64,
+    pub(crate) tables: [Table; ROW_TABLES],
+    pub(crate) sequences: BTreeMap<u64, u64>,
+    /// Calls to run again first, and how often they ran.
+    pub(crate) carry: Vec<(Vec<u8>, u16)>,
+}
+
+/// What a declaration read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Point(u8, Vec<u8>, Option<Vec<u8>>),
+    Scan(u8, Vec<u8>, Vec<u8>, usize, Rows),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Read,
+    Update,
+    Insert,
+}
+
+/// One call on its way through an epoch.
+#[derive(Debug, Default)]
+struct Call {
+    draws: Vec<u64>,
+    drawn: Vec<u64>,
+    seen: Vec<Seen>,
+    declared: BTreeMap<(u8, Vec<u8>), Option<Kind>>,
+    ranges: Vec<(u8, Vec<u8>, Vec<u8>)>,
+    mistake: Option<&'static str>,
+    early: Option<Expected>,
+}
+
+impl Model {
+    /// Runs the next epoch: first what the last one carries over, then `calls`.
+    pub(crate) fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
+        self.epoch += 1;
+        let before = self.clone();
+        let fresh = calls.iter().map(|arguments| (arguments.clone(), 0));
+        let all: Vec<(Vec<u8>, u16)> =
+            std::mem::take(&mut self.carry).into_iter().chain(fresh).collect();
+        let programs: Vec<Program> = all.iter().map(|(bytes, _)| Program::decode(bytes)).collect();
+        let mut on_the_way: Vec<Call> = programs.iter().map(|p| self.draw(&before, p)).collect();
+        for (program, call) in programs.iter().zip(&mut on_the_way) {
+            if call.early.is_none() {
+                let mut declaration = Declaration { before: &before, call };
+                let ending = program::declare(&program.declares, &mut declaration);
+                call.early = early(ending, call.mistake.take());
+            }
+        }
+        let mut expected = Vec::new();
+        for (position, (program, call)) in programs.iter().zip(on_the_way).enumerate() {
+            let answer = self.execute(&before, program, call, position, timestamp_ns);
+            let (arguments, attempt) = &all[position];
+            expected.push(match answer {
+                Expected::Resubmitted if *attempt < 16 => {
+                    self.carry.push((arguments.clone(), attempt + 1));
+                    Expected::Resubmitted
+                }
+                Expected::Resubmitted => Expected::Failed(RESUBMITTED_TOO_OFTEN),
+                other => other,
+            });
+        }
+        expected
+    }
+
+    /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever follows.
+    fn draw(&mut self, before: &Model, program: &Program) -> Call {
+        let mut call = Call::default();
+        if program.draws.is_empty() {
+            return call;
+        }
+        let ending = program::declare(&program.draws, &mut Declaration { before, call: &mut call });
+        call.early = early(ending, call.mistake.take());
+        if call.early.is_none() {
+            for sequence in std::mem::take(&mut call.draws) {
+                let next = self.sequences.entry(sequence).or_default();
+                call.drawn.push(*next);
+                *next += 1;
+            }
+        }
+        call
+    }
+
+    fn execute(
+        &mut self,
+        before: &Model,
+        program: &Program,
+        call: Call,
+        position: usize,
+        timestamp_ns: u64,
+    ) -> Expected {
+        if !call.seen.iter().all(|seen| self.holds(seen)) {
+            return Expected::Resubmitted;
+        }
+        if let Some(answer) = call.early {
+            return answer;
+        }
+        let info = [self.epoch << 24 | position as u64, timestamp_ns];
+        let mut running =
+            Transaction { before, now: self, call: &call, own: BTreeMap::new(), out: vec![], info };
+        let ending = program::run(&program.body, &mut running);
+        let Transaction { own, out, .. } = running;
+        match ending {
+            Ok(()) => {
+                for ((table, key), value) in own {
+                    let rows = &mut self.tables[usize::from(table)];
+                    match value {
+                        Some(value) => drop(rows.insert(key, value)),
+                        None => drop(rows.remove(&key)),
+                    }
+                }
+                Expected::Committed(out)
+            }
+            Err(ending) => early(Err(ending), None).expect("it ended"),
+        }
+    }
+
+    fn holds(&self, seen: &Seen) -> bool {
+        match seen {
+            Seen::Point(table, key, value) => {
+                self.tables[usize::from(*table)].get(key) == value.as_ref()
+            }
+            Seen::Scan(table, low, high, limit, rows) => {
+                self.range(*table, low, high).take(*limit).eq(rows.iter().cloned())
+            }
+        }
+    }
+
+    fn range<'m>(
+        &'m self,
+        table: u8,
+        low: &'m [u8],
+        high: &'m [u8],
+    ) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + 'm {
+        let rows = self.tables[usize::from(table)].iter();
+        rows.filter(move |(key, _)| low <= &key[..] && &key[..] < high)
+            .map(|(key, value)| (key.clone(), value.clone()))
+    }
+
+    /// The sum over all rows that the engine keeps up by difference (O-48).
+    pub(crate) fn state_hash(&self) -> StateHash {
+        let mut hash = StateHash::default();
+        for (table, rows) in self.tables.iter().enumerate() {
+            rows.iter().for_each(|(key, value)| hash.add(row_hash(table as u16, key, value)));
+        }
+        for (sequence, next) in &self.sequences {
+            hash.add(row_hash(SEQUENCES.into(), &sequence.to_be_bytes(), &next.to_le_bytes()));
+        }
+        hash
+    }
+
+    /// Rows of all tables.
+    pub(crate) fn rows(&self) -> u64 {
+        (self.tables.iter().map(BTreeMap::len).sum::<usize>() + self.sequences.len()) as u64
+    }
+}
+
+fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Expected> {
+    match (ending, mistake) {
+        (Err(Ending::Panic), _) => Some(Expected::Failed(PANICKED)),
+        (_, Some(what)) => Some(Expected::Failed(what)),
+        (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
+        (Err(Ending::Stop(Stop::Mistake(what))), None) => {
+            let known = [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED];
+            Some(Expected::Failed(known.into_iter().find(|k| *k == what).expect("one of ours")))
+        }
+        (Err(Ending::Stop(Stop::Stopped)), None) => unreachable!("the oracle never stops"),
+        (Ok(()), None) => None,
+    }
+}
+
+const UNDECLARED: &str = "write of undeclared key";
+const UPDATE_ONLY: &str = "declared for update only";
+const TOO_LONG: &str = "a value of";
+const BAD_KEY: &str = "a key of";
+const UNORDERED: &str = "scanned";
+
+fn takes(table: u8, key: &[u8]) -> bool {
+    if table == LONG { (1..=40).contains(&key.len()) } else { key.len() == 8 }
+}
+
+/// A declaration sees the end of the epoch before.
+struct Declaration<'m> {
+    before: &'m Model,
+    call: &'m mut Call,
+}
+
+impl Declaring for Declaration<'_> {
+    fn draw(&mut self, sequence: u64) {
+        self.call.draws.push(sequence);
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.call.drawn[i]
+    }
+
+    fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
+        let value = self.before.tables[usize::from(table)].get(key).cloned();
+        self.call.seen.push(Seen::Point(table, key.to_vec(), value.clone()));
+        value
+    }
+
+    fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
+        let rows: Rows = self.before.range(table, low, high).take(limit).collect();
+        self.call.seen.push(Seen::Scan(table, low.to_vec(), high.to_vec(), limit, rows.clone()));
+        rows
+    }
+
+    fn declare(&mut self, table: u8, key: &[u8], op: Op) {
+        if !takes(table, key) {
+            self.call.mistake.get_or_insert(BAD_KEY);
+            return;
+        }
+        let kind = match op {
+            Op::DeclareInsert => Kind::Insert,
+            Op::WillRead => Kind::Read,
+            _ => Kind::Update,
+        };
+        let declared = self.call.declared.entry((table, key.to_vec())).or_default();
+        *declared = (*declared).max(Some(kind));
+    }
+
+    fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
+        if table == HASHED {
+            self.call.mistake.get_or_insert(UNORDERED);
+            return;
+        }
+        self.call.ranges.push((table, low.to_vec(), high.to_vec()));
+    }
+
+    fn sequence_start(&mut self, sequence: u64) -> u64 {
+        self.before.sequences.get(&sequence).copied().unwrap_or(0)
+    }
+}
+
+/// A transaction: the state at its serial position, and its own writes on top.
+struct Transaction<'m> {
+    before: &'m Model,
+    now: &'m Model,
+    call: &'m Call,
+    own: BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>,
+    out: Vec<u8>,
+    info: [u64; 2],
+}
+
+impl Transaction<'_> {
+    fn value(&self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
+        match self.own.get(&(table, key.to_vec())) {
+            Some(own) => own.clone(),
+            None => self.now.tables[usize::from(table)].get(key).cloned(),
+        }
+    }
+
+    /// Whether a key may be written, and if so, inserted.
+    fn may(&self, table: u8, key: &[u8]) -> Result<Kind, Stop> {
+        let declared = self.call.declared.get(&(table, key.to_vec())).copied().flatten();
+        let in_range = self
+            .call
+            .ranges
+            .iter()
+            .any(|(t, low, high)| *t == table && &low[..] <= key && key < &high[..]);
+        match declared {
+            Some(kind) if kind != Kind::Read => Ok(kind),
+            _ if in_range => Ok(Kind::Update),
+            _ => Err(Stop::Mistake(UNDECLARED.into())),
+        }
+    }
+
+    fn write(&mut self, table: u8, key: &[u8], value: Option<&[u8]>) -> Result<(), Stop> {
+        if value.is_some_and(|v| v.len() > VALUE_BYTES_MAX[usize::from(table)]) {
+            return Err(Stop::Mistake(TOO_LONG.into()));
+        }
+        self.own.insert((table, key.to_vec()), value.map(<[u8]>::to_vec));
+        Ok(())
+    }
+}
+
+impl Running for Transaction<'_> {
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.value(table, key))
+    }
+
+    fn scan(
+        &mut self,
+        table: u8,
+        (low, high): (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Rows, Stop> {
+        if table == HASHED {
+            return Err(Stop::Mistake(UNORDERED.into()));
+        }
+        let mut rows: Table = self.now.range(table, low, high).collect();
+        for ((t, key), value) in &self.own {
+            if *t == table && low <= &key[..] && &key[..] < high {
+                match value {
+                    Some(value) => drop(rows.insert(key.clone(), value.clone())),
+                    None => drop(rows.remove(key)),
+                }
+            }
+        }
+        let rows = rows.into_iter();
+        Ok(if down { rows.rev().take(limit).collect() } else { rows.take(limit).collect() })
+    }
+
+    fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        if self.may(table, key)? != Kind::Insert {
+            return Err(Stop::Mistake(UPDATE_ONLY.into()));
+        }
+        self.write(table, key, Some(value))
+    }
+
+    fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        self.may(table, key)?;
+        if self.value(table, key).is_none() {
+            return Ok(false);
+        }
+        self.write(table, key, Some(value)).map(|()| true)
+    }
+
+    fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
+        self.may(table, key)?;
+        let Some(mut value) = self.value(table, key) else {
+            return Ok(false);
+        };
+        change(&mut value);
+        self.write(table, key, Some(&value)).map(|()| true)
+    }
+
+    fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
+        self.may(table, key)?;
+        if self.value(table, key).is_none() {
+            return Ok(false);
+        }
+        self.write(table, key, None).map(|()| true)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.call.drawn[i]
+    }
+
+    fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {
+        Ok(self.before.sequences.get(&sequence).copied().unwrap_or(0))
+    }
+
+    fn commit_point(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn info(&self) -> [u64; 2] {
+        self.info
+    }
+
+    fn put_out(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+}

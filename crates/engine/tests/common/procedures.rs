@@ -1,0 +1,190 @@
+//! The engine's side of programs: procedures whose arguments are a program.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+
+use engine::{Abort, Draws, ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet};
+
+use super::program::{self, Declaring, Ending, Op, Program, Rows, Running, SEQUENCES};
+
+/// Number of the procedure for programs that draw from no sequence.
+pub(crate) const PLAIN: u16 = 0;
+/// Number of the procedure for programs that draw.
+pub(crate) const DRAWING: u16 = 1;
+
+/// Which procedure runs a program.
+pub(crate) fn number_of(arguments: &[u8]) -> u16 {
+    if arguments[0] == 0 { PLAIN } else { DRAWING }
+}
+
+pub(crate) fn procedures() -> ProcedureTable {
+    let mut table = ProcedureTable::new();
+    for (name, draws) in [("plain", None), ("drawing", Some(draw as _))] {
+        table.add(ProcedureDefinition { name, draws, write_set: declare, body: run });
+    }
+    table
+}
+
+fn draw(arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
+    declared(program::declare(&Program::decode(arguments).draws, &mut Drawing(draws)))
+}
+
+fn declare(arguments: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
+    declared(program::declare(&Program::decode(arguments).declares, &mut Declaration(set)))
+}
+
+fn run(arguments: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
+    match program::run(&Program::decode(arguments).body, &mut Body(tx)) {
+        Ok(()) => Ok(()),
+        Err(Ending::Stop(stop)) => Err(stop),
+        Err(Ending::Panic) => panic_quietly(),
+    }
+}
+
+fn declared(ending: Result<(), Ending>) -> Result<(), Abort> {
+    match ending {
+        Ok(()) => Ok(()),
+        Err(Ending::Stop(Stop::Abort(abort))) => Err(abort),
+        Err(Ending::Stop(other)) => unreachable!("a declaration ends with {other}"),
+        Err(Ending::Panic) => panic_quietly(),
+    }
+}
+
+/// A panic like any other, only that it prints nothing.
+fn panic_quietly() -> ! {
+    resume_unwind(Box::new("planned"))
+}
+
+struct Drawing<'a, 'b>(&'a mut Draws<'b>);
+
+impl Declaring for Drawing<'_, '_> {
+    fn draw(&mut self, sequence: u64) {
+        self.0.draw(SEQUENCES.into(), sequence);
+    }
+
+    fn drawn(&self, _: usize) -> u64 {
+        unreachable!("numbers are known later")
+    }
+
+    fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.lookup(table.into(), key).map(<[u8]>::to_vec)
+    }
+
+    fn lookup_scan(&mut self, _: u8, _: &[u8], _: &[u8], _: usize) -> Rows {
+        unreachable!("a drawing step cannot scan")
+    }
+
+    fn declare(&mut self, _: u8, _: &[u8], op: Op) {
+        unreachable!("a drawing step cannot {op:?}")
+    }
+
+    fn update_range(&mut self, _: u8, _: &[u8], _: &[u8]) {
+        unreachable!("a drawing step cannot declare")
+    }
+
+    fn sequence_start(&mut self, _: u64) -> u64 {
+        unreachable!("a drawing step cannot ask")
+    }
+}
+
+struct Declaration<'a, 'b>(&'a mut WriteSet<'b>);
+
+impl Declaring for Declaration<'_, '_> {
+    fn draw(&mut self, _: u64) {
+        unreachable!("drawing comes first")
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.0.drawn(i)
+    }
+
+    fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.lookup(table.into(), key).map(<[u8]>::to_vec)
+    }
+
+    fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
+        let mut rows = Rows::new();
+        self.0.lookup_scan(table.into(), low, high, &mut collect(&mut rows, limit));
+        rows
+    }
+
+    fn declare(&mut self, table: u8, key: &[u8], op: Op) {
+        match op {
+            Op::DeclareInsert => self.0.insert(table.into(), key),
+            Op::DeclareDelete => self.0.delete(table.into(), key),
+            Op::WillRead => self.0.will_read(table.into(), key),
+            _ => self.0.update(table.into(), key),
+        }
+    }
+
+    fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
+        self.0.update_range(table.into(), low, high);
+    }
+
+    fn sequence_start(&mut self, sequence: u64) -> u64 {
+        self.0.sequence_start(SEQUENCES.into(), sequence)
+    }
+}
+
+fn collect(rows: &mut Rows, limit: usize) -> impl FnMut(&[u8], &[u8]) -> ControlFlow<()> {
+    move |key, value| {
+        rows.push((key.to_vec(), value.to_vec()));
+        if rows.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+struct Body<'a, 'b>(&'a mut Transaction<'b>);
+
+impl Running for Body<'_, '_> {
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.0.get(table.into(), key)?.map(<[u8]>::to_vec))
+    }
+
+    fn scan(
+        &mut self,
+        table: u8,
+        (low, high): (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Rows, Stop> {
+        let mut rows = Rows::new();
+        self.0.scan(table.into(), low, high, down, &mut collect(&mut rows, limit))?;
+        Ok(rows)
+    }
+
+    fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.0.insert(table.into(), key, value)
+    }
+
+    fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        self.0.update(table.into(), key, value)
+    }
+
+    fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
+        self.0.modify(table.into(), key, change)
+    }
+
+    fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
+        self.0.delete(table.into(), key)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.0.drawn(i)
+    }
+
+    fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {
+        self.0.sequence_start(SEQUENCES.into(), sequence)
+    }
+
+    fn commit_point(&mut self) -> Result<(), Stop> {
+        self.0.commit_point()
+    }
+
+    fn info(&self) -> [u64; 2] {
+        [self.0.serial_id(), self.0.timestamp_ns()]
+    }
+
+    fn put_out(&mut self, bytes: &[u8]) {
+        self.0.output().extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,418 @@
+//! Programs: the arguments of a call, a list of steps in eight bytes each. Engine and oracle run the same
+//! steps through the traits below, each over its own rows.
+
+use engine::{Abort, Stop};
+
+/// A table of rows that are only found by key; 8-byte keys.
+pub(crate) const HASHED: u8 = 0;
+/// An ordered table with 8-byte keys.
+pub(crate) const ORDERED: u8 = 1;
+/// An ordered table with keys of 1 to 40 bytes.
+pub(crate) const LONG: u8 = 2;
+/// Sequences.
+pub(crate) const SEQUENCES: u8 = 3;
+/// Tables of rows.
+pub(crate) const ROW_TABLES: usize = 3;
+/// Longest values of the row tables.
+pub(crate) const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500];
+
+/// Sizes of values, on both sides of every boundary: inline halves, size classes, limits.
+const SIZES: [usize; 24] = [
+    0, 1, 8, 15, 16, 17, 31, 32, 48, 64, 65, 96, 127, 128, 129, 200, 255, 256, 257, 512, 700, 1100,
+    2500, 3000,
+];
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    /// Draws from sequence `a`.
+    Draw,
+    /// Looks `a` up; aborts with code `tag` if it is absent.
+    LookupOrAbort,
+    /// Looks `a` up and declares an insert of the key that its value names, among `n` from `b` on.
+    DeclareDerived,
+    /// Scans `a..b` for at most `n` rows and declares a deletion of the last.
+    DeclareLast,
+    /// Declares an insert of the key drawn first.
+    DeclareDrawn,
+    DeclareInsert,
+    DeclareUpdate,
+    DeclareDelete,
+    WillRead,
+    DeclareRange,
+    /// A key that the table does not take.
+    BadKey,
+    /// Reads where sequence `a` stood.
+    SequenceStart,
+    Abort,
+    Panic,
+    Get,
+    Insert,
+    Update,
+    Modify,
+    Delete,
+    Scan,
+    /// Scans `a..b` and updates, changes or deletes some of what it finds.
+    RangeWrite,
+    /// Writes to `a` what depends on the value of `b`.
+    Derive,
+    /// Inserts the key of `DeclareDerived`.
+    InsertDerived,
+    /// Deletes the row of `DeclareLast`.
+    DeleteLast,
+    /// Inserts the key of `DeclareDrawn`.
+    InsertDrawn,
+    /// Aborts with code `tag` if `a` is absent.
+    AbortIfAbsent,
+    CommitPoint,
+    /// Puts out serial id and timestamp.
+    Info,
+    /// Takes time and changes nothing.
+    Spin,
+}
+
+const OPS: [Op; 29] = [
+    Op::Draw,
+    Op::LookupOrAbort,
+    Op::DeclareDerived,
+    Op::DeclareLast,
+    Op::DeclareDrawn,
+    Op::DeclareInsert,
+    Op::DeclareUpdate,
+    Op::DeclareDelete,
+    Op::WillRead,
+    Op::DeclareRange,
+    Op::BadKey,
+    Op::SequenceStart,
+    Op::Abort,
+    Op::Panic,
+    Op::Get,
+    Op::Insert,
+    Op::Update,
+    Op::Modify,
+    Op::Delete,
+    Op::Scan,
+    Op::RangeWrite,
+    Op::Derive,
+    Op::InsertDerived,
+    Op::DeleteLast,
+    Op::InsertDrawn,
+    Op::AbortIfAbsent,
+    Op::CommitPoint,
+    Op::Info,
+    Op::Spin,
+];
+
+/// One step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) op: Op,
+    pub(crate) table: u8,
+    pub(crate) a: u8,
+    pub(crate) b: u8,
+    pub(crate) size: u8,
+    pub(crate) tag: u8,
+    pub(crate) n: u8,
+    pub(crate) flag: u8,
+}
+
+impl Step {
+    pub(crate) fn new(op: Op, table: u8, a: u8) -> Self {
+        Self { op, table, a, b: 0, size: 0, tag: 0, n: 0, flag: 0 }
+    }
+
+    pub(crate) fn to(self, b: u8) -> Self {
+        Self { b, ..self }
+    }
+
+    pub(crate) fn size(self, size: u8) -> Self {
+        Self { size, ..self }
+    }
+
+    pub(crate) fn tag(self, tag: u8) -> Self {
+        Self { tag, ..self }
+    }
+
+    pub(crate) fn n(self, n: u8) -> Self {
+        Self { n, ..self }
+    }
+
+    pub(crate) fn flag(self, flag: bool) -> Self {
+        Self { flag: flag.into(), ..self }
+    }
+
+    fn key(&self) -> Vec<u8> {
+        key(self.table, self.a)
+    }
+
+    fn value(&self, salt: u64) -> Vec<u8> {
+        value(SIZES[self.size as usize % SIZES.len()], u64::from(self.tag) << 32 ^ salt)
+    }
+}
+
+/// The key with a number.
+pub(crate) fn key(table: u8, number: u8) -> Vec<u8> {
+    if table != LONG {
+        return (u64::from(number).wrapping_mul(0x0123_4567_89ab_cdef)).to_be_bytes().to_vec();
+    }
+    // Many share their first eight bytes, some are prefixes of others, some end in zeros.
+    let mut key = vec![b'p'; (usize::from(number) * 7) % 40];
+    key.push(number);
+    key
+}
+
+/// The key of a row that is named after a drawn number.
+fn drawn_key(number: u64) -> Vec<u8> {
+    (number + (1 << 40)).to_be_bytes().to_vec()
+}
+
+/// Bytes that follow from a seed.
+fn value(len: usize, seed: u64) -> Vec<u8> {
+    (0..len as u64).map(|i| (mix(seed ^ i / 8) >> (i % 8 * 8)) as u8).collect()
+}
+
+fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (word ^ word >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ word >> 32
+}
+
+fn digest(value: Option<&[u8]>) -> u64 {
+    value.map_or(7, |v| v.iter().fold(v.len() as u64 + 11, |h, &b| mix(h ^ u64::from(b))))
+}
+
+/// A program: what a call draws, declares and does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) draws: Vec<Step>,
+    pub(crate) declares: Vec<Step>,
+    pub(crate) body: Vec<Step>,
+}
+
+impl Program {
+    /// As the arguments of a call.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![self.draws.len() as u8, self.declares.len() as u8];
+        for step in self.draws.iter().chain(&self.declares).chain(&self.body) {
+            let Step { op, table, a, b, size, tag, n, flag } = *step;
+            bytes.extend_from_slice(&[op as u8, table, a, b, size, tag, n, flag]);
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        let mut steps: Vec<Step> = bytes[2..].chunks_exact(8).map(decode_step).collect();
+        let body = steps.split_off(usize::from(bytes[0]) + usize::from(bytes[1]));
+        let declares = steps.split_off(usize::from(bytes[0]));
+        Self { draws: steps, declares, body }
+    }
+}
+
+fn decode_step(bytes: &[u8]) -> Step {
+    let [op, table, a, b, size, tag, n, flag] = bytes.try_into().expect("eight bytes");
+    Step { op: OPS[usize::from(op)], table, a, b, size, tag, n, flag }
+}
+
+/// How a part of a program ends early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Stop(Stop),
+    Panic,
+}
+
+impl From<Stop> for Ending {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// Rows found by a scan, in its order.
+pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What the declaration steps need.
+pub(crate) trait Declaring {
+    fn draw(&mut self, sequence: u64);
+    fn drawn(&self, i: usize) -> u64;
+    fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>>;
+    fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
+    /// Declares a key: `insert`, or else `update` or `delete`.
+    fn declare(&mut self, table: u8, key: &[u8], op: Op);
+    fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]);
+    fn sequence_start(&mut self, sequence: u64) -> u64;
+}
+
+/// What the body needs.
+pub(crate) trait Running {
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop>;
+    fn scan(
+        &mut self,
+        table: u8,
+        bounds: (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Rows, Stop>;
+    fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop>;
+    fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop>;
+    fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
+    fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop>;
+    fn drawn(&self, i: usize) -> u64;
+    fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop>;
+    fn commit_point(&mut self) -> Result<(), Stop>;
+    fn info(&self) -> [u64; 2];
+    fn put_out(&mut self, bytes: &[u8]);
+}
+
+fn aborted(tag: u8) -> Ending {
+    Ending::Stop(Stop::Abort(Abort::code(tag.into())))
+}
+
+/// Runs the steps of a declaration.
+pub(crate) fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
+    for step in steps {
+        match step.op {
+            Op::Draw => to.draw(step.a.into()),
+            Op::LookupOrAbort => {
+                if to.lookup(step.table, &step.key()).is_none() {
+                    return Err(aborted(step.tag));
+                }
+            }
+            Op::DeclareDerived => {
+                let seen = to.lookup(step.table, &step.key());
+                let key = key(step.table, derived(step, seen.as_deref()));
+                to.declare(step.table, &key, Op::DeclareInsert);
+            }
+            Op::DeclareLast => {
+                let high = key(step.table, step.b);
+                let rows = to.lookup_scan(step.table, &step.key(), &high, step.n.into());
+                if let Some((key, _)) = rows.last() {
+                    to.declare(step.table, key, Op::DeclareDelete);
+                }
+            }
+            Op::DeclareDrawn => {
+                let key = drawn_key(to.drawn(0));
+                to.declare(step.table, &key, Op::DeclareInsert);
+            }
+            Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::WillRead => {
+                to.declare(step.table, &step.key(), step.op);
+            }
+            Op::DeclareRange => to.update_range(step.table, &step.key(), &key(step.table, step.b)),
+            Op::BadKey => to.declare(step.table, &[b'k'; 41], Op::DeclareUpdate),
+            Op::SequenceStart => drop(to.sequence_start(step.a.into())),
+            Op::Abort => return Err(aborted(step.tag)),
+            Op::Panic => return Err(Ending::Panic),
+            _ => unreachable!("{step:?} declares nothing"),
+        }
+    }
+    Ok(())
+}
+
+fn derived(step: &Step, seen: Option<&[u8]>) -> u8 {
+    step.b + (digest(seen) % u64::from(step.n.max(1))) as u8
+}
+
+/// Runs the steps of a body. The answer holds everything that it read.
+pub(crate) fn run(steps: &[Step], tx: &mut impl Running) -> Result<(), Ending> {
+    for step in steps {
+        run_step(step, tx)?;
+    }
+    Ok(())
+}
+
+fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
+    let (table, key) = (step.table, step.key());
+    let there = match step.op {
+        Op::Get => {
+            let seen = tx.get(table, &key)?;
+            put_value(tx, seen.as_deref());
+            seen.is_some()
+        }
+        Op::Insert => tx.insert(table, &key, &step.value(0)).map(|()| true)?,
+        Op::Update => tx.update(table, &key, &step.value(1))?,
+        Op::Modify => tx.modify(table, &key, &|value| change(value, step.tag))?,
+        Op::Delete => tx.delete(table, &key)?,
+        Op::Scan => !scan(step, tx)?.is_empty(),
+        Op::RangeWrite => range_write(step, tx)?,
+        Op::Derive => {
+            let seen = tx.get(table, &self::key(table, step.b))?;
+            let value = step.value(digest(seen.as_deref()));
+            match step.flag {
+                0 => tx.update(table, &key, &value)?,
+                _ => tx.insert(table, &key, &value).map(|()| true)?,
+            }
+        }
+        Op::InsertDerived => {
+            let seen = tx.get(table, &key)?;
+            let key = self::key(table, derived(step, seen.as_deref()));
+            tx.insert(table, &key, &step.value(2)).map(|()| true)?
+        }
+        Op::DeleteLast => match scan(step, tx)?.last() {
+            Some((key, _)) => tx.delete(table, key)?,
+            None => false,
+        },
+        Op::InsertDrawn => {
+            let number = tx.drawn(0);
+            tx.put_out(&number.to_le_bytes());
+            tx.insert(table, &drawn_key(number), &step.value(number)).map(|()| true)?
+        }
+        Op::AbortIfAbsent => match tx.get(table, &key)? {
+            Some(_) => true,
+            None => return Err(aborted(step.tag)),
+        },
+        Op::Abort => return Err(aborted(step.tag)),
+        Op::Panic => return Err(Ending::Panic),
+        Op::CommitPoint => tx.commit_point().map(|()| true)?,
+        Op::SequenceStart => {
+            let start = tx.sequence_start(step.a.into())?;
+            tx.put_out(&start.to_le_bytes());
+            true
+        }
+        Op::Info => {
+            tx.info().iter().for_each(|word| tx.put_out(&word.to_le_bytes()));
+            true
+        }
+        Op::Spin => {
+            (0..u32::from(step.n) * 40).for_each(|_| std::hint::spin_loop());
+            true
+        }
+        _ => unreachable!("{step:?} is not of a body"),
+    };
+    tx.put_out(&[there.into()]);
+    Ok(())
+}
+
+fn change(value: &mut [u8], tag: u8) {
+    value.iter_mut().step_by(3).for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(tag));
+}
+
+fn put_value(tx: &mut impl Running, value: Option<&[u8]>) {
+    let value = value.unwrap_or(b"absent");
+    tx.put_out(&(value.len() as u32).to_le_bytes());
+    tx.put_out(value);
+}
+
+fn scan(step: &Step, tx: &mut impl Running) -> Result<Rows, Stop> {
+    let (low, high) = (step.key(), key(step.table, step.b));
+    let limit = if step.n == 0 { usize::MAX } else { step.n.into() };
+    let rows = tx.scan(step.table, (&low, &high), step.flag != 0, limit)?;
+    for (key, value) in &rows {
+        put_value(tx, Some(key));
+        put_value(tx, Some(value));
+    }
+    Ok(rows)
+}
+
+/// Changes rows of a range by turns, and looks at it again.
+fn range_write(step: &Step, tx: &mut impl Running) -> Result<bool, Stop> {
+    let rows = scan(step, tx)?;
+    let mut all = true;
+    for (i, (key, old)) in rows.iter().enumerate() {
+        all &= match mix(u64::from(step.tag) + i as u64) % 4 {
+            0 => true,
+            1 => tx.update(step.table, key, &step.value(digest(Some(old))))?,
+            2 => tx.modify(step.table, key, &|value| change(value, step.tag))?,
+            _ => tx.delete(step.table, key)?,
+        };
+    }
+    scan(&step.flag(step.flag == 0), tx)?;
+    Ok(all)
+}
