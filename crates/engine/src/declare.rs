@@ -274,13 +274,7 @@ impl WriteSet<'_> {
     }
 
     /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch.
-    pub fn lookup_scan(
-        &mut self,
-        table: u16,
-        low: &[u8],
-        high: &[u8],
-        each: Visit<'_>,
-    ) {
+    pub fn lookup_scan(&mut self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) {
         let declaration = &mut self.declaration;
         let sid = SerialId::new(declaration.epoch, 0);
         let mut waiter = Waiter::new(declaration.core.stopped());

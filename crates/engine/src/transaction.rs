@@ -68,6 +68,9 @@ pub(crate) trait PublishNow {
     fn publish_written(&mut self, local: &mut Local, txn: usize) -> Result<(), Stopped>;
 }
 
+/// Rows of a scan that are fetched ahead.
+const SCAN_AHEAD: usize = 16;
+
 /// Where a declared write is kept: index of its private write.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -138,7 +141,7 @@ impl<'a> Transaction<'a> {
             Some((write, id, _)) => match self.local.writes[write] {
                 PrivateWrite::Value(span) => return Ok(Some(&self.local.scratch[span.range()])),
                 PrivateWrite::Tombstone => return Ok(None),
-                PrivateWrite::Published => return self.read_published(id),
+                PrivateWrite::Published => return self.see(id, true),
                 PrivateWrite::None => id,
             },
             None => t.find(self.core, word).unwrap_or(NO_ENTRY),
@@ -146,7 +149,7 @@ impl<'a> Transaction<'a> {
         if id == NO_ENTRY {
             return Ok(None);
         }
-        self.read(id)
+        self.see(id, false)
     }
 
     /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each` returns
@@ -162,25 +165,51 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
-        let t = self.core.table(table)?;
-        let mut rows = t.range(self.core, low, high)?;
-        while let Some((_, id)) = if descending { rows.next_back() } else { rows.next() } {
-            let entry = self.core.entries.get(id);
-            let key = self.phase.key(self.core.image_base, entry);
-            let own = self.find_declared_id(t, table, id, key);
-            let value = match own.map(|write| self.local.writes[write]) {
-                Some(PrivateWrite::Value(span)) => Some(&self.local.scratch[span.range()]),
-                Some(PrivateWrite::Tombstone) => None,
-                Some(PrivateWrite::Published) => self.read_published(id)?,
-                Some(PrivateWrite::None) | None => self.read(id)?,
-            };
-            if let Some(value) = value
-                && each(key, value).is_break()
+        let core = self.core;
+        let t = core.row_table(table)?;
+        let mut rows = t.range(core, low, high)?;
+        let mut next = || if descending { rows.next_back() } else { rows.next() };
+        loop {
+            // Entries are fetched some at a time, so that their misses overlap.
+            let mut ids = [NO_ENTRY; SCAN_AHEAD];
+            let mut count = 0;
+            while count < SCAN_AHEAD
+                && let Some((_, id)) = next()
             {
-                break;
+                core.entries.prefetch(id);
+                ids[count] = id;
+                count += 1;
+            }
+            for &id in &ids[..count] {
+                if let Some(value) = self.scanned(t, table, id)?
+                    && each(core.key_of(id), value).is_break()
+                {
+                    return Ok(());
+                }
+            }
+            if count < SCAN_AHEAD {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// What a scan sees of a row.
+    fn scanned(&mut self, t: &Table, table: u16, id: EntryId) -> Result<Option<&[u8]>, Stop> {
+        let txn = &self.local.txns[self.txn];
+        if txn.declared.is_empty() && txn.members.is_empty() {
+            return self.see(id, false);
+        }
+        let key = self.core.key_of(id);
+        let word = t.word(key)?;
+        match self
+            .find_declared(t, table, word.hash, key)
+            .map(|(write, ..)| self.local.writes[write])
+        {
+            Some(PrivateWrite::Value(span)) => Ok(Some(&self.local.scratch[span.range()])),
+            Some(PrivateWrite::Tombstone) => Ok(None),
+            Some(PrivateWrite::Published) => self.see(id, true),
+            Some(PrivateWrite::None) | None => self.see(id, false),
+        }
     }
 
     /// Inserts a row that was declared with `insert`, or overwrites it where it exists.
@@ -268,15 +297,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn read(&mut self, id: EntryId) -> Result<Option<&[u8]>, Stop> {
-        self.see(id, false)
-    }
-
-    /// An own write that is already visible is read like everybody else's: at the next serial position.
-    fn read_published(&mut self, id: EntryId) -> Result<Option<&[u8]>, Stop> {
-        self.see(id, true)
-    }
-
+    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody else's: at
+    /// the next serial position.
     #[inline]
     fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
         let entry = self.core.entries.get(id);
@@ -391,22 +413,18 @@ impl<'a> Transaction<'a> {
         let at = local.declared[span.range()].iter().position(|d| {
             d.word == word && d.table == table && (t.exact || &local.keys[d.key.range()] == key)
         });
-        if let Some(at) = at {
+        let found = at.map(|at| {
             let declared = &local.declared[span.from as usize + at];
-            return Some((at, declared.id, declared.kind));
+            (at, declared.id, declared.kind)
+        });
+        // A hint says nothing about writes: the key may be written as the member of a range.
+        match found {
+            Some((.., kind)) if kind != DeclaredKind::Read => found,
+            _ => match self.find_member(t, table, word, key) {
+                Some(slot) => Some((slot.write, slot.id, DeclaredKind::Update)),
+                None => found,
+            },
         }
-        if local.txns[self.txn].members.is_empty() {
-            return None;
-        }
-        let slot = self.find_member(t, table, word, key)?;
-        Some((slot.write, slot.id, DeclaredKind::Update))
-    }
-
-    fn find_declared_id(&self, t: &Table, table: u16, id: EntryId, key: &[u8]) -> Option<usize> {
-        let word = t.word(key).ok()?;
-        let found = self.find_declared(t, table, word.hash, key)?;
-        debug_assert!(found.1 == id || found.1 == NO_ENTRY);
-        Some(found.0)
     }
 
     fn find_member(&self, t: &Table, table: u16, word: u64, key: &[u8]) -> Option<Slot> {

@@ -28,8 +28,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         for index in from..to {
             append_declared(epoch, local, index);
             if !local.txns[index].ranges.is_empty() {
-                append_ranges(epoch, local, index)
-                    .map_err(crate::EngineError::Poisoned)?;
+                append_ranges(epoch, local, index).map_err(crate::EngineError::Poisoned)?;
             }
         }
         from = to;

@@ -19,6 +19,10 @@ use crate::{EngineError, Result};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     for index in 0..worker.local.txns.len() {
+        // The spans of all calls lie one after the other, those of a call that declares nothing too.
+        let (declared, ranges) = (worker.local.declared.len(), worker.local.ranges.len());
+        worker.local.txns[index].declared = Span { from: declared as u32, to: declared as u32 };
+        worker.local.txns[index].ranges = Span { from: ranges as u32, to: ranges as u32 };
         if draw::goes_on(worker.local.txns[index].early.as_ref()) {
             declare_one(epoch, worker, index);
         }

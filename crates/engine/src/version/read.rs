@@ -74,6 +74,10 @@ impl RowEntry {
     pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
+        if self.birth() > sid {
+            // Inserted later in this epoch: scans meet many of these.
+            return seen(ValueWord::PENDING);
+        }
         match self.versions(sid.epoch()) {
             Versions::None => {
                 if let Some(word) = self.cached() {

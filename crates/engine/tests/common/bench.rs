@@ -10,6 +10,7 @@ use storage::{IndexKind, StoreOptions, TableDefinition};
 use super::model::{Expected, Model};
 use super::procedures::{number_of, procedures};
 use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX};
+use super::random::Random;
 
 /// Choices that must change no answer and no state.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,27 @@ impl Default for Setup {
 }
 
 impl Setup {
+    pub(crate) fn random(random: &mut Random) -> Self {
+        Self {
+            workers: random.pick(&[1, 2, 4]),
+            cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
+            cache_epochs: random.pick(&[0, 1, 20]),
+            checkpoint_every: random.pick(&[1, 1, 3, 10]),
+            row_bytes: [
+                random.pick(&[0, 64, 128, 256]),
+                random.pick(&[0, 64, 128, 256]),
+                random.pick(&[0, 128, 256]),
+            ],
+            segment_bytes: random.pick(&[4096, 256 << 10]),
+        }
+    }
+
+    /// Other choices for the same store.
+    pub(crate) fn reopened(&self, random: &mut Random) -> Self {
+        let Self { row_bytes, segment_bytes, .. } = *self;
+        Self { row_bytes, segment_bytes, ..Self::random(random) }
+    }
+
     pub(crate) fn config(&self) -> EngineConfig {
         EngineConfig {
             workers: self.workers,

@@ -8,6 +8,7 @@ pub(crate) mod model;
 pub(crate) mod procedures;
 pub(crate) mod program;
 pub(crate) mod random;
+pub(crate) mod shrink;
 
 pub(crate) use bench::{Bench, Setup, check_clean};
 pub(crate) use generate::{Mix, batch};

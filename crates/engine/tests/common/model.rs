@@ -222,8 +222,8 @@ impl Declaring for Declaration<'_> {
         self.call.draws.push(sequence);
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.call.drawn[i]
+    fn drawn(&self, i: usize) -> Result<u64, Ending> {
+        self.call.drawn.get(i).copied().ok_or(Ending::Panic)
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
@@ -367,8 +367,8 @@ impl Running for Transaction<'_> {
         self.write(table, key, None).map(|()| true)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.call.drawn[i]
+    fn drawn(&self, i: usize) -> Result<u64, Ending> {
+        self.call.drawn.get(i).copied().ok_or(Ending::Panic)
     }
 
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {

@@ -62,7 +62,7 @@ impl Declaring for Drawing<'_, '_> {
         self.0.draw(SEQUENCES.into(), sequence);
     }
 
-    fn drawn(&self, _: usize) -> u64 {
+    fn drawn(&self, _: usize) -> Result<u64, Ending> {
         unreachable!("numbers are known later")
     }
 
@@ -94,8 +94,8 @@ impl Declaring for Declaration<'_, '_> {
         unreachable!("drawing comes first")
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.0.drawn(i)
+    fn drawn(&self, i: usize) -> Result<u64, Ending> {
+        Ok(self.0.drawn(i))
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
@@ -168,8 +168,8 @@ impl Running for Body<'_, '_> {
         self.0.delete(table.into(), key)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.0.drawn(i)
+    fn drawn(&self, i: usize) -> Result<u64, Ending> {
+        Ok(self.0.drawn(i))
     }
 
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {

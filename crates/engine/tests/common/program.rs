@@ -200,6 +200,11 @@ impl Program {
         bytes
     }
 
+    /// Its three lists of steps.
+    pub(crate) fn parts(&mut self) -> [&mut Vec<Step>; 3] {
+        [&mut self.draws, &mut self.declares, &mut self.body]
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut steps: Vec<Step> = bytes[2..].chunks_exact(8).map(decode_step).collect();
         let body = steps.split_off(usize::from(bytes[0]) + usize::from(bytes[1]));
@@ -232,7 +237,7 @@ pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 /// What the declaration steps need.
 pub(crate) trait Declaring {
     fn draw(&mut self, sequence: u64);
-    fn drawn(&self, i: usize) -> u64;
+    fn drawn(&self, i: usize) -> Result<u64, Ending>;
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>>;
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
     /// Declares a key: `insert`, or else `update` or `delete`.
@@ -255,7 +260,7 @@ pub(crate) trait Running {
     fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop>;
     fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop>;
-    fn drawn(&self, i: usize) -> u64;
+    fn drawn(&self, i: usize) -> Result<u64, Ending>;
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop>;
     fn commit_point(&mut self) -> Result<(), Stop>;
     fn info(&self) -> [u64; 2];
@@ -289,7 +294,7 @@ pub(crate) fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), End
                 }
             }
             Op::DeclareDrawn => {
-                let key = drawn_key(to.drawn(0));
+                let key = drawn_key(to.drawn(0)?);
                 to.declare(step.table, &key, Op::DeclareInsert);
             }
             Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::WillRead => {
@@ -350,7 +355,7 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
             None => false,
         },
         Op::InsertDrawn => {
-            let number = tx.drawn(0);
+            let number = tx.drawn(0)?;
             tx.put_out(&number.to_le_bytes());
             tx.insert(table, &drawn_key(number), &step.value(number)).map(|()| true)?
         }

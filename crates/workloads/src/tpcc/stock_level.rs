@@ -73,10 +73,13 @@ fn last_items<T: Tx>(
     items: &mut [u32; ITEMS_MAX],
 ) -> Result<usize, T::Error> {
     let mut seen = 0;
-    let mut oldest = order_key(code + 1, 0);
+    let (mut oldest, mut newest) = (order_key(code + 1, 0), order_key(code, 0));
     tx.scan(ORDERS, &order_key(code, 0), &order_key(code + 1, 0), true, &mut |key, _| {
         if let Ok(key) = key.try_into() {
             oldest = key;
+            if seen == 0 {
+                newest = key;
+            }
         }
         seen += 1;
         if seen == ORDERS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -84,9 +87,10 @@ fn last_items<T: Tx>(
     if seen == 0 {
         return Ok(0);
     }
-    let oldest = u64::from_be_bytes(oldest) as u32;
+    let (oldest, newest) = (u64::from_be_bytes(oldest) as u32, u64::from_be_bytes(newest) as u32);
     let mut used = 0;
-    let (low, high) = (line_key(code, oldest, 0), line_key(code + 1, 0, 0));
+    // Up to the newest order only: beyond it are lines of orders that come later in the epoch.
+    let (low, high) = (line_key(code, oldest, 0), line_key(code, newest + 1, 0));
     tx.scan(ORDER_LINES, &low, &high, false, &mut |_, value| {
         let (Ok(line), Some(place)) = (OrderLine::ref_from_bytes(value), items.get_mut(used))
         else {

@@ -1,0 +1,188 @@
+//! What a procedure's declarations are written with.
+//!
+//! Functions here do not fail one by one: the first mistake is kept, and fails the call when the declaration
+//! ends.
+
+use std::borrow::Borrow;
+use std::ops::ControlFlow;
+
+use crate::range::{Bytes, KeyRange, LAST_WORD};
+use crate::schema::Schema;
+use crate::table::Shape;
+use crate::{Data, Key, Sequence, Table};
+
+/// Draws from sequences, and reads rows to decide about it.
+pub struct Draws<'a, 'e> {
+    pub(crate) inner: &'a mut engine::Draws<'e>,
+    pub(crate) schema: &'static Schema,
+    pub(crate) mistake: Option<String>,
+}
+
+/// The number of a handle's table; without one, keeps the mistake.
+fn number(schema: &Schema, shape: &Shape, mistake: &mut Option<String>) -> Option<u16> {
+    schema.number(shape).map_err(|what| mistake.get_or_insert(what)).ok()
+}
+
+/// Decodes what a lookup found; keeps the mistake if it is no `V`.
+fn decode<V: Data>(shape: &Shape, bytes: &[u8], mistake: &mut Option<String>) -> Option<V> {
+    let value = V::from_bytes(bytes);
+    if value.is_none() {
+        mistake.get_or_insert_with(|| crate::transaction::undecodable::<V>(shape, "value"));
+    }
+    value
+}
+
+impl Draws<'_, '_> {
+    /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it gets the
+    /// k-th number; read it later with `drawn`.
+    pub fn draw(&mut self, sequence: Sequence) {
+        if let Some(number) = number(self.schema, &sequence.shape, &mut self.mistake) {
+            self.inner.draw(number, sequence.key);
+        }
+    }
+
+    /// Reads a row as of the end of the previous epoch. If it is another one when the transaction runs, the
+    /// engine re-submits the transaction by itself.
+    pub fn lookup<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Option<V> {
+        let number = number(self.schema, &table.shape, &mut self.mistake)?;
+        let Self { inner, mistake, .. } = self;
+        key.borrow().with_key(|key| decode(&table.shape, inner.lookup(number, key)?, mistake))
+    }
+}
+
+/// Declares what a transaction may write.
+pub struct WriteSet<'a, 'e> {
+    pub(crate) inner: &'a mut engine::WriteSet<'e>,
+    pub(crate) schema: &'static Schema,
+    pub(crate) mistake: Option<String>,
+}
+
+impl WriteSet<'_, '_> {
+    /// The transaction may insert this row; or update or delete it.
+    #[inline]
+    pub fn insert<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+            key.borrow().with_key(|key| self.inner.insert(number, key));
+        }
+    }
+
+    /// The transaction may update this row, if it exists by then.
+    #[inline]
+    pub fn update<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+            key.borrow().with_key(|key| self.inner.update(number, key));
+        }
+    }
+
+    /// The transaction may delete this row, if it exists by then.
+    #[inline]
+    pub fn delete<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+            key.borrow().with_key(|key| self.inner.delete(number, key));
+        }
+    }
+
+    /// A hint, never needed: the transaction will read this row.
+    #[inline]
+    pub fn will_read<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+            key.borrow().with_key(|key| self.inner.will_read(number, key));
+        }
+    }
+
+    /// The transaction may update or delete any row of an ordered table in a range, if it exists by then.
+    pub fn update_range<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, range: impl KeyRange<K>) {
+        let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
+            return;
+        };
+        let range = Bytes::new(&table.shape, &range);
+        self.inner.update_range(number, &range.low, &range.high);
+        if range.and_last {
+            self.inner.update(number, &LAST_WORD);
+        }
+    }
+
+    /// The number that this transaction's `i`-th draw got.
+    ///
+    /// # Panics
+    /// If it drew less than that; the call fails.
+    #[must_use]
+    pub fn drawn(&self, i: usize) -> u64 {
+        self.inner.drawn(i)
+    }
+
+    /// What the first transaction of this epoch that draws from a sequence gets.
+    pub fn sequence_start(&mut self, sequence: Sequence) -> u64 {
+        match number(self.schema, &sequence.shape, &mut self.mistake) {
+            Some(number) => self.inner.sequence_start(number, sequence.key),
+            None => 0,
+        }
+    }
+
+    /// Reads a row as of the end of the previous epoch, to find out what to declare. If it is another one
+    /// when the transaction runs, the engine re-submits the transaction by itself, up to
+    /// [`Options::resubmissions_max`](crate::Options::resubmissions_max) times.
+    pub fn lookup<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Option<V> {
+        let number = number(self.schema, &table.shape, &mut self.mistake)?;
+        let Self { inner, mistake, .. } = self;
+        key.borrow().with_key(|key| decode(&table.shape, inner.lookup(number, key)?, mistake))
+    }
+
+    /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in ascending
+    /// order, until `each` breaks. As with [`WriteSet::lookup`], a change re-submits the transaction.
+    pub fn lookup_scan<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        range: impl KeyRange<K>,
+        mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
+    ) {
+        let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
+            return;
+        };
+        let range = Bytes::new(&table.shape, &range);
+        let Self { inner, mistake, .. } = self;
+        let mut enough = false;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            let row = crate::transaction::row::<K, V>(&table.shape, key, value);
+            let flow = match row {
+                Ok((key, value)) => each(key, value),
+                Err(what) => {
+                    mistake.get_or_insert(what);
+                    ControlFlow::Break(())
+                }
+            };
+            enough |= flow.is_break();
+            flow
+        };
+        inner.lookup_scan(number, &range.low, &range.high, &mut visit);
+        if range.and_last
+            && !enough
+            && let Some(value) = inner.lookup(number, &LAST_WORD).map(<[u8]>::to_vec)
+        {
+            let _ = visit_last::<K, V>(&table.shape, &value, &mut each, mistake);
+        }
+    }
+}
+
+fn visit_last<K: Key + ?Sized, V: Data>(
+    shape: &Shape,
+    value: &[u8],
+    each: &mut impl FnMut(K::Owned, V) -> ControlFlow<()>,
+    mistake: &mut Option<String>,
+) -> ControlFlow<()> {
+    match crate::transaction::row::<K, V>(shape, &LAST_WORD, value) {
+        Ok((key, value)) => each(key, value),
+        Err(what) => {
+            mistake.get_or_insert(what);
+            ControlFlow::Break(())
+        }
+    }
+}

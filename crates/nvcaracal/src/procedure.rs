@@ -1,0 +1,162 @@
+//! Procedures: Rust types that are transactions.
+
+use std::any::TypeId;
+use std::borrow::Cow;
+
+use engine::{Abort, ProcedureDefinition, Stop};
+
+use crate::schema::{SCHEMAS_MAX, Schema};
+use crate::{Data, Draws, Transaction, WriteSet};
+
+/// The code of an abort that says that a declaration is wrong; see [`Abort::code`].
+const MISTAKE_CODE: u32 = u32::MAX;
+
+/// A transaction as a type: its fields are the arguments, its functions say what it may write and what it
+/// does.
+///
+/// A procedure runs once when it is called, and once more for every recovery that replays it, and must do
+/// the same each time. So it uses its arguments and what it reads through the transaction, and nothing else:
+/// no clock ([`Transaction::timestamp_ns`] has one), no randomness ([`Transaction::seed`]), no environment,
+/// no global state, no order of a `HashMap`, no address.
+///
+/// Change what a registered procedure does only after a clean [`Database::close`](crate::Database::close).
+///
+/// ```
+/// use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, WriteSet};
+///
+/// const ACCOUNTS: Table<u64, i64> = Table::hash("accounts");
+///
+/// nvcaracal::plain! {
+///     struct Withdraw { account: u64, cents: i64 }
+/// }
+///
+/// impl Procedure for Withdraw {
+///     const NAME: &'static str = "withdraw";
+///     type Output = i64;
+///
+///     fn write_set(&self, set: &mut WriteSet) {
+///         set.update(ACCOUNTS, self.account);
+///     }
+///
+///     fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+///         let cents = tx.get(ACCOUNTS, self.account)?.ok_or(Abort::new("no such account"))?;
+///         if cents < self.cents {
+///             return Err(Abort::new("not enough money").into());
+///         }
+///         tx.update(ACCOUNTS, self.account, &(cents - self.cents))?;
+///         Ok(cents - self.cents)
+///     }
+/// }
+/// ```
+pub trait Procedure: Data + 'static {
+    /// The name under which calls are logged: different for each procedure, and the same forever.
+    const NAME: &'static str;
+
+    /// The answer.
+    type Output: Data;
+
+    /// Draws from sequences. Runs first; by default draws nothing.
+    ///
+    /// # Errors
+    /// An abort ends the transaction, and it draws nothing, so that it leaves no gap.
+    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+        let _ = draws;
+        Ok(())
+    }
+
+    /// Declares every row that [`Procedure::run`] may write. Reads need not be declared.
+    fn write_set(&self, set: &mut WriteSet);
+
+    /// Does it. Nothing that it wrote is seen by anybody until it returns `Ok`.
+    ///
+    /// # Errors
+    /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's functions
+    /// return with `?`. In both cases nothing was written.
+    fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop>;
+}
+
+/// How to register a procedure with a database of any schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registration {
+    pub(crate) name: &'static str,
+    pub(crate) id: TypeId,
+    pub(crate) define: fn(usize) -> ProcedureDefinition,
+}
+
+impl Registration {
+    pub(crate) fn new<P: Procedure>() -> Self {
+        Self { name: P::NAME, id: TypeId::of::<P>(), define: define::<P> }
+    }
+}
+
+/// Whether an abort is in truth a mistake of the declaration.
+pub(crate) fn is_mistake(abort: &Abort) -> bool {
+    abort.code == MISTAKE_CODE
+}
+
+fn mistake(what: impl Into<Cow<'static, str>>) -> Abort {
+    Abort { code: MISTAKE_CODE, message: what.into() }
+}
+
+/// The procedure as three functions that know their schema. They only pass its number on: what they call
+/// exists once for each procedure.
+fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
+    const fn of<P: Procedure, const S: usize>() -> ProcedureDefinition {
+        ProcedureDefinition {
+            name: P::NAME,
+            draws: Some(|arguments, draws| draw::<P>(Schema::get(S), arguments, draws)),
+            write_set: |arguments, set| declare::<P>(Schema::get(S), arguments, set),
+            body: |arguments, tx| run::<P>(Schema::get(S), arguments, tx),
+        }
+    }
+    macro_rules! all {
+        ($($s:literal)*) => { [$(of::<P, $s>),*] };
+    }
+    let all: [fn() -> ProcedureDefinition; SCHEMAS_MAX] = all!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    all[schema]()
+}
+
+fn undecodable<P: Procedure>() -> String {
+    format!("procedure {:?}: the arguments are no {}", P::NAME, std::any::type_name::<P>())
+}
+
+#[inline(never)]
+fn draw<P: Procedure>(
+    schema: &'static Schema,
+    arguments: &[u8],
+    inner: &mut engine::Draws<'_>,
+) -> Result<(), Abort> {
+    let mut draws = Draws { inner, schema, mistake: None };
+    let result = P::with_value(arguments, |procedure| procedure.draws(&mut draws));
+    match draws.mistake {
+        Some(what) => Err(mistake(what)),
+        None => result.unwrap_or_else(|| Err(mistake(undecodable::<P>()))),
+    }
+}
+
+#[inline(never)]
+fn declare<P: Procedure>(
+    schema: &'static Schema,
+    arguments: &[u8],
+    inner: &mut engine::WriteSet<'_>,
+) -> Result<(), Abort> {
+    let mut set = WriteSet { inner, schema, mistake: None };
+    let result = P::with_value(arguments, |procedure| procedure.write_set(&mut set));
+    match set.mistake {
+        Some(what) => Err(mistake(what)),
+        None => result.ok_or_else(|| mistake(undecodable::<P>())),
+    }
+}
+
+#[inline(never)]
+fn run<P: Procedure>(
+    schema: &'static Schema,
+    arguments: &[u8],
+    inner: &mut engine::Transaction<'_>,
+) -> Result<(), Stop> {
+    let mut tx = Transaction { inner, schema };
+    let output = P::with_value(arguments, |procedure| procedure.run(&mut tx))
+        .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))?;
+    output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
+    Ok(())
+}

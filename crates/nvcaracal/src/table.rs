@@ -1,0 +1,257 @@
+//! Handles of tables and sequences: constants that name them and know their types.
+//!
+//! A handle carries a 64-bit tag of everything the database must agree on (name, index, lengths), computed
+//! by the compiler. A database looks the tag up in a small array ([`crate::schema`]), so a handle costs one
+//! load for each use, and one handle serves any number of databases.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use storage::{IndexKind, TableDefinition};
+
+use crate::key::{Key, WORD_BYTES, key_bytes_max};
+use crate::Data;
+
+/// Longest value of a type without a fixed length, if the table does not say otherwise.
+const VALUE_BYTES_DEFAULT: u32 = 1024;
+/// Row size of values without a fixed length (NV 5.3).
+const ROW_BYTES_VARIABLE: u32 = 256;
+
+/// What a handle says of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) index: IndexKind,
+    pub(crate) key_bytes_max: u32,
+    pub(crate) value_bytes_max: u32,
+    pub(crate) row_bytes: u32,
+    pub(crate) tag: u64,
+}
+
+const fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}
+
+impl Shape {
+    const fn tagged(mut self) -> Self {
+        let hash = fold(0xcbf2_9ce4_8422_2325, self.name.as_bytes());
+        let hash = fold(hash, &[self.index as u8]);
+        let hash = fold(hash, &self.key_bytes_max.to_le_bytes());
+        let hash = fold(hash, &self.value_bytes_max.to_le_bytes());
+        // The upper bits choose the place in a schema's array: spread them.
+        self.tag = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self
+    }
+
+    pub(crate) fn definition(&self) -> TableDefinition {
+        TableDefinition {
+            name: self.name.to_string(),
+            index: self.index,
+            key_bytes_max: self.key_bytes_max,
+            value_bytes_max: self.value_bytes_max,
+            row_bytes: self.row_bytes,
+        }
+    }
+
+    /// Whether every key has 8 bytes.
+    pub(crate) fn has_word_keys(&self) -> bool {
+        self.key_bytes_max as usize == WORD_BYTES
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, key_bytes_max: key, value_bytes_max: value, .. } = self;
+        match self.index {
+            IndexKind::Hash => write!(f, "table {name:?} (hash, "),
+            IndexKind::Ordered => write!(f, "table {name:?} (ordered, "),
+            IndexKind::Sequence => return write!(f, "sequence {name:?}"),
+        }?;
+        write!(f, "keys of up to {key} bytes, values of up to {value})")
+    }
+}
+
+/// Names a table of rows with keys `K` and values `V`.
+///
+/// A handle is a constant; it belongs to no database, and is registered with each one that has the table
+/// ([`Options::table`](crate::Options::table)).
+///
+/// ```
+/// use nvcaracal::Table;
+///
+/// const ACCOUNTS: Table<u64, i64> = Table::hash("accounts");
+/// const NAMES: Table<str, String> = Table::ordered("names").with_key_bytes(100).with_value_bytes(4000);
+/// const LINES: Table<(u32, u32), [u64; 4]> = Table::ordered("lines");
+/// ```
+///
+/// | limit | value |
+/// |---|---|
+/// | name | 1 to 48 bytes |
+/// | key | 1 to 256 bytes; 64 by default for text and bytes |
+/// | value | 0 to 262,128 bytes; 1,024 by default for types without a fixed length |
+/// | tables of one database, sequences included | 128 |
+pub struct Table<K: ?Sized, V> {
+    pub(crate) shape: Shape,
+    types: PhantomData<(fn(&K), fn(&V))>,
+}
+
+impl<K: Key + ?Sized, V: Data> Table<K, V> {
+    /// A table for reading and writing single rows.
+    #[must_use]
+    pub const fn hash(name: &'static str) -> Self {
+        Self::new(name, IndexKind::Hash)
+    }
+
+    /// A table that can be scanned in the order of its keys, too.
+    #[must_use]
+    pub const fn ordered(name: &'static str) -> Self {
+        Self::new(name, IndexKind::Ordered)
+    }
+
+    const fn new(name: &'static str, index: IndexKind) -> Self {
+        let (value_bytes_max, row_bytes) = match V::BYTES {
+            Some(bytes) => (bytes as u32, 0),
+            None => (VALUE_BYTES_DEFAULT, ROW_BYTES_VARIABLE),
+        };
+        let key_bytes_max = key_bytes_max::<K>();
+        let shape = Shape { name, index, key_bytes_max, value_bytes_max, row_bytes, tag: 0 };
+        Self { shape: shape.tagged(), types: PhantomData }
+    }
+
+    /// Longest key, for keys of text or bytes. Fixed once the table was created.
+    ///
+    /// # Panics
+    /// While compiling, if all keys of this type have the same length.
+    #[must_use]
+    pub const fn with_key_bytes(mut self, most: u32) -> Self {
+        assert!(K::BYTES.is_none(), "all keys of this type have the same length");
+        // Exactly 8 would mean to the engine that no key is shorter.
+        self.shape.key_bytes_max = if most as usize == WORD_BYTES { most + 1 } else { most };
+        if self.shape.row_bytes != 0 && self.shape.row_bytes < most + ROW_BYTES_VARIABLE {
+            self.shape.row_bytes = (most + ROW_BYTES_VARIABLE).next_multiple_of(64);
+        }
+        self.shape = self.shape.tagged();
+        self
+    }
+
+    /// Longest value, for values without a fixed length. Fixed once the table was created.
+    ///
+    /// # Panics
+    /// While compiling, if all values of this type have the same length.
+    #[must_use]
+    pub const fn with_value_bytes(mut self, most: u32) -> Self {
+        assert!(V::BYTES.is_none(), "all values of this type have the same length");
+        self.shape.value_bytes_max = most;
+        self.shape = self.shape.tagged();
+        self
+    }
+
+    /// Bytes of a persistent row, a multiple of 64: 64 for its header, the rest for two inline versions of
+    /// its value; values that do not fit are stored elsewhere and cost one more access. The default keeps
+    /// values of a fixed length of up to 2,048 bytes inline, and is 256 otherwise. Used when the table is
+    /// created; an existing one must have been created with the same.
+    #[must_use]
+    pub const fn with_row_bytes(mut self, bytes: u32) -> Self {
+        self.shape.row_bytes = bytes;
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.shape.name
+    }
+}
+
+impl<K: ?Sized, V> Clone for Table<K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: ?Sized, V> Copy for Table<K, V> {}
+
+impl<K: ?Sized, V> fmt::Debug for Table<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.fmt(f)
+    }
+}
+
+/// Names a sequence, or a family of them: numbers 0, 1, 2... in the order of the transactions that draw.
+///
+/// ```
+/// use nvcaracal::Sequence;
+///
+/// const ORDER_IDS: Sequence = Sequence::new("order_ids");
+/// let of_district_7 = ORDER_IDS.at(7);
+/// assert_ne!(of_district_7, ORDER_IDS);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sequence {
+    pub(crate) shape: Shape,
+    pub(crate) key: u64,
+}
+
+impl Sequence {
+    /// A sequence with a name of 1 to 48 bytes, different from all tables' names.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        let shape = Shape {
+            name,
+            index: IndexKind::Sequence,
+            key_bytes_max: 8,
+            value_bytes_max: 8,
+            row_bytes: 0,
+            tag: 0,
+        };
+        Self { shape: shape.tagged(), key: 0 }
+    }
+
+    /// Another sequence of the same family, which has 2^64 of them. `Sequence::new` names number 0.
+    #[must_use]
+    pub const fn at(self, key: u64) -> Self {
+        Self { key, ..self }
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.shape.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_differ_in_their_tags_if_their_tables_differ() {
+        let hash: Table<u64, u64> = Table::hash("t");
+        let shapes = [
+            hash.shape,
+            Table::<u64, u64>::hash("u").shape,
+            Table::<u64, u64>::ordered("t").shape,
+            Table::<u64, u32>::hash("t").shape,
+            Table::<str, u64>::hash("t").shape,
+            Table::<str, u64>::hash("t").with_key_bytes(20).shape,
+            Sequence::new("t").shape,
+        ];
+        for (i, a) in shapes.iter().enumerate() {
+            for b in &shapes[i + 1..] {
+                assert_ne!(a.tag, b.tag, "{a} and {b}");
+            }
+        }
+        assert_eq!(hash.shape.tag, Table::<i64, [u8; 8]>::hash("t").with_row_bytes(512).shape.tag);
+    }
+
+    #[test]
+    fn text_keys_never_look_like_words_to_the_engine() {
+        let table: Table<str, u64> = Table::hash("t").with_key_bytes(8);
+        assert!(!table.shape.has_word_keys());
+    }
+}

@@ -1,0 +1,266 @@
+//! A running transaction, with types.
+
+use std::borrow::Borrow;
+use std::ops::ControlFlow;
+
+use engine::Stop;
+
+use crate::range::{Bytes, KeyRange, LAST_WORD};
+use crate::schema::Schema;
+use crate::table::Shape;
+use crate::{Data, Key, Sequence, Table};
+
+/// Reads and writes rows, as of the transaction's place in the serial order.
+///
+/// Reads see what all earlier transactions wrote, and this one's own writes. Writes are private until
+/// [`Procedure::run`](crate::Procedure::run) returns `Ok`. Pass errors on with `?`: they are mistakes of the
+/// procedure, and nothing it does afterwards takes place.
+pub struct Transaction<'a, 'e> {
+    pub(crate) inner: &'a mut engine::Transaction<'e>,
+    pub(crate) schema: &'static Schema,
+}
+
+#[cold]
+pub(crate) fn undecodable<T>(shape: &Shape, what: &str) -> String {
+    let kind = std::any::type_name::<T>();
+    format!("{shape}: the {what} of a row is no {kind}: it was written with another type")
+}
+
+/// A row with its types.
+pub(crate) fn row<K: Key + ?Sized, V: Data>(
+    shape: &Shape,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(K::Owned, V), String> {
+    let key = K::from_key(key).ok_or_else(|| undecodable::<K::Owned>(shape, "key"))?;
+    let value = V::from_bytes(value).ok_or_else(|| undecodable::<V>(shape, "value"))?;
+    Ok((key, value))
+}
+
+/// Adds the key as its program knows it: the engine knows it as bytes.
+fn with_key<K: Key + ?Sized>(stop: Stop, key: &K) -> Stop {
+    match stop {
+        Stop::Mistake(what) => Stop::Mistake(format!("{what}, which is {key:?}")),
+        other => other,
+    }
+}
+
+impl Transaction<'_, '_> {
+    #[inline]
+    fn number(&self, shape: &Shape) -> Result<u16, Stop> {
+        Ok(self.schema.number(shape)?)
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// If the table is not registered, or the key is beyond its limit.
+    #[inline]
+    pub fn get<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>, Stop> {
+        let number = self.number(&table.shape)?;
+        key.borrow().with_key(|key| match self.inner.get(number, key)? {
+            None => Ok(None),
+            Some(bytes) => match V::from_bytes(bytes) {
+                Some(value) => Ok(Some(value)),
+                None => Err(undecodable::<V>(&table.shape, "value").into()),
+            },
+        })
+    }
+
+    /// Reads the bytes of a row's value in place.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_bytes<K: Key + ?Sized, V>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<&[u8]>, Stop> {
+        let number = self.number(&table.shape)?;
+        key.borrow().with_key(|key| self.inner.get(number, key))
+    }
+
+    /// Inserts a row, or overwrites it where it exists.
+    ///
+    /// # Errors
+    /// If the row was not declared with [`WriteSet::insert`](crate::WriteSet::insert), or the value is
+    /// beyond its limit.
+    #[inline]
+    pub fn insert<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+        value: &V,
+    ) -> Result<(), Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        key.with_key(|bytes| value.with_bytes(|value| self.inner.insert(number, bytes, value)))
+            .map_err(|stop| with_key(stop, key))
+    }
+
+    /// Updates a row; false, and nothing happens, where it does not exist.
+    ///
+    /// # Errors
+    /// If the row was not declared, or the value is beyond its limit.
+    #[inline]
+    pub fn update<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+        value: &V,
+    ) -> Result<bool, Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        key.with_key(|bytes| value.with_bytes(|value| self.inner.update(number, bytes, value)))
+            .map_err(|stop| with_key(stop, key))
+    }
+
+    /// Deletes a row; false where it does not exist.
+    ///
+    /// # Errors
+    /// If the row was not declared.
+    #[inline]
+    pub fn delete<K: Key + ?Sized, V>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Result<bool, Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        key.with_key(|bytes| self.inner.delete(number, bytes)).map_err(|stop| with_key(stop, key))
+    }
+
+    /// Reads the rows of an ordered table in a range, in ascending order, until `each` breaks.
+    ///
+    /// # Errors
+    /// If the table is not registered or not ordered.
+    pub fn scan<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        range: impl KeyRange<K>,
+        each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
+        self.visit(table, &range, false, each)
+    }
+
+    /// As [`Transaction::scan`], in descending order.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan`].
+    pub fn scan_back<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        range: impl KeyRange<K>,
+        each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
+        self.visit(table, &range, true, each)
+    }
+
+    /// All rows of an ordered table in a range, in ascending order.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan`].
+    pub fn rows<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        range: impl KeyRange<K>,
+    ) -> Result<Vec<(K::Owned, V)>, Stop> {
+        let mut rows = Vec::new();
+        self.scan(table, range, |key, value| {
+            rows.push((key, value));
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
+
+    fn visit<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        range: &impl KeyRange<K>,
+        descending: bool,
+        mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
+        let number = self.number(&table.shape)?;
+        let range = Bytes::new(&table.shape, range);
+        let (mut mistake, mut enough) = (None, false);
+        let mut visit = |key: &[u8], value: &[u8]| {
+            let flow = match row::<K, V>(&table.shape, key, value) {
+                Ok((key, value)) => each(key, value),
+                Err(what) => {
+                    mistake.get_or_insert(what);
+                    ControlFlow::Break(())
+                }
+            };
+            enough = flow.is_break();
+            flow
+        };
+        if range.and_last && descending {
+            // A break here must end the scan before it begins.
+            if let Some(value) = self.inner.get(number, &LAST_WORD)?
+                && visit(&LAST_WORD, value).is_break()
+            {
+                return mistake.map_or(Ok(()), |what| Err(what.into()));
+            }
+        }
+        self.inner.scan(number, &range.low, &range.high, descending, &mut visit)?;
+        if range.and_last
+            && !descending
+            && !enough
+            && let Some(value) = self.inner.get(number, &LAST_WORD)?
+            && let Ok((key, value)) = row::<K, V>(&table.shape, &LAST_WORD, value)
+        {
+            let _ = each(key, value);
+        }
+        mistake.map_or(Ok(()), |what| Err(what.into()))
+    }
+
+    /// The number that this transaction's `i`-th draw got.
+    ///
+    /// # Panics
+    /// If it drew less than that; the call fails.
+    #[must_use]
+    pub fn drawn(&self, i: usize) -> u64 {
+        self.inner.drawn(i)
+    }
+
+    /// What the first transaction of this epoch that draws from a sequence gets.
+    ///
+    /// # Errors
+    /// If the sequence is not registered.
+    pub fn sequence_start(&self, sequence: Sequence) -> Result<u64, Stop> {
+        let number = self.number(&sequence.shape)?;
+        self.inner.sequence_start(number, sequence.key)
+    }
+
+    /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never goes back
+    /// from one epoch to the next while the database is open.
+    #[must_use]
+    pub fn timestamp_ns(&self) -> u64 {
+        self.inner.timestamp_ns()
+    }
+
+    /// A seed for random numbers, different for each transaction, the same when it is replayed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.inner.seed()
+    }
+
+    /// The place in the serial order of all transactions: greater than that of every earlier one.
+    #[must_use]
+    pub fn serial_id(&self) -> u64 {
+        self.inner.serial_id()
+    }
+
+    /// From here on the transaction cannot give up: what it wrote is seen by later ones at once, which helps
+    /// where many of them wait for a row. A row that was written before must not be written again.
+    ///
+    /// An error or a panic after this **stops the database**, because half of the transaction was seen. Use
+    /// it where that cannot happen.
+    ///
+    /// # Errors
+    /// If the database is being stopped.
+    pub fn commit_point(&mut self) -> Result<(), Stop> {
+        self.inner.commit_point()
+    }
+}
