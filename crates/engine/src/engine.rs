@@ -393,6 +393,7 @@ impl<D: Device> Engine<D> {
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
         for worker in &mut self.workers {
             worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
+            worker.medium.refill();
             worker.collect.append(&mut worker.medium.stale);
         }
     }
@@ -497,6 +498,7 @@ pub(crate) fn new_worker<D: Device>(
     let medium = Medium {
         port: Port::new(Arc::clone(store.device()), number as u32),
         lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        popping: vec![0; storage::format::POOLS],
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

@@ -95,7 +95,11 @@ impl WriteSet<'_, '_> {
     }
 
     /// The transaction may update or delete any row of an ordered table in a range, if it exists by then.
-    pub fn update_range<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, range: impl KeyRange<K>) {
+    pub fn update_range<K: Key + ?Sized, V>(
+        &mut self,
+        table: Table<K, V>,
+        range: impl KeyRange<K>,
+    ) {
         let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
             return;
         };

@@ -268,7 +268,10 @@ mod tests {
         check(&[(0u32, u32::MAX), (1, 0), (1, 1)]);
         check(&[(0u8, -5i16), (0, 3), (1, -7)]);
         check(&["a", "a\0", "a\0b", "ab", "b"].map(String::from));
-        check(&[("a", 9u64), ("a\0", 0), ("a\0b", 0), ("ab", 1), ("b", 0)].map(|(s, n)| (s.to_string(), n)));
+        check(
+            &[("a", 9u64), ("a\0", 0), ("a\0b", 0), ("ab", 1), ("b", 0)]
+                .map(|(s, n)| (s.to_string(), n)),
+        );
         check(&[[0u8, 1, 2], [0, 2, 0]]);
         check(&[(1u64, 2u64, vec![0u8, 0]), (1, 2, vec![0, 1])]);
     }

@@ -1,1 +1,170 @@
-//! Placeholder
+//! NVCaracal as a library: a transactional database for programs in which many threads fight over few rows,
+//! and in which no answer that was given may be lost.
+//!
+//! It orders transactions *before* it runs them. So they are serializable without locks, aborts, retries or
+//! deadlocks, on all cores, and the result is the same whenever they are run again: the log holds what was
+//! asked, not what was done.
+//!
+//! # A tour
+//!
+//! A transaction is a Rust type. Its fields are its arguments; it says what it may write, then does it.
+//!
+//! ```
+//! use nvcaracal::{Abort, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
+//!
+//! const ACCOUNTS: Table<u64, Account> = Table::hash("accounts");
+//!
+//! plain! {
+//!     struct Account { cents: i64 }
+//!     struct Deposit { account: u64, cents: i64 }
+//!     struct Transfer { from: u64, to: u64, cents: i64 }
+//! }
+//!
+//! impl Procedure for Deposit {
+//!     const NAME: &'static str = "deposit";
+//!     type Output = i64;
+//!
+//!     fn write_set(&self, set: &mut WriteSet) {
+//!         set.insert(ACCOUNTS, self.account);
+//!     }
+//!
+//!     fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+//!         let before = tx.get(ACCOUNTS, self.account)?.map_or(0, |account| account.cents);
+//!         let cents = before + self.cents;
+//!         tx.insert(ACCOUNTS, self.account, &Account { cents })?;
+//!         Ok(cents)
+//!     }
+//! }
+//!
+//! impl Procedure for Transfer {
+//!     const NAME: &'static str = "transfer";
+//!     type Output = ();
+//!
+//!     fn write_set(&self, set: &mut WriteSet) {
+//!         set.update(ACCOUNTS, self.from);
+//!         set.update(ACCOUNTS, self.to);
+//!     }
+//!
+//!     fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+//!         let mut from = tx.get(ACCOUNTS, self.from)?.ok_or(Abort::new("no such account"))?;
+//!         if from.cents < self.cents {
+//!             return Err(Abort::new("not enough money").into());
+//!         }
+//!         from.cents -= self.cents;
+//!         tx.update(ACCOUNTS, self.from, &from)?;
+//!         let mut to = tx.get(ACCOUNTS, self.to)?.ok_or(Abort::new("no such account"))?;
+//!         to.cents += self.cents;
+//!         tx.update(ACCOUNTS, self.to, &to)?;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # let directory = tempfile::tempdir().expect("a directory");
+//! # let path = directory.path().join("bank");
+//! let db = Database::options()
+//!     .table(ACCOUNTS)
+//!     .procedure::<Deposit>()
+//!     .procedure::<Transfer>()
+//!     .open(path)?; // a directory, created if it does not exist
+//!
+//! assert_eq!(db.call(Deposit { account: 1, cents: 500 })?, 500); // durable when it returns
+//! let ticket = db.submit(Deposit { account: 2, cents: 0 })?; // returns at once
+//! ticket.wait()?;
+//! db.call(Transfer { from: 1, to: 2, cents: 300 })?;
+//!
+//! let error = db.call(Transfer { from: 1, to: 2, cents: 300 }).unwrap_err();
+//! assert!(error.is_user_abort());
+//! assert_eq!(error.to_string(), "aborted: not enough money");
+//!
+//! assert_eq!(db.get(ACCOUNTS, 1)?, Some(Account { cents: 200 }));
+//! db.close()?;
+//! # Ok::<(), nvcaracal::Error>(())
+//! ```
+//!
+//! * **Tables** are constants with types: [`Table`]; numbers without gaps come from a [`Sequence`].
+//! * **Types**: fixed layouts by [`plain!`], others by [`data!`]; see [`Plain`], [`Data`], [`Key`].
+//! * **Procedures**: [`Procedure`], with [`WriteSet`], [`Draws`] and [`Transaction`].
+//! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
+//!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls together.
+//! * **Reads** from outside: [`Database::get`], [`Database::scan`], [`Database::read`].
+//!
+//! # What an answer means
+//!
+//! When a ticket has its answer, the transaction is durable, and so is every one before it in the serial
+//! order: the input log of its epoch has reached the medium. A transaction whose ticket has no answer when
+//! the machine stops has either taken place as a whole or not at all; make calls so that they can be
+//! repeated, for instance by inserting a row under a number that the caller chose. On the devices `dram` and
+//! `emulated` nothing survives the process.
+//!
+//! A *mistake* of a procedure (a panic, a write that it did not declare, a key beyond its limit) is the
+//! answer to that call only. It wrote nothing, and the database goes on. [`Error`] says which is which.
+//!
+//! # What it is not
+//!
+//! * **Not interactive.** A transaction is submitted whole; there is no `begin` and `commit` with something
+//!   of the program's in between. What a transaction will write must be known from its arguments, or from
+//!   what its declaration reads ([`WriteSet::lookup`]).
+//! * **Not for the lowest latency.** An answer comes at the end of an epoch, together with many others: at
+//!   best tens of microseconds in memory, and one sync of the disk on `file`. Submit from many threads, or
+//!   many tickets from one.
+//! * **Not for procedures with side effects.** They run again in recovery and must do the same again: no
+//!   clock, no randomness, no files, no messages. Act on the answer, outside.
+//! * **Not larger than memory.** On `file` all rows are in memory, too. On every device indexes are.
+//! * **Not distributed**, and open in one process at a time.
+//!
+//! # Limits
+//!
+//! | what | limit |
+//! |---|---|
+//! | tables and sequences | 128, with names of 1 to 48 bytes |
+//! | key | 1 to 256 bytes |
+//! | value | 262,128 bytes |
+//! | arguments of a call | 1 MiB |
+//! | calls in an epoch | 16,777,215 |
+//! | workers | 64 |
+//! | databases open in a process | any number, but of at most 16 different schemas |
+//! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes |
+//!
+//! [`Options`] has the limits that can be chosen, and their defaults.
+
+#![forbid(unsafe_code)]
+
+extern crate self as nvcaracal;
+
+mod batch;
+mod data;
+mod database;
+mod declare;
+mod driver;
+mod error;
+mod key;
+mod options;
+mod procedure;
+mod queue;
+mod range;
+mod schema;
+mod sequencer;
+mod stats;
+mod table;
+mod ticket;
+mod transaction;
+mod view;
+
+pub use batch::{Added, Batch, Submitted};
+pub use data::{Data, Plain, zeroed};
+pub use database::Database;
+pub use declare::{Draws, WriteSet};
+pub use engine::{Abort, EpochStats, MemoryUse, Phase, RecoveryReport, Stop, WorkCounts};
+pub use error::{Error, Result};
+pub use key::{Key, KeyBuffer};
+pub use options::Options;
+pub use pmem::{DeviceSpec, Profile};
+pub use procedure::Procedure;
+pub use range::KeyRange;
+pub use stats::Stats;
+pub use table::{Sequence, Table};
+pub use ticket::Ticket;
+pub use transaction::Transaction;
+pub use view::View;
+/// The traits behind [`Plain`], to derive them.
+pub use zerocopy;

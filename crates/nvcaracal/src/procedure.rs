@@ -112,7 +112,8 @@ fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
     macro_rules! all {
         ($($s:literal)*) => { [$(of::<P, $s>),*] };
     }
-    let all: [fn() -> ProcedureDefinition; SCHEMAS_MAX] = all!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let all: [fn() -> ProcedureDefinition; SCHEMAS_MAX] =
+        all!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     all[schema]()
 }
 

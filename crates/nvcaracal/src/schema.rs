@@ -76,7 +76,10 @@ impl Schema {
                 .map(|step| &self.places[(first + step) % PLACES])
                 .find(|place| place.load(Ordering::Relaxed) == 0)
                 .expect("there are twice as many places as tables");
-            free.store(tag >> NUMBER_BITS << NUMBER_BITS | u64::from(number + 1), Ordering::Relaxed);
+            free.store(
+                tag >> NUMBER_BITS << NUMBER_BITS | u64::from(number + 1),
+                Ordering::Relaxed,
+            );
         }
     }
 }

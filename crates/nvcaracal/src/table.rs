@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 
 use storage::{IndexKind, TableDefinition};
 
-use crate::key::{Key, WORD_BYTES, key_bytes_max};
 use crate::Data;
+use crate::key::{Key, WORD_BYTES, key_bytes_max};
 
 /// Longest value of a type without a fixed length, if the table does not say otherwise.
 const VALUE_BYTES_DEFAULT: u32 = 1024;

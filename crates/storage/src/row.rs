@@ -142,7 +142,8 @@ pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
     }
 }
 
-/// Prepares a freshly allocated row: no versions, the key. Flushed, not fenced.
+/// Prepares a freshly allocated row: no versions, the key. Not flushed: the row's first version is written in
+/// the same epoch and flushes it, or the row is freed again.
 ///
 /// # Safety
 /// The caller owns the row: it allocated it in this phase and has not published it.
@@ -161,11 +162,26 @@ pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLa
             port.store_bytes(row + ROW_HEADER_BYTES, &key[head..]);
         }
     }
-    port.flush(row, KEY_OFFSET + (key.len() as u64).max(KEY_BYTES_IN_HEADER));
+}
+
+/// What [`write_version`] writes.
+#[derive(Debug, Clone, Copy)]
+pub struct NewVersion<'v> {
+    /// Version slot.
+    pub slot: usize,
+    /// Writer.
+    pub sid: SerialId,
+    /// Value.
+    pub value: &'v [u8],
+    /// Pool slot for a value that is not inline.
+    pub external: Option<u64>,
+    /// The row's first version: its key must become durable with it.
+    pub first: bool,
 }
 
 /// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence before
-/// the checkpoint covers it, and until then the epoch of the serial id says that it does not count.
+/// the checkpoint covers it, and until then the epoch of the serial id says that it does not count. Returns
+/// the offset of the value.
 ///
 /// # Safety
 /// The caller owns the row's slot in this phase, and the pool slot at `external` if there is one.
@@ -173,11 +189,9 @@ pub unsafe fn write_version<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    slot: usize,
-    sid: SerialId,
-    value: &[u8],
-    external: Option<u64>,
+    version: NewVersion<'_>,
 ) -> u64 {
+    let NewVersion { slot, sid, value, external, first } = version;
     let len = value.len() as u64;
     let (at, pointer) = match external {
         Some(offset) => (offset, ValuePointer::external(offset, len)),
@@ -198,7 +212,7 @@ pub unsafe fn write_version<D: Device>(
         port.store_u64(words, sid.0);
         port.store_u64(words + 8, pointer.0);
     }
-    port.flush(row, ROW_HEADER_BYTES);
+    port.flush(row, if first { layout.heap_offset } else { ROW_HEADER_BYTES });
     at
 }
 

@@ -256,7 +256,6 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
     };
     checkpoint::write(port, empty);
     superblock::write_superblocks(port, superblock);
-    port.fence();
     Ok(superblock)
 }
 

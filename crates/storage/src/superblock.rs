@@ -147,7 +147,7 @@ fn superblock_crc(superblock: &Superblock) -> u32 {
     crc32fast::hash(Superblock { crc: 0, ..*superblock }.as_bytes())
 }
 
-/// Writes both superblocks. The caller fences.
+/// Writes both superblocks, the second once the first is durable: a crash tears at most one of them.
 pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: Superblock) {
     superblock.crc = superblock_crc(&superblock);
     for copy in 0..2 {
@@ -155,6 +155,7 @@ pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: S
         // SAFETY: at creation nobody else uses the device.
         unsafe { port.store_bytes(at, superblock.as_bytes()) };
         port.flush(at, size_of::<Superblock>() as u64);
+        port.fence();
     }
 }
 
@@ -168,7 +169,8 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
     }
     let copies: [Superblock; 2] =
         [0, 1].map(|copy| read_struct(device, SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE));
-    if copies.iter().all(|s| s.as_bytes().iter().all(|&b| b == 0)) {
+    let unused = |s: &Superblock| s.as_bytes().iter().all(|&b| b == 0);
+    if copies.iter().all(unused) {
         return Ok(None);
     }
     if let Some(good) =
@@ -188,10 +190,20 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
         }
         return Ok(Some(*good));
     }
+    let never_checkpointed = crate::checkpoint::read(device).map_or(true, |c| c.epoch == 0);
+    if unused(&copies[1]) && never_checkpointed && is_torn(&copies[0]) {
+        // A crash while the store was created: there is nothing in it.
+        return Ok(None);
+    }
     if copies.iter().any(|s| s.magic == SUPERBLOCK_MAGIC) {
         return Err(StorageError::Corrupt("both superblocks fail their checksum".into()));
     }
     Err(StorageError::Foreign(format!("it begins with the bytes {:02x?}", copies[0].magic)))
+}
+
+/// Whether the words of a superblock are ours, as far as they reached the medium.
+fn is_torn(superblock: &Superblock) -> bool {
+    superblock.magic == SUPERBLOCK_MAGIC || superblock.magic == [0; 8]
 }
 
 /// Reads the catalog.

@@ -17,7 +17,7 @@ use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
 use crate::local::{DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
-use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write};
+use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch};
 use crate::worker::{Epoch, Leave, Worker};
 
 /// How many calls ahead row entries are fetched, and half of it for values.
@@ -58,7 +58,11 @@ fn fetch_ahead(core: &Core, local: &Local, index: usize) {
     if let Some(txn) = local.txns.get(index + VALUES_AHEAD) {
         for declared in &local.declared[txn.declared.range()] {
             if declared.id != NO_ENTRY {
-                core.entries.get(declared.id).next().prefetch();
+                let entry = core.entries.get(declared.id);
+                entry.next().prefetch();
+                if declared.kind != DeclaredKind::Read {
+                    prefetch(core.image_base + entry.row() as usize);
+                }
             }
         }
     }

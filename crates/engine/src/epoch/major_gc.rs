@@ -56,5 +56,6 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         clear_stale(port, at, slot);
     }
     port.fence();
+    worker.medium.refill();
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmem::{Device, Port};
 use storage::format::VersionWords;
+use storage::row::NewVersion;
 use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash};
 
 use super::entry::Versions;
@@ -45,6 +46,8 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) port: Port<D>,
     /// Lanes of this worker, by pool.
     pub(crate) lanes: Vec<Vec<LanePool>>,
+    /// For each pool, the first lane whose free list may have something to take.
+    pub(crate) popping: Vec<usize>,
     /// Difference to the state hash in this epoch.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.
@@ -196,7 +199,9 @@ impl<D: Device> Medium<D> {
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the module's
         // documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
-            row::write_version(&mut self.port, row, to.layout, target.slot, sid, value, external)
+            let version =
+                NewVersion { slot: target.slot, sid, value, external, first: !before.is_value() };
+            row::write_version(&mut self.port, row, to.layout, version)
         };
         let address = self.port.device().image().base() as usize + at as usize;
         let word = ValueWord::new(Place::Medium, target.slot, address, value.len());
@@ -321,14 +326,21 @@ impl<D: Device> Medium<D> {
     /// # Panics
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
-        for lane in &mut self.lanes[pool] {
+        let lanes = &mut self.lanes[pool];
+        // Lanes before this one have nothing that may be taken until the next checkpoint or collection.
+        let current = &mut self.popping[pool];
+        while let Some(lane) = lanes.get_mut(*current) {
             if let Some(offset) = lane.pop(&self.port, segments) {
                 return offset;
             }
+            *current += 1;
         }
-        self.lanes[pool][0]
-            .bump(&mut self.port, segments)
-            .expect("space was reserved before the epoch")
+        lanes[0].bump(&mut self.port, segments).expect("space was reserved before the epoch")
+    }
+
+    /// Slots may have become available: look through all lanes again.
+    pub(crate) fn refill(&mut self) {
+        self.popping.fill(0);
     }
 }
 

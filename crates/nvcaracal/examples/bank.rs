@@ -1,0 +1,88 @@
+//! A bank: deposits and transfers from several threads, an overdraft that aborts, and a restart.
+//!
+//! Run it with `cargo run --release -p nvcaracal --example bank`, several times: the bank stays.
+
+use std::thread;
+
+use nvcaracal::{Abort, Database, Error, Procedure, Stop, Table, Transaction, WriteSet, plain};
+
+const ACCOUNTS: Table<u64, Account> = Table::ordered("accounts");
+
+plain! {
+    struct Account { cents: i64 }
+    struct Deposit { account: u64, cents: i64 }
+    struct Transfer { from: u64, to: u64, cents: i64 }
+}
+
+impl Procedure for Deposit {
+    const NAME: &'static str = "deposit";
+    type Output = i64;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(ACCOUNTS, self.account);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+        let cents = self.cents + tx.get(ACCOUNTS, self.account)?.map_or(0, |a| a.cents);
+        tx.insert(ACCOUNTS, self.account, &Account { cents })?;
+        Ok(cents)
+    }
+}
+
+impl Procedure for Transfer {
+    const NAME: &'static str = "transfer";
+    type Output = i64;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, self.from);
+        set.update(ACCOUNTS, self.to);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+        let mut from = tx.get(ACCOUNTS, self.from)?.ok_or(Abort::new("no such account"))?;
+        if from.cents < self.cents {
+            return Err(Abort::new("not enough money").into());
+        }
+        from.cents -= self.cents;
+        tx.update(ACCOUNTS, self.from, &from)?;
+        let mut to = tx.get(ACCOUNTS, self.to)?.ok_or(Abort::new("no such account"))?;
+        to.cents += self.cents;
+        tx.update(ACCOUNTS, self.to, &to)?;
+        Ok(from.cents)
+    }
+}
+
+fn open() -> Result<Database, Error> {
+    let options =
+        Database::options().table(ACCOUNTS).procedure::<Deposit>().procedure::<Transfer>();
+    options.workers(2).open(std::env::temp_dir().join("bank"))
+}
+
+fn sum(db: &Database) -> Result<i64, Error> {
+    Ok(db.scan(ACCOUNTS, ..)?.iter().map(|(_, account)| account.cents).sum())
+}
+
+fn main() -> Result<(), Error> {
+    let db = open()?;
+    (0..10).try_for_each(|account| db.call(Deposit { account, cents: 100_00 }).map(drop))?;
+    let before = sum(&db)?;
+    thread::scope(|scope| {
+        for from in 0..4 {
+            let db = &db;
+            scope.spawn(move || {
+                let pay = |i| db.submit(Transfer { from, to: (from + i) % 10, cents: 1 });
+                let tickets: Vec<_> =
+                    (1..1000).map(|i| pay(i).expect("the bank is open")).collect();
+                tickets.into_iter().filter(|ticket| ticket.try_get().is_none()).count()
+            });
+        }
+    });
+    let error = db.call(Transfer { from: 1, to: 2, cents: i64::MAX }).expect_err("too much");
+    println!("a transfer of everything: {error}; account 1 has {:?}", db.get(ACCOUNTS, 1)?);
+    db.close()?;
+
+    let db = open()?;
+    println!("10 accounts with {} cents before, {} after a restart", before, sum(&db)?);
+    assert_eq!(sum(&db)?, before);
+    db.close()
+}

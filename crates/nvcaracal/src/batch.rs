@@ -1,0 +1,140 @@
+//! Batches: calls that are submitted together.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use engine::Calls;
+
+use crate::queue::check_arguments;
+use crate::ticket::Group;
+use crate::{Data, Database, Error, Procedure, Result, Ticket};
+
+/// Calls that are submitted together; see [`Database::batch`].
+///
+/// They are neighbours in the serial order, but each commits or aborts by itself.
+///
+/// ```
+/// # use nvcaracal::{Procedure, Stop, Table, Transaction, WriteSet};
+/// # const COUNTERS: Table<u64, u64> = Table::hash("counters");
+/// # nvcaracal::plain! { struct Count { counter: u64 } }
+/// # impl Procedure for Count {
+/// #     const NAME: &'static str = "count";
+/// #     type Output = u64;
+/// #     fn write_set(&self, set: &mut WriteSet) { set.insert(COUNTERS, self.counter); }
+/// #     fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+/// #         let next = tx.get(COUNTERS, self.counter)?.unwrap_or(0) + 1;
+/// #         tx.insert(COUNTERS, self.counter, &next)?;
+/// #         Ok(next)
+/// #     }
+/// # }
+/// # let db = nvcaracal::Database::options().table(COUNTERS).procedure::<Count>()
+/// #     .open_device(nvcaracal::DeviceSpec::Dram)?;
+/// let mut batch = db.batch();
+/// let first = batch.add(&Count { counter: 1 })?;
+/// let second = batch.add(&Count { counter: 1 })?;
+/// let submitted = batch.submit()?;
+/// assert_eq!(submitted.ticket(second).wait()?, 2);
+/// assert_eq!(submitted.ticket(first).wait()?, 1);
+/// # Ok::<(), nvcaracal::Error>(())
+/// ```
+#[must_use = "a batch does nothing until it is submitted"]
+pub struct Batch<'d> {
+    database: &'d Database,
+    calls: Calls,
+}
+
+impl<'d> Batch<'d> {
+    pub(crate) fn new(database: &'d Database) -> Self {
+        Self { database, calls: Calls::new() }
+    }
+
+    /// Adds a call; the number of calls before it is its place.
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`] for arguments of more
+    /// than 1 MiB, or too many calls. The call was not added.
+    pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
+        let number = self.database.number::<P>()?;
+        let index = self.calls.len() as u32;
+        procedure.with_bytes(|bytes| {
+            check_arguments(bytes)?;
+            Ok::<_, Error>(self.calls.push(number, bytes)?)
+        })?;
+        Ok(Added { index, output: PhantomData })
+    }
+
+    /// Calls in the batch.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Submits the batch; waits while the queue has no room for all of it.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`]; [`Error::is_limit`] if it is larger than the whole queue. No call took place.
+    pub fn submit(self) -> Result<Submitted> {
+        self.push(true)
+    }
+
+    /// Submits the batch, unless the queue has no room for all of it.
+    ///
+    /// # Errors
+    /// [`Error::is_queue_full`]; as [`Batch::submit`].
+    pub fn try_submit(self) -> Result<Submitted> {
+        self.push(false)
+    }
+
+    fn push(self, wait: bool) -> Result<Submitted> {
+        let count = self.calls.len();
+        if count == 0 {
+            return Ok(Submitted { group: Arc::default(), first: 0, count });
+        }
+        let (group, first) = self.database.queue().push_all(self.calls, wait)?;
+        Ok(Submitted { group, first, count })
+    }
+}
+
+impl fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
+/// A call in a batch: exchange it for a ticket when the batch was submitted.
+#[derive(Debug)]
+pub struct Added<T> {
+    index: u32,
+    output: PhantomData<fn() -> T>,
+}
+
+/// A batch that was submitted.
+#[derive(Debug)]
+pub struct Submitted {
+    group: Arc<Group>,
+    first: u32,
+    count: usize,
+}
+
+impl Submitted {
+    /// The ticket of one of its calls.
+    ///
+    /// # Panics
+    /// If the call is none of this batch, as far as can be seen from its number.
+    pub fn ticket<T: Data>(&self, added: Added<T>) -> Ticket<T> {
+        assert!((added.index as usize) < self.count, "call {} of {}", added.index, self.count);
+        Ticket::new(Arc::clone(&self.group), self.first + added.index)
+    }
+
+    /// Waits until every call of the batch has its answer, whatever it is.
+    pub fn wait(&self) {
+        (0..self.count as u32).for_each(|index| self.group.wait_answered(self.first + index));
+    }
+}

@@ -1,0 +1,247 @@
+//! The database as its users hold it.
+
+use std::any::TypeId;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use engine::{MemoryUse, RecoveryReport};
+
+use crate::driver::Driver;
+use crate::queue::{Limits, Queue};
+use crate::sequencer::{Sequencer, Shared, panic_text};
+use crate::{
+    Batch, Data, Error, Key, KeyRange, Options, Procedure, Result, Stats, Table, Ticket, View,
+};
+
+/// An open database. A clone is another handle of it; share handles with as many threads as you like.
+///
+/// It is closed by [`Database::close`], or when the last handle is dropped.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    numbers: HashMap<TypeId, u16>,
+    report: RecoveryReport,
+    device: String,
+    sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
+}
+
+impl Database {
+    /// Options for opening one.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    pub(crate) fn start(
+        driver: Box<dyn Driver>,
+        report: RecoveryReport,
+        device: String,
+        numbers: HashMap<TypeId, u16>,
+        limits: Limits,
+        wait_max: Duration,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared { queue: Queue::new(limits), recorder: Mutex::default() });
+        let sequencer = Sequencer::new(Arc::clone(&shared), driver, wait_max);
+        let thread = thread::Builder::new().name("nvcaracal".into());
+        let handle = thread
+            .spawn(move || sequencer.run())
+            .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
+        let sequencer = Mutex::new(Some(handle));
+        Ok(Self { inner: Arc::new(Inner { shared, numbers, report, device, sequencer }) })
+    }
+
+    /// Submits a call and waits for its answer. When it returns, the call is durable.
+    ///
+    /// # Errors
+    /// As [`Database::submit`] and [`Ticket::wait`].
+    pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
+        self.submit(procedure)?.wait()
+    }
+
+    /// Submits a call; waits while the queue is full.
+    ///
+    /// Calls that one thread submits one after the other are in this order in the serial order.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`]
+    /// for arguments of more than 1 MiB. The call did not take place.
+    pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        self.push(&procedure, true)
+    }
+
+    /// Submits a call, unless the queue is full.
+    ///
+    /// # Errors
+    /// [`Error::is_queue_full`]; as [`Database::submit`].
+    pub fn try_submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        self.push(&procedure, false)
+    }
+
+    fn push<P: Procedure>(&self, procedure: &P, wait: bool) -> Result<Ticket<P::Output>> {
+        let number = self.number::<P>()?;
+        let queue = &self.inner.shared.queue;
+        let (group, index) = procedure.with_bytes(|bytes| queue.push(number, bytes, wait))?;
+        Ok(Ticket::new(group, index))
+    }
+
+    pub(crate) fn number<P: Procedure>(&self) -> Result<u16> {
+        self.inner.numbers.get(&TypeId::of::<P>()).copied().ok_or_else(|| {
+            Error::mistake(format!(
+                "procedure {:?} is not registered with this database: add it to its options",
+                P::NAME
+            ))
+        })
+    }
+
+    /// Starts a batch of calls that run in one epoch, one directly after the other.
+    #[must_use]
+    pub fn batch(&self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.inner.shared.queue
+    }
+
+    /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every call that
+    /// was answered before.
+    ///
+    /// # Errors
+    /// As [`View::get`]; [`Error::is_stopped`].
+    pub fn get<K: Key + ?Sized + 'static, V: Data + Send + 'static>(
+        &self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>> {
+        let key = key.borrow().with_key(<[u8]>::to_vec);
+        self.read(move |view| view.get_encoded(table, &key))?
+    }
+
+    /// All rows in a range as of the end of an epoch; see [`View::scan`].
+    ///
+    /// # Errors
+    /// As [`View::scan`]; [`Error::is_stopped`].
+    pub fn scan<K: Key + ?Sized + 'static, V: Data + Send + 'static>(
+        &self,
+        table: Table<K, V>,
+        range: impl KeyRange<K> + Send + 'static,
+    ) -> Result<Vec<(K::Owned, V)>> {
+        self.read(move |view| view.scan(table, range))?
+    }
+
+    /// Reads as much as you like from the state as of the end of one epoch.
+    ///
+    /// No epoch runs meanwhile: be quick, and do not wait for anything, least of all for this database. Many
+    /// small reads are better done by a procedure that declares nothing: it costs about as little as a read.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`]; [`Error::is_failed`] if `read` panics.
+    pub fn read<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&View<'_>) -> R + Send + 'static,
+    ) -> Result<R> {
+        self.request(move |driver| Ok(read(&View::new(driver))))
+    }
+
+    /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of before.
+    ///
+    /// # Errors
+    /// The device's; [`Error::is_stopped`].
+    pub fn checkpoint(&self) -> Result<()> {
+        self.request(|driver| Ok(driver.checkpoint()?))
+    }
+
+    /// Bytes by structure. Waits for the epoch that runs now.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`].
+    pub fn memory(&self) -> Result<MemoryUse> {
+        self.request(|driver| Ok(driver.memory()))
+    }
+
+    /// Has the sequencer do something between two epochs.
+    fn request<R: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let (sender, receiver) = sync_channel(1);
+        self.inner.shared.queue.request(Box::new(move |driver| {
+            let result = match driver {
+                // A panic of a reader is the reader's own.
+                Ok(driver) => catch_unwind(AssertUnwindSafe(|| what(driver)))
+                    .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref())))),
+                Err(error) => Err(error.clone()),
+            };
+            // Nobody waits any more if the caller was killed.
+            let _ = sender.send(result);
+        }))?;
+        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+    }
+
+    /// Counts since it was opened. Does not wait for anything.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let shared = &self.inner.shared;
+        let (queued_calls, queued_bytes) = shared.queue.len();
+        let recorder = shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        Stats { queued_calls, queued_bytes, ..recorder.snapshot() }
+    }
+
+    /// What opening it found, and how long recovery took.
+    #[must_use]
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.inner.report
+    }
+
+    /// The name of its device, as in `file:bank`.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.inner.device
+    }
+
+    /// Closes the database: calls that were submitted are answered, then the state becomes the checkpoint,
+    /// so that the next open replays nothing. Other handles of it get [`Error::is_stopped`] from then on.
+    ///
+    /// # Errors
+    /// Why the last checkpoint failed, or why the database had stopped; what was answered is durable all the
+    /// same.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        self.shared.queue.close();
+        let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match handle {
+            // The last handle may be dropped by a reader, on the sequencer's own thread.
+            Some(handle) if handle.thread().id() != thread::current().id() => handle
+                .join()
+                .unwrap_or_else(|panic| Err(Error::stopped(panic_text(panic.as_ref())))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody is there to hear of it; what was answered is durable.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("device", &self.inner.device).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,286 @@
+//! How a database is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use engine::EngineConfig;
+use pmem::DeviceSpec;
+use storage::StoreOptions;
+
+use crate::driver::{self, Plan};
+use crate::procedure::Registration;
+use crate::queue::Limits;
+use crate::sequencer::random;
+use crate::table::Shape;
+use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
+
+/// Tables, procedures and numbers of a database that is to be opened.
+///
+/// Register the same procedures in the same order at every open, new ones at the end: the input log names
+/// them by their number. Tables may come in any order. Only the geometry (`segment_bytes`,
+/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created; everything else may differ
+/// from one open to the next.
+///
+/// | option | default | from | to |
+/// |---|---|---|---|
+/// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
+/// | [`cache_bytes`](Self::cache_bytes) | 64 MiB on `dax` and `emulated`, else 0 | 0 | |
+/// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
+/// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
+/// | [`resubmissions_max`](Self::resubmissions_max) | 16 | 0 | 60,000 |
+/// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
+/// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
+/// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
+/// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
+/// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
+/// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
+/// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | | |
+/// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | | |
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Options {
+    shapes: Vec<Shape>,
+    procedures: Vec<Registration>,
+    mistake: Option<String>,
+    workers: Option<usize>,
+    cache_bytes: Option<u64>,
+    cache_epochs: u64,
+    checkpoint_every: Option<u64>,
+    resubmissions_max: u16,
+    epoch_wait_max: Duration,
+    limits: Limits,
+    store: StoreOptions,
+    data_bytes_max: u64,
+    log_bytes_max: u64,
+}
+
+/// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded database.
+const WORKERS_DEFAULT_MAX: usize = 8;
+/// The most of queues and epochs: what fits the position in a serial id.
+const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shapes: Vec::new(),
+            procedures: Vec::new(),
+            mistake: None,
+            workers: None,
+            cache_bytes: None,
+            cache_epochs: 20,
+            checkpoint_every: None,
+            resubmissions_max: 16,
+            epoch_wait_max: Duration::from_micros(500),
+            limits: Limits { calls: 100_000, bytes: 256 << 20, epoch_calls: 20_000 },
+            store: StoreOptions::default(),
+            data_bytes_max: 64 << 30,
+            log_bytes_max: 64 << 30,
+        }
+    }
+}
+
+impl Options {
+    /// The database has this table. It is created if it does not exist.
+    pub fn table<K: Key + ?Sized, V: Data>(mut self, table: Table<K, V>) -> Self {
+        self.add(table.shape);
+        self
+    }
+
+    /// The database has this sequence with all of its family.
+    pub fn sequence(mut self, sequence: Sequence) -> Self {
+        self.add(sequence.shape);
+        self
+    }
+
+    fn add(&mut self, shape: Shape) {
+        match self.shapes.iter().find(|before| before.name == shape.name) {
+            None => self.shapes.push(shape),
+            Some(before) if *before == shape => {}
+            Some(before) => {
+                let what = format!("{shape} is registered a second time, first it was {before}");
+                self.mistake.get_or_insert(what);
+            }
+        }
+    }
+
+    /// The database runs this procedure. The order of these counts; see [`Options`].
+    pub fn procedure<P: Procedure>(mut self) -> Self {
+        let procedure = Registration::new::<P>();
+        match self.procedures.iter().find(|before| before.name == procedure.name) {
+            None => self.procedures.push(procedure),
+            Some(before) if before.id == procedure.id => {}
+            Some(_) => {
+                let what = format!("two procedures have the name {:?}", procedure.name);
+                self.mistake.get_or_insert(what);
+            }
+        }
+        self
+    }
+
+    /// Threads that run transactions, one of which is the sequencer.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Memory for cached versions of rows; worth it where reading the device is slower than reading memory.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = Some(bytes);
+        self
+    }
+
+    /// K of the paper: cached versions that were not read for this many epochs are dropped.
+    pub fn cache_epochs(mut self, epochs: u64) -> Self {
+        self.cache_epochs = epochs;
+        self
+    }
+
+    /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on `file` write
+    /// fewer pages.
+    pub fn checkpoint_every(mut self, epochs: u64) -> Self {
+        self.checkpoint_every = Some(epochs);
+        self
+    }
+
+    /// How often a call runs again because what its declaration read has changed, before it fails.
+    pub fn resubmissions_max(mut self, times: u16) -> Self {
+        self.resubmissions_max = times;
+        self
+    }
+
+    /// Most calls in an epoch, but for a [`Batch`](crate::Batch) of more. Larger epochs cost less for each
+    /// call, smaller ones answer sooner.
+    pub fn epoch_calls_max(mut self, calls: usize) -> Self {
+        self.limits.epoch_calls = calls;
+        self
+    }
+
+    /// Longest time that an epoch waits for more calls while the engine is free. It waits only if much fewer
+    /// calls are there than the last epoch had, and never longer than an eighth of that epoch's time, so a
+    /// single caller never waits.
+    pub fn epoch_wait_max(mut self, wait: Duration) -> Self {
+        self.epoch_wait_max = wait;
+        self
+    }
+
+    /// Most calls that wait for an epoch; then [`Database::submit`] waits and [`Database::try_submit`] fails.
+    pub fn queue_calls_max(mut self, calls: usize) -> Self {
+        self.limits.calls = calls;
+        self
+    }
+
+    /// Most bytes of arguments that wait for an epoch.
+    pub fn queue_bytes_max(mut self, bytes: usize) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    /// The unit in which tables get space, a power of two; also the longest row.
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.store.segment_bytes = bytes;
+        self
+    }
+
+    /// The unit in which the input log gets space, a power of two.
+    pub fn log_segment_bytes(mut self, bytes: u64) -> Self {
+        self.store.log_segment_bytes = bytes;
+        self
+    }
+
+    /// Most bytes of rows and values. Takes address space, and on `file` one byte of memory for each 4 KiB.
+    pub fn data_bytes_max(mut self, bytes: u64) -> Self {
+        self.data_bytes_max = bytes;
+        self
+    }
+
+    /// Most bytes of the input log.
+    pub fn log_bytes_max(mut self, bytes: u64) -> Self {
+        self.log_bytes_max = bytes;
+        self
+    }
+
+    /// Whether to create a database where there is none; by default, yes.
+    pub fn create(mut self, create: bool) -> Self {
+        self.store.create = create;
+        self
+    }
+
+    /// Opens the database in a directory of an ordinary file system. The directory is created if it does
+    /// not exist, the one that it is in is not.
+    ///
+    /// Recovers: when this returns, everything that was ever answered is there.
+    ///
+    /// # Errors
+    /// [`Error::is_locked`] if it is open elsewhere, [`Error::is_corrupt`] if it is damaged,
+    /// [`Error::is_limit`] for an option out of its range, a table stored with other limits, or a directory
+    /// that cannot be created; [`Error::is_mistake`] for two procedures or tables of one name, or if the
+    /// input log has calls of a procedure that is not registered.
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<Database> {
+        self.open_device(DeviceSpec::File(PathBuf::from(directory.as_ref())))
+    }
+
+    /// Opens the database on a device: `dram` and `emulated` forget everything, `dax` is a file on
+    /// persistent memory, `file` is what [`Options::open`] takes.
+    ///
+    /// ```
+    /// let spec = "emulated:none".parse().expect("a device");
+    /// let db = nvcaracal::Database::options().open_device(spec)?;
+    /// assert_eq!(db.device(), "emulated:none");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Options::open`]; [`Error::is_mistake`] for `crash`, which is for simulations.
+    pub fn open_device(self, device: DeviceSpec) -> Result<Database> {
+        if let Some(mistake) = self.mistake {
+            return Err(Error::mistake(mistake));
+        }
+        let (limits, wait_max) = (self.limits, self.epoch_wait_max);
+        in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
+        in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
+        in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        let name = device.to_string();
+        let numbers = self.procedures.iter().zip(0..).map(|(p, number)| (p.id, number)).collect();
+        let plan = self.plan(device);
+        plan.config.validate()?;
+        let (driver, report) = driver::open(plan)?;
+        Database::start(driver, report, name, numbers, limits, wait_max)
+    }
+
+    fn plan(self, device: DeviceSpec) -> Plan {
+        let slow_reads = matches!(device, DeviceSpec::Emulated(_) | DeviceSpec::Dax(_));
+        let captures = matches!(device, DeviceSpec::File(_));
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Plan {
+            config: EngineConfig {
+                workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
+                cache_bytes: self.cache_bytes.unwrap_or(if slow_reads { 64 << 20 } else { 0 }),
+                cache_epochs: self.cache_epochs,
+                checkpoint_every: self.checkpoint_every.unwrap_or(if captures { 100 } else { 1 }),
+                resubmissions_max: self.resubmissions_max,
+                store: StoreOptions { instance: random(), ..self.store },
+                clock: monotonic_ns,
+            },
+            device,
+            image_bytes_max: self.data_bytes_max,
+            log_bytes_max: self.log_bytes_max,
+            shapes: self.shapes,
+            procedures: self.procedures,
+        }
+    }
+}
+
+fn in_range(name: &str, value: usize, range: std::ops::RangeInclusive<usize>) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (low, high) = (range.start(), range.end());
+    Err(Error::limit(format!("{name} is {value}, must be from {low} to {high}")))
+}
+
+/// The clock of the engine's reports.
+fn monotonic_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,269 @@
+//! The queue between the threads that submit and the sequencer: bounded, in order, one lock.
+//!
+//! Calls are written straight into the batch that becomes an epoch. The place in the batch is the place in
+//! the serial order.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::{ARGUMENT_BYTES_MAX, Calls};
+
+use crate::driver::Driver;
+use crate::ticket::Group;
+use crate::{Error, Result};
+
+/// How much may wait, and how much goes into an epoch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) calls: usize,
+    pub(crate) bytes: usize,
+    pub(crate) epoch_calls: usize,
+}
+
+/// Something to do between two epochs.
+pub(crate) type Request = Box<dyn FnOnce(Result<&mut dyn Driver, &Error>) + Send>;
+
+/// Calls of one epoch to be.
+pub(crate) struct Batch {
+    pub(crate) calls: Calls,
+    pub(crate) group: Arc<Group>,
+    /// When its first call came.
+    pub(crate) opened: Instant,
+}
+
+/// What the sequencer does next.
+pub(crate) enum Work {
+    /// Calls for an epoch.
+    Epoch(Batch),
+    /// Requests, all that are there.
+    Requests(Vec<Request>),
+    /// Nothing is waiting, but the engine carries calls over.
+    Carried,
+    /// The queue is closed and empty.
+    Close,
+}
+
+#[derive(Default)]
+struct Inner {
+    batches: VecDeque<Batch>,
+    requests: Vec<Request>,
+    calls: usize,
+    bytes: usize,
+    /// Why nothing more is accepted.
+    ended: Option<Error>,
+    /// The sequencer waits until this many calls are there.
+    wanted: Option<usize>,
+    /// Threads that wait for room.
+    blocked: usize,
+    /// Memory to be used again.
+    spare: Option<Calls>,
+}
+
+/// The queue of one database.
+pub(crate) struct Queue {
+    limits: Limits,
+    inner: Mutex<Inner>,
+    work: Condvar,
+    room: Condvar,
+}
+
+impl Queue {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, inner: Mutex::default(), work: Condvar::new(), room: Condvar::new() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls and argument bytes that wait.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        let inner = self.inner();
+        (inner.calls, inner.bytes)
+    }
+
+    /// Appends a call; where its answer will be.
+    pub(crate) fn push(
+        &self,
+        procedure: u16,
+        arguments: &[u8],
+        wait: bool,
+    ) -> Result<(Arc<Group>, u32)> {
+        check_arguments(arguments)?;
+        // As they are counted when the batch is taken.
+        let bytes = arguments.len().next_multiple_of(8);
+        let mut inner = self.make_room(1, bytes, wait)?;
+        let batch = inner.open_batch(1, self.limits.epoch_calls);
+        let index = batch.calls.len() as u32;
+        batch.calls.push(procedure, arguments)?;
+        let group = Arc::clone(&batch.group);
+        self.pushed(inner, 1, bytes);
+        Ok((group, index))
+    }
+
+    /// Appends calls that stay together; where the first one's answer will be.
+    pub(crate) fn push_all(&self, calls: Calls, wait: bool) -> Result<(Arc<Group>, u32)> {
+        let (count, bytes) = (calls.len(), calls.bytes());
+        let mut inner = self.make_room(count, bytes, wait)?;
+        let fits = inner.batches.back().map(|b| b.calls.len() + count <= self.limits.epoch_calls);
+        if fits != Some(true) {
+            let batch = Batch { calls, group: Arc::default(), opened: Instant::now() };
+            let group = Arc::clone(&batch.group);
+            inner.batches.push_back(batch);
+            self.pushed(inner, count, bytes);
+            return Ok((group, 0));
+        }
+        let batch = inner.open_batch(count, self.limits.epoch_calls);
+        let first = batch.calls.len() as u32;
+        for position in 0..count {
+            let (procedure, arguments) = calls.get(position);
+            batch.calls.push(procedure, arguments)?;
+        }
+        let group = Arc::clone(&batch.group);
+        self.pushed(inner, count, bytes);
+        Ok((group, first))
+    }
+
+    /// Waits until this much more may be queued.
+    fn make_room(&self, calls: usize, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Inner>> {
+        let limits = self.limits;
+        if calls > limits.calls || bytes > limits.bytes {
+            return Err(Error::limit(format!(
+                "{calls} calls with {bytes} bytes at a time, but the queue holds at most {} calls with {} bytes",
+                limits.calls, limits.bytes
+            )));
+        }
+        let mut inner = self.inner();
+        loop {
+            if let Some(error) = &inner.ended {
+                return Err(error.clone());
+            }
+            if inner.calls + calls <= limits.calls && inner.bytes + bytes <= limits.bytes {
+                return Ok(inner);
+            }
+            if !wait {
+                return Err(Error::queue_full(inner.calls, inner.bytes));
+            }
+            inner.blocked += 1;
+            inner = self.room.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner.blocked -= 1;
+        }
+    }
+
+    fn pushed(&self, mut inner: MutexGuard<'_, Inner>, calls: usize, bytes: usize) {
+        inner.calls += calls;
+        inner.bytes += bytes;
+        if inner.wanted.is_some_and(|wanted| inner.calls >= wanted) {
+            inner.wanted = None;
+            drop(inner);
+            self.work.notify_one();
+        }
+    }
+
+    /// Asks for something between two epochs.
+    pub(crate) fn request(&self, request: Request) -> Result<()> {
+        let mut inner = self.inner();
+        if let Some(error) = &inner.ended {
+            return Err(error.clone());
+        }
+        inner.requests.push(request);
+        inner.wanted = None;
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Accepts nothing more; what is there will still be done.
+    pub(crate) fn close(&self) {
+        self.end(Error::closed());
+    }
+
+    fn end(&self, error: Error) {
+        let mut inner = self.inner();
+        inner.ended.get_or_insert(error);
+        inner.wanted = None;
+        self.work.notify_one();
+        self.room.notify_all();
+    }
+
+    /// Accepts nothing more and gives up what is there.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.end(error.clone());
+        let (batches, requests) = {
+            let mut inner = self.inner();
+            inner.ended = Some(error.clone());
+            (inner.calls, inner.bytes) = (0, 0);
+            (std::mem::take(&mut inner.batches), std::mem::take(&mut inner.requests))
+        };
+        batches.iter().for_each(|batch| batch.group.end(error));
+        requests.into_iter().for_each(|request| request(Err(error)));
+    }
+
+    /// Waits for work. If fewer calls than `enough` are there, waits for more, but not longer than `most`.
+    pub(crate) fn take(&self, carries: bool, enough: usize, most: Duration) -> Work {
+        let mut inner = self.inner();
+        let mut waited = most.is_zero();
+        loop {
+            if !inner.requests.is_empty() {
+                return Work::Requests(std::mem::take(&mut inner.requests));
+            }
+            let closing = inner.ended.is_some();
+            if inner.calls > 0 && (waited || closing || inner.calls >= enough) {
+                return Work::Epoch(self.take_batch(inner));
+            }
+            if inner.calls == 0 && carries {
+                return Work::Carried;
+            }
+            if inner.calls == 0 && closing {
+                return Work::Close;
+            }
+            let more_may_come = inner.calls > 0;
+            inner.wanted = Some(if more_may_come { enough } else { 1 });
+            inner = if more_may_come {
+                waited = true;
+                self.work.wait_timeout(inner, most).unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                self.work.wait(inner).unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+
+    fn take_batch(&self, mut inner: MutexGuard<'_, Inner>) -> Batch {
+        let batch = inner.batches.pop_front().expect("calls are in batches");
+        inner.wanted = None;
+        inner.calls -= batch.calls.len();
+        inner.bytes -= batch.calls.bytes();
+        if inner.blocked > 0 {
+            self.room.notify_all();
+        }
+        batch
+    }
+
+    /// Gives memory back for the next batch.
+    pub(crate) fn recycle(&self, mut calls: Calls) {
+        calls.clear();
+        self.inner().spare = Some(calls);
+    }
+}
+
+impl Inner {
+    /// The batch that the next calls go to.
+    fn open_batch(&mut self, calls: usize, epoch_calls: usize) -> &mut Batch {
+        if self.batches.back().is_none_or(|last| last.calls.len() + calls > epoch_calls) {
+            let calls = self.spare.take().unwrap_or_default();
+            self.batches.push_back(Batch { calls, group: Arc::default(), opened: Instant::now() });
+        }
+        self.batches.back_mut().expect("just made")
+    }
+}
+
+/// Checks what a call brings.
+pub(crate) fn check_arguments(arguments: &[u8]) -> Result<()> {
+    if arguments.len() > ARGUMENT_BYTES_MAX {
+        return Err(Error::limit(format!(
+            "arguments of {} bytes, at most {ARGUMENT_BYTES_MAX}",
+            arguments.len()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Tickets: where answers are waited for.
+//!
+//! The calls of one epoch share a [`Group`], which gets the whole outcome of the epoch in one step. So handing
+//! out answers costs the sequencer one lock for an epoch, however many callers there are, and it never waits
+//! for one of them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::{Answer, EpochOutcome};
+
+use crate::procedure::is_mistake;
+use crate::{Data, Error, Result};
+
+/// The answer to one call is here.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) outcome: Arc<EpochOutcome>,
+    pub(crate) position: usize,
+}
+
+/// Calls that were submitted for the same epoch, by their index in it.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    state: Mutex<State>,
+    answered: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Outcome of the epoch, and the position of the group's first call.
+    outcome: Option<Place>,
+    /// Calls whose answers came from elsewhere: they were re-submitted, or their epoch was refused.
+    others: HashMap<u32, Result<Place>>,
+    /// What all calls get that have no answer yet.
+    ended: Option<Error>,
+    /// Threads that wait.
+    waiting: usize,
+}
+
+impl State {
+    fn find(&self, index: u32) -> Option<Result<Place>> {
+        if let Some(other) = self.others.get(&index) {
+            return Some(other.clone());
+        }
+        if let Some(Place { outcome, position: first }) = &self.outcome {
+            let position = first + index as usize;
+            if outcome.answer(position) != Answer::Resubmitted {
+                return Some(Ok(Place { outcome: Arc::clone(outcome), position }));
+            }
+        }
+        self.ended.clone().map(Err)
+    }
+}
+
+impl Group {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        change(&mut state);
+        if state.waiting > 0 {
+            self.answered.notify_all();
+        }
+    }
+
+    /// Answers all calls but those that were re-submitted.
+    pub(crate) fn answer_all(&self, first: Place) {
+        self.change(|state| state.outcome = Some(first));
+    }
+
+    /// Answers one call.
+    pub(crate) fn answer_one(&self, index: u32, answer: Result<Place>) {
+        self.change(|state| drop(state.others.insert(index, answer)));
+    }
+
+    /// Answers all calls that have no answer.
+    pub(crate) fn end(&self, error: &Error) {
+        self.change(|state| drop(state.ended.get_or_insert_with(|| error.clone())));
+    }
+
+    fn find(&self, index: u32) -> Option<Result<Place>> {
+        self.state().find(index)
+    }
+
+    /// Waits until a call has its answer.
+    pub(crate) fn wait_answered(&self, index: u32) {
+        let _ = self.wait(index, None);
+    }
+
+    /// Waits until the answer is there, or `until` has come.
+    fn wait(&self, index: u32, until: Option<Instant>) -> Option<Result<Place>> {
+        let mut state = self.state();
+        loop {
+            if let Some(found) = state.find(index) {
+                return Some(found);
+            }
+            state.waiting += 1;
+            state = match until {
+                None => self.answered.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        state.waiting -= 1;
+                        return None;
+                    }
+                    let woken = self.answered.wait_timeout(state, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.waiting -= 1;
+        }
+    }
+}
+
+/// A claim on the answer to one call.
+///
+/// The answer comes when the epoch's log is durable and the result is known; the call takes place even if
+/// the ticket is dropped. An answered ticket keeps the answers of its whole epoch in memory, so take answers
+/// rather than collect tickets.
+#[must_use = "the answer says whether the call committed"]
+pub struct Ticket<T> {
+    group: Arc<Group>,
+    index: u32,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T: Data> Ticket<T> {
+    pub(crate) fn new(group: Arc<Group>, index: u32) -> Self {
+        Self { group, index, output: PhantomData }
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// Why the call did not commit: it gave up ([`Error::is_user_abort`]), it failed ([`Error::is_failed`]),
+    /// its epoch had no space ([`Error::is_limit`]). If the database stopped ([`Error::is_stopped`]), the
+    /// call may have committed or not.
+    pub fn wait(self) -> Result<T> {
+        self.group.wait(self.index, None).map_or_else(|| Err(Error::closed()), read)
+    }
+
+    /// The answer, if it is there by now.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn try_get(&self) -> Option<Result<T>> {
+        self.group.find(self.index).map(read)
+    }
+
+    /// Waits for the answer, but no longer than this.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn wait_timeout(&self, most: Duration) -> Option<Result<T>> {
+        let until = Instant::now().checked_add(most);
+        self.group.wait(self.index, until).map(read)
+    }
+}
+
+impl<T> fmt::Debug for Ticket<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answered = self.group.find(self.index).is_some();
+        f.debug_struct("Ticket").field("index", &self.index).field("answered", &answered).finish()
+    }
+}
+
+fn read<T: Data>(place: Result<Place>) -> Result<T> {
+    let place = place?;
+    match place.outcome.answer(place.position) {
+        Answer::Committed(bytes) => T::from_bytes(bytes).ok_or_else(|| {
+            Error::failed(format!("the answer is no {}", std::any::type_name::<T>()))
+        }),
+        Answer::Aborted(abort) if is_mistake(abort) => Err(Error::failed(abort.message.clone())),
+        Answer::Aborted(abort) => Err(Error::aborted(abort)),
+        Answer::Failed(what) => Err(Error::failed(what)),
+        Answer::Resubmitted => unreachable!("no place is given to a call that runs again"),
+    }
+}
