@@ -173,6 +173,15 @@ impl workloads::Tx for Running<'_, '_> {
     }
 
     #[inline]
+    fn will_get<'k>(
+        &mut self,
+        table: TableId,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<(), Stopped> {
+        Ok(self.0.will_get(table.0, keys)?)
+    }
+
+    #[inline]
     fn modify<F: FnOnce(&mut [u8])>(
         &mut self,
         table: TableId,

@@ -66,7 +66,7 @@ pub(crate) struct YcsbArguments {
     /// Keys of 10 that are hot: low 0, medium 4, high 7 (NV Table 1) [default: low]
     #[arg(long, value_enum)]
     pub(crate) contention: Option<Contention>,
-    /// Rows of the table [default: 200000]
+    /// Rows of the table (NV: 16 million) [default: 100000]
     #[arg(long)]
     pub(crate) rows: Option<u64>,
     /// Bytes of a row's value, 8 to 262128 [default: 1000]
@@ -139,7 +139,7 @@ pub(crate) struct TpccArguments {
 /// What all workloads have in common.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Epochs of the stream, in all: with --resume, those of earlier runs count (NV: 49) [default: 5]
+    /// Epochs of the stream, in all: with --resume, those of earlier runs count (NV: 49) [default: 10, tpcc: 5]
     #[arg(long, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) epochs: Option<u64>,
     /// New transactions of an epoch, up to 16777215 [default: 100000]

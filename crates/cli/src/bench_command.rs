@@ -7,7 +7,6 @@ use crate::args::{BenchCommand, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 
-const EPOCHS: u64 = 5;
 /// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
 const FILE_CHECKPOINT_EVERY: u64 = 10;
 const CACHE_BYTES: u64 = 256 << 20;
@@ -30,7 +29,8 @@ fn run_workload<O: Options>(options: &O) -> Done {
     let parameters = options.parameters(place.stored.as_ref());
     check_same(&place, &parameters)?;
     let job = parameters.job()?;
-    let settings = settings(arguments, &place.spec, progress);
+    let epochs = arguments.epochs.unwrap_or_else(|| options.default_epochs());
+    let settings = settings(arguments, epochs, &place.spec, progress);
     let target = JsonTarget::open(arguments.json.as_deref())?;
     eprintln!("note: {}", place.describe());
     let result = bench::run(&job, &place, &settings);
@@ -71,7 +71,7 @@ fn check_same(place: &Place, asked: &Parameters) -> Done {
     Err(BenchError::Usage(format!("cannot resume {}: {all}; {advice}", place.spec)).into())
 }
 
-fn settings(arguments: &RunArguments, spec: &DeviceSpec, progress: Progress) -> Settings {
+fn settings(arguments: &RunArguments, epochs: u64, spec: &DeviceSpec, progress: Progress) -> Settings {
     let is_file = matches!(spec, DeviceSpec::File(_));
     let is_slow = match spec {
         DeviceSpec::Emulated(profile) => *profile != Profile::None,
@@ -79,7 +79,7 @@ fn settings(arguments: &RunArguments, spec: &DeviceSpec, progress: Progress) -> 
         DeviceSpec::Dram | DeviceSpec::File(_) | DeviceSpec::Crash => false,
     };
     Settings {
-        epochs: arguments.epochs.unwrap_or(EPOCHS),
+        epochs,
         workers: workers(arguments.workers),
         cache_bytes: arguments.cache_bytes.unwrap_or(if is_slow { CACHE_BYTES } else { 0 }),
         cache_epochs: arguments.cache_epochs,

@@ -19,16 +19,19 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Arguments, Command};
-use output::Failure;
+use output::{Done, Failure};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Bench(command) => bench_command::run(command),
-        Command::Check(command) => check_command::run(&command),
-        Command::Inspect(command) => inspect_command::run(&command),
-        Command::Recover(command) => recover_command::run(&command),
-    };
+    // A panic in a procedure is caught by the engine and answered; any other ends below. Either way one
+    // line says where; nobody who uses a tool should have to read a backtrace.
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string().replace('\n', " ");
+        eprintln!("note: {text}");
+    }));
+    let done = std::panic::catch_unwind(|| dispatch(arguments.command)).unwrap_or_else(|_| {
+        Err(Failure::new("stopped by a mistake of this program (see the note); please report it"))
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -37,6 +40,15 @@ fn main() -> ExitCode {
             }
             failure.exit_code()
         }
+    }
+}
+
+fn dispatch(command: Command) -> Done {
+    match command {
+        Command::Bench(command) => bench_command::run(command),
+        Command::Check(command) => check_command::run(&command),
+        Command::Inspect(command) => inspect_command::run(&command),
+        Command::Recover(command) => recover_command::run(&command),
     }
 }
 

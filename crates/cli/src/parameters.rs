@@ -6,7 +6,7 @@ use crate::args::{
     Contention, Mix, RunArguments, SmallBankArguments, TpccArguments, YcsbArguments,
 };
 
-const YCSB_ROWS: u64 = 200_000;
+const YCSB_ROWS: u64 = 100_000;
 const SMALLBANK_CUSTOMERS: u64 = 500_000;
 
 fn set<T>(place: &mut T, given: Option<T>) {
@@ -40,6 +40,10 @@ pub(crate) trait Options {
     /// The level where none is asked for.
     fn default_contention(&self) -> bench::Contention {
         bench::Contention::Low
+    }
+    /// Epochs of the stream where none are asked for.
+    fn default_epochs(&self) -> u64 {
+        10
     }
     /// The preset of a level, at the size that is asked for or was `before`.
     fn preset(
@@ -191,6 +195,10 @@ impl Options for TpccArguments {
 
     fn default_contention(&self) -> bench::Contention {
         bench::Contention::Medium
+    }
+
+    fn default_epochs(&self) -> u64 {
+        5
     }
 
     fn preset(

@@ -150,7 +150,7 @@ pub enum Answer<'a> {
     Failed(&'a str),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum StoredAnswer {
     Committed { from: usize, to: usize },
     Aborted(Abort),
@@ -158,15 +158,26 @@ pub(crate) enum StoredAnswer {
     Failed(String),
 }
 
-/// Answers of one worker's calls, in position order.
+/// Answers of the calls that one worker ran, each with its position.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerAnswers {
-    pub(crate) answers: Vec<StoredAnswer>,
+    pub(crate) answers: Vec<(u32, StoredAnswer)>,
     pub(crate) output: Vec<u8>,
 }
 
-/// Calls are dealt to workers in runs of this many, round robin. Part of the log's format: stream s of S has
-/// the runs s, s+S, s+2S...
+/// Where the answer of each position is: worker and place in its list.
+pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)> {
+    let mut places = vec![(0, 0); calls];
+    for (worker, list) in workers.iter().enumerate() {
+        for (index, (position, _)) in list.answers.iter().enumerate() {
+            places[*position as usize] = (worker as u16, index as u32);
+        }
+    }
+    places
+}
+
+/// Calls are dealt to workers in runs of this many, round robin, for the initialization phase. Part of the
+/// log's format: stream s of S has the runs s, s+S, s+2S...
 pub(crate) const RUN_CALLS: usize = 4;
 
 /// Which worker owns a position, and which of its calls it is.
@@ -193,27 +204,29 @@ pub struct EpochOutcome {
     pub state_hash: storage::StateHash,
     /// What it did and how long each phase took.
     pub stats: EpochStats,
-    pub(crate) calls: usize,
+    pub(crate) places: Vec<(u16, u32)>,
     pub(crate) workers: Vec<WorkerAnswers>,
 }
 
 impl EpochOutcome {
     /// Calls of the epoch, those carried in included.
     pub fn len(&self) -> usize {
-        self.calls
+        self.places.len()
     }
 
     /// Whether the epoch was empty.
     pub fn is_empty(&self) -> bool {
-        self.calls == 0
+        self.places.is_empty()
     }
 
     /// The answer to the call at a position; the batch's first call is at `carried_in`.
+    ///
+    /// # Panics
+    /// If the epoch had no such position.
     pub fn answer(&self, position: usize) -> Answer<'_> {
-        assert!(position < self.calls, "position {position} of {}", self.calls);
-        let (worker, index) = owner(position, self.workers.len());
-        let answers = &self.workers[worker];
-        match &answers.answers[index] {
+        let (worker, index) = self.places[position];
+        let answers = &self.workers[worker as usize];
+        match &answers.answers[index as usize].1 {
             StoredAnswer::Committed { from, to } => Answer::Committed(&answers.output[*from..*to]),
             StoredAnswer::Aborted(abort) => Answer::Aborted(abort),
             StoredAnswer::Resubmitted => Answer::Resubmitted,

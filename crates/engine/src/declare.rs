@@ -9,7 +9,9 @@ use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::core::Core;
-use crate::local::{Declared, DeclaredKind, DeclaredRange, Drawn, Local, Lookup, NO_ENTRY, Span};
+use crate::local::{
+    Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, Span,
+};
 use crate::table::Table;
 use crate::version::{ReadPhase, Stopped, Waiter};
 
@@ -108,7 +110,7 @@ impl From<Stopped> for LookupError {
 /// What both steps of a declaration need.
 pub(crate) struct Declaration<'a> {
     pub(crate) core: &'a Core,
-    pub(crate) local: &'a mut Local,
+    pub(crate) lists: &'a mut Declarations,
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) epoch: u64,
     /// First declared key of this call.
@@ -127,10 +129,10 @@ impl Declaration<'_> {
         let mut waiter = Waiter::new(self.core.stopped());
         match self.core.look_up(self.phase, table, key, sid, &mut waiter) {
             Ok(value) => {
-                let low = self.local.keep_key(key);
+                let low = self.lists.keep_key(key);
                 let fingerprint = fold(0, key, value);
                 let lookup = Lookup { table, low, high: None, visited: 1, fingerprint };
-                self.local.lookups.push(lookup);
+                self.lists.lookups.push(lookup);
                 value
             }
             Err(error) => {
@@ -159,22 +161,22 @@ impl Declaration<'_> {
             Err(what) => return self.note(what),
         };
         let exact = self.core.tables[table as usize].exact;
-        let same = |local: &Local, d: &Declared| {
-            d.word == word.hash && d.table == table && (exact || &local.keys[d.key.range()] == key)
+        let same = |lists: &Declarations, d: &Declared| {
+            d.word == word.hash && d.table == table && (exact || &lists.keys[d.key.range()] == key)
         };
         // A key counts once in a write set, with the strongest kind (O-02).
-        let local = &mut *self.local;
+        let lists = &mut *self.lists;
         if let Some(at) =
-            (self.first..local.declared.len()).find(|&i| same(local, &local.declared[i]))
+            (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
         {
-            let before = &mut local.declared[at];
+            let before = &mut lists.declared[at];
             if (before.kind as u8) < kind as u8 {
                 before.kind = kind;
             }
             return;
         }
-        let key = if exact { Span::default() } else { self.local.keep_key(key) };
-        self.local.declared.push(Declared { word: word.hash, key, table, kind, id: NO_ENTRY });
+        let key = if exact { Span::default() } else { self.lists.keep_key(key) };
+        self.lists.declared.push(Declared { word: word.hash, key, table, kind, id: NO_ENTRY });
     }
 }
 
@@ -191,7 +193,7 @@ impl Draws<'_> {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
                 let drawn = Drawn { position: self.position, table, key, value: 0 };
-                self.declaration.local.draws.push(drawn);
+                self.declaration.lists.draws.push(drawn);
             }
             Ok(t) => {
                 let what = format!("table {:?} holds rows, not sequences", t.name);
@@ -246,8 +248,8 @@ impl WriteSet<'_> {
             return self.declaration.note(what);
         }
         let (low, high) =
-            (self.declaration.local.keep_key(low), self.declaration.local.keep_key(high));
-        self.declaration.local.ranges.push(DeclaredRange { table, low, high });
+            (self.declaration.lists.keep_key(low), self.declaration.lists.keep_key(high));
+        self.declaration.lists.ranges.push(DeclaredRange { table, low, high });
     }
 
     /// The number that this call's `i`-th draw got.
@@ -255,7 +257,7 @@ impl WriteSet<'_> {
     /// # Panics
     /// If the call drew less than that; the call fails.
     pub fn drawn(&self, i: usize) -> u64 {
-        self.declaration.local.draws[self.draws.range()][i].value
+        self.declaration.lists.draws[self.draws.range()][i].value
     }
 
     /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the previous
@@ -289,8 +291,8 @@ impl WriteSet<'_> {
         match result {
             Ok(visited) => {
                 let (low, high) =
-                    (declaration.local.keep_key(low), declaration.local.keep_key(high));
-                declaration.local.lookups.push(Lookup {
+                    (declaration.lists.keep_key(low), declaration.lists.keep_key(high));
+                declaration.lists.lookups.push(Lookup {
                     table,
                     low,
                     high: Some(high),

@@ -8,7 +8,7 @@ use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::{SerialId, StateHash, Store, TableDefinition};
 
-use crate::calls::{Calls, EpochOutcome, StoredAnswer};
+use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
 use crate::epoch;
 use crate::index::{EntryId, ExactWords};
@@ -181,6 +181,7 @@ impl<D: Device> Engine<D> {
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
         shared.inserts.iter_mut().for_each(|count| *count.get_mut() = 0);
+        *shared.next_call.get_mut() = 0;
         *shared.segments_needed.get_mut() = 0;
         *shared.carry_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
@@ -214,17 +215,15 @@ impl<D: Device> Engine<D> {
         }
         stats.phase_ns = std::mem::take(&mut self.workers[0].stats.phase_ns);
         stats.total_ns = (self.core.config.clock)().saturating_sub(started);
+        let answers: Vec<WorkerAnswers> =
+            self.workers.iter_mut().map(|w| std::mem::take(&mut w.local.answers)).collect();
         Ok(EpochOutcome {
             epoch,
             carried_in,
             state_hash: self.totals.hash,
             stats,
-            calls: calls.len(),
-            workers: self
-                .workers
-                .iter_mut()
-                .map(|w| std::mem::take(&mut w.local.answers))
-                .collect(),
+            places: places(&answers, calls.len()),
+            workers: answers,
         })
     }
 
@@ -470,20 +469,11 @@ pub(crate) fn new_worker<D: Device>(
 ) -> Result<Worker<D>> {
     let local = Local {
         worker: number,
-        txns: Vec::new(),
-        draws: Vec::new(),
-        declared: Vec::new(),
-        ranges: Vec::new(),
-        members: Vec::new(),
-        lookups: Vec::new(),
-        keys: Vec::new(),
+        lists: crate::local::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
         reads: Vec::new(),
-        answers: crate::calls::WorkerAnswers {
-            answers: Vec::<StoredAnswer>::new(),
-            output: vec![],
-        },
+        answers: WorkerAnswers::default(),
         pool: TransientPool::new()?,
         cache: CachePool::new(
             number,

@@ -114,9 +114,10 @@ pub(crate) enum PrivateWrite {
     Published,
 }
 
-/// One worker's memory of an epoch.
-pub(crate) struct Local {
-    pub(crate) worker: usize,
+/// What the calls of one worker declared. The worker fills it in the initialization phase; in the execution
+/// phase all workers read it, because whoever is free runs the next call.
+#[derive(Debug, Default)]
+pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,
     pub(crate) draws: Vec<Drawn>,
     pub(crate) declared: Vec<Declared>,
@@ -125,6 +126,33 @@ pub(crate) struct Local {
     pub(crate) lookups: Vec<Lookup>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
+}
+
+/// One call and the lists that its spans refer to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallView<'d> {
+    pub(crate) lists: &'d Declarations,
+    pub(crate) txn: &'d Txn,
+}
+
+impl<'d> CallView<'d> {
+    pub(crate) fn declared(self) -> &'d [Declared] {
+        &self.lists.declared[self.txn.declared.range()]
+    }
+
+    pub(crate) fn members(self) -> &'d [Member] {
+        &self.lists.members[self.txn.members.range()]
+    }
+
+    pub(crate) fn key(self, span: Span) -> &'d [u8] {
+        &self.lists.keys[span.range()]
+    }
+}
+
+/// One worker's memory of an epoch.
+pub(crate) struct Local {
+    pub(crate) worker: usize,
+    pub(crate) lists: Declarations,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
@@ -155,6 +183,18 @@ pub(crate) struct ChangedSequence {
 impl Local {
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
+        self.lists.clear();
+        self.sequences.clear();
+        self.carried.clear();
+        self.work = WorkCounts::default();
+        self.answers = WorkerAnswers::default();
+        self.pool.reset();
+    }
+}
+
+impl Declarations {
+    /// Forgets the epoch before and keeps the memory.
+    fn clear(&mut self) {
         self.txns.clear();
         self.draws.clear();
         self.declared.clear();
@@ -162,11 +202,6 @@ impl Local {
         self.members.clear();
         self.lookups.clear();
         self.keys.clear();
-        self.sequences.clear();
-        self.carried.clear();
-        self.work = WorkCounts::default();
-        self.answers = WorkerAnswers::default();
-        self.pool.reset();
     }
 
     /// Copies key bytes.

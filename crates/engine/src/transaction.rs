@@ -4,13 +4,15 @@
 //! body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it called
 //! [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the body.
 
+use std::cell::Cell;
+
 use storage::SerialId;
 
 use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
-use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
+use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
 use crate::table::Table;
 use crate::version::{ReadPhase, Stopped, Waiter};
 
@@ -65,7 +67,7 @@ impl std::fmt::Display for Stop {
 /// Makes the private writes of the running call visible; what a commit point needs of the device.
 pub(crate) trait PublishNow {
     /// Publishes everything that is written and not published yet.
-    fn publish_written(&mut self, local: &mut Local, txn: usize) -> Result<(), Stopped>;
+    fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped>;
 }
 
 /// Rows of a scan that are fetched ahead.
@@ -86,7 +88,9 @@ pub struct Transaction<'a> {
     pub(crate) publisher: &'a mut dyn PublishNow,
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
-    pub(crate) txn: usize,
+    pub(crate) call: CallView<'a>,
+    /// Where the next declared key is probably found: bodies mostly go through them in order.
+    pub(crate) cursor: Cell<usize>,
     pub(crate) sid: SerialId,
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
@@ -114,7 +118,7 @@ impl<'a> Transaction<'a> {
     /// # Panics
     /// If the call drew less than that; the call fails.
     pub fn drawn(&self, i: usize) -> u64 {
-        self.local.draws[self.local.txns[self.txn].draws.range()][i].value
+        self.call.lists.draws[self.call.txn.draws.range()][i].value
     }
 
     /// What the first drawer of a sequence gets in this epoch; see [`crate::WriteSet::sequence_start`].
@@ -150,6 +154,27 @@ impl<'a> Transaction<'a> {
             return Ok(None);
         }
         self.see(id, false)
+    }
+
+    /// A hint: the body will read these keys soon, one after the other. Their index buckets, row entries and
+    /// values are fetched together, so that their misses overlap.
+    ///
+    /// # Errors
+    /// [`Stop`] for an unknown table or a key beyond its limit.
+    pub fn will_get<'k>(
+        &mut self,
+        table: u16,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<(), Stop> {
+        let t = self.core.row_table(table)?;
+        for key in keys.clone() {
+            t.hash.prefetch(t.word(key)?.hash);
+        }
+        let ids =
+            || keys.clone().filter_map(|key| t.word(key).ok()).filter_map(|w| t.find(self.core, w));
+        ids().for_each(|id| self.core.entries.prefetch(id));
+        ids().for_each(|id| self.core.entries.get(id).next().prefetch());
+        Ok(())
     }
 
     /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each` returns
@@ -195,7 +220,7 @@ impl<'a> Transaction<'a> {
 
     /// What a scan sees of a row.
     fn scanned(&mut self, t: &Table, table: u16, id: EntryId) -> Result<Option<&[u8]>, Stop> {
-        let txn = &self.local.txns[self.txn];
+        let txn = self.call.txn;
         if txn.declared.is_empty() && txn.members.is_empty() {
             return self.see(id, false);
         }
@@ -293,7 +318,7 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] if the engine was stopped.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.committed = true;
-        self.publisher.publish_written(self.local, self.txn)?;
+        self.publisher.publish_written(self.local, self.call)?;
         Ok(())
     }
 
@@ -373,7 +398,7 @@ impl<'a> Transaction<'a> {
         }
         *place = write;
         if self.committed {
-            self.publisher.publish_written(self.local, self.txn)?;
+            self.publisher.publish_written(self.local, self.call)?;
         }
         Ok(())
     }
@@ -387,7 +412,7 @@ impl<'a> Transaction<'a> {
         {
             return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
         }
-        if !self.local.txns[self.txn].ranges.is_empty() && t.ordered.is_some() {
+        if !self.call.txn.ranges.is_empty() && t.ordered.is_some() {
             if let Some(slot) = self.find_member(t, table, word.hash, key) {
                 return Ok(slot);
             }
@@ -408,14 +433,18 @@ impl<'a> Transaction<'a> {
         word: u64,
         key: &[u8],
     ) -> Option<(usize, EntryId, DeclaredKind)> {
-        let local = &*self.local;
-        let span = local.txns[self.txn].declared;
-        let at = local.declared[span.range()].iter().position(|d| {
-            d.word == word && d.table == table && (t.exact || &local.keys[d.key.range()] == key)
-        });
+        let declared = self.call.declared();
+        let same = |d: &Declared| {
+            d.word == word && d.table == table && (t.exact || self.call.key(d.key) == key)
+        };
+        let (before, after) = declared.split_at(self.cursor.get().min(declared.len()));
+        let at = match after.iter().position(same) {
+            Some(at) => Some(before.len() + at),
+            None => before.iter().position(same),
+        };
         let found = at.map(|at| {
-            let declared = &local.declared[span.from as usize + at];
-            (at, declared.id, declared.kind)
+            self.cursor.set(at + 1);
+            (at, declared[at].id, declared[at].kind)
         });
         // A hint says nothing about writes: the key may be written as the member of a range.
         match found {
@@ -428,23 +457,22 @@ impl<'a> Transaction<'a> {
     }
 
     fn find_member(&self, t: &Table, table: u16, word: u64, key: &[u8]) -> Option<Slot> {
-        let txn = &self.local.txns[self.txn];
-        if txn.members.is_empty() {
+        let members = self.call.members();
+        if members.is_empty() {
             return None;
         }
         let id = t.find(self.core, crate::table::KeyWord { hash: word, key })?;
-        let members = &self.local.members[txn.members.range()];
         let at = members.binary_search(&Member { id, table }).ok()?;
-        let write = txn.declared.range().len() + at;
+        let write = self.call.declared().len() + at;
         Some(Slot { write, id, may_insert: false })
     }
 
     fn in_declared_range(&self, table: u16, key: &[u8]) -> bool {
-        let txn = &self.local.txns[self.txn];
-        self.local.ranges[txn.ranges.range()].iter().any(|range| {
+        let CallView { lists, txn } = self.call;
+        lists.ranges[txn.ranges.range()].iter().any(|range| {
             range.table == table
-                && &self.local.keys[range.low.range()] <= key
-                && key < &self.local.keys[range.high.range()]
+                && &lists.keys[range.low.range()] <= key
+                && key < &lists.keys[range.high.range()]
         })
     }
 }

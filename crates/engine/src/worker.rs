@@ -12,7 +12,7 @@ use storage::{StateHash, Store};
 use crate::calls::Calls;
 use crate::core::Core;
 use crate::index::EntryId;
-use crate::local::{Drawn, Local};
+use crate::local::{Declarations, Drawn, Local};
 use crate::stats::{EpochStats, Phase};
 use crate::version::{Medium, Stopped};
 use crate::{EngineError, EpochInfo};
@@ -77,6 +77,10 @@ pub(crate) struct Shared {
     pub(crate) barrier: Barrier,
     /// Draws of each worker, for ranking.
     pub(crate) draws: Vec<Mutex<Vec<Drawn>>>,
+    /// Declarations of each worker, for all to read while bodies run.
+    pub(crate) declarations: Vec<RwLock<Declarations>>,
+    /// The next call to run.
+    pub(crate) next_call: AtomicUsize,
     /// Keys to add to ordered indexes, by worker and table.
     pub(crate) added: Vec<RwLock<StagedKeys>>,
     /// Keys to remove from ordered indexes, by worker and table.
@@ -112,6 +116,8 @@ impl Shared {
         Self {
             barrier: Barrier::new(workers),
             draws: (0..workers).map(|_| Mutex::default()).collect(),
+            declarations: (0..workers).map(|_| RwLock::default()).collect(),
+            next_call: AtomicUsize::new(0),
             added: staged(),
             removed: staged(),
             inserts: (0..tables).map(|_| AtomicU64::new(0)).collect(),

@@ -6,7 +6,9 @@ mod common;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use common::{Bench, HASHED, LONG, Model, ORDERED, Op, Program, SEQUENCES, Setup, Step, check_clean};
+use common::{
+    Bench, HASHED, LONG, Model, ORDERED, Op, Program, SEQUENCES, Setup, Step, check_clean,
+};
 use engine::{
     ARGUMENT_BYTES_MAX, Answer, Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable,
 };
@@ -36,6 +38,16 @@ fn delete(table: u8, key: u8) -> Vec<u8> {
         draws: vec![],
         declares: vec![Step::new(Op::DeclareDelete, table, key)],
         body: vec![Step::new(Op::Delete, table, key)],
+    }
+    .encode()
+}
+
+/// Inserts a row that is named after a drawn number, with a long value.
+fn drawing() -> Vec<u8> {
+    Program {
+        draws: vec![Step::new(Op::Draw, HASHED, 1)],
+        declares: vec![Step::new(Op::DeclareDrawn, ORDERED, 0)],
+        body: vec![Step::new(Op::InsertDrawn, ORDERED, 0).size(23)],
     }
     .encode()
 }
@@ -105,7 +117,9 @@ fn mistakes() -> ProcedureTable {
                 9 => set.update_range(u16::from(HASHED), b"12345678", b"22345678"),
                 10 => set.update_range(u16::from(ORDERED), b"1", b"22345678"),
                 11 => drop(set.lookup(NOWHERE, b"1")),
-                12 => set.lookup_scan(u16::from(HASHED), b"1", b"2", &mut |_, _| ControlFlow::Continue(())),
+                12 => set.lookup_scan(u16::from(HASHED), b"1", b"2", &mut |_, _| {
+                    ControlFlow::Continue(())
+                }),
                 13 => drop(set.sequence_start(u16::from(HASHED), 1)),
                 14 => drop(set.drawn(1)),
                 _ => set.insert(u16::from(LONG), b"row"),
@@ -140,10 +154,32 @@ fn mistakes() -> ProcedureTable {
 #[test]
 fn o_51_mistakes_fail_the_call_with_words() {
     let words = [
-        "table 77", "holds rows", "5 bytes", "table 77", "sequences", "7 bytes", "9 bytes", "0 bytes",
-        "41 bytes", "cannot be scanned", "cannot be scanned", "table 77", "not ordered", "holds rows",
-        "panicked", "table 77", "1 bytes", "sequences", "not ordered", "all keys have 8", "undeclared",
-        "2501 bytes", "panicked", "holds rows", "sequences", "on purpose, with 4 words",
+        "table 77",
+        "holds rows",
+        "5 bytes",
+        "table 77",
+        "sequences",
+        "7 bytes",
+        "9 bytes",
+        "0 bytes",
+        "41 bytes",
+        "cannot be scanned",
+        "cannot be scanned",
+        "table 77",
+        "not ordered",
+        "holds rows",
+        "panicked",
+        "table 77",
+        "1 bytes",
+        "sequences",
+        "not ordered",
+        "all keys have 8",
+        "undeclared",
+        "2501 bytes",
+        "panicked",
+        "holds rows",
+        "sequences",
+        "on purpose, with 4 words",
     ];
     for workers in [1, 2] {
         let setup = Setup { workers, ..Setup::default() };
@@ -177,15 +213,10 @@ fn o_51_mistakes_fail_the_call_with_words() {
 fn o_43_a_full_store_refuses_and_goes_on() {
     for workers in [1, 4] {
         let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
-        let setup = Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128], ..Setup::default() };
+        let setup =
+            Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128], ..Setup::default() };
         let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-        let drawing = Program {
-            draws: vec![Step::new(Op::Draw, HASHED, 1)],
-            declares: vec![Step::new(Op::DeclareDrawn, ORDERED, 0)],
-            body: vec![Step::new(Op::InsertDrawn, ORDERED, 0).size(23)],
-        }
-        .encode();
-        let large = vec![drawing.clone(); 100];
+        let large = vec![drawing(); 100];
         let mut refused = 0;
         for _ in 0..40 {
             match bench.engine.run_epoch(&common::bench::to_calls(&large), common::bench::info(1)) {
@@ -200,7 +231,7 @@ fn o_43_a_full_store_refuses_and_goes_on() {
         assert!(refused > 0, "the store is full at some time");
         bench.run(&[get(ORDERED, 3), delete(ORDERED, 3)]).unwrap();
         // Small epochs, until they do not fit either; the sequence has no gaps.
-        let small = [drawing];
+        let small = [drawing()];
         let mut more = 0;
         while let Ok(outcome) =
             bench.engine.run_epoch(&common::bench::to_calls(&small), common::bench::info(2))
@@ -222,17 +253,24 @@ fn o_43_a_full_store_refuses_and_goes_on() {
 /// O-43, O-44: whatever an epoch reserved, its replay fits into, with any number of workers.
 #[test]
 fn o_44_replay_fits_into_a_full_store_with_other_workers() {
-    for (before, after) in [(1, 8), (8, 1), (1, 64)] {
+    for (before, after) in [(1, 1), (1, 4), (8, 1), (4, 8), (1, 64)] {
         let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
-        let setup = Setup { workers: before, segment_bytes: 4096, checkpoint_every: 1000, ..Setup::default() };
+        let setup = Setup {
+            workers: before,
+            segment_bytes: 4096,
+            checkpoint_every: 1000,
+            ..Setup::default()
+        };
         let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-        for key in 0..250u8 {
-            let batch: Vec<Vec<u8>> = (0..3).map(|i| insert(ORDERED, key, 23 - i)).collect();
-            if bench.engine.run_epoch(&common::bench::to_calls(&batch), common::bench::info(1)).is_err() {
+        let batch = vec![drawing(); 3];
+        loop {
+            let info = common::bench::info(bench.engine.epoch() + 1);
+            if bench.engine.run_epoch(&common::bench::to_calls(&batch), info).is_err() {
                 break;
             }
-            bench.model.run(&batch, common::bench::info(1).timestamp_ns);
+            bench.model.run(&batch, info.timestamp_ns);
         }
+        assert!(bench.model.epoch > 20, "the store is full at some time");
         let model = bench.model.clone();
         drop(bench);
         let setup = Setup { workers: after, ..setup };
@@ -245,7 +283,8 @@ fn o_44_replay_fits_into_a_full_store_with_other_workers() {
 #[test]
 fn o_43_a_full_log_refuses_until_the_next_checkpoint() {
     let device = Arc::new(Dram::new(64 << 20, 128 << 10).unwrap());
-    let setup = Setup { segment_bytes: 4096, checkpoint_every: 100_000, workers: 2, ..Setup::default() };
+    let setup =
+        Setup { segment_bytes: 4096, checkpoint_every: 100_000, workers: 2, ..Setup::default() };
     let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
     let batch: Vec<Vec<u8>> = (0..50).map(|key| insert(ORDERED, key, key % 20)).collect();
     for _ in 0..3 {
@@ -299,7 +338,8 @@ fn replay_needs_the_procedures_of_the_log() {
     bench.run(&[insert(LONG, 1, 3)]).unwrap();
     let model = bench.model.clone();
     drop(bench);
-    let open = |procedures| Engine::open(Arc::clone(&device), setup.config(), &setup.tables(), procedures);
+    let open =
+        |procedures| Engine::open(Arc::clone(&device), setup.config(), &setup.tables(), procedures);
     for other in [ProcedureTable::new(), mistakes()] {
         let error = open(other).err().expect("other procedures");
         assert!(matches!(error, EngineError::UnknownProcedure(_)), "{error:?}");

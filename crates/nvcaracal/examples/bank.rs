@@ -1,6 +1,4 @@
-//! A bank: deposits and transfers from several threads, an overdraft that aborts, and a restart.
-//!
-//! Run it with `cargo run --release -p nvcaracal --example bank`, several times: the bank stays.
+//! A bank in the directory `bank`, which stays: run it with `cargo run -p nvcaracal --example bank`.
 
 use std::thread;
 
@@ -64,7 +62,7 @@ fn sum(db: &Database) -> Result<i64, Error> {
 
 fn main() -> Result<(), Error> {
     let db = open()?;
-    (0..10).try_for_each(|account| db.call(Deposit { account, cents: 100_00 }).map(drop))?;
+    (0..10).try_for_each(|account| db.call(Deposit { account, cents: 10_000 }).map(drop))?;
     let before = sum(&db)?;
     thread::scope(|scope| {
         for from in 0..4 {

@@ -103,7 +103,6 @@ impl Database {
     }
 
     /// Starts a batch of calls that run in one epoch, one directly after the other.
-    #[must_use]
     pub fn batch(&self) -> Batch<'_> {
         Batch::new(self)
     }

@@ -103,7 +103,7 @@ impl WriteSet<'_, '_> {
         let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
             return;
         };
-        let range = Bytes::new(&table.shape, &range);
+        let range = Bytes::new(&table, &range);
         self.inner.update_range(number, &range.low, &range.high);
         if range.and_last {
             self.inner.update(number, &LAST_WORD);
@@ -151,7 +151,7 @@ impl WriteSet<'_, '_> {
         let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
             return;
         };
-        let range = Bytes::new(&table.shape, &range);
+        let range = Bytes::new(&table, &range);
         let Self { inner, mistake, .. } = self;
         let mut enough = false;
         let mut visit = |key: &[u8], value: &[u8]| {

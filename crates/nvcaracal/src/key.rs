@@ -179,7 +179,7 @@ macro_rules! texts {
             }
 
             fn decode(from: &mut &[u8]) -> Option<$owned> {
-                $from(decode_escaped(from)?)
+                decode_escaped(from).and_then($from)
             }
 
             #[inline]
@@ -188,7 +188,7 @@ macro_rules! texts {
             }
 
             fn from_key(bytes: &[u8]) -> Option<$owned> {
-                $from(bytes.to_vec())
+                Some(bytes.to_vec()).and_then($from)
             }
         }
     )* };

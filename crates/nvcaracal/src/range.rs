@@ -6,7 +6,7 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 use storage::format::KEY_BYTES_MAX;
 
 use crate::key::{Key, WORD_BYTES};
-use crate::table::Shape;
+use crate::table::Table;
 
 /// Ranges of keys: `..`, `a..b`, `a..=b`, `a..`, `..b`, `..=b`, and pairs of `Bound`s.
 pub trait KeyRange<K: Key + ?Sized> {
@@ -57,9 +57,13 @@ pub(crate) struct Bytes {
 pub(crate) const LAST_WORD: [u8; WORD_BYTES] = [0xff; WORD_BYTES];
 
 impl Bytes {
-    pub(crate) fn new<K: Key + ?Sized>(shape: &Shape, range: &impl KeyRange<K>) -> Self {
+    pub(crate) fn new<K: Key + ?Sized, V>(table: &Table<K, V>, range: &impl KeyRange<K>) -> Self {
         let (low, high) = range.bounds();
-        if shape.has_word_keys() { Self::of_words(low, high) } else { Self::of_any(low, high) }
+        if table.shape.has_word_keys() {
+            Self::of_words(low, high)
+        } else {
+            Self::of_any(low, high)
+        }
     }
 
     fn of_words<K: Key + ?Sized>(low: Bound<&K>, high: Bound<&K>) -> Self {
@@ -110,7 +114,6 @@ impl Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Table;
 
     #[test]
     fn ranges_of_words_hold_what_they_say() {
@@ -121,26 +124,26 @@ mod tests {
             outside.iter().for_each(|k| assert!(!k.with_key(|k| bytes.contains(k)), "{k}"));
         };
         let (min, max) = (i64::MIN, i64::MAX);
-        check(&|| Bytes::new(&T.shape, &(..)), &[min, 0, max], &[]);
-        check(&|| Bytes::new(&T.shape, &(-1..1)), &[-1, 0], &[min, -2, 1, max]);
-        check(&|| Bytes::new(&T.shape, &(1..=max)), &[1, max], &[0]);
-        check(&|| Bytes::new(&T.shape, &(1..max)), &[1, max - 1], &[0, max]);
-        check(&|| Bytes::new(&T.shape, &(..=min)), &[min], &[min + 1]);
+        check(&|| Bytes::new(&T, &(..)), &[min, 0, max], &[]);
+        check(&|| Bytes::new(&T, &(-1..1)), &[-1, 0], &[min, -2, 1, max]);
+        check(&|| Bytes::new(&T, &(1..=max)), &[1, max], &[0]);
+        check(&|| Bytes::new(&T, &(1..max)), &[1, max - 1], &[0, max]);
+        check(&|| Bytes::new(&T, &(..=min)), &[min], &[min + 1]);
         let above = (Bound::Excluded(max), Bound::Unbounded);
-        check(&|| Bytes::new(&T.shape, &above), &[], &[max, 0]);
+        check(&|| Bytes::new(&T, &above), &[], &[max, 0]);
         #[expect(clippy::reversed_empty_ranges, reason = "that is what is tested")]
-        check(&|| Bytes::new(&T.shape, &(5..3)), &[], &[3, 4, 5]);
+        check(&|| Bytes::new(&T, &(5..3)), &[], &[3, 4, 5]);
     }
 
     #[test]
     fn ranges_of_texts_hold_what_they_say() {
         const T: Table<str, u8> = Table::ordered("t");
         let contains = |bytes: &Bytes, key: &str| bytes.contains(key.as_bytes());
-        let half = Bytes::new(&T.shape, &("b".."d"));
+        let half = Bytes::new(&T, &("b".."d"));
         assert!(contains(&half, "b") && contains(&half, "czz"));
         assert!(!contains(&half, "a") && !contains(&half, "d"));
-        let closed = Bytes::new(&T.shape, &("b"..="d"));
+        let closed = Bytes::new(&T, &("b"..="d"));
         assert!(contains(&closed, "d") && !contains(&closed, "d\0"));
-        assert!(contains(&Bytes::new(&T.shape, &(..)), "\u{10ffff}"));
+        assert!(contains(&Bytes::new(&T, &(..)), "\u{10ffff}"));
     }
 }

@@ -97,7 +97,7 @@ impl fmt::Display for Shape {
 /// | tables of one database, sequences included | 128 |
 pub struct Table<K: ?Sized, V> {
     pub(crate) shape: Shape,
-    types: PhantomData<(fn(&K), fn(&V))>,
+    types: PhantomData<fn(&K) -> V>,
 }
 
 impl<K: Key + ?Sized, V: Data> Table<K, V> {

@@ -81,7 +81,7 @@ impl Group {
 
     /// Answers all calls that have no answer.
     pub(crate) fn end(&self, error: &Error) {
-        self.change(|state| drop(state.ended.get_or_insert_with(|| error.clone())));
+        self.change(|state| state.ended = Some(error.clone()));
     }
 
     fn find(&self, index: u32) -> Option<Result<Place>> {

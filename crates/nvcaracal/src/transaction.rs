@@ -182,7 +182,7 @@ impl Transaction<'_, '_> {
         mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
     ) -> Result<(), Stop> {
         let number = self.number(&table.shape)?;
-        let range = Bytes::new(&table.shape, range);
+        let range = Bytes::new(&table, range);
         let (mut mistake, mut enough) = (None, false);
         let mut visit = |key: &[u8], value: &[u8]| {
             let flow = match row::<K, V>(&table.shape, key, value) {

@@ -73,7 +73,7 @@ impl<'a> View<'a> {
         mut each: impl FnMut(K::Owned, V),
     ) -> Result<()> {
         let number = self.number(&table.shape)?;
-        let range = Bytes::new(&table.shape, &range);
+        let range = Bytes::new(&table, &range);
         let mut mistake = None;
         self.driver.for_each(number, &mut |key, value| {
             if !range.contains(key) {

@@ -126,6 +126,19 @@ pub trait Tx {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Self::Error>;
+    /// A hint: the body will read these keys soon. Costs nothing semantically; lets the engine overlap their
+    /// misses.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn will_get<'k>(
+        &mut self,
+        table: TableId,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<(), Self::Error> {
+        let _ = (table, keys);
+        Ok(())
+    }
     /// Inserts a declared row, or overwrites it where it exists.
     ///
     /// # Errors

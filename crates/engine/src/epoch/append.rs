@@ -9,7 +9,7 @@ use storage::SerialId;
 
 use crate::core::Core;
 use crate::index::EntryId;
-use crate::local::{DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
 use crate::table::KeyWord;
 use crate::version::{
     CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
@@ -22,12 +22,12 @@ const GROUP: usize = 8;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let local = &mut worker.local;
     let mut from = 0;
-    while from < local.txns.len() {
-        let to = (from + GROUP).min(local.txns.len());
-        find_entries(epoch.core, local, from, to);
+    while from < local.lists.txns.len() {
+        let to = (from + GROUP).min(local.lists.txns.len());
+        find_entries(epoch.core, &mut local.lists, from, to);
         for index in from..to {
             append_declared(epoch, local, index);
-            if !local.txns[index].ranges.is_empty() {
+            if !local.lists.txns[index].ranges.is_empty() {
                 append_ranges(epoch, local, index).map_err(crate::EngineError::Poisoned)?;
             }
         }
@@ -37,15 +37,15 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// Looks up the declared keys of a group of calls.
-fn find_entries(core: &Core, local: &mut Local, from: usize, to: usize) {
-    let span = local.txns[from].declared.from as usize..local.txns[to - 1].declared.to as usize;
-    for declared in &local.declared[span.clone()] {
+fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
+    let span = lists.txns[from].declared.from as usize..lists.txns[to - 1].declared.to as usize;
+    for declared in &lists.declared[span.clone()] {
         core.tables[declared.table as usize].hash.prefetch(declared.word);
     }
-    for declared in &mut local.declared[span] {
+    for declared in &mut lists.declared[span] {
         if declared.id == NO_ENTRY {
             let table = &core.tables[declared.table as usize];
-            let word = KeyWord { hash: declared.word, key: &local.keys[declared.key.range()] };
+            let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
             declared.id = table.find(core, word).unwrap_or(NO_ENTRY);
         }
         if declared.id != NO_ENTRY {
@@ -55,10 +55,10 @@ fn find_entries(core: &Core, local: &mut Local, from: usize, to: usize) {
 }
 
 fn append_declared<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, index: usize) {
-    let txn = &local.txns[index];
+    let txn = &local.lists.txns[index];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     for at in txn.declared.range() {
-        let declared = local.declared[at];
+        let declared = local.lists.declared[at];
         if declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY {
             append(epoch, local, declared.id, sid);
         }
@@ -72,36 +72,37 @@ fn append_ranges<D: Device>(
     index: usize,
 ) -> Result<(), String> {
     let core = epoch.core;
-    let (ranges, declared) = (local.txns[index].ranges, local.txns[index].declared);
-    let sid = SerialId::new(epoch.number, u64::from(local.txns[index].position));
-    let from = local.members.len();
+    let (ranges, declared) = (local.lists.txns[index].ranges, local.lists.txns[index].declared);
+    let sid = SerialId::new(epoch.number, u64::from(local.lists.txns[index].position));
+    let from = local.lists.members.len();
     for at in ranges.range() {
-        let range = local.ranges[at];
-        let (low, high) = (&local.keys[range.low.range()], &local.keys[range.high.range()]);
+        let range = local.lists.ranges[at];
+        let (low, high) =
+            (&local.lists.keys[range.low.range()], &local.lists.keys[range.high.range()]);
         for (_, id) in core.table(range.table)?.range(core, low, high)? {
             let born_before = core.entries.get(id).birth() < sid;
-            let is_declared = local.declared[declared.range()]
+            let is_declared = local.lists.declared[declared.range()]
                 .iter()
                 .any(|d| d.id == id && d.kind != DeclaredKind::Read);
             if born_before && !is_declared {
-                local.members.push(Member { id, table: range.table });
+                local.lists.members.push(Member { id, table: range.table });
             }
         }
     }
     // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
-    local.members[from..].sort_unstable();
+    local.lists.members[from..].sort_unstable();
     let mut kept = from;
-    for at in from..local.members.len() {
-        if at == from || local.members[at] != local.members[kept - 1] {
-            local.members[kept] = local.members[at];
+    for at in from..local.lists.members.len() {
+        if at == from || local.lists.members[at] != local.lists.members[kept - 1] {
+            local.lists.members[kept] = local.lists.members[at];
             kept += 1;
         }
     }
-    local.members.truncate(kept);
+    local.lists.members.truncate(kept);
     for at in from..kept {
-        append(epoch, local, local.members[at].id, sid);
+        append(epoch, local, local.lists.members[at].id, sid);
     }
-    local.txns[index].members = Span { from: from as u32, to: kept as u32 };
+    local.lists.txns[index].members = Span { from: from as u32, to: kept as u32 };
     Ok(())
 }
 

@@ -18,16 +18,18 @@ use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    for index in 0..worker.local.txns.len() {
+    for index in 0..worker.local.lists.txns.len() {
         // The spans of all calls lie one after the other, those of a call that declares nothing too.
-        let (declared, ranges) = (worker.local.declared.len(), worker.local.ranges.len());
-        worker.local.txns[index].declared = Span { from: declared as u32, to: declared as u32 };
-        worker.local.txns[index].ranges = Span { from: ranges as u32, to: ranges as u32 };
-        if draw::goes_on(worker.local.txns[index].early.as_ref()) {
+        let (declared, ranges) =
+            (worker.local.lists.declared.len(), worker.local.lists.ranges.len());
+        worker.local.lists.txns[index].declared =
+            Span { from: declared as u32, to: declared as u32 };
+        worker.local.lists.txns[index].ranges = Span { from: ranges as u32, to: ranges as u32 };
+        if draw::goes_on(worker.local.lists.txns[index].early.as_ref()) {
             declare_one(epoch, worker, index);
         }
     }
-    for declared in worker.local.declared.iter().filter(|d| d.kind == DeclaredKind::Insert) {
+    for declared in worker.local.lists.declared.iter().filter(|d| d.kind == DeclaredKind::Insert) {
         epoch.shared.inserts[declared.table as usize].fetch_add(1, Ordering::Relaxed);
     }
     epoch.barrier()?;
@@ -48,16 +50,16 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: usize) {
-    let local = &mut worker.local;
-    let (position, draws) = (local.txns[index].position as usize, local.txns[index].draws);
+    let lists = &mut worker.local.lists;
+    let (position, draws) = (lists.txns[index].position as usize, lists.txns[index].draws);
     let (number, arguments) = epoch.calls.get(position);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let declared_from = local.declared.len();
-    let ranges_from = local.ranges.len();
-    let lookups_from = local.lookups.len();
+    let declared_from = lists.declared.len();
+    let ranges_from = lists.ranges.len();
+    let lookups_from = lists.lookups.len();
     let declaration = Declaration {
         core: epoch.core,
-        local,
+        lists,
         phase: ReadPhase::begin(),
         epoch: epoch.number,
         first: declared_from,
@@ -66,24 +68,24 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
     let mut set = WriteSet { declaration, draws };
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
     let early = ending(result, set.declaration.mistake.take());
-    let local = &mut worker.local;
+    let lists = &mut worker.local.lists;
     if early.is_some() {
-        local.declared.truncate(declared_from);
-        local.ranges.truncate(ranges_from);
+        lists.declared.truncate(declared_from);
+        lists.ranges.truncate(ranges_from);
     }
     // Lookups of both steps lie together unless another call declared in between: then copy the first ones.
-    let drawn_lookups = local.txns[index].lookups;
-    if !drawn_lookups.is_empty() && local.lookups.len() > lookups_from {
-        local.lookups.extend_from_within(drawn_lookups.range());
+    let drawn_lookups = lists.txns[index].lookups;
+    if !drawn_lookups.is_empty() && lists.lookups.len() > lookups_from {
+        lists.lookups.extend_from_within(drawn_lookups.range());
     }
-    let lookups = if local.lookups.len() > lookups_from {
-        Span { from: lookups_from as u32, to: local.lookups.len() as u32 }
+    let lookups = if lists.lookups.len() > lookups_from {
+        Span { from: lookups_from as u32, to: lists.lookups.len() as u32 }
     } else {
         drawn_lookups
     };
-    let txn = &mut local.txns[index];
-    txn.declared = Span { from: declared_from as u32, to: local.declared.len() as u32 };
-    txn.ranges = Span { from: ranges_from as u32, to: local.ranges.len() as u32 };
+    let txn = &mut lists.txns[index];
+    txn.declared = Span { from: declared_from as u32, to: lists.declared.len() as u32 };
+    txn.ranges = Span { from: ranges_from as u32, to: lists.ranges.len() as u32 };
     txn.lookups = lookups;
     txn.early = early;
 }
@@ -116,11 +118,11 @@ fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
     let tables = epoch.core.tables.len();
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
     let mut covered = vec![false; tables];
-    for declared in worker.local.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
+    for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
         writes[declared.table as usize] += 1;
         inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
     }
-    for table in worker.local.ranges.iter().map(|r| r.table as usize) {
+    for table in worker.local.lists.ranges.iter().map(|r| r.table as usize) {
         // A range may cover every row that there is and every row that this epoch inserts; a row is
         // written and freed once, however many ranges cover it.
         if !covered[table] {
@@ -182,7 +184,7 @@ fn value_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, external:
 
 /// Bytes of calls that might be re-submitted: those that looked something up.
 fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
-    let looked = worker.local.txns.iter().filter(|t| !t.lookups.is_empty());
+    let looked = worker.local.lists.txns.iter().filter(|t| !t.lookups.is_empty());
     looked.map(|t| log_inputs::record_bytes(epoch.calls.get(t.position as usize).1.len())).sum()
 }
 

@@ -18,30 +18,30 @@ use crate::worker::{Epoch, Leave, Worker};
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         let txn = draw_one(epoch, worker, position);
-        worker.local.txns.push(txn);
+        worker.local.lists.txns.push(txn);
     }
     let mine = &epoch.shared.draws[worker.local.worker];
-    *mine.lock().expect("no panic while locked") = std::mem::take(&mut worker.local.draws);
+    *mine.lock().expect("no panic while locked") = std::mem::take(&mut worker.local.lists.draws);
     epoch.barrier()?;
     if epoch.leads(worker) {
         rank(epoch, worker);
     }
     epoch.barrier()?;
-    worker.local.draws = std::mem::take(&mut *mine.lock().expect("no panic while locked"));
+    worker.local.lists.draws = std::mem::take(&mut *mine.lock().expect("no panic while locked"));
     Ok(())
 }
 
 fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: usize) -> Txn {
     let (number, arguments) = epoch.calls.get(position);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let local = &mut worker.local;
-    let (draws_from, lookups_from) = (local.draws.len() as u32, local.lookups.len() as u32);
+    let lists = &mut worker.local.lists;
+    let (draws_from, lookups_from) = (lists.draws.len() as u32, lists.lookups.len() as u32);
     let mut early = None;
     if let Some(draw) = procedure.draws {
-        let first = local.declared.len();
+        let first = lists.declared.len();
         let declaration = Declaration {
             core: epoch.core,
-            local,
+            lists,
             phase: ReadPhase::begin(),
             epoch: epoch.number,
             first,
@@ -52,15 +52,15 @@ fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: u
         early = super::declare::ending(result, draws.declaration.mistake.take());
     }
     if early.is_some() {
-        worker.local.draws.truncate(draws_from as usize);
+        worker.local.lists.draws.truncate(draws_from as usize);
     }
     Txn {
         position: position as u32,
-        draws: Span { from: draws_from, to: worker.local.draws.len() as u32 },
+        draws: Span { from: draws_from, to: worker.local.lists.draws.len() as u32 },
         declared: Span::default(),
         ranges: Span::default(),
         members: Span::default(),
-        lookups: Span { from: lookups_from, to: worker.local.lookups.len() as u32 },
+        lookups: Span { from: lookups_from, to: worker.local.lists.lookups.len() as u32 },
         early,
     }
 }

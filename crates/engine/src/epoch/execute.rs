@@ -1,31 +1,37 @@
-//! The execution phase (NV 3.1.2, 4.1): bodies run in serial order on each worker; reads wait for pending
-//! versions of smaller serial ids only, so the smallest unfinished one can always run (O-11).
+//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, so a long call
+//! holds up nothing behind it; reads wait for pending versions of smaller serial ids only, and all of these
+//! are finished or running, so the smallest unfinished one can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for all of them
 //! (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicU64;
+use std::sync::RwLockReadGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmem::Device;
 use storage::{Segments, SerialId};
 
 use crate::EngineError;
-use crate::calls::{Abort, StoredAnswer};
+use crate::calls::{Abort, StoredAnswer, owner};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
-use crate::local::{DeclaredKind, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch};
 use crate::worker::{Epoch, Leave, Worker};
 
-/// How many calls ahead row entries are fetched, and half of it for values.
+/// How many calls ahead (for each worker) row entries are fetched, and values.
 const ENTRIES_AHEAD: usize = 4;
 const VALUES_AHEAD: usize = 2;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let Worker { local, medium, .. } = worker;
+    let mine = &epoch.shared.declarations[local.worker];
+    std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
+    epoch.barrier()?;
     let mut runner = Runner {
         core: epoch.core,
         medium,
@@ -36,32 +42,68 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
-    for index in 0..local.txns.len() {
-        fetch_ahead(epoch.core, local, index);
-        let answer = run_call(epoch, local, &mut runner, index)?;
-        local.answers.answers.push(answer);
-        account_reads(local, runner.medium, epoch.core.image_base);
-    }
+    let result = run_calls(epoch, local, &mut runner);
     count_answers(local);
+    result?;
+    epoch.barrier()?;
+    std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     Ok(())
 }
 
-/// Fetches the rows of calls that come soon.
-fn fetch_ahead(core: &Core, local: &Local, index: usize) {
-    if let Some(txn) = local.txns.get(index + ENTRIES_AHEAD) {
-        for declared in &local.declared[txn.declared.range()] {
-            if declared.id != NO_ENTRY {
-                core.entries.prefetch(declared.id);
-            }
+/// Takes calls in serial order until there is none left.
+fn run_calls<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, D>,
+) -> Result<(), Leave> {
+    let lists: Vec<_> = epoch
+        .shared
+        .declarations
+        .iter()
+        .map(|lists| lists.read().expect("no panic while locked"))
+        .collect();
+    loop {
+        let position = epoch.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        if position >= epoch.calls.len() {
+            return Ok(());
+        }
+        fetch_ahead(epoch, &lists, position);
+        let answer = run_call(epoch, local, runner, call_at(&lists, position))?;
+        local.answers.answers.push((position as u32, answer));
+        account_reads(local, runner.medium, epoch.core.image_base);
+    }
+}
+
+/// The declarations of the call at a position.
+fn call_at<'l>(lists: &'l [RwLockReadGuard<'_, Declarations>], position: usize) -> CallView<'l> {
+    let (worker, index) = owner(position, lists.len());
+    CallView { lists: &lists[worker], txn: &lists[worker].txns[index] }
+}
+
+/// Fetches the rows of calls that come soon. With equal calls it is this worker that runs them.
+fn fetch_ahead<D: Device>(
+    epoch: &Epoch<'_, D>,
+    lists: &[RwLockReadGuard<'_, Declarations>],
+    position: usize,
+) {
+    let core = epoch.core;
+    let soon = position + ENTRIES_AHEAD * epoch.workers;
+    if soon < epoch.calls.len() {
+        for declared in call_at(lists, soon).declared().iter().filter(|d| d.id != NO_ENTRY) {
+            core.entries.prefetch(declared.id);
         }
     }
-    if let Some(txn) = local.txns.get(index + VALUES_AHEAD) {
-        for declared in &local.declared[txn.declared.range()] {
-            if declared.id != NO_ENTRY {
-                let entry = core.entries.get(declared.id);
-                entry.next().prefetch();
-                if declared.kind != DeclaredKind::Read {
-                    prefetch(core.image_base + entry.row() as usize);
+    let sooner = position + VALUES_AHEAD * epoch.workers;
+    if sooner < epoch.calls.len() {
+        for declared in call_at(lists, sooner).declared().iter().filter(|d| d.id != NO_ENTRY) {
+            let entry = core.entries.get(declared.id);
+            entry.next().prefetch();
+            if declared.kind != DeclaredKind::Read {
+                let layout = &core.tables[declared.table as usize].layout;
+                let row = core.image_base + entry.row() as usize;
+                prefetch(row);
+                if layout.half_bytes <= 64 {
+                    prefetch(row + layout.heap_offset as usize);
                 }
             }
         }
@@ -72,33 +114,30 @@ fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, D>,
-    index: usize,
+    call: CallView<'_>,
 ) -> Result<StoredAnswer, Leave> {
-    let txn = &mut local.txns[index];
-    let early = txn.early.take();
-    let position = txn.position;
-    let writes = txn.declared.range().len() + txn.members.range().len();
+    let position = call.txn.position;
     local.writes.clear();
-    local.writes.resize(writes, PrivateWrite::None);
+    local.writes.resize(call.declared().len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     let sid = SerialId::new(epoch.number, u64::from(position));
 
     let mut waiter = Waiter::new(epoch.core.stopped());
-    if !lookups_hold(epoch.core, local, index, sid, &mut waiter)? {
-        runner.publish(local, index, Mode::Abort)?;
+    if !lookups_hold(epoch.core, call, sid, &mut waiter)? {
+        runner.publish(local, call, Mode::Abort)?;
         return Ok(resubmit(epoch, local, position));
     }
-    if let Some(answer) = early {
-        return Ok(answer);
+    if let Some(answer) = &call.txn.early {
+        return Ok(answer.clone());
     }
-    run_body(epoch, local, runner, index, sid, waiter)
+    run_body(epoch, local, runner, call, sid, waiter)
 }
 
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, D>,
-    index: usize,
+    call: CallView<'_>,
     sid: SerialId,
     waiter: Waiter<'_>,
 ) -> Result<StoredAnswer, Leave> {
@@ -111,7 +150,8 @@ fn run_body<D: Device>(
         publisher: runner,
         phase: ReadPhase::begin(),
         waiter,
-        txn: index,
+        call,
+        cursor: Cell::new(0),
         sid,
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
@@ -122,7 +162,7 @@ fn run_body<D: Device>(
     local.work.waits += waits;
     let failure = match result {
         Ok(Ok(())) => {
-            runner.publish(local, index, Mode::Commit)?;
+            runner.publish(local, call, Mode::Commit)?;
             return Ok(StoredAnswer::Committed {
                 from: output_from,
                 to: local.answers.output.len(),
@@ -144,7 +184,7 @@ fn run_body<D: Device>(
         ))));
     }
     local.answers.output.truncate(output_from);
-    runner.publish(local, index, Mode::Abort)?;
+    runner.publish(local, call, Mode::Abort)?;
     Ok(failure)
 }
 
@@ -159,22 +199,18 @@ fn text(answer: &StoredAnswer) -> String {
 /// Reads again what the declaration read; false if it would see something else at its serial position.
 fn lookups_hold(
     core: &Core,
-    local: &Local,
-    index: usize,
+    call: CallView<'_>,
     sid: SerialId,
     waiter: &mut Waiter<'_>,
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
-    for lookup in &local.lookups[local.txns[index].lookups.range()] {
-        let low = &local.keys[lookup.low.range()];
+    for lookup in &call.lists.lookups[call.txn.lookups.range()] {
+        let low = call.key(lookup.low);
         let result = match lookup.high {
             None => core
                 .look_up(phase, lookup.table, low, sid, waiter)
                 .map(|value| fold(0, low, value) == lookup.fingerprint),
-            Some(high) => {
-                let high = &local.keys[high.range()];
-                scan_again(core, phase, lookup, (low, high), sid, waiter)
-            }
+            Some(high) => scan_again(core, phase, lookup, (low, call.key(high)), sid, waiter),
         };
         match result {
             Ok(true) => {}
@@ -233,7 +269,7 @@ fn account_reads<D: Device>(local: &mut Local, medium: &mut Medium<D>, image_bas
 }
 
 fn count_answers(local: &mut Local) {
-    for answer in &local.answers.answers {
+    for (_, answer) in &local.answers.answers {
         match answer {
             StoredAnswer::Committed { .. } => local.work.committed += 1,
             StoredAnswer::Aborted(Abort { .. }) => local.work.aborted += 1,
@@ -264,16 +300,20 @@ struct Runner<'r, D: Device> {
 }
 
 impl<D: Device> PublishNow for Runner<'_, D> {
-    fn publish_written(&mut self, local: &mut Local, txn: usize) -> Result<(), Stopped> {
-        self.publish(local, txn, Mode::Written)
+    fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped> {
+        self.publish(local, call, Mode::Written)
     }
 }
 
 impl<D: Device> Runner<'_, D> {
-    fn publish(&mut self, local: &mut Local, index: usize, mode: Mode) -> Result<(), Stopped> {
-        let Local { txns, declared, members, writes, scratch, pool, cache, work, .. } = local;
-        let txn = &txns[index];
-        let sid = SerialId::new(self.epoch, u64::from(txn.position));
+    fn publish(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        mode: Mode,
+    ) -> Result<(), Stopped> {
+        let Local { writes, scratch, pool, cache, work, .. } = local;
+        let sid = SerialId::new(self.epoch, u64::from(call.txn.position));
         let mut with = Publisher {
             segments: self.segments,
             checkpoint_epoch: self.checkpoint_epoch,
@@ -282,10 +322,10 @@ impl<D: Device> Runner<'_, D> {
             work,
             waiter: Waiter::new(self.core.stopped()),
         };
-        let keys = declared[txn.declared.range()]
-            .iter()
+        let declared = call.declared().iter();
+        let keys = declared
             .map(|d| (d.id, d.table, d.kind != DeclaredKind::Read))
-            .chain(members[txn.members.range()].iter().map(|m| (m.id, m.table, true)));
+            .chain(call.members().iter().map(|m| (m.id, m.table, true)));
         for ((id, table, appended), private) in keys.zip(writes) {
             if id == NO_ENTRY || !appended {
                 continue;

@@ -22,14 +22,14 @@ const AHEAD: usize = 16;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut staged =
         epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
-    for index in 0..worker.local.txns.len() {
-        let txn = &worker.local.txns[index];
+    for index in 0..worker.local.lists.txns.len() {
+        let txn = &worker.local.lists.txns[index];
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
         for at in txn.declared.range() {
-            if let Some(ahead) = worker.local.declared.get(at + AHEAD) {
+            if let Some(ahead) = worker.local.lists.declared.get(at + AHEAD) {
                 epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
             }
-            if worker.local.declared[at].kind == DeclaredKind::Insert {
+            if worker.local.lists.declared[at].kind == DeclaredKind::Insert {
                 insert_declared(epoch, worker, at, sid, &mut staged);
             }
         }
@@ -50,10 +50,10 @@ fn insert_declared<D: Device>(
     sid: SerialId,
     staged: &mut StagedKeys,
 ) {
-    let declared = worker.local.declared[at];
+    let declared = worker.local.lists.declared[at];
     let exact = epoch.core.tables[declared.table as usize].exact;
     let bytes = declared.word.to_be_bytes();
-    let keys = std::mem::take(&mut worker.local.keys);
+    let keys = std::mem::take(&mut worker.local.lists.keys);
     let key = if exact { &bytes[..] } else { &keys[declared.key.range()] };
     let (local, medium) = (&mut worker.local, &mut worker.medium);
     let (id, created) = find_or_create(
@@ -67,8 +67,8 @@ fn insert_declared<D: Device>(
     if created && epoch.core.tables[declared.table as usize].ordered.is_some() {
         staged[declared.table as usize].push((order_word(key), id));
     }
-    worker.local.keys = keys;
-    worker.local.declared[at].id = id;
+    worker.local.lists.keys = keys;
+    worker.local.lists.declared[at].id = id;
 }
 
 /// The row entry of a key; creates entry and persistent row if there is none.

@@ -52,7 +52,6 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.lap(worker, Phase::LogInputs);
 
     execute::run(epoch, worker)?;
-    epoch.barrier()?;
     epoch.lap(worker, Phase::Execute);
 
     remove::run(epoch, worker)?;

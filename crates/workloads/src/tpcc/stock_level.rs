@@ -11,8 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::api::{Abort, Declare, Procedure, Tx};
 use crate::common::BAD_ARGUMENTS;
 use crate::tpcc::schema::{
-    LINES_MAX, ORDER_LINES, ORDERS, OrderLine, STOCK, Stock, district_code, line_key, order_key,
-    read, stock_key,
+    Key, LINES_MAX, ORDER_LINES, ORDERS, OrderLine, STOCK, Stock, district_code, line_key,
+    order_key, read, stock_key,
 };
 
 /// The arguments.
@@ -49,16 +49,14 @@ impl Procedure for StockLevel {
         let warehouse = args.warehouse.get();
         let mut items = [0_u32; ITEMS_MAX];
         let used = last_items(tx, district_code(warehouse, args.district), &mut items)?;
-        let items = &mut items[..used];
-        items.sort_unstable();
+        let mut keys: Vec<Key> =
+            items[..used].iter().map(|&item| stock_key(warehouse, item)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        tx.will_get(STOCK, keys.iter().map(<[u8; 8]>::as_slice))?;
         let mut short = 0_u32;
-        let mut before = 0;
-        for &item in items.iter() {
-            if item == before {
-                continue;
-            }
-            before = item;
-            let stock = read::<T, Stock>(tx, STOCK, &stock_key(warehouse, item))?;
+        for key in &keys {
+            let stock = read::<T, Stock>(tx, STOCK, key)?;
             short += u32::from(i64::from(stock.quantity.get()) < i64::from(args.threshold.get()));
         }
         tx.output().extend_from_slice(&short.to_le_bytes());
