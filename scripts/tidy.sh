@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Rules of the house that no compiler checks: where unsafe code and on-medium structs may be, what
-# the lower crates must not read, which crate may know which, how long lines, functions and files
-# may be, and whether the documents name files that exist. Prints every breach and exits with 1 if
-# there is one.
+# the lower crates must not read, which crate may know which, how long lines, functions and files may
+# be, and whether the documents name files that exist. Prints every breach; exit code 1 if there is
+# one.
 #
 # Usage: scripts/tidy.sh      (needs bash, grep, awk and git; changes nothing)
 set -euo pipefail
@@ -11,7 +11,8 @@ export LC_ALL=C
 
 breaches=0
 
-# Takes lines on standard input; each is a breach of the rule named by the arguments.
+# Each line on standard input is a breach of the rule named by the arguments. Not at the end of a
+# pipe, where the count would be lost: `breach RULE < <(command)`.
 breach() {
     local line
     while IFS= read -r line; do
@@ -20,45 +21,50 @@ breach() {
     done
 }
 
-# Files of the project with one of these endings: tracked, or new and not ignored.
-files() {
-    local ending
-    for ending in "$@"; do
-        git ls-files --cached --others --exclude-standard -- "*.$ending" | while IFS= read -r file; do
-            if [ -f "$file" ]; then printf '%s\n' "$file"; fi
-        done
+# Files that are tracked, or new and not ignored.
+list() {
+    git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r file; do
+        if [ -f "$file" ]; then printf '%s\n' "$file"; fi
     done
 }
 
-# grep that is content with finding nothing. The files come on standard input.
+# Prints the lines of the files on standard input that match; finding nothing is fine.
 search() {
     xargs -r -d '\n' grep -nH "$@" /dev/null || true
 }
 
-sources=$(files rs)
-prose=$(files md)
-all=$(files rs toml sh md; echo .ci/run)
+no_comments() {
+    grep -vE '^[^:]+:[0-9]+: *//' || true
+}
 
-# --- Text ------------------------------------------------------------------------------------------------
+# The files on standard input whose names match, or do not match.
+only() { grep -E "$1" || true; }
+except() { grep -vE "$1" || true; }
 
-breach "not ASCII" < <(printf '%s\n' "$all" | search -P '[^\x00-\x7F]' | cut -c1-120)
-breach "trailing space or tab" < <(printf '%s\n' "$all" | search -P '[ \t]+$|\t' | cut -c1-120)
-breach "more than 100 columns" < <(printf '%s\n' "$sources" | search -E '^.{101,}' | cut -d: -f1,2)
+sources=$(list '*.rs')
+prose=$(list '*.md')
+all=$(list '*.rs' '*.toml' '*.sh' '*.md' '.ci/run')
+
+# --- Text ---------------------------------------------------------------------------------------
+
+breach 'not ASCII' < <(search -P '[^\x00-\x7F]' <<<"$all" | cut -c1-120)
+breach 'trailing space or tab' < <(search -P '[ \t]+$|\t' <<<"$all" | cut -c1-120)
+breach 'more than 100 columns' < <(search -E '^.{101,}' <<<"$sources" | cut -d: -f1,2)
 
 # Words that mean unfinished work. Clippy sees the macros; this sees comments and other files too.
-breach "unfinished" < <(printf '%s\n' "$all" | grep -v '^scripts/tidy\.sh$' \
-    | search -E '\b(FIXME|XXX)\b|todo!\(|unimplemented!\(|dbg!\(' | cut -c1-120)
+breach 'unfinished' < <(except '^scripts/tidy\.sh$' <<<"$all" \
+    | search -E '\b(FIXME|XXX)\b|\b(todo|unimplemented|dbg)!\(' | cut -c1-120)
 
-# --- Size ------------------------------------------------------------------------------------------------
+# --- Size ---------------------------------------------------------------------------------------
 
-# A longer file or function needs a reason, written here as `path|path`.
+# A file or function that is longer needs a reason, written here beside its name: `name|name`.
 long_files='^$'
 long_functions='^$'
 
-breach "more than 800 lines" < <(printf '%s\n' "$sources" | grep -vE "$long_files" \
+breach 'more than 800 lines' < <(except "$long_files" <<<"$sources" \
     | xargs -r -d '\n' awk 'FNR == 801 { print FILENAME; nextfile }')
 
-breach "function of more than 70 lines" < <(printf '%s\n' "$sources" | grep -vE "$long_functions" \
+breach 'function of more than 70 lines' < <(except "$long_functions" <<<"$sources" \
     | xargs -r -d '\n' awk '
         FNR == 1 { start = 0 }
         /^ *(pub(\([a-z]+\))? )?(async |const |unsafe |extern "C" )*fn [a-z_0-9]+/ {
@@ -67,46 +73,45 @@ breach "function of more than 70 lines" < <(printf '%s\n' "$sources" | grep -vE 
         start && /^ *\}/ {
             match($0, /^ */)
             if (RLENGTH == indent) {
-                if (FNR - start + 1 > 70) print FILENAME ":" start ": " FNR - start + 1 " lines"
+                lines = FNR - start + 1
+                if (lines > 70) print FILENAME ":" start ": " lines " lines"
                 start = 0
             }
         }')
 
-# --- Bytes on the medium and unsafe code -----------------------------------------------------------------
+# --- Bytes on the medium and unsafe code --------------------------------------------------------
 
 # `repr(C)` fixes bytes that are kept. The store's own structs are in storage's format files; what
 # workloads, tests, examples and the library's `plain!` lay out are rows and arguments, which the
 # store does not look into.
-breach "repr(C) outside of a format file" < <(printf '%s\n' "$sources" \
-    | grep -vE '^crates/storage/src/(format|input_log/format)\.rs$' \
-    | grep -vE '^crates/workloads/src/|^crates/nvcaracal/src/data\.rs$|/tests/|/examples/' \
-    | search -E '^ *#\[repr\([^)]*\bC\b')
+formats='^crates/storage/src/(format|input_log/format)\.rs$'
+rows='^crates/workloads/src/|^crates/nvcaracal/src/data\.rs$|/tests/|/examples/'
+breach 'repr(C) outside of a format file' < <(except "$formats|$rows" <<<"$sources" \
+    | search -E '#\[repr\([^)]*\bC\b')
 
-# Unsafe code lives where the devices, the medium, versions and indexes are; everything above must
-# forbid it.
-breach "unsafe outside of pmem, storage, engine::version and engine::index" < <(printf '%s\n' "$sources" \
-    | grep -vE '^crates/(pmem|storage)/|^crates/engine/src/(version|index)(/|\.rs$)' \
-    | search -E '\bunsafe (fn|impl|trait|extern)\b|\bunsafe *\{|allow\(unsafe_code' | grep -vE ':[0-9]+: *//')
+# Unsafe code lives where devices, medium, versions and indexes are; the crates above forbid it.
+unsafe_rooms='^crates/(pmem|storage)/|^crates/engine/src/(version|index)(/|\.rs$)'
+unsafe_words='\bunsafe (fn|impl|trait|extern)\b|\bunsafe *\{|allow\(unsafe_code'
+breach 'unsafe outside of its rooms' < <(except "$unsafe_rooms" <<<"$sources" \
+    | search -E "$unsafe_words" | no_comments)
 
-for crate in $(git ls-files --cached --others --exclude-standard -- 'crates/*/src/lib.rs' 'crates/*/src/main.rs'); do
-    case $crate in
-        crates/pmem/* | crates/storage/* | crates/engine/*) ;;
-        *) grep -q 'forbid(unsafe_code)' "$crate" || echo "$crate" | breach "does not forbid unsafe code" ;;
-    esac
-done
+breach 'does not forbid unsafe code' < <(only '^crates/[a-z]+/src/(lib|main)\.rs$' <<<"$sources" \
+    | except '^crates/(pmem|storage|engine)/' | while IFS= read -r root; do
+        grep -q 'forbid(unsafe_code)' "$root" || echo "$root"
+    done)
 
-# --- Determinism -----------------------------------------------------------------------------------------
+# --- Determinism --------------------------------------------------------------------------------
 
 # Below the sequencer nothing reads time, randomness, the environment or thread identity (O-47).
-breach "reads the outside world below the sequencer" < <(printf '%s\n' "$sources" \
-    | grep -E '^crates/(storage|engine|workloads)/src/' \
-    | search -E 'SystemTime|Instant::now|thread_rng|rand::|RandomState::new|std::env::|thread::current|available_parallelism' \
-    | grep -vE ':[0-9]+: *//')
+outside='SystemTime|Instant::now|thread_rng|\brand::|RandomState::new|std::env::|thread::current'
+outside+='|available_parallelism'
+breach 'reads the outside world below the sequencer' < <(
+    only '^crates/(storage|engine|workloads)/src/' <<<"$sources" | search -E "$outside" | no_comments)
 
-# --- Rooms -----------------------------------------------------------------------------------------------
+# --- Rooms --------------------------------------------------------------------------------------
 
 # Which crate may name which. A new edge is a commit of its own that changes this table and
-# ARCHITECTURE.md.
+# ARCHITECTURE.md. Dependencies of tests and examples are free.
 edges='
 pmem:
 storage: pmem
@@ -116,39 +121,38 @@ workloads:
 bench: pmem storage engine workloads
 cli: pmem storage bench
 '
-for manifest in $(git ls-files --cached --others --exclude-standard -- 'crates/*/Cargo.toml'); do
-    crate=${manifest#crates/}
-    crate=${crate%/Cargo.toml}
-    allowed=$(printf '%s\n' "$edges" | sed -n "s/^$crate://p")
-    # Dependencies of tests and examples are free: only what is built into the crate counts.
-    used=$(awk '/^\[/ { on = ($0 == "[dependencies]") } on && /^[a-z]/ { sub(/[ .=].*/, ""); print }' "$manifest")
-    for other in $used; do
-        if [ -d "crates/$other" ] && ! printf ' %s ' "$allowed" | grep -q " $other "; then
-            echo "$crate -> $other" | breach "an edge between crates that the table does not have"
-        fi
-    done
-    grep -q "^$crate:" <<<"$edges" || echo "$crate" | breach "a crate that the table of edges does not have"
-done
+breach 'an edge between crates that the table does not have' < <(
+    list 'crates/*/Cargo.toml' | while IFS= read -r manifest; do
+        crate=$(basename "$(dirname "$manifest")")
+        grep -q "^$crate:" <<<"$edges" || echo "$crate is not in the table"
+        allowed=" $(sed -n "s/^$crate://p" <<<"$edges") "
+        awk '/^\[/ { on = ($0 == "[dependencies]") }
+             on && /^[a-z]/ { sub(/[ .=].*/, ""); print }' "$manifest" \
+            | while IFS= read -r other; do
+                if [ -d "crates/$other" ] && [[ $allowed != *" $other "* ]]; then
+                    echo "$crate -> $other"
+                fi
+            done
+    done)
 
-# --- Documents -------------------------------------------------------------------------------------------
+# --- Documents ----------------------------------------------------------------------------------
 
 # The first two things that a newcomer types must be in the README as they are.
-for command in 'cargo run --release -- bench ycsb' 'cargo test --workspace'; do
-    grep -qF "$command" README.md || echo "$command" | breach "README.md does not show"
-done
+breach 'README.md does not show' < <(
+    for command in 'cargo run --release -- bench ycsb' 'cargo test --workspace'; do
+        grep -qF "$command" README.md || echo "$command"
+    done)
 
-# Files that documents and sources name must exist. `{a,b}` and `*` stand for several and are not
-# checked.
-breach "names a file that does not exist" < <(
-    printf '%s\n' "$prose" "$sources" | xargs -r -d '\n' \
-        grep -noE '\b(crates|docs|scripts)/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
+# Files that documents and sources name must exist, from the root or from the file that names them.
+breach 'names a file that does not exist' < <(
+    printf '%s\n' "$prose" "$sources" | xargs -r -d '\n' grep -noE \
+        '\b(crates|docs|scripts)/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
         | while IFS=: read -r file line name; do
             [ -e "$name" ] || [ -e "$(dirname "$file")/$name" ] || echo "$file:$line: $name"
         done)
 
-# Relative links between documents.
-breach "a link that leads nowhere" < <(
-    printf '%s\n' "$prose" | xargs -r -d '\n' grep -noE '\]\([^)#:]+(#[^)]*)?\)' /dev/null \
+breach 'a link that leads nowhere' < <(
+    xargs -r -d '\n' grep -noE '\]\([^)#:]+(#[^)]*)?\)' /dev/null <<<"$prose" \
         | while IFS=: read -r file line link; do
             target=${link#*](}
             target=${target%%[#)]*}
@@ -159,4 +163,4 @@ if [ "$breaches" -gt 0 ]; then
     echo "tidy: $breaches breaches"
     exit 1
 fi
-echo "tidy: all is well"
+echo 'tidy: all is well'

@@ -4,6 +4,7 @@
 //! What may differ from run to run (device, workers, cache, checkpoint interval) is not here.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use workloads::smallbank::{SmallBank, SmallBankSettings};
@@ -118,6 +119,8 @@ pub struct Parameters {
 
 /// Loading transactions of a loading epoch: up to 300 rows each, so at most 75,000 rows.
 pub(crate) const LOADS_PER_EPOCH: u64 = 250;
+/// Limits of a segment of the store.
+const SEGMENT_BYTES: RangeInclusive<u64> = 4096..=64 << 20;
 /// Keys of a YCSB transaction, in both papers.
 const KEYS_PER_TXN: u32 = 10;
 
@@ -192,8 +195,23 @@ impl Parameters {
     /// The job that these parameters describe.
     ///
     /// # Errors
-    /// `Usage` if they contradict each other.
+    /// `Usage` if they contradict each other or a limit of the store.
     pub fn job(&self) -> Result<Job> {
+        let bytes = self.segment_bytes;
+        if !bytes.is_power_of_two() || !SEGMENT_BYTES.contains(&bytes) {
+            let (low, high) = (SEGMENT_BYTES.start(), SEGMENT_BYTES.end());
+            return Err(BenchError::Usage(format!(
+                "segment_bytes is {bytes}, must be a power of two from {low} to {high}"
+            )));
+        }
+        let job = self.workload_job()?;
+        for table in job.table_definitions() {
+            table.to_record(bytes).map_err(|e| BenchError::Usage(e.to_string()))?;
+        }
+        Ok(job)
+    }
+
+    fn workload_job(&self) -> Result<Job> {
         let usage = |error: workloads::SettingsError| BenchError::Usage(error.to_string());
         let seed = self.seed;
         match self.workload.clone() {

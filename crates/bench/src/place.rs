@@ -91,6 +91,18 @@ impl Place {
         }
     }
 
+    /// Takes back what [`Place::remember`] wrote, if no store came of it.
+    pub(crate) fn forget(&self) {
+        let Some(path) = manifest_path(&self.spec).filter(|_| self.stored.is_none()) else {
+            return;
+        };
+        // What cannot be removed is in nobody's way: the next run names it.
+        let _ = fs::remove_file(path);
+        if let DeviceSpec::File(directory) = &self.spec {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+
     /// One line that says where the store is and what becomes of it.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -4,6 +4,7 @@
 //! (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers are known and the
 //! epoch is durable as far as the device can make it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,23 +68,33 @@ impl Settings {
 /// Whatever stops the run: the device, the engine, a difference from the oracle. What only the consistency
 /// check found is in the report.
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
+    let config = settings.engine_config(job, 0);
+    config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
     place.remember(job.parameters())?;
     let limits = Limits::new(settings.image_limit_bytes);
     let resumed = place.stored.is_some();
-    open_device(&place.spec, limits, Open { job, settings, resumed })
+    let opened = Cell::new(false);
+    let result = open_device(&place.spec, limits, Open { job, settings, resumed, opened: &opened });
+    if result.is_err() && !opened.get() {
+        place.forget();
+    }
+    result
 }
 
 struct Open<'a> {
     job: &'a Job,
     settings: &'a Settings,
     resumed: bool,
+    /// Set once the device is open, so that there may be a store.
+    opened: &'a Cell<bool>,
 }
 
 impl DeviceVisitor for Open<'_> {
     type Output = Report;
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
-        let Self { job, settings, resumed } = self;
+        let Self { job, settings, resumed, opened } = self;
+        opened.set(true);
         let started = now_ns();
         let mut run = Run::open(device, job, settings, resumed)?;
         run.load()?;

@@ -71,7 +71,12 @@ fn check_same(place: &Place, asked: &Parameters) -> Done {
     Err(BenchError::Usage(format!("cannot resume {}: {all}; {advice}", place.spec)).into())
 }
 
-fn settings(arguments: &RunArguments, epochs: u64, spec: &DeviceSpec, progress: Progress) -> Settings {
+fn settings(
+    arguments: &RunArguments,
+    epochs: u64,
+    spec: &DeviceSpec,
+    progress: Progress,
+) -> Settings {
     let is_file = matches!(spec, DeviceSpec::File(_));
     let is_slow = match spec {
         DeviceSpec::Emulated(profile) => *profile != Profile::None,

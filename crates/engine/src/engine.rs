@@ -170,7 +170,20 @@ impl<D: Device> Engine<D> {
             before: self.totals,
         };
         let ends_in_capture = context.ends_in_capture;
-        run_workers(&context, &mut self.workers)?;
+        match run_workers(&context, &mut self.workers) {
+            Err(error) if error.is_limit() && mode != RunMode::Normal => {
+                // Spread over the lanes of several workers the epoch may need more space than it did before
+                // the crash; with all lanes in one hand it does not (O-43, O-44).
+                gather(&mut self.workers);
+                let shared = Shared::new(1, self.core.tables.len());
+                let alone = Epoch { shared: &shared, workers: 1, ..context };
+                let result = run_workers(&alone, &mut self.workers[..1]);
+                self.shared.take_results(shared);
+                deal(&mut self.workers);
+                result?;
+            }
+            result => result?,
+        }
         self.epoch = number;
         if ends_in_capture {
             self.last_capture = number;
@@ -406,6 +419,31 @@ impl<D: Device> Engine<D> {
     }
 }
 
+/// Gives everything that belongs to the medium to the first worker.
+fn gather<D: Device>(workers: &mut [Worker<D>]) {
+    let (first, others) = workers.split_first_mut().expect("at least one worker");
+    for other in others {
+        for (pool, lanes) in other.medium.lanes.iter_mut().enumerate() {
+            first.medium.lanes[pool].append(lanes);
+        }
+        first.collect.append(&mut other.collect);
+        first.medium.stale.append(&mut other.medium.stale);
+        first.already_collected.extend(other.already_collected.drain());
+    }
+    first.medium.lanes_changed();
+}
+
+/// Deals the lanes of the first worker out to all (O-44).
+pub(crate) fn deal<D: Device>(workers: &mut [Worker<D>]) {
+    let count = workers.len();
+    let all: Vec<_> = workers[0].medium.lanes.iter_mut().flat_map(std::mem::take).collect();
+    for lane in all {
+        let worker = &mut workers[lane.lane() as usize % count];
+        worker.medium.lanes[lane.pool() as usize].push(lane);
+    }
+    workers.iter_mut().for_each(|w| w.medium.lanes_changed());
+}
+
 /// Runs an epoch on all workers; the calling thread is the first.
 fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
@@ -489,6 +527,7 @@ pub(crate) fn new_worker<D: Device>(
         port: Port::new(Arc::clone(store.device()), number as u32),
         lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         popping: vec![0; storage::format::POOLS],
+        bumping: vec![0; storage::format::POOLS],
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

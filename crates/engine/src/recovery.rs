@@ -20,7 +20,7 @@ use storage::{
 };
 
 use crate::core::{Core, SequenceState};
-use crate::engine::{Engine, EpochInfo, RunMode, new_worker};
+use crate::engine::{Engine, EpochInfo, RunMode, deal, new_worker};
 use crate::epoch::{decode_calls, decode_carry};
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
@@ -54,7 +54,10 @@ pub(crate) fn open<D: Device>(
     let scanned = clock();
 
     remember_collected(&store, &lanes, &mut workers);
-    deal_lanes(lanes, &mut workers);
+    for lane in lanes {
+        workers[0].medium.lanes[lane.pool() as usize].push(lane);
+    }
+    deal(&mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let core = Core::new(config, in_memory, EntrySlab::new()?, procedures, image_base);
@@ -143,15 +146,6 @@ fn remember_collected<D: Device>(store: &Store<D>, lanes: &[LanePool], workers: 
         for worker in workers.iter_mut() {
             worker.already_collected.extend(&slots);
         }
-    }
-}
-
-/// Every lane goes to a worker, however many there are (O-44).
-fn deal_lanes<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
-    let count = workers.len();
-    for lane in lanes {
-        let worker = &mut workers[lane.lane() as usize % count];
-        worker.medium.lanes[lane.pool() as usize].push(lane);
     }
 }
 

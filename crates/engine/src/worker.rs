@@ -103,6 +103,14 @@ pub(crate) struct Shared {
     pub(crate) carried: Mutex<Vec<(u32, u16)>>,
 }
 
+impl Shared {
+    /// Takes over what an epoch left that ran with another `Shared`.
+    pub(crate) fn take_results(&mut self, other: Shared) {
+        self.totals = other.totals;
+        self.carried = other.carried;
+    }
+}
+
 /// Sums over workers.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {

@@ -136,12 +136,14 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
     let tables: Vec<TableDefinition> = shapes.iter().map(Shape::definition).collect();
     // Recovery runs procedures, so the numbers of their tables must be known before the engine opens. The
     // store knows them; it is opened for that alone and let go.
-    let numbers = Store::open(Arc::clone(&device), &config.store, &tables)?.table_ids;
+    let found = Store::open(Arc::clone(&device), &config.store, &tables)?;
+    let (numbers, created) = (found.table_ids, found.created);
+    drop(found.store);
     let lease = Lease::new(shapes.iter().map(|shape| shape.tag).zip(numbers).collect())?;
     let mut table = ProcedureTable::new();
     for procedure in procedures {
         table.add((procedure.define)(lease.number()));
     }
     let (engine, report) = Engine::open(device, config, &tables, table)?;
-    Ok((Box::new(Hosted { engine, lease }), report))
+    Ok((Box::new(Hosted { engine, lease }), RecoveryReport { created, ..report }))
 }

@@ -20,6 +20,9 @@ use crate::stats::Recorder;
 use crate::ticket::{Group, Place};
 use crate::{Error, Result};
 
+/// So many calls are refused one by one before the rest of their epoch is refused.
+const REFUSED_MAX: usize = 32;
+
 /// What the sequencer shares with the database's handles.
 pub(crate) struct Shared {
     pub(crate) queue: Queue,
@@ -122,7 +125,9 @@ impl Sequencer {
                 Work::Carried => {
                     let nobody =
                         Part { group: Arc::default(), first: 0, is_all: true, opened: None };
-                    self.run_part(&Calls::new(), &nobody)?;
+                    // They had space once; that they have none now is nobody's to repair.
+                    self.run_part(&Calls::new(), &nobody)?
+                        .map_err(|error| Error::stopped(error.to_string()))?;
                 }
                 Work::Requests(requests) => {
                     requests.into_iter().for_each(|request| request(Ok(self.driver.as_mut())));
@@ -138,34 +143,53 @@ impl Sequencer {
         let started = Instant::now();
         self.running = Some(Arc::clone(&batch.group));
         let Batch { calls, group, opened } = batch;
-        self.run_part(&calls, &Part { group, first: 0, is_all: true, opened: Some(opened) })?;
+        let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
+        if let Err(refusal) = self.run_part(&calls, &all)? {
+            self.run_in_pieces(&calls, &Part { is_all: false, ..all }, refusal)?;
+        }
         self.running = None;
         self.last = (calls.len(), started.elapsed());
         self.shared.queue.recycle(calls);
         Ok(())
     }
 
-    /// Runs an epoch. If there is no space for it, runs its halves, so that only calls that are too large by
-    /// themselves are refused.
-    fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<()> {
+    /// Runs an epoch. The inner result is an error if there is no space for it; then nothing happened.
+    fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
         match self.driver.run_epoch(calls, self.clock.next()) {
             Ok(outcome) => {
                 self.deliver(outcome, part);
-                Ok(())
+                Ok(Ok(()))
             }
-            Err(error) if error.is_limit() && calls.len() > 1 => {
-                let half = calls.len() / 2;
-                let front = Part { is_all: false, ..part.clone() };
-                let back = Part { first: part.first + half as u32, ..front.clone() };
-                self.run_part(&some(calls, 0..half)?, &front)?;
-                self.run_part(&some(calls, half..calls.len())?, &back)
-            }
-            Err(error) if error.is_limit() && calls.len() == 1 => {
-                self.shared.record(Recorder::refused);
-                part.group.answer_one(part.first, Err(error.into()));
-                Ok(())
-            }
+            Err(error) if error.is_limit() => Ok(Err(error.into())),
             Err(error) => Err(Error::stopped(error.to_string())),
+        }
+    }
+
+    /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused that have
+    /// no space by themselves. Gives up when that is true of many, one after the other: the rest costs an
+    /// attempt for each call, while everybody waits.
+    fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
+        let (mut at, mut size, mut refused) = (0, calls.len(), 0);
+        while at < calls.len() && refused < REFUSED_MAX {
+            let piece = at..calls.len().min(at + size);
+            let part = Part { first: all.first + at as u32, ..all.clone() };
+            match self.run_part(&some(calls, piece.clone())?, &part)? {
+                Ok(()) => (at, size, refused) = (piece.end, size * 2, 0),
+                Err(_) if piece.len() > 1 => size = piece.len() / 2,
+                Err(error) => {
+                    self.refuse(all, piece.clone(), &error);
+                    (at, size, refused, refusal) = (piece.end, 1, refused + 1, error);
+                }
+            }
+        }
+        self.refuse(all, at..calls.len(), &refusal);
+        Ok(())
+    }
+
+    fn refuse(&mut self, part: &Part, calls: Range<usize>, error: &Error) {
+        self.shared.record(|recorder| recorder.refused(calls.len()));
+        for index in calls {
+            part.group.answer_one(part.first + index as u32, Err(error.clone()));
         }
     }
 

@@ -65,8 +65,8 @@ impl Recorder {
         self.place(status);
     }
 
-    pub(crate) fn refused(&mut self) {
-        self.stats.refused += 1;
+    pub(crate) fn refused(&mut self, calls: usize) {
+        self.stats.refused += calls as u64;
     }
 
     pub(crate) fn place(&mut self, status: Status) {

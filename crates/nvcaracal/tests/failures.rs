@@ -210,12 +210,12 @@ fn mistakes_in_options_are_told_at_open() {
 }
 
 #[test]
-fn an_epoch_without_space_is_split_until_only_what_is_too_large_is_refused() {
-    let small = options().segment_bytes(4096).data_bytes_max(32 << 20).procedure::<Misbehave>();
+fn an_epoch_without_space_runs_as_far_as_there_is_space() {
+    let small = options().segment_bytes(4096).data_bytes_max(16 << 20);
     let db = dram(small.epoch_calls_max(1_000_000).queue_calls_max(1_000_000));
     let mut batch = db.batch();
     let added: Vec<_> =
-        (0..500_000).map(|account| batch.add(&Deposit { account, cents: 1 }).unwrap()).collect();
+        (0..200_000).map(|account| batch.add(&Deposit { account, cents: 1 }).unwrap()).collect();
     let submitted = batch.submit().unwrap();
     let results = added.into_iter().map(|added| submitted.ticket(added).wait());
     let (done, refused): (Vec<_>, Vec<_>) = results.partition(Result::is_ok);

@@ -173,6 +173,30 @@ impl LanePool {
         self.limit - self.now.head
     }
 
+    /// Slots that the bump allocator can hand out without a new segment.
+    pub fn room(&self) -> u64 {
+        let first = self.now.bump / self.slots_per_segment;
+        let attached =
+            self.data.iter().skip(first as usize).take_while(|&&s| s != NO_SEGMENT).count();
+        (attached as u64 * self.slots_per_segment)
+            .saturating_sub(self.now.bump % self.slots_per_segment)
+    }
+
+    /// Whether the bump allocator can hand out a slot without a new segment.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        let ordinal = (self.now.bump / self.slots_per_segment) as usize;
+        self.data.get(ordinal).is_some_and(|&s| s != NO_SEGMENT)
+    }
+
+    /// Entries that can be appended to the free list without a new segment.
+    pub fn free_list_room(&self) -> u64 {
+        let first = self.now.tail / self.entries_per_segment;
+        let attached = (first..).take_while(|o| self.free_list.contains_key(o)).count() as u64;
+        (attached * self.entries_per_segment)
+            .saturating_sub(self.now.tail % self.entries_per_segment)
+    }
+
     /// Takes a slot that was never used.
     ///
     /// # Errors

@@ -136,25 +136,12 @@ fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
             inserts[changed.table as usize] += u64::from(changed.before.is_none());
         }
     }
-    let segment_bytes = epoch.store.segments().segment_bytes();
-    let entries = segment_bytes / 8;
-    // Every free list that is touched may begin a segment, and every row that is written may leave it.
-    let lists = |frees: u64| frees.div_ceil(entries) + 1;
-    let slots = |pool: usize, wanted: u64| -> u64 {
-        let lanes = &worker.medium.lanes[pool];
-        let free: u64 = lanes.iter().map(storage::LanePool::available).sum();
-        wanted.saturating_sub(free).div_ceil(lanes[0].slots_per_segment()) + 1
-    };
     let mut segments = 0;
     let mut external = 0;
     for table in 0..tables {
         let layout = &epoch.core.tables[table].layout;
-        if inserts[table] > 0 {
-            segments += slots(table, inserts[table]);
-        }
-        if writes[table] > 0 {
-            segments += lists(writes[table]);
-        }
+        segments += slot_segments(worker, table, inserts[table]);
+        segments += free_list_segments(epoch, worker, table, writes[table]);
         if !layout.is_inline(layout.value_bytes_max) {
             external += writes[table];
         }
@@ -165,21 +152,40 @@ fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
     segments
 }
 
+/// Segments that a worker must take to allocate `wanted` slots of a pool.
+fn slot_segments<D: Device>(worker: &Worker<D>, pool: usize, wanted: u64) -> u64 {
+    let lanes = &worker.medium.lanes[pool];
+    let at_hand: u64 = lanes.iter().map(|l| l.available() + l.room()).sum();
+    wanted.saturating_sub(at_hand).div_ceil(lanes[0].slots_per_segment())
+}
+
+/// Segments that a worker must take to free `frees` slots of a pool.
+fn free_list_segments<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &Worker<D>,
+    pool: usize,
+    frees: u64,
+) -> u64 {
+    let entries = epoch.store.segments().segment_bytes() / 8;
+    frees.saturating_sub(worker.medium.lanes[pool][0].free_list_room()).div_ceil(entries)
+}
+
 /// Most segments for `external` values of unknown lengths. Their cost is convex in how they are spread over
-/// the classes, so it is largest where all are of one class.
+/// the classes, so it is largest where all are of one class, but for the segments that each class begins.
 fn value_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, external: u64) -> u64 {
     let largest = epoch.core.tables.iter().map(|t| t.layout.value_bytes_max).max().unwrap_or(0);
-    let classes = CLASSES.min(class_of(largest) + 1);
-    let entries = epoch.store.segments().segment_bytes() / 8;
-    let of_class = |class: usize| {
-        let lanes = &worker.medium.lanes[class_pool(class) as usize];
-        let free: u64 = lanes.iter().map(storage::LanePool::available).sum();
-        external.saturating_sub(free).div_ceil(lanes[0].slots_per_segment())
-    };
-    let slots = (0..classes).map(of_class).max().unwrap_or(0);
+    let pools = (0..CLASSES.min(class_of(largest) + 1)).map(|class| class_pool(class) as usize);
     let frees = 2 * external + worker.collect.len() as u64;
-    // Each class may begin a segment of slots and one of its free list.
-    slots + frees.div_ceil(entries) + 2 * classes as u64
+    let (mut most, mut begun) = ([0; 2], [0; 2]);
+    for pool in pools {
+        let needed =
+            [slot_segments(worker, pool, external), free_list_segments(epoch, worker, pool, frees)];
+        for (kind, segments) in needed.into_iter().enumerate() {
+            most[kind] = most[kind].max(segments);
+            begun[kind] += u64::from(segments > 0);
+        }
+    }
+    most.iter().sum::<u64>() + begun.iter().sum::<u64>()
 }
 
 /// Bytes of calls that might be re-submitted: those that looked something up.
@@ -191,7 +197,12 @@ fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
 /// Makes sure that the epoch cannot run out of space once it is logged.
 fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     let segments = epoch.shared.segments_needed.load(Ordering::Relaxed);
-    epoch.store.segments().reserve(epoch.store.device().as_ref(), segments)?;
+    let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
+    // A single worker that replays has all lanes, and with them every segment that the run before the crash
+    // took; it needs no more, whatever the estimate says.
+    if !(epoch.replay && epoch.workers == 1) {
+        reserved?;
+    }
     if !epoch.replay {
         let demand = Demand {
             streams: epoch.workers as u16,

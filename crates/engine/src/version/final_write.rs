@@ -48,6 +48,8 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) lanes: Vec<Vec<LanePool>>,
     /// For each pool, the first lane whose free list may have something to take.
     pub(crate) popping: Vec<usize>,
+    /// For each pool, the lane whose bump allocator is in use.
+    pub(crate) bumping: Vec<usize>,
     /// Difference to the state hash in this epoch.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.
@@ -186,6 +188,11 @@ impl<D: Device> Medium<D> {
         self.hash.add(row_hash(to.layout.table, key, value));
         self.rows += i64::from(!before.is_value());
 
+        if let Some(old) = to.entry.cached() {
+            // Only rows of sequences are written without having been claimed.
+            to.entry.set_cached(None);
+            with.cache.retire(old);
+        }
         let cached = if with.cache.is_on() {
             with.cache.create(to.id, value, target.slot, sid.epoch())
         } else {
@@ -335,12 +342,24 @@ impl<D: Device> Medium<D> {
             }
             *current += 1;
         }
-        lanes[0].bump(&mut self.port, segments).expect("space was reserved before the epoch")
+        // Room in segments that a lane already has goes first: then a replay, which finds the segments of the
+        // run before the crash, needs no more than that run did (O-43).
+        let bumping = &mut self.bumping[pool];
+        if !lanes[*bumping].has_room() {
+            *bumping = lanes.iter().position(LanePool::has_room).unwrap_or(0);
+        }
+        lanes[*bumping].bump(&mut self.port, segments).expect("space was reserved before the epoch")
     }
 
     /// Slots may have become available: look through all lanes again.
     pub(crate) fn refill(&mut self) {
         self.popping.fill(0);
+    }
+
+    /// Other lanes were dealt to this worker.
+    pub(crate) fn lanes_changed(&mut self) {
+        self.popping.fill(0);
+        self.bumping.fill(0);
     }
 }
 

@@ -1,0 +1,155 @@
+//! What scripts rely on: the keys of every `--json`, and what the table says.
+
+mod support;
+
+use support::{Room, run};
+
+const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 3 --no-progress";
+
+#[test]
+fn the_report_of_a_run_has_all_keys_and_adds_up() {
+    let room = Room::new();
+    let (store, file) = (room.text("store"), room.text("report.json"));
+    let ran =
+        run(&format!("bench smallbank {SIZE} --device file:{store} --json {file} --workers 2"));
+    let table = ran.succeeded().stdout;
+    let text = std::fs::read_to_string(&file).expect("the report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for key in [
+        "workload",
+        "design",
+        "device",
+        "durable",
+        "device_note",
+        "workers",
+        "epochs",
+        "epoch_size",
+        "seed",
+        "committed",
+        "aborted",
+        "failed",
+        "resubmitted",
+        "seconds",
+        "throughput_txn_per_s",
+        "latency_ns",
+        "phase_ns",
+        "counters",
+        "memory_bytes",
+        "state_digest",
+        "contention",
+        "parameters",
+    ] {
+        assert!(report.get(key).is_some(), "{key} is missing in {text}");
+    }
+    assert_eq!(report["workload"], "smallbank");
+    assert_eq!(report["design"], "nvcaracal");
+    assert_eq!(report["durable"], true);
+    assert_eq!(report["parameters"]["customers"], 2000);
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    assert_eq!(number(&report["committed"]) + number(&report["aborted"]), 1500);
+    let latency = &report["latency_ns"];
+    assert!(number(&latency["p50"]) > 0 && number(&latency["p50"]) <= number(&latency["p999"]));
+    assert!(latency.get("p99").is_some());
+    let phases = report["phase_ns"].as_object().expect("an object");
+    for phase in
+        ["log_inputs", "insert", "major_gc", "evict_cache", "append", "execute", "checkpoint"]
+    {
+        assert!(phases.contains_key(phase), "{phase}");
+    }
+    let counters = report["counters"].as_object().expect("an object");
+    for name in [
+        "committed",
+        "transient_versions",
+        "persistent_versions",
+        "minor_collections",
+        "major_collections",
+        "cache_hits",
+        "blocks_read",
+        "blocks_written",
+        "lines_read",
+        "lines_written",
+        "flushes",
+        "fences",
+        "log_bytes",
+    ] {
+        assert!(counters.contains_key(name), "{name}");
+        assert!(counters.contains_key(&format!("{name}_per_txn")), "{name}_per_txn");
+    }
+    let digest = report["state_digest"].as_str().expect("a digest");
+    for word in [
+        digest,
+        "txn/s",
+        "latency p99.9",
+        "ms per epoch",
+        "generated outside the timed region",
+        "persistent rows",
+        "MiB",
+        "flushes (lines)",
+        &store,
+    ] {
+        assert!(table.contains(word), "{word:?} is not in\n{table}");
+    }
+}
+
+#[test]
+fn check_recover_and_inspect_agree_with_the_run() {
+    let room = Room::new();
+    let store = room.text("store");
+    let report = run(&format!("bench smallbank {SIZE} --device file:{store} --json -"));
+    let report = report.succeeded().json();
+
+    let check = run(&format!("check {store} --json")).succeeded().json();
+    assert_eq!(check["clean"], true);
+    assert_eq!(check["epoch"], report["epoch"]);
+    assert_eq!(check["state_digest"], report["state_digest"]);
+    assert_eq!(check["problems"].as_array().map(Vec::len), Some(0));
+    assert_eq!(check["tables"][1]["rows"], 2000);
+
+    let recover = run(&format!("recover {store} --workers 3 --json")).succeeded().json();
+    assert_eq!(recover["epoch"], report["epoch"]);
+    assert_eq!(recover["state_digest"], report["state_digest"]);
+    for part in ["load_log_ms", "scan_ms", "rebuild_ms", "replay_ms", "total_ms"] {
+        assert!(recover[part].is_f64(), "{part} in {recover}");
+    }
+
+    let inspect = run(&format!("inspect {store} --json")).succeeded().json();
+    assert_eq!(inspect["superblock"]["state_digest"], report["state_digest"]);
+    assert_eq!(inspect["tables"][0]["name"], "accounts");
+    assert!(inspect["pools"][0]["slots_handed_out"].as_u64() >= Some(2000));
+    let page = run(&format!("inspect {store} log --json")).succeeded().json();
+    assert!(page.get("log").is_some() && page.get("tables").is_none());
+    for page in ["", "superblock", "pools", "tables", "log"] {
+        assert!(!run(&format!("inspect {store} {page}")).succeeded().stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_temporary_store_is_named_and_removed_unless_it_is_kept() {
+    let room = Room::new();
+    for (keep, left) in [("", 0), ("--keep", 1)] {
+        let mut command = support::command(&format!("bench smallbank {SIZE} {keep}"));
+        // Under /tmp: a file system in memory would send it to the current directory.
+        command.env("TMPDIR", room.path("")).current_dir(room.path(""));
+        let ran = support::run_command(&mut command).succeeded();
+        assert!(ran.stderr.contains("nvcaracal-bench-"), "{ran:#?}");
+        let entries = std::fs::read_dir(room.path("")).expect("a directory").count();
+        assert_eq!(entries, left, "{ran:#?}");
+    }
+}
+
+#[test]
+fn the_format_page_is_the_golden_one() {
+    let page = run("inspect format").succeeded().stdout;
+    let golden = support::repository().join("crates/cli/tests/golden/format.txt");
+    if std::env::var_os("NVCARACAL_BLESS").is_some() {
+        std::fs::write(&golden, &page).expect("a written golden file");
+    }
+    let expected = std::fs::read_to_string(&golden).expect("the golden file");
+    assert_eq!(
+        page, expected,
+        "bytes on the medium changed: that needs a new format version or feature bit; then run with \
+         NVCARACAL_BLESS=1"
+    );
+    let structs = run("inspect format --json").succeeded().json();
+    assert!(structs.as_array().map(Vec::len) >= Some(10));
+}

@@ -1,0 +1,136 @@
+//! Runs the real binary.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What a run of the binary came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// Exit code; -1 for a signal.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    fn new(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The run must have succeeded.
+    #[track_caller]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, 0, "{self:#?}");
+        self
+    }
+
+    /// The run must have failed with this code and said all of these; and nobody may see a panic.
+    #[track_caller]
+    pub fn failed(self, code: i32, said: &[&str]) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        assert!(self.stderr.contains("error: "), "{self:#?}");
+        for text in said {
+            assert!(self.stderr.contains(text), "{text:?} is not in {self:#?}");
+        }
+        for word in ["panicked", "backtrace"] {
+            assert!(!self.stderr.contains(word), "{self:#?}");
+        }
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+}
+
+/// A command line of the binary, words separated by spaces.
+pub fn command(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nvcaracal"));
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command line.
+pub fn run(line: &str) -> Ran {
+    Ran::new(&command(line).output().expect("the binary can be started"))
+}
+
+/// Runs a prepared command.
+pub fn run_command(command: &mut Command) -> Ran {
+    Ran::new(&command.output().expect("the program can be started"))
+}
+
+/// A benchmark in the background; killed when dropped.
+pub struct Background(Child);
+
+impl Background {
+    pub fn start(line: &str) -> Self {
+        let mut command = command(line);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("the binary can be started"))
+    }
+
+    /// SIGKILL, at once.
+    pub fn kill(mut self) {
+        self.0.kill().expect("a running process");
+        self.0.wait().expect("a killed process");
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until a file has at least so many lines.
+#[track_caller]
+pub fn wait_for_lines(path: &Path, lines: usize) {
+    let started = Instant::now();
+    while std::fs::read_to_string(path).map_or(0, |text| text.lines().count()) < lines {
+        assert!(started.elapsed() < Duration::from_secs(120), "{} stays short", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A directory of one test.
+pub struct Room(tempfile::TempDir);
+
+impl Room {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A path as text, for command lines.
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+}
+
+/// The whole repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Small sizes of each workload.
+pub const SMALL: [(&str, &str); 3] = [
+    ("ycsb", "--rows 2000 --epoch-size 400"),
+    ("smallbank", "--customers 3600 --epoch-size 800"),
+    ("tpcc", "--warehouses 1 --mix full --items 300 --customers-per-district 30 --epoch-size 300"),
+];

@@ -1,0 +1,226 @@
+//! Damaged media: an open says what is wrong and where, instead of going on with wrong rows.
+//!
+//! Bytes are damaged with what the crates offer to everybody: a directory entry "of segment n" is one word
+//! at a place that n chooses, so it can be put over any word of the image.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Bench, LONG, Model, ORDERED, Op, Program, Setup, Step, effort};
+use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
+use storage::format::{
+    CATALOG_OFFSET, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET, SUPERBLOCK_STRIDE,
+};
+use storage::scan::{self, ScannedRow};
+use storage::{SegmentKind, SegmentUse, Segments, Store, StoreOptions};
+
+const IMAGE_BYTES: u64 = 64 << 20;
+const LOG_BYTES: u64 = 8 << 20;
+
+fn setup() -> Setup {
+    Setup { segment_bytes: 4096, row_bytes: [64, 128, 128], ..Setup::default() }
+}
+
+fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
+    Program {
+        draws: vec![],
+        declares: vec![Step::new(Op::DeclareInsert, table, key)],
+        body: vec![Step::new(Op::Insert, table, key).size(size).tag(size)],
+    }
+    .encode()
+}
+
+/// A closed store with rows whose two versions are inline and external.
+fn store<D: Device>(device: D) -> (Arc<D>, Model) {
+    let device = Arc::new(device);
+    let mut bench = Bench::open(&device, &setup(), Model::default()).unwrap();
+    for size in [3, 14, 9, 17, 6] {
+        bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
+    }
+    let model = bench.model.clone();
+    bench.engine.close().unwrap();
+    (device, model)
+}
+
+fn dram() -> (Arc<Dram>, Model) {
+    store(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap())
+}
+
+/// Puts other bytes over the word at an offset behind the directory's beginning.
+fn damage_word<D: Device>(device: &Arc<D>, offset: u64, kind: SegmentKind, salt: u32) {
+    let segments = Segments::new(4096, IMAGE_BYTES / 4096);
+    let segment = u32::try_from((offset - DIRECTORY_OFFSET) / 8).unwrap();
+    let entry = SegmentUse { kind, pool: 9, lane: 3, ordinal: salt };
+    segments.write_entry(&mut Port::new(Arc::clone(device), 9), segment, entry);
+}
+
+/// The live rows: table, row, offset and length of the value, bytes of a row.
+fn live_rows<D: Device>(device: &Arc<D>) -> Vec<(ScannedRow, u64, u64, usize)> {
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let opened = Store::open(Arc::clone(device), &options, &[]).unwrap();
+    let store = &opened.store;
+    let plan = scan::plan(device.as_ref(), store.segments(), &opened.lanes, store.tables().len());
+    let mut rows = Vec::new();
+    for unit in &plan.units {
+        let layout = store.tables()[usize::from(unit.table)].layout;
+        let epoch = store.checkpoint_epoch();
+        let visit = |row: ScannedRow| {
+            let pointer = row.pointer();
+            let at = layout.value_offset(row.row, row.slot, pointer);
+            let key_bytes = if unit.table == u16::from(LONG) { 24 } else { 8 };
+            rows.push((row, at, pointer.value_bytes(), key_bytes));
+            Ok(())
+        };
+        scan::visit(device.as_ref(), store.segments(), *unit, &layout, &plan.free, epoch, visit)
+            .unwrap();
+    }
+    rows
+}
+
+/// O-48: a word of a row's live version, key or value, whatever is put there.
+#[test]
+fn o_48_every_word_of_a_live_row_counts() {
+    let rows = live_rows(&dram().0).len();
+    assert_eq!(rows, 2);
+    for number in 0..rows {
+        let (row, value_at, value_bytes, key_bytes) = live_rows(&dram().0)[number];
+        let version = row.row + row.slot as u64 * 16;
+        let mut words = vec![version + 8, row.row + 32];
+        words.extend((0..key_bytes as u64 / 8).map(|i| row.row + 40 + i * 8));
+        words.extend((0..value_bytes / 8).map(|i| value_at + i * 8));
+        for word in words {
+            for salt in [0, 77, 12345] {
+                let (device, _) = dram();
+                damage_word(&device, word, SegmentKind::Slots, salt);
+                let error = setup().open(&device).err().expect("a damaged row");
+                assert!(error.is_corrupt(), "word at {word}: {error:?}");
+                let text = error.to_string();
+                let precise = text.contains(&format!("offset {}", row.row))
+                    || text.contains("state hash")
+                    || text.contains("no version");
+                assert!(precise, "word at {word} of row {}: {text}", row.row);
+                let report = storage::check::check(Arc::clone(&device));
+                assert!(report.is_err() || !report.unwrap().problems.is_empty());
+            }
+        }
+    }
+}
+
+/// O-33, O-54: the stale version's pointer is what the collector frees next: it may not lead anywhere.
+#[test]
+fn o_54_a_damaged_stale_pointer_frees_nothing_that_lives() {
+    for number in 0..2 {
+        for salt in [0, 77, 12345] {
+            let (device, model) = dram();
+            let (row, ..) = live_rows(&device)[number];
+            // As a value pointer, the word says: in the pool, at some offset.
+            let pointer = row.row + (1 - row.slot as u64) * 16 + 8;
+            damage_word(&device, pointer, SegmentKind::FreeList, salt);
+            let Ok(mut bench) = Bench::open(&device, &setup(), model) else {
+                continue;
+            };
+            for size in [13, 3, 14] {
+                bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size)]).unwrap();
+                bench.run(&[insert(ORDERED, size, 19)]).unwrap();
+            }
+            bench.compare_state().unwrap();
+        }
+    }
+}
+
+/// O-54: catalog, pool states and directory have checks of their own.
+#[test]
+fn o_54_damaged_tables_and_pools_are_named() {
+    const { assert!(CATALOG_OFFSET < POOL_STATES_OFFSET && POOL_STATES_OFFSET < DIRECTORY_OFFSET) };
+    let (device, _) = dram();
+    damage_word(&device, DIRECTORY_OFFSET, SegmentKind::Slots, 5);
+    let error = setup().open(&device).err().expect("a damaged directory");
+    assert!(error.is_corrupt() && error.to_string().contains("segment"), "{error}");
+}
+
+/// O-48: a checkpoint record that is valid by itself and says something else.
+#[test]
+fn o_48_a_wrong_checkpoint_is_no_checkpoint() {
+    let (device, _) = dram();
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let mut record = Store::open(Arc::clone(&device), &options, &[]).unwrap().store.checkpoint();
+    record.hash_low ^= 1;
+    storage::checkpoint::write(&mut Port::new(Arc::clone(&device), 0), record);
+    let error = setup().open(&device).err().expect("another state");
+    assert!(error.is_corrupt() && error.to_string().contains("state hash"), "{error}");
+}
+
+/// O-24: damage of a sealed epoch's log, byte by byte, is an error or (in what is not used) nothing.
+#[test]
+fn o_24_damage_of_the_log_is_seen() {
+    let run = || {
+        let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+        let setup = Setup { checkpoint_every: 100, ..setup() };
+        let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+        let mut models = vec![bench.model.clone()];
+        for size in [3, 14, 9] {
+            bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
+            models.push(bench.model.clone());
+        }
+        (device, models)
+    };
+    let used = run().0.log_bytes().min(7 * 4096);
+    let mut seen = 0;
+    for offset in (0..used).step_by(effort("NVCARACAL_DAMAGE_STRIDE", 37) as usize) {
+        let (device, models) = run();
+        let mut byte = [0];
+        device.log_read(offset, &mut byte).unwrap();
+        byte[0] ^= 1 << (offset % 8);
+        Port::new(Arc::clone(&device), 9).log_write(offset, &byte).unwrap();
+        match setup().open(&device) {
+            Err(error) => {
+                seen += 1;
+                assert!(error.is_corrupt(), "byte {offset}: {error:?}");
+            }
+            // The last epoch cannot be told from one that a crash tore.
+            Ok(engine) => {
+                let model = models[engine.epoch() as usize].clone();
+                assert!(engine.epoch() >= 2, "byte {offset}: {}", engine.epoch());
+                Bench { engine, model }.compare_state().unwrap();
+            }
+        }
+    }
+    assert!(seen > 5, "{seen} damaged bytes were noticed");
+}
+
+/// Tears the lines that a test names: of each, only so many stores arrive.
+struct Tear(Vec<(u64, usize)>);
+
+impl Adversary for Tear {
+    fn prefix(&mut self, line: &UndurableLine) -> usize {
+        let torn =
+            self.0.iter().find(|(at, _)| line.space == SpaceKind::Image && *at == line.offset);
+        torn.map_or(line.ordinary, |&(_, stores)| stores.min(line.ordinary))
+    }
+
+    fn past_cache(&mut self, _: &UndurableLine, _: usize) -> bool {
+        true
+    }
+}
+
+/// O-53, O-23: one superblock or one checkpoint record that is torn is not needed.
+#[test]
+fn o_53_one_torn_copy_is_enough_of_a_store() {
+    let (rehearsal, _) = store(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+    for event in 0..rehearsal.events() {
+        let device = Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap();
+        device.cut_at(event);
+        let (device, _) = store(device);
+        for line in [SUPERBLOCK_STRIDE, CHECKPOINTS_OFFSET, CHECKPOINTS_OFFSET + 256] {
+            for stores in [1, 4, 7] {
+                let left = Arc::new(device.image_after_power_cut(&mut Tear(vec![(line, stores)])));
+                let opened = setup().open(&left);
+                opened.unwrap_or_else(|e| panic!("event {event}, line {line}, {stores}: {e}"));
+            }
+        }
+        if event > 60 {
+            break;
+        }
+    }
+}
