@@ -20,8 +20,8 @@ pub(crate) struct Call {
     pub(crate) offset: usize,
 }
 
-/// A batch of calls, in serial order. Arguments lie in one buffer, each at a multiple of 8 bytes, so that
-/// fixed-layout arguments are read in place.
+/// A batch of calls, in serial order. Arguments lie in one buffer, each at a multiple of 8 bytes,
+/// so that fixed-layout arguments are read in place.
 #[derive(Debug, Default, Clone)]
 pub struct Calls {
     calls: Vec<Call>,
@@ -145,8 +145,8 @@ pub enum Answer<'a> {
     Aborted(&'a Abort),
     /// What its declaration read changed before it could run; it runs again in the next epoch.
     Resubmitted,
-    /// Failed for a reason that is not the application's choice: panic, undeclared write, a key or value
-    /// beyond its limit, too many re-submissions. Nothing was written.
+    /// Failed for a reason that is not the application's choice: panic, undeclared write, a key or
+    /// value beyond its limit, too many re-submissions. Nothing was written.
     Failed(&'a str),
 }
 
@@ -176,8 +176,8 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
     places
 }
 
-/// Calls are dealt to workers in runs of this many, round robin, for the initialization phase. Part of the
-/// log's format: stream s of S has the runs s, s+S, s+2S...
+/// Calls are dealt to workers in runs of this many, round robin, for the initialization phase. Part
+/// of the log's format: stream s of S has the runs s, s+S, s+2S...
 pub(crate) const RUN_CALLS: usize = 4;
 
 /// Which worker owns a position, and which of its calls it is.

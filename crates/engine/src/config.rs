@@ -7,17 +7,21 @@ use crate::{EngineError, Result};
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Worker threads, 1 to 64. The thread that calls [`crate::Engine::run_epoch`] is the first of them.
+    /// Worker threads, 1 to 64. The thread that calls [`crate::Engine::run_epoch`] is the first of
+    /// them.
     pub workers: usize,
-    /// Bytes of DRAM for cached versions, over all workers; 0 switches the cache off. On devices whose reads
-    /// cost what DRAM costs the cache only copies, so 0 is the default.
+    /// Bytes of DRAM for cached versions, over all workers; 0 switches the cache off. On devices
+    /// whose reads cost what DRAM costs the cache only copies, so 0 is the default.
     pub cache_bytes: u64,
-    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default 20.
+    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
+    /// 20.
     pub cache_epochs: u64,
-    /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on devices that
-    /// capture, the image is captured that often while every epoch ends consistent. Default 1.
+    /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
+    /// devices that capture, the image is captured that often while every epoch ends consistent.
+    /// Default 1.
     pub checkpoint_every: u64,
-    /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default 16.
+    /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default
+    /// 16.
     pub resubmissions_max: u16,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,

@@ -1,4 +1,5 @@
-//! What all workers share and no device type is needed for: tables, entries, procedures, the stop flag.
+//! What all workers share and no device type is needed for: tables, entries, procedures, the stop
+//! flag.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +60,8 @@ impl Core {
         &self.stopped
     }
 
-    /// Stops the engine: no epoch runs any more, nobody waits any more (O-50). The first reason counts.
+    /// Stops the engine: no epoch runs any more, nobody waits any more (O-50). The first reason
+    /// counts.
     pub(crate) fn stop(&self, reason: String) {
         let mut first = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         first.get_or_insert(reason);
@@ -75,8 +77,8 @@ impl Core {
         Some(reason.clone().unwrap_or_else(|| "a worker failed".into()))
     }
 
-    /// What the first drawer of a sequence gets in `epoch`: its next number as of the end of the epoch
-    /// before. 0 if nobody ever drew.
+    /// What the first drawer of a sequence gets in `epoch`: its next number as of the end of the
+    /// epoch before. 0 if nobody ever drew.
     pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
         let t = self.table(table)?;
         if t.kind != storage::IndexKind::Sequence {

@@ -1,7 +1,8 @@
 //! Declaring: what a call draws, what it may write, and what it reads to find that out.
 //!
-//! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a writer of
-//! the running one yet. Each is kept with a fingerprint and checked again at execution (CA 3.7, O-10).
+//! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a
+//! writer of the running one yet. Each is kept with a fingerprint and checked again at execution
+//! (CA 3.7, O-10).
 
 use std::ops::ControlFlow;
 
@@ -59,7 +60,8 @@ impl Core {
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
 
-    /// Scans at a serial position; returns the rows visited, [`ALL`] if the visitor never had enough.
+    /// Scans at a serial position; returns the rows visited, [`ALL`] if the visitor never had
+    /// enough.
     pub(crate) fn look_through(
         &self,
         phase: ReadPhase<'_>,
@@ -180,8 +182,8 @@ impl Declaration<'_> {
     }
 }
 
-/// Step one of a declaration: drawing from sequences (design: the k-th drawer of an epoch, in serial order,
-/// gets base + k).
+/// Step one of a declaration: drawing from sequences (design: the k-th drawer of an epoch, in
+/// serial order, gets base + k).
 pub struct Draws<'a> {
     pub(crate) declaration: Declaration<'a>,
     pub(crate) position: u32,
@@ -209,7 +211,8 @@ impl Draws<'_> {
     }
 }
 
-/// Step two of a declaration: the write set. A mistake (unknown table, key beyond its limit) fails the call.
+/// Step two of a declaration: the write set. A mistake (unknown table, key beyond its limit) fails
+/// the call.
 pub struct WriteSet<'a> {
     pub(crate) declaration: Declaration<'a>,
     pub(crate) draws: Span,
@@ -236,8 +239,8 @@ impl WriteSet<'_> {
         self.declaration.declare(table, key, DeclaredKind::Read);
     }
 
-    /// The call may update or delete any row with `low <= key < high` of an ordered table that exists at its
-    /// serial position (CA 3.2).
+    /// The call may update or delete any row with `low <= key < high` of an ordered table that
+    /// exists at its serial position (CA 3.2).
     pub fn update_range(&mut self, table: u16, low: &[u8], high: &[u8]) {
         let ordered = self.declaration.core.table(table).and_then(|t| {
             let right = t.ordered.is_some() && (!t.exact || low.len() == 8 && high.len() == 8);
@@ -260,8 +263,9 @@ impl WriteSet<'_> {
         self.declaration.lists.draws[self.draws.range()][i].value
     }
 
-    /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the previous
-    /// one, 0 if nobody ever drew from it. The same for all calls of an epoch, so never checked again.
+    /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the
+    /// previous one, 0 if nobody ever drew from it. The same for all calls of an epoch, so never
+    /// checked again.
     pub fn sequence_start(&mut self, table: u16, key: u64) -> u64 {
         let declaration = &mut self.declaration;
         declaration.core.sequence_start(table, key, declaration.epoch).unwrap_or_else(|what| {

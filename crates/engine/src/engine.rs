@@ -52,18 +52,19 @@ pub(crate) enum RunMode {
     Normal,
     /// Calls from the log.
     Replay {
-        /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from it.
+        /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from
+        /// it.
         last: bool,
     },
 }
 
 impl<D: Device> Engine<D> {
-    /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the end of the
-    /// last sealed epoch.
+    /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
+    /// end of the last sealed epoch.
     ///
     /// # Errors
-    /// See [`EngineError`]; nothing on the medium is changed by a failed open, except that tables may have
-    /// been added.
+    /// See [`EngineError`]; nothing on the medium is changed by a failed open, except that tables
+    /// may have been added.
     pub fn open(
         device: Arc<D>,
         config: EngineConfig,
@@ -95,12 +96,12 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Runs the next epoch: first the calls that the last one re-submitted, then `calls`, in this serial
-    /// order. When it returns, the inputs are durable and all results are known.
+    /// Runs the next epoch: first the calls that the last one re-submitted, then `calls`, in this
+    /// serial order. When it returns, the inputs are durable and all results are known.
     ///
     /// # Errors
-    /// `Limit` and `Storage(Device(Full))`: nothing was logged or executed, and the engine goes on. Any other
-    /// error stops the engine: open the store again.
+    /// `Limit` and `Storage(Device(Full))`: nothing was logged or executed, and the engine goes on.
+    /// Any other error stops the engine: open the store again.
     pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(calls)?;
         if self.carry.is_empty() {
@@ -172,8 +173,8 @@ impl<D: Device> Engine<D> {
         let ends_in_capture = context.ends_in_capture;
         match run_workers(&context, &mut self.workers) {
             Err(error) if error.is_limit() && mode != RunMode::Normal => {
-                // Spread over the lanes of several workers the epoch may need more space than it did before
-                // the crash; with all lanes in one hand it does not (O-43, O-44).
+                // Spread over the lanes of several workers the epoch may need more space than it
+                // did before the crash; with all lanes in one hand it does not (O-43, O-44).
                 gather(&mut self.workers);
                 let shared = Shared::new(1, self.core.tables.len());
                 let alone = Epoch { shared: &shared, workers: 1, ..context };
@@ -284,7 +285,8 @@ impl<D: Device> Engine<D> {
         &self.store
     }
 
-    /// Reads a row as of the end of the last epoch; of a sequence, its next number (8 little-endian bytes).
+    /// Reads a row as of the end of the last epoch; of a sequence, its next number (8 little-endian
+    /// bytes).
     ///
     /// # Errors
     /// `Limit` for an unknown table or a key beyond its limit.

@@ -1,9 +1,10 @@
-//! Epochs: ordering, versions, cache, indexes, recovery. What is rebuilt after a crash is here; what survives
-//! one is in `storage`.
+//! Epochs: ordering, versions, cache, indexes, recovery. What is rebuilt after a crash is here;
+//! what survives one is in `storage`.
 //!
-//! [`Engine::run_epoch`] takes a batch of calls in serial order and returns their answers; how, is in
-//! `epoch/`, one file for each phase. This crate reads no clock, no randomness and no environment: the same
-//! image and the same calls give the same state and the same answers, for any number of workers.
+//! [`Engine::run_epoch`] takes a batch of calls in serial order and returns their answers; how, is
+//! in `epoch/`, one file for each phase. This crate reads no clock, no randomness and no
+//! environment: the same image and the same calls give the same state and the same answers, for any
+//! number of workers.
 
 #![deny(unsafe_code)]
 

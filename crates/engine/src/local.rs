@@ -1,5 +1,5 @@
-//! What one worker keeps of an epoch in memory, whatever the device: its calls, their declarations, their
-//! private writes, their answers.
+//! What one worker keeps of an epoch in memory, whatever the device: its calls, their declarations,
+//! their private writes, their answers.
 
 use crate::calls::{StoredAnswer, WorkerAnswers};
 use crate::index::EntryId;
@@ -114,8 +114,8 @@ pub(crate) enum PrivateWrite {
     Published,
 }
 
-/// What the calls of one worker declared. The worker fills it in the initialization phase; in the execution
-/// phase all workers read it, because whoever is free runs the next call.
+/// What the calls of one worker declared. The worker fills it in the initialization phase; in the
+/// execution phase all workers read it, because whoever is free runs the next call.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,

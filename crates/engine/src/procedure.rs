@@ -26,8 +26,8 @@ pub struct ProcedureDefinition {
     pub body: BodyFn,
 }
 
-/// The procedures of an engine. Their numbers, in order of registration, are what the log holds: register
-/// the same ones in the same order at every open, new ones at the end.
+/// The procedures of an engine. Their numbers, in order of registration, are what the log holds:
+/// register the same ones in the same order at every open, new ones at the end.
 #[derive(Debug, Clone, Default)]
 pub struct ProcedureTable {
     procedures: Vec<ProcedureDefinition>,

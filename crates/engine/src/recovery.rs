@@ -1,9 +1,9 @@
 //! Recovery (NV 4.3, 4.5): from a checkpoint and a log to the end of the last sealed epoch.
 //!
 //! 1. *Load log*: the store is opened, which reads superblock, catalog, pools and the log.
-//! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be the
-//!    checkpoint's (O-48). Nothing is written: a version of a crashed epoch does not count, because its
-//!    serial id says so, and replay overwrites it.
+//! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be
+//!    the checkpoint's (O-48). Nothing is written: a version of a crashed epoch does not count,
+//!    because its serial id says so, and replay overwrites it.
 //! 3. *Rebuild*: row entries and indexes.
 //! 4. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it would have.
 //!

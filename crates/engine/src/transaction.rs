@@ -1,8 +1,9 @@
 //! A running transaction, as its body sees it.
 //!
-//! Reads see the newest version with a smaller serial id, own writes included. Writes are private until the
-//! body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it called
-//! [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the body.
+//! Reads see the newest version with a smaller serial id, own writes included. Writes are private
+//! until the body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it
+//! called [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the
+//! body.
 
 use std::cell::Cell;
 
@@ -121,7 +122,8 @@ impl<'a> Transaction<'a> {
         self.call.lists.draws[self.call.txn.draws.range()][i].value
     }
 
-    /// What the first drawer of a sequence gets in this epoch; see [`crate::WriteSet::sequence_start`].
+    /// What the first drawer of a sequence gets in this epoch; see
+    /// [`crate::WriteSet::sequence_start`].
     ///
     /// # Errors
     /// [`Stop`] if the table holds no sequences.
@@ -156,8 +158,8 @@ impl<'a> Transaction<'a> {
         self.see(id, false)
     }
 
-    /// A hint: the body will read these keys soon, one after the other. Their index buckets, row entries and
-    /// values are fetched together, so that their misses overlap.
+    /// A hint: the body will read these keys soon, one after the other. Their index buckets, row
+    /// entries and values are fetched together, so that their misses overlap.
     ///
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
@@ -177,8 +179,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each` returns
-    /// `Break` when it has seen enough.
+    /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each`
+    /// returns `Break` when it has seen enough.
     ///
     /// # Errors
     /// [`Stop`] for an unknown or unordered table.
@@ -265,8 +267,8 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// Changes a declared row in a private copy of its newest value; its length stays. False where the row
-    /// does not exist.
+    /// Changes a declared row in a private copy of its newest value; its length stays. False where
+    /// the row does not exist.
     ///
     /// # Errors
     /// [`Stop`] for an undeclared key.
@@ -309,10 +311,10 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// From here on the transaction cannot abort: what it wrote becomes visible now, and what it writes
-    /// later becomes visible at once (early write visibility, NV 3.1.2). After this, writing a key again
-    /// that is already visible is a mistake; an `Err` or a panic stops the engine, because half of the
-    /// transaction has been seen (O-49).
+    /// From here on the transaction cannot abort: what it wrote becomes visible now, and what it
+    /// writes later becomes visible at once (early write visibility, NV 3.1.2). After this, writing
+    /// a key again that is already visible is a mistake; an `Err` or a panic stops the engine,
+    /// because half of the transaction has been seen (O-49).
     ///
     /// # Errors
     /// [`Stop`] if the engine was stopped.
@@ -322,8 +324,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody else's: at
-    /// the next serial position.
+    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
+    /// else's: at the next serial position.
     #[inline]
     fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
         let entry = self.core.entries.get(id);
@@ -417,7 +419,8 @@ impl<'a> Transaction<'a> {
                 return Ok(slot);
             }
             if self.in_declared_range(table, key) {
-                // Covered, but no row existed at this position: reading says so, writing does nothing.
+                // Covered, but no row existed at this position: reading says so, writing does
+                // nothing.
                 let write = self.local.writes.len();
                 self.local.writes.push(PrivateWrite::None);
                 return Ok(Slot { write, id: NO_ENTRY, may_insert: false });

@@ -5,7 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use common::shrink::{Step, describe, shrink};
-use common::{Bench, Mix, Model, Random, Setup, batch, check_clean, effort};
+use common::{Bench, HASHED, Mix, Model, ORDERED, Op, Program, Random, SEQUENCES, Setup};
+use common::{batch, check_clean, effort};
 use pmem::{Crash, Device, Dram, Emulated, Profile};
 
 const IMAGE_BYTES: u64 = 256 << 20;
@@ -116,4 +117,52 @@ fn random_histories_match_the_serial_oracle() {
     for seed in first..first + effort("NVCARACAL_HISTORIES", 150) {
         one_seed(seed);
     }
+}
+
+/// O-21, O-44: one history under many choices and on all devices: the same answers and states.
+#[test]
+fn o_21_no_choice_changes_an_answer() {
+    for seed in 1000..1000 + effort("NVCARACAL_METAMORPHIC", 4) {
+        let mut random = Random::new(seed);
+        let mix = Mix { keys: 12, long_values: true, lookups: 15 };
+        let history: History = (0..8)
+            .map(|_| Step { calls: batch(&mut random, &mix, 60), after: None })
+            .collect();
+        for number in 0..24 {
+            let setup = Setup::random(&mut random);
+            run_on(number % 5, &setup, &history)
+                .unwrap_or_else(|error| panic!("seed {seed}, {setup:?}: {error}"));
+        }
+    }
+}
+
+/// O-15, O-19: cached versions are freed when they are replaced, those of sequences too, and a full cache
+/// hides nothing.
+#[test]
+fn o_19_the_cache_is_bounded_and_never_stale() {
+    let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+    let setup = Setup { cache_bytes: 64 << 10, cache_epochs: 1, ..Setup::default() };
+    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+    let program = |declare, op| {
+        Program {
+            draws: vec![common::Step::new(Op::Draw, HASHED, 1)],
+            declares: vec![common::Step::new(declare, ORDERED, 1)],
+            body: vec![common::Step::new(op, ORDERED, 1).size(9)],
+        }
+        .encode()
+    };
+    let write = program(Op::DeclareInsert, Op::Insert);
+    let read = program(Op::WillRead, Op::Get);
+    let mut settled = 0;
+    for epoch in 0..1500 {
+        bench.run(&[write.clone(), read.clone()]).unwrap();
+        bench.run(&[read.clone()]).unwrap();
+        if epoch == 20 {
+            settled = bench.engine.memory().cache;
+        }
+    }
+    bench.compare_state().unwrap();
+    let next = bench.engine.get(SEQUENCES.into(), &1u64.to_be_bytes()).unwrap();
+    assert_eq!(next, Some(4500u64.to_le_bytes().to_vec()));
+    assert_eq!(bench.engine.memory().cache, settled, "bytes of cache after many epochs");
 }

@@ -156,7 +156,13 @@ impl Database {
     /// # Errors
     /// The device's; [`Error::is_stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        self.request(|driver| Ok(driver.checkpoint()?))
+        let shared = Arc::clone(&self.inner.shared);
+        self.request(move |driver| {
+            driver.checkpoint()?;
+            let status = driver.status();
+            shared.record(|recorder| recorder.place(status));
+            Ok(())
+        })
     }
 
     /// Bytes by structure. Waits for the epoch that runs now.

@@ -131,8 +131,6 @@ impl Sequencer {
                 }
                 Work::Requests(requests) => {
                     requests.into_iter().for_each(|request| request(Ok(self.driver.as_mut())));
-                    let status = self.driver.status();
-                    self.shared.record(|recorder| recorder.place(status));
                 }
                 Work::Close => return Ok(()),
             }

@@ -1,7 +1,8 @@
 //! The checker: reads a whole store without changing it and says what is wrong.
 //!
-//! It accounts for every slot: a row slot is live, free or never used; a value slot belongs to exactly one
-//! version, or is free, or was never used (O-33, O-41). It recomputes the state hash (O-48).
+//! It accounts for every slot: a row slot is live, free or never used; a value slot belongs to
+//! exactly one version, or is free, or was never used (O-33, O-41). It recomputes the state hash
+//! (O-48).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The two checkpoint records (NV 4.3): which epoch's end the medium holds.
 //!
-//! Order of a checkpoint: every worker has flushed and fenced its rows, values, free lists and offsets; then
-//! this record is written, its epoch last; then a fence. Whoever sees the record sees all of it (O-22, O-23).
+//! Order of a checkpoint: every worker has flushed and fenced its rows, values, free lists and
+//! offsets; then this record is written, its epoch last; then a fence. Whoever sees the record sees
+//! all of it (O-22, O-23).
 
 use pmem::{Device, Port};
 use zerocopy::IntoBytes;

@@ -1,5 +1,5 @@
-//! The state hash: a sum over all live rows, so that it can be kept up by difference and does not depend on
-//! where a row lies or who wrote it (O-48).
+//! The state hash: a sum over all live rows, so that it can be kept up by difference and does not
+//! depend on where a row lies or who wrote it (O-48).
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 

@@ -1,8 +1,9 @@
 //! Every struct and word that lies on the medium, with its size and offsets pinned.
 //!
-//! Little-endian, fixed width, offsets and never addresses (O-45). The image begins with two superblocks,
-//! two checkpoint records, the catalog, the pool states and the segment directory; the rest is segments.
-//! docs/format.md describes the whole; `nvcaracal inspect format` prints [`layout`].
+//! Little-endian, fixed width, offsets and never addresses (O-45). The image begins with two
+//! superblocks, two checkpoint records, the catalog, the pool states and the segment directory; the
+//! rest is segments. docs/format.md describes the whole; `nvcaracal inspect format` prints
+//! [`layout`].
 //!
 //! Knows nothing of transactions or of how an epoch runs.
 
@@ -115,8 +116,8 @@ const _: () = {
     assert!(CATALOG_OFFSET + (TABLES_MAX * size_of::<TableRecord>()) as u64 <= POOL_STATES_OFFSET);
 };
 
-/// The checkpoint: one line, its epoch stored last. Of the two records the newer valid one counts; which of
-/// the two it is also says which of a pool's two offset sets counts (O-23, O-38).
+/// The checkpoint: one line, its epoch stored last. Of the two records the newer valid one counts;
+/// which of the two it is also says which of a pool's two offset sets counts (O-23, O-38).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CheckpointRecord {
@@ -143,13 +144,15 @@ const _: () = {
     assert!(offset_of!(CheckpointRecord, epoch) == 56);
 };
 
-/// Words of a pool's state line: two sets of offsets used in turn, and the collector's tail (NV 5.4, 5.5).
+/// Words of a pool's state line: two sets of offsets used in turn, and the collector's tail (NV
+/// 5.4, 5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct PoolState {
     /// The two sets; the set of the newest checkpoint's parity counts.
     pub sets: [PoolOffsets; 2],
-    /// Tail after the last major collection; never reverted, so it counts when it is beyond the set's tail.
+    /// Tail after the last major collection; never reverted, so it counts when it is beyond the
+    /// set's tail.
     pub collected_tail: u64,
     /// CRC-32 of each set.
     pub crcs: [u32; 2],
@@ -174,7 +177,8 @@ const _: () = {
     assert!(offset_of!(PoolState, collected_tail) == 48);
 };
 
-/// A persistent row's header line. The inline heap follows, in two fixed halves: one for each version.
+/// A persistent row's header line. The inline heap follows, in two fixed halves: one for each
+/// version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct RowHeader {
@@ -209,8 +213,8 @@ const _: () = {
     assert!(offset_of!(RowHeader, key) == 40);
 };
 
-/// Epoch in the high 40 bits, position in the epoch in the low 24; total order of everything (O-01).
-/// Epochs count from 1, so 0 is nobody.
+/// Epoch in the high 40 bits, position in the epoch in the low 24; total order of everything
+/// (O-01). Epochs count from 1, so 0 is nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SerialId(pub u64);
 
@@ -242,8 +246,9 @@ impl SerialId {
     }
 }
 
-/// Where a persistent value is: bits 0-1 kind (0 none, 1 in the row's own half of the inline heap, 2 in the
-/// value pool), bits 2-19 length in bytes, bits 20-63 offset of the pool slot in 16-byte units.
+/// Where a persistent value is: bits 0-1 kind (0 none, 1 in the row's own half of the inline heap,
+/// 2 in the value pool), bits 2-19 length in bytes, bits 20-63 offset of the pool slot in 16-byte
+/// units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ValuePointer(pub u64);
 

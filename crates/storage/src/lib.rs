@@ -1,8 +1,8 @@
 //! What is on the medium: format, superblock, persistent rows, pools, input log, scan and checker.
 //!
-//! What survives a power cut is here; what is rebuilt is in `engine`. This crate never knows how an epoch
-//! runs, what a version array is, or what a procedure does. It is generic over the device, and every store
-//! to the medium goes through a [`pmem::Port`].
+//! What survives a power cut is here; what is rebuilt is in `engine`. This crate never knows how an
+//! epoch runs, what a version array is, or what a procedure does. It is generic over the device,
+//! and every store to the medium goes through a [`pmem::Port`].
 
 pub mod check;
 pub mod checkpoint;

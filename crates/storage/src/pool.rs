@@ -1,13 +1,15 @@
-//! Pools of fixed-size slots: a bump allocator and a free list for each lane, undone by epoch (NV 5.4, 5.5).
+//! Pools of fixed-size slots: a bump allocator and a free list for each lane, undone by epoch (NV
+//! 5.4, 5.5).
 //!
 //! Invariants:
-//! 1. Offsets are counters that only grow. In DRAM they run ahead; on the medium there are two sets, of which
-//!    the newest checkpoint's parity names the valid one. A crash drops the DRAM ones: what was allocated since
-//!    is free again, what was freed is allocated again (O-38).
-//! 2. The head never passes the tail of the last checkpoint, or of the last major collection, whose frees are
-//!    never reverted: nothing freed by a transaction is reused before the next checkpoint (O-39).
-//! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A segment
-//!    whose entries lie before the checkpointed head is used again for later positions.
+//! 1. Offsets are counters that only grow. In DRAM they run ahead; on the medium there are two
+//!    sets, of which the newest checkpoint's parity names the valid one. A crash drops the DRAM
+//!    ones: what was allocated since is free again, what was freed is allocated again (O-38).
+//! 2. The head never passes the tail of the last checkpoint, or of the last major collection, whose
+//!    frees are never reverted: nothing freed by a transaction is reused before the next checkpoint
+//!    (O-39).
+//! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A
+//!    segment whose entries lie before the checkpointed head is used again for later positions.
 //!
 //! A lane belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
 
@@ -74,7 +76,8 @@ impl LanePool {
         }
         let tail = set.tail.max(state.collected_tail);
         let now = PoolOffsets { tail, ..set };
-        // The other set may be torn by a crash in the middle of a checkpoint: make sure it is rewritten.
+        // The other set may be torn by a crash in the middle of a checkpoint: make sure it is
+        // rewritten.
         let mut sets = state.sets;
         let other = 1 - (sequence % 2) as usize;
         if offsets_crc(&sets[other]) != state.crcs[other] {
@@ -258,8 +261,8 @@ impl LanePool {
         }
     }
 
-    /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be flushed and
-    /// fenced; the caller fences once more before it clears the row headers.
+    /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be
+    /// flushed and fenced; the caller fences once more before it clears the row headers.
     pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
         let at = state_offset(self.pool, self.lane) + 48;
         // SAFETY: the state line is owned by the lane's worker.

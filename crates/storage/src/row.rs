@@ -1,9 +1,10 @@
-//! A persistent row: one header line with two versions, then the inline heap in two fixed halves (NV 5.3).
+//! A persistent row: one header line with two versions, then the inline heap in two fixed halves
+//! (NV 5.3).
 //!
-//! Version slot i keeps its inline value in half i, so a new value never overlaps the bytes of the other
-//! version (O-32) and nothing has to be copied from slot to slot: a final write overwrites the slot that is
-//! not the checkpoint's, serial id first, then the pointer, in one line (O-26, docs/decisions/0001). Which
-//! slot is newest follows from the serial ids alone.
+//! Version slot i keeps its inline value in half i, so a new value never overlaps the bytes of the
+//! other version (O-32) and nothing has to be copied from slot to slot: a final write overwrites
+//! the slot that is not the checkpoint's, serial id first, then the pointer, in one line (O-26,
+//! docs/decisions/0001). Which slot is newest follows from the serial ids alone.
 //!
 //! Knows nothing of epochs in progress except the number of the last checkpoint.
 
@@ -44,7 +45,8 @@ impl RowLayout {
             + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER).next_multiple_of(16);
         let row_bytes = u64::from(record.row_bytes);
         let half = row_bytes.saturating_sub(heap_offset) / 2;
-        // Whole lines where there are any: a half that shares no line with the other is written by itself.
+        // Whole lines where there are any: a half that shares no line with the other is written by
+        // itself.
         let half_bytes = if half >= 64 { half & !63 } else { half & !15 };
         Self {
             table,
@@ -101,8 +103,8 @@ pub fn versions<D: Device>(device: &D, row: u64) -> [VersionWords; 2] {
     })
 }
 
-/// The slot of the version that the checkpoint holds, if the row existed then: the newest with an epoch not
-/// after it (O-27, O-28). Versions of later epochs are leftovers of a crash.
+/// The slot of the version that the checkpoint holds, if the row existed then: the newest with an
+/// epoch not after it (O-27, O-28). Versions of later epochs are leftovers of a crash.
 pub fn checkpoint_slot(versions: &[VersionWords; 2], checkpoint_epoch: u64) -> Option<usize> {
     (0..2)
         .filter(|&i| {
@@ -134,16 +136,16 @@ pub unsafe fn key<D: Device>(device: &D, row: u64) -> &[u8] {
 #[inline]
 pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
     let row = (base + row as usize) as *const u8;
-    // SAFETY: the row is inside the mapped image; its key never changes while it is allocated, and a key
-    // lies inside its row, as `initialise` and the scan check.
+    // SAFETY: the row is inside the mapped image; its key never changes while it is allocated, and
+    // a key lies inside its row, as `initialise` and the scan check.
     unsafe {
         let len = row.add(META_OFFSET as usize + 2).cast::<u16>().read();
         std::slice::from_raw_parts(row.add(KEY_OFFSET as usize), len as usize)
     }
 }
 
-/// Prepares a freshly allocated row: no versions, the key. Not flushed: the row's first version is written in
-/// the same epoch and flushes it, or the row is freed again.
+/// Prepares a freshly allocated row: no versions, the key. Not flushed: the row's first version is
+/// written in the same epoch and flushes it, or the row is freed again.
 ///
 /// # Safety
 /// The caller owns the row: it allocated it in this phase and has not published it.
@@ -179,9 +181,9 @@ pub struct NewVersion<'v> {
     pub first: bool,
 }
 
-/// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence before
-/// the checkpoint covers it, and until then the epoch of the serial id says that it does not count. Returns
-/// the offset of the value.
+/// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence
+/// before the checkpoint covers it, and until then the epoch of the serial id says that it does not
+/// count. Returns the offset of the value.
 ///
 /// # Safety
 /// The caller owns the row's slot in this phase, and the pool slot at `external` if there is one.
@@ -238,8 +240,9 @@ mod tests {
         VersionWords { serial_id: serial_id.0, pointer }
     }
 
-    /// O-26, O-27: whatever subset of the two words of the overwritten slot reached the medium, in whatever
-    /// order, the checkpoint's version is found; so the header needs no repair at recovery.
+    /// O-26, O-27: whatever subset of the two words of the overwritten slot reached the medium, in
+    /// whatever order, the checkpoint's version is found; so the header needs no repair at
+    /// recovery.
     #[test]
     fn o_26_every_torn_header_leads_to_the_checkpoint() {
         let checkpoint = 9;

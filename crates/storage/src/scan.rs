@@ -1,7 +1,7 @@
 //! Visits every row that the checkpoint holds, in parallel pieces (NV 4.3, O-41).
 //!
-//! A row exists if its slot is below the bump offset, not on the free list, and has a version that is not
-//! younger than the checkpoint. Everything else in its place is a leftover of a crash.
+//! A row exists if its slot is below the bump offset, not on the free list, and has a version that
+//! is not younger than the checkpoint. Everything else in its place is a leftover of a crash.
 
 use pmem::Device;
 
@@ -32,8 +32,8 @@ pub struct ScannedRow {
 }
 
 impl ScannedRow {
-    /// The stale version's pool slot, if there is one to collect: both versions are checkpointed and the
-    /// older one is external (O-35).
+    /// The stale version's pool slot, if there is one to collect: both versions are checkpointed
+    /// and the older one is external (O-35).
     pub fn stale_external(&self, checkpoint_epoch: u64) -> Option<u64> {
         let stale = self.versions[1 - self.slot];
         let sid = SerialId(stale.serial_id);

@@ -1,8 +1,8 @@
 //! The segment directory: which part of the image belongs to which pool.
 //!
-//! Space is handed out in segments of one size. A directory entry is one 8-byte word, so an entry is there
-//! or it is not; segments are never taken back from a pool, so a crash can at worst leave a segment that
-//! its pool has not begun to use. Knows nothing of slots.
+//! Space is handed out in segments of one size. A directory entry is one 8-byte word, so an entry
+//! is there or it is not; segments are never taken back from a pool, so a crash can at worst leave
+//! a segment that its pool has not begun to use. Knows nothing of slots.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -150,8 +150,8 @@ impl Segments {
         }
         let bytes = self.image_bytes(wanted);
         if bytes > device.image_bytes() {
-            // Grow by an eighth at least, so that a growing store does not pay for each epoch; exactly
-            // what is needed where the device has no room for more.
+            // Grow by an eighth at least, so that a growing store does not pay for each epoch;
+            // exactly what is needed where the device has no room for more.
             let roomy =
                 (device.image_bytes() / 8 * 9).max(bytes).min(self.image_bytes(self.segments_max));
             if device.grow_image(roomy).is_err() {
@@ -161,8 +161,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes the next segment for a use and writes its directory entry; the caller's next fence makes it
-    /// durable.
+    /// Takes the next segment for a use and writes its directory entry; the caller's next fence
+    /// makes it durable.
     ///
     /// # Errors
     /// `Limit` if nothing is left: the caller did not reserve.

@@ -17,7 +17,8 @@ use crate::{LanePool, Result, RowLayout, Segments, StateHash, StorageError, chec
 /// Choices that are fixed when a store is created.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// Bytes of a segment: the unit in which pools get space. A power of two, 4 KiB to 64 MiB; default 256 KiB.
+    /// Bytes of a segment: the unit in which pools get space. A power of two, 4 KiB to 64 MiB;
+    /// default 256 KiB.
     pub segment_bytes: u64,
     /// Bytes of a segment of the input log. A power of two, 4 KiB to 16 MiB; default 64 KiB.
     pub log_segment_bytes: u64,

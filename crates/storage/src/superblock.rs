@@ -1,7 +1,7 @@
 //! Superblocks and catalog: what a store is, written at creation and when a table is added.
 //!
-//! The superblock is written twice; either copy opens the store (O-53). A catalog record is written, made
-//! durable, and only then used; its own checksum says whether it is complete.
+//! The superblock is written twice; either copy opens the store (O-53). A catalog record is
+//! written, made durable, and only then used; its own checksum says whether it is complete.
 
 use pmem::{Device, Port};
 use zerocopy::{FromBytes, IntoBytes};
@@ -35,8 +35,8 @@ pub struct TableDefinition {
     pub key_bytes_max: u32,
     /// Longest value, 0 to 262,128 bytes.
     pub value_bytes_max: u32,
-    /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and 256
-    /// (NV 5.3) where they are longer.
+    /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and
+    /// 256 (NV 5.3) where they are longer.
     pub row_bytes: u32,
 }
 
@@ -147,7 +147,8 @@ fn superblock_crc(superblock: &Superblock) -> u32 {
     crc32fast::hash(Superblock { crc: 0, ..*superblock }.as_bytes())
 }
 
-/// Writes both superblocks, the second once the first is durable: a crash tears at most one of them.
+/// Writes both superblocks, the second once the first is durable: a crash tears at most one of
+/// them.
 pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: Superblock) {
     superblock.crc = superblock_crc(&superblock);
     for copy in 0..2 {
@@ -218,8 +219,8 @@ pub(crate) fn read_catalog<D: Device>(device: &D) -> Result<Vec<TableRecord>> {
             break;
         }
         if crc32fast::hash(TableRecord { crc: 0, ..record }.as_bytes()) != record.crc {
-            // A crash while the table was added leaves a torn record that nothing refers to; anything
-            // after it proves damage instead.
+            // A crash while the table was added leaves a torn record that nothing refers to;
+            // anything after it proves damage instead.
             let next_used =
                 place + 1 < TABLES_MAX && device.image().load_u64(record_offset(place + 1)) != 0;
             if next_used || pool_in_use(device, place) {

@@ -126,8 +126,8 @@ pub trait Tx {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Self::Error>;
-    /// A hint: the body will read these keys soon. Costs nothing semantically; lets the engine overlap their
-    /// misses.
+    /// A hint: the body will read these keys soon. Costs nothing semantically; lets the engine
+    /// overlap their misses.
     ///
     /// # Errors
     /// Engine failure.

@@ -1,8 +1,8 @@
 //! The append step (NV 4.1, CA 3.2): every declared write gets its pending version.
 //!
-//! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries, then the
-//! versions are appended, so that the misses of a group overlap. Contended rows wait for the row's lock; the
-//! place of batch append (CA 3.3) is `RowEntry::append`.
+//! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries,
+//! then the versions are appended, so that the misses of a group overlap. Contended rows wait for
+//! the row's lock; the place of batch append (CA 3.3) is `RowEntry::append`.
 
 use pmem::Device;
 use storage::SerialId;

@@ -1,10 +1,12 @@
 //! The end of an epoch (NV 4.3): everything it wrote becomes durable, then its number does.
 //!
-//! 1. Every worker flushes its free lists and, if a checkpoint is due, its pools' offsets; then it fences its
-//!    own port (O-22).
-//! 2. After the barrier, the first worker makes carried calls durable, then writes the checkpoint record.
+//! 1. Every worker flushes its free lists and, if a checkpoint is due, its pools' offsets; then it
+//!    fences its own port (O-22).
+//! 2. After the barrier, the first worker makes carried calls durable, then writes the checkpoint
+//!    record.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
-//! 4. On devices that capture, and if a capture is due, every worker copies its share of the image aside.
+//! 4. On devices that capture, and if a capture is due, every worker copies its share of the image
+//!    aside.
 
 use pmem::Device;
 

@@ -19,7 +19,8 @@ use crate::{EngineError, Result};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     for index in 0..worker.local.lists.txns.len() {
-        // The spans of all calls lie one after the other, those of a call that declares nothing too.
+        // The spans of all calls lie one after the other, those of a call that declares nothing
+        // too.
         let (declared, ranges) =
             (worker.local.lists.declared.len(), worker.local.lists.ranges.len());
         worker.local.lists.txns[index].declared =
@@ -73,7 +74,8 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
         lists.declared.truncate(declared_from);
         lists.ranges.truncate(ranges_from);
     }
-    // Lookups of both steps lie together unless another call declared in between: then copy the first ones.
+    // Lookups of both steps lie together unless another call declared in between: then copy the
+    // first ones.
     let drawn_lookups = lists.txns[index].lookups;
     if !drawn_lookups.is_empty() && lists.lookups.len() > lookups_from {
         lists.lookups.extend_from_within(drawn_lookups.range());
@@ -170,8 +172,9 @@ fn free_list_segments<D: Device>(
     frees.saturating_sub(worker.medium.lanes[pool][0].free_list_room()).div_ceil(entries)
 }
 
-/// Most segments for `external` values of unknown lengths. Their cost is convex in how they are spread over
-/// the classes, so it is largest where all are of one class, but for the segments that each class begins.
+/// Most segments for `external` values of unknown lengths. Their cost is convex in how they are
+/// spread over the classes, so it is largest where all are of one class, but for the segments that
+/// each class begins.
 fn value_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, external: u64) -> u64 {
     let largest = epoch.core.tables.iter().map(|t| t.layout.value_bytes_max).max().unwrap_or(0);
     let pools = (0..CLASSES.min(class_of(largest) + 1)).map(|class| class_pool(class) as usize);
@@ -198,8 +201,8 @@ fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
 fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     let segments = epoch.shared.segments_needed.load(Ordering::Relaxed);
     let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
-    // A single worker that replays has all lanes, and with them every segment that the run before the crash
-    // took; it needs no more, whatever the estimate says.
+    // A single worker that replays has all lanes, and with them every segment that the run before
+    // the crash took; it needs no more, whatever the estimate says.
     if !(epoch.replay && epoch.workers == 1) {
         reserved?;
     }

@@ -1,8 +1,9 @@
 //! Step one of the declarations: drawing from sequences.
 //!
 //! 1. Every worker lets its calls draw; a call that aborts here takes its draws back.
-//! 2. The first worker ranks all draws in serial order: the k-th drawer of a sequence gets base + k. That
-//!    makes the numbers dense and the same in replay (unlike the atomic counters of NV 6.2.3).
+//! 2. The first worker ranks all draws in serial order: the k-th drawer of a sequence gets base +
+//!    k. That makes the numbers dense and the same in replay (unlike the atomic counters of NV
+//!    6.2.3).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

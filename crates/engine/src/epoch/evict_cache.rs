@@ -1,5 +1,5 @@
-//! Cache eviction (NV 4.2, 5.2): cached versions that were not accessed in the last K epochs go. No body
-//! runs, so nothing has to be synchronised.
+//! Cache eviction (NV 4.2, 5.2): cached versions that were not accessed in the last K epochs go. No
+//! body runs, so nothing has to be synchronised.
 
 use pmem::Device;
 

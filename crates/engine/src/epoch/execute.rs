@@ -1,9 +1,10 @@
-//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, so a long call
-//! holds up nothing behind it; reads wait for pending versions of smaller serial ids only, and all of these
-//! are finished or running, so the smallest unfinished one can always run (O-11).
+//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, so a
+//! long call holds up nothing behind it; reads wait for pending versions of smaller serial ids
+//! only, and all of these are finished or running, so the smallest unfinished one can always run
+//! (O-11).
 //!
-//! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for all of them
-//! (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
+//! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
+//! all of them (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -196,7 +197,8 @@ fn text(answer: &StoredAnswer) -> String {
     }
 }
 
-/// Reads again what the declaration read; false if it would see something else at its serial position.
+/// Reads again what the declaration read; false if it would see something else at its serial
+/// position.
 fn lookups_hold(
     core: &Core,
     call: CallView<'_>,
@@ -250,7 +252,8 @@ fn scan_again(
     Ok(same_length && fingerprint == lookup.fingerprint)
 }
 
-/// What a call gets whose lookups went stale: another try in the next epoch, or an error (design 3.3).
+/// What a call gets whose lookups went stale: another try in the next epoch, or an error (design
+/// 3.3).
 fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> StoredAnswer {
     let attempt = epoch.calls.call(position as usize).attempt + 1;
     if attempt > epoch.core.config.resubmissions_max {

@@ -1,8 +1,8 @@
 //! The insert step (NV 4.1): rows for inserted keys, so that the append step sees all of them.
 //!
-//! Of several inserters of one key exactly one creates the row; the smallest serial id becomes its birth
-//! (O-08). The row's first version is appended with all others in the append step. Ordered indexes take
-//! their new keys in one merge at the end.
+//! Of several inserters of one key exactly one creates the row; the smallest serial id becomes its
+//! birth (O-08). The row's first version is appended with all others in the append step. Ordered
+//! indexes take their new keys in one merge at the end.
 
 use std::convert::Infallible;
 

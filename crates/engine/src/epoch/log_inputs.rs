@@ -1,8 +1,10 @@
-//! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3, O-13).
+//! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3,
+//! O-13).
 //!
-//! A stream is a sequence of records: procedure (2 bytes), attempt (2), argument bytes (4), arguments, padded
-//! to a multiple of 8. Stream 0 begins with the number of registered procedures and a hash of their names,
-//! 8 bytes each. Stream s of S holds the calls that worker s of S owns, in order.
+//! A stream is a sequence of records: procedure (2 bytes), attempt (2), argument bytes (4),
+//! arguments, padded to a multiple of 8. Stream 0 begins with the number of registered procedures
+//! and a hash of their names, 8 bytes each. Stream s of S holds the calls that worker s of S owns,
+//! in order.
 
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
@@ -135,8 +137,8 @@ impl<'b> Records<'b> {
 /// Puts the calls of a logged epoch together again, in serial order.
 ///
 /// # Errors
-/// `UnknownProcedure` if the program registers other procedures; `Corrupt` if records do not add up although
-/// their checksums were right.
+/// `UnknownProcedure` if the program registers other procedures; `Corrupt` if records do not add up
+/// although their checksums were right.
 pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) -> Result<Calls> {
     let corrupt = |what: &str| {
         EngineError::Storage(storage::StorageError::Corrupt(format!(

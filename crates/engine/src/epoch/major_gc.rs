@@ -1,11 +1,11 @@
-//! The major collector (NV 4.4, 5.5): frees the stale external values of rows written before the last
-//! checkpoint. These frees are never reverted, because their pointers are overwritten:
+//! The major collector (NV 4.4, 5.5): frees the stale external values of rows written before the
+//! last checkpoint. These frees are never reverted, because their pointers are overwritten:
 //! 1. append the pool slots to the free list; flush; fence;
 //! 2. make the new tail final; flush; fence;
 //! 3. clear the stale slots in the row headers; flush; fence.
 //!
-//! A crash after 2 leaves pointers that are already on the free list: recovery knows them (O-36). Stale
-//! inline versions need none of this: the final write overwrites them (minor collection).
+//! A crash after 2 leaves pointers that are already on the free list: recovery knows them (O-36).
+//! Stale inline versions need none of this: the final write overwrites them (minor collection).
 
 use pmem::Device;
 use storage::{SerialId, ValuePointer, class_of, class_pool, row};

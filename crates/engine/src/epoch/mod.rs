@@ -1,8 +1,9 @@
 //! One epoch: every worker runs [`run`], which names the phases in order (NV Algorithm 1).
 //!
-//! The papers log first. Here the write sets are declared before, so that an epoch for which there is no
-//! space is refused while nothing is logged yet (O-43); the log still is durable before the first final
-//! write and before any answer (O-13). docs/epoch.md has the steps and what a crash in each leaves behind.
+//! The papers log first. Here the write sets are declared before, so that an epoch for which there
+//! is no space is refused while nothing is logged yet (O-43); the log still is durable before the
+//! first final write and before any answer (O-13). docs/epoch.md has the steps and what a crash in
+//! each leaves behind.
 
 mod append;
 mod checkpoint;

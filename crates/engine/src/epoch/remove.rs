@@ -1,5 +1,5 @@
-//! After execution: rows that ended as a tombstone, and rows whose inserters all aborted, leave the indexes
-//! (O-18). Their slots go to the free list, which counts from the next checkpoint on.
+//! After execution: rows that ended as a tombstone, and rows whose inserters all aborted, leave the
+//! indexes (O-18). Their slots go to the free list, which counts from the next checkpoint on.
 
 use pmem::Device;
 

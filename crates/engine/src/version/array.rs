@@ -1,8 +1,8 @@
-//! Version arrays (NV 3.1.2, CA 3.2): the sorted versions of a row that is written more than once in an
-//! epoch. In the transient pool, so never freed one by one.
+//! Version arrays (NV 3.1.2, CA 3.2): the sorted versions of a row that is written more than once
+//! in an epoch. In the transient pool, so never freed one by one.
 //!
-//! Layout: one word (length low, capacity high), `capacity` value words, `capacity` 4-byte positions. The
-//! positions are apart so that a search touches few lines.
+//! Layout: one word (length low, capacity high), `capacity` value words, `capacity` 4-byte
+//! positions. The positions are apart so that a search touches few lines.
 
 use std::sync::atomic::AtomicU64;
 
@@ -80,12 +80,13 @@ impl VersionArray {
     #[inline(always)]
     pub(crate) fn cell(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.len());
-        // SAFETY: inside the allocation; cells are only used as atomics once the array is published.
+        // SAFETY: inside the allocation; cells are only used as atomics once the array is
+        // published.
         unsafe { &*self.0.add(1 + index).cast::<AtomicU64>() }
     }
 
-    /// Adds a position by insertion from the end (CA 3.2); returns the array, which may have moved, and how
-    /// many elements moved. Under the row's lock, in append.
+    /// Adds a position by insertion from the end (CA 3.2); returns the array, which may have moved,
+    /// and how many elements moved. Under the row's lock, in append.
     pub(super) fn insert(self, pool: &mut TransientPool, position: u32) -> (Self, usize) {
         let len = self.len();
         let array = if len == self.capacity() {

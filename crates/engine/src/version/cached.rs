@@ -1,9 +1,9 @@
 //! Cached versions: DRAM copies of newest values, evicted by epoch (NV 4.2, 5.2).
 //!
-//! Each worker has memory of its own in power-of-two classes. A cached version is a 16-byte header (epoch of
-//! the last access, stamp) and the bytes. Freed only in the initialization phase (O-15), by pushing it on a
-//! free list of whoever frees it; memory never goes back to the system, so a stale pointer can at worst read
-//! another cached version, and stamps tell them apart (O-19).
+//! Each worker has memory of its own in power-of-two classes. A cached version is a 16-byte header
+//! (epoch of the last access, stamp) and the bytes. Freed only in the initialization phase (O-15),
+//! by pushing it on a free list of whoever frees it; memory never goes back to the system, so a
+//! stale pointer can at worst read another cached version, and stamps tell them apart (O-19).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,14 +49,15 @@ pub(crate) struct CachePool {
     retired: Vec<ValueWord>,
 }
 
-// SAFETY: the memory is owned by one worker; words that point into it are read under the phase rule.
+// SAFETY: the memory is owned by one worker; words that point into it are read under the phase
+// rule.
 unsafe impl Send for CachePool {}
 
 /// Header words of a cached version.
 fn header(word: ValueWord) -> &'static [AtomicU64; 2] {
     debug_assert!(word.is_cached());
-    // SAFETY: cached words point behind a header in a mapping that lives as long as the engine; headers
-    // are only accessed as atomics.
+    // SAFETY: cached words point behind a header in a mapping that lives as long as the engine;
+    // headers are only accessed as atomics.
     unsafe { &*((word.address() - HEADER_BYTES) as *const [AtomicU64; 2]) }
 }
 
@@ -152,8 +153,8 @@ impl CachePool {
         self.free[class].push(word.address() - HEADER_BYTES);
     }
 
-    /// The eviction step of `epoch` (NV 5.2): frees what was retired in the epoch before, then handles the
-    /// list of epoch - K - 1: what was accessed since moves to the list of that access.
+    /// The eviction step of `epoch` (NV 5.2): frees what was retired in the epoch before, then
+    /// handles the list of epoch - K - 1: what was accessed since moves to the list of that access.
     pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: u64) -> Evicted {
         for word in std::mem::take(&mut self.retired) {
             self.release(word);

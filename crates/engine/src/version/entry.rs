@@ -17,8 +17,9 @@ const GENERATION_SHIFT: u32 = 40;
 
 /// What DRAM knows of a row. An entry of zeros is unused.
 ///
-/// `state` holds the epoch in which the row was last claimed by a writer: everything about versions is valid
-/// only if that is the running epoch (O-16), so nothing has to be reset at the end of an epoch.
+/// `state` holds the epoch in which the row was last claimed by a writer: everything about versions
+/// is valid only if that is the running epoch (O-16), so nothing has to be reset at the end of an
+/// epoch.
 #[repr(align(64))]
 pub(crate) struct RowEntry {
     /// Epoch of the last claim, whether there is an array, lock.
@@ -29,7 +30,8 @@ pub(crate) struct RowEntry {
     value: AtomicU64,
     /// The version before this epoch's: medium, cached or transient; 0 if the row did not exist.
     base: AtomicU64,
-    /// The newest persistent version as of the end of the last epoch that wrote it; always on the medium.
+    /// The newest persistent version as of the end of the last epoch that wrote it; always on the
+    /// medium.
     next: AtomicU64,
     /// Offset of the persistent row in 64-byte units; in the high bits the entry's generation.
     row: AtomicU64,
@@ -41,10 +43,11 @@ pub(crate) struct RowEntry {
 
 const _: () = assert!(size_of::<RowEntry>() == 64);
 
-/// What the first writer of a row in an epoch decides about the version before (called under the row's lock).
+/// What the first writer of a row in an epoch decides about the version before (called under the
+/// row's lock).
 pub(crate) trait Claim {
-    /// Returns the base: `next` itself, the cached version, or a copy where the final write will overwrite
-    /// the place of `next`.
+    /// Returns the base: `next` itself, the cached version, or a copy where the final write will
+    /// overwrite the place of `next`.
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord;
 }
 
@@ -165,7 +168,8 @@ impl RowEntry {
         (self.row.load(Ordering::Relaxed) & ((1 << GENERATION_SHIFT) - 1)) * 64
     }
 
-    /// How often the entry was used for a row before: tells lists of ids whether they still mean this row.
+    /// How often the entry was used for a row before: tells lists of ids whether they still mean
+    /// this row.
     pub(crate) fn generation(&self) -> u32 {
         (self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT) as u32
     }
@@ -217,8 +221,8 @@ impl RowEntry {
     }
 }
 
-/// All row entries of an engine: one reservation, so that an id is an address. Entries are handed out to
-/// workers in runs and reused through per-worker free lists.
+/// All row entries of an engine: one reservation, so that an id is an address. Entries are handed
+/// out to workers in runs and reused through per-worker free lists.
 pub(crate) struct EntrySlab {
     memory: Mapping,
     used: AtomicU32,
@@ -244,8 +248,8 @@ impl EntrySlab {
     /// The entry with an id.
     #[inline(always)]
     pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
-        // SAFETY: the mapping has an entry for every 32-bit id; entries consist of atomics, for which
-        // zeros are valid, and live as long as the slab.
+        // SAFETY: the mapping has an entry for every 32-bit id; entries consist of atomics, for
+        // which zeros are valid, and live as long as the slab.
         unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
     }
 

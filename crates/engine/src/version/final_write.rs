@@ -1,9 +1,11 @@
 //! Publishing a transaction's writes, and the final write of a row (NV 4.1, 4.4, 4.6).
 //!
-//! A write that is not the row's last of the epoch stays in the transient pool. The owner of the last version
-//! makes the newest version that is not IGNORE persistent, under *its* serial id (O-14):
-//! 1. it chooses the version slot that is not the checkpoint's (minor collection: a stale inline version is
-//!    simply overwritten; a stale external one was freed by the major collector before, O-33);
+//! A write that is not the row's last of the epoch stays in the transient pool. The owner of the
+//! last version makes the newest version that is not IGNORE persistent, under *its* serial id
+//! (O-14):
+//! 1. it chooses the version slot that is not the checkpoint's (minor collection: a stale inline
+//!    version is simply overwritten; a stale external one was freed by the major collector before,
+//!    O-33);
 //! 2. it caches the value, if there is a cache, and publishes it (O-15);
 //! 3. it writes the value, then the header, and flushes;
 //! 4. it keeps the running state hash up: minus the old row, plus the new one (O-48).
@@ -40,8 +42,8 @@ pub(crate) struct Publication<'e> {
     pub(crate) sid: SerialId,
 }
 
-/// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember until
-/// the next checkpoint.
+/// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
+/// until the next checkpoint.
 pub(crate) struct Medium<D: Device> {
     pub(crate) port: Port<D>,
     /// Lanes of this worker, by pool.
@@ -130,8 +132,8 @@ impl<D: Device> Medium<D> {
         Ok(())
     }
 
-    /// The last writer aborted: the newest surviving version of this epoch takes its place, under its own
-    /// serial id (NV 4.6, O-14).
+    /// The last writer aborted: the newest surviving version of this epoch takes its place, under
+    /// its own serial id (NV 4.6, O-14).
     fn fall_back(
         &mut self,
         to: &Publication<'_>,
@@ -203,8 +205,8 @@ impl<D: Device> Medium<D> {
             cell.store(word.0, Ordering::Release);
         }
         let external = self.prepare_place(to, &target, value.len() as u64, with);
-        // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the module's
-        // documentation); a fresh pool slot is owned by whoever allocated it.
+        // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
+        // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
             let version =
                 NewVersion { slot: target.slot, sid, value, external, first: !before.is_value() };
@@ -219,8 +221,9 @@ impl<D: Device> Medium<D> {
         self.note_stale(to, before, &target);
     }
 
-    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that does not
-    /// hold the newest version; else, if the newest version is younger than the checkpoint, its own slot.
+    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
+    /// does not hold the newest version; else, if the newest version is younger than the
+    /// checkpoint, its own slot.
     fn choose_slot(&self, row: u64, before: ValueWord, checkpoint_epoch: u64) -> Target {
         let words = row::versions(self.port.device().as_ref(), row);
         if !before.is_value() {
@@ -231,7 +234,8 @@ impl<D: Device> Medium<D> {
         Target { slot: if in_place { newest } else { 1 - newest }, in_place, words }
     }
 
-    /// Frees what the slot held, where that may be done here, and takes a pool slot if the value needs one.
+    /// Frees what the slot held, where that may be done here, and takes a pool slot if the value
+    /// needs one.
     fn prepare_place(
         &mut self,
         to: &Publication<'_>,
@@ -242,7 +246,8 @@ impl<D: Device> Medium<D> {
         let old = target.words[target.slot];
         let old_external = ValuePointer(old.pointer).external_offset();
         if target.in_place {
-            // Written since the checkpoint: the crash that reverts its allocation reverts this free.
+            // Written since the checkpoint: the crash that reverts its allocation reverts this
+            // free.
             if let Some(offset) = old_external {
                 self.free_value(offset, ValuePointer(old.pointer).value_bytes(), with.segments);
             }
@@ -268,7 +273,8 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// The last version of the row is a tombstone: it leaves the state now and the index after execution.
+    /// The last version of the row is a tombstone: it leaves the state now and the index after
+    /// execution.
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
         self.hash_out(to, before);
@@ -279,7 +285,8 @@ impl<D: Device> Medium<D> {
         cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
     }
 
-    /// Frees the external values of a row that is being deleted; reverted by a crash, like the deletion.
+    /// Frees the external values of a row that is being deleted; reverted by a crash, like the
+    /// deletion.
     fn free_values_of(&mut self, entry: &RowEntry, checkpoint_epoch: u64, segments: &Segments) {
         let before = entry.next();
         if !before.is_value() {
@@ -297,8 +304,8 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// Takes the row as it was before this epoch out of the state hash. Its bytes are still there: the final
-    /// write overwrites only what `base` does not need.
+    /// Takes the row as it was before this epoch out of the state hash. Its bytes are still there:
+    /// the final write overwrites only what `base` does not need.
     fn hash_out(&mut self, to: &Publication<'_>, before: ValueWord) {
         if !before.is_value() {
             return;
@@ -334,7 +341,8 @@ impl<D: Device> Medium<D> {
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
         let lanes = &mut self.lanes[pool];
-        // Lanes before this one have nothing that may be taken until the next checkpoint or collection.
+        // Lanes before this one have nothing that may be taken until the next checkpoint or
+        // collection.
         let current = &mut self.popping[pool];
         while let Some(lane) = lanes.get_mut(*current) {
             if let Some(offset) = lane.pop(&self.port, segments) {
@@ -342,8 +350,8 @@ impl<D: Device> Medium<D> {
             }
             *current += 1;
         }
-        // Room in segments that a lane already has goes first: then a replay, which finds the segments of the
-        // run before the crash, needs no more than that run did (O-43).
+        // Room in segments that a lane already has goes first: then a replay, which finds the
+        // segments of the run before the crash, needs no more than that run did (O-43).
         let bumping = &mut self.bumping[pool];
         if !lanes[*bumping].has_room() {
             *bumping = lanes.iter().position(LanePool::has_room).unwrap_or(0);
@@ -363,7 +371,8 @@ impl<D: Device> Medium<D> {
     }
 }
 
-/// Prepares the persistent row of a key that is being inserted. The row was just allocated by this worker.
+/// Prepares the persistent row of a key that is being inserted. The row was just allocated by this
+/// worker.
 pub(crate) fn initialise_row<D: Device>(
     port: &mut Port<D>,
     at: u64,
@@ -383,6 +392,7 @@ pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> u64 {
 
 /// Empties the stale slot of a row whose external value was just collected (NV 4.4).
 pub(crate) fn clear_stale<D: Device>(port: &mut Port<D>, at: u64, slot: usize) {
-    // SAFETY: major collection owns the stale slots of the rows on its list; nobody reads stale versions.
+    // SAFETY: major collection owns the stale slots of the rows on its list; nobody reads stale
+    // versions.
     unsafe { row::clear_version(port, at, slot) }
 }

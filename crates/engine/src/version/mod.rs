@@ -1,12 +1,12 @@
-//! Versions of rows: the transient ones of the running epoch, the cached ones, and the final write that
-//! makes one of them persistent.
+//! Versions of rows: the transient ones of the running epoch, the cached ones, and the final write
+//! that makes one of them persistent.
 //!
-//! This module and `index` are the only ones of the crate with unsafe code. What makes it sound are the
-//! phases of an epoch, separated by barriers:
+//! This module and `index` are the only ones of the crate with unsafe code. What makes it sound are
+//! the phases of an epoch, separated by barriers:
 //! - *append*: version arrays grow, each under its row's lock; nobody reads values.
-//! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id, with
-//!   release, and read with acquire. A row's persistent slot is written by the owner of the row's last
-//!   version only (O-14), and it is never the slot that smaller serial ids still read.
+//! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
+//!   with release, and read with acquire. A row's persistent slot is written by the owner of the
+//!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
 //! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
 //!   initialization phase (O-15).
 
@@ -25,8 +25,8 @@ pub(crate) use final_write::{
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{ReadPhase, Stopped, Waiter, medium_word};
 
-/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits 3-20 length,
-/// bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
+/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
+/// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueWord(pub(crate) u64);
 

@@ -7,8 +7,8 @@ use super::{Place, ValueWord};
 /// Address space of one worker's pool. Only what is touched takes memory.
 const RESERVED_BYTES: u64 = 64 << 30;
 
-/// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which runs when
-/// no body runs (phase rule).
+/// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
+/// runs when no body runs (phase rule).
 pub(crate) struct TransientPool {
     memory: Mapping,
     used: u64,
@@ -25,8 +25,8 @@ impl TransientPool {
         self.high_water
     }
 
-    /// Everything handed out is void. In debug builds its start is overwritten, so that a dangling word
-    /// shows (O-15, O-17).
+    /// Everything handed out is void. In debug builds its start is overwritten, so that a dangling
+    /// word shows (O-15, O-17).
     pub(crate) fn reset(&mut self) {
         if cfg!(debug_assertions) {
             let poisoned = self.used.min(1 << 16) as usize;
@@ -60,5 +60,6 @@ impl TransientPool {
     }
 }
 
-// SAFETY: the mapping is owned by one worker; words that point into it are read under the phase rule.
+// SAFETY: the mapping is owned by one worker; words that point into it are read under the phase
+// rule.
 unsafe impl Send for TransientPool {}

@@ -68,8 +68,8 @@ pub(crate) struct Seen {
 }
 
 impl RowEntry {
-    /// The newest version with a smaller serial id (O-06): IGNORE is skipped, a tombstone is absence. Waits
-    /// only for smaller serial ids.
+    /// The newest version with a smaller serial id (O-06): IGNORE is skipped, a tombstone is
+    /// absence. Waits only for smaller serial ids.
     #[inline]
     pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
@@ -104,19 +104,21 @@ impl RowEntry {
     }
 }
 
-/// Permission to look at values: exists while no phase runs that could free or overwrite what readers see.
+/// Permission to look at values: exists while no phase runs that could free or overwrite what
+/// readers see.
 ///
-/// Values that a word names stay as they are until the end of the epoch: transient memory is reset, cached
-/// versions are freed and persistent slots are reused only in later epochs (O-15, and the choice of slot in
-/// the final write). So bytes may be borrowed for as long as this lives, and it does not outlive a phase.
+/// Values that a word names stay as they are until the end of the epoch: transient memory is reset,
+/// cached versions are freed and persistent slots are reused only in later epochs (O-15, and the
+/// choice of slot in the final write). So bytes may be borrowed for as long as this lives, and it
+/// does not outlive a phase.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPhase<'p> {
     phase: PhantomData<&'p ()>,
 }
 
 impl<'p> ReadPhase<'p> {
-    /// A phase in which values are read. To be called by the driver of a phase and by readers between
-    /// epochs, who hold the engine.
+    /// A phase in which values are read. To be called by the driver of a phase and by readers
+    /// between epochs, who hold the engine.
     pub(crate) fn begin() -> Self {
         Self { phase: PhantomData }
     }
