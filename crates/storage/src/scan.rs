@@ -5,9 +5,10 @@
 
 use pmem::Device;
 
-use crate::format::{SerialId, ValuePointer, VersionWords};
+use crate::format::{CLASS_BYTES_MIN, SerialId, ValuePointer, VersionWords};
 use crate::row::{self, RowLayout};
-use crate::{LanePool, Result, Segments, StorageError};
+use crate::store::{class_of, class_pool};
+use crate::{LanePool, Result, SegmentKind, Segments, StorageError};
 
 /// One segment of rows to visit.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +107,7 @@ pub fn visit<D: Device>(
             )));
         };
         let scanned = ScannedRow { row: at, slot: newest, versions };
-        check_row(device, segments, &scanned, layout)?;
+        check_row(device, segments, &scanned, layout, checkpoint_epoch)?;
         each(scanned)?;
     }
     Ok(())
@@ -117,6 +118,7 @@ fn check_row<D: Device>(
     segments: &Segments,
     scanned: &ScannedRow,
     layout: &RowLayout,
+    checkpoint_epoch: u64,
 ) -> Result<()> {
     let corrupt = |what: String| {
         Err(StorageError::Corrupt(format!(
@@ -133,16 +135,42 @@ fn check_row<D: Device>(
     if row::key_crc(table, key) != crc {
         return corrupt("its key fails its checksum".into());
     }
-    let pointer = scanned.pointer();
-    let inside = match pointer.external_offset() {
-        Some(offset) => {
-            segments.segment_of(offset).is_some()
-                && segments.segment_of(offset + pointer.value_bytes().max(1) - 1).is_some()
-        }
-        None => layout.is_inline(pointer.value_bytes()),
-    };
-    if pointer.is_null() || !pointer.is_valid() || !inside {
-        return corrupt(format!("its value pointer {:#x} leads nowhere", pointer.0));
+    let live = scanned.pointer();
+    if live.is_null() || !leads_to_a_value(device, segments, live, layout) {
+        return corrupt(format!("its value pointer {:#x} leads nowhere", live.0));
+    }
+    // The major collector frees what a stale pointer names: it must be one, too.
+    let stale = scanned.versions[1 - scanned.slot];
+    let sid = SerialId(stale.serial_id);
+    let counts = sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
+    if counts && !leads_to_a_value(device, segments, ValuePointer(stale.pointer), layout) {
+        return corrupt(format!("its stale value pointer {:#x} leads nowhere", stale.pointer));
     }
     Ok(())
+}
+
+/// Whether a pointer is null, or names an inline value, or a slot of the pool of its length's class.
+fn leads_to_a_value<D: Device>(
+    device: &D,
+    segments: &Segments,
+    pointer: ValuePointer,
+    layout: &RowLayout,
+) -> bool {
+    let bytes = pointer.value_bytes();
+    if pointer.is_null() || !pointer.is_valid() {
+        return pointer.is_null();
+    }
+    let Some(offset) = pointer.external_offset() else {
+        return layout.is_inline(bytes);
+    };
+    if bytes > layout.value_bytes_max {
+        return false;
+    }
+    let class = class_of(bytes);
+    segments.segment_of(offset).is_some_and(|segment| {
+        let entry = segments.use_of(device, segment);
+        let right_pool =
+            entry.is_some_and(|e| e.kind == SegmentKind::Slots && e.pool == class_pool(class));
+        right_pool && (offset - segments.offset(segment)).is_multiple_of(CLASS_BYTES_MIN << class)
+    })
 }

@@ -105,6 +105,11 @@ impl Segments {
         (segment < self.used()).then_some(segment as u32)
     }
 
+    /// What the directory says of a segment.
+    pub fn use_of<D: Device>(&self, device: &D, segment: u32) -> Option<SegmentUse> {
+        SegmentUse::decode(device.image().load_u64(DIRECTORY_OFFSET + u64::from(segment) * 8))
+    }
+
     /// Segments handed out so far.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
