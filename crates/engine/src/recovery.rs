@@ -103,8 +103,8 @@ fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Re
     let expected = store.checkpoint().state_hash();
     if hash != expected {
         return Err(StorageError::Corrupt(format!(
-            "the rows have state hash {hash}, the checkpoint of epoch {} says {expected}; some row was \
-             changed from outside or damaged",
+            "the rows have state hash {hash}, the checkpoint of epoch {} says {expected}; some \
+             row was changed from outside or damaged",
             store.checkpoint_epoch()
         ))
         .into());

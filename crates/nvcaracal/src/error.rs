@@ -154,8 +154,8 @@ impl Error {
         self.device().is_some_and(DeviceError::is_locked)
     }
 
-    /// Whether the program used the interface wrongly: two procedures of one name, a procedure or a table
-    /// that was not registered.
+    /// Whether the program asked for what cannot be: two procedures of one name, a procedure or a table that
+    /// was not registered, a path in a directory that is not there.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
         matches!(&*self.kind, Kind::Mistake(_) | Kind::Engine(EngineError::UnknownProcedure(_)))

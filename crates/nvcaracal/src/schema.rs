@@ -152,5 +152,13 @@ mod tests {
         assert_ne!(other.number(), one.number());
         assert_eq!(other.schema().find(tag(5)), Some(0));
         assert_eq!(other.schema().find(tag(6)), None);
+
+        let more = (0..).map(|i| Lease::new(vec![(tag(i), 77)]));
+        let full: Vec<_> = more.take_while(Result::is_ok).collect();
+        assert_eq!(full.len(), SCHEMAS_MAX - 2);
+        assert!(Lease::new(vec![(tag(999), 77)]).unwrap_err().is_limit());
+        drop(other);
+        let next = Lease::new(vec![(tag(6), 1)]).unwrap();
+        assert_eq!((next.schema().find(tag(6)), next.schema().find(tag(5))), (Some(1), None));
     }
 }

@@ -167,8 +167,8 @@ impl Sequencer {
     /// no space by themselves. Gives up when that is true of many, one after the other: the rest costs an
     /// attempt for each call, while everybody waits.
     fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
-        let (mut at, mut size, mut refused) = (0, calls.len(), 0);
-        while at < calls.len() && refused < REFUSED_MAX {
+        let (mut at, mut size, mut refused) = (0, calls.len() / 2, 0);
+        while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
             let part = Part { first: all.first + at as u32, ..all.clone() };
             match self.run_part(&some(calls, piece.clone())?, &part)? {

@@ -95,6 +95,7 @@ fn a_second_open_is_refused() {
 fn a_place_that_is_not_there_is_named() {
     let dir = directory();
     let error = options().open(dir.path().join("no/bank")).unwrap_err();
+    assert!(error.is_mistake(), "{error}");
     assert!(error.to_string().contains("/no to create a database in"), "{error}");
     assert!(options().create(false).open(dir.path().join("bank")).is_err());
     assert!(!dir.path().join("bank").exists());

@@ -177,7 +177,7 @@ fn run_body<D: Device>(
     if committed {
         // Half of it was seen by others: nothing consistent can follow (O-49).
         return Err(Leave::Failed(EngineError::Poisoned(format!(
-            "call {} of epoch {} of procedure {:?} ended after its commit point without committing: {}",
+            "call {} of epoch {} ({}) ended after its commit point without committing: {}",
             sid.position(),
             sid.epoch(),
             procedure.name,
