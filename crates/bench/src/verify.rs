@@ -208,7 +208,59 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use engine::{Engine, EngineConfig};
+    use pmem::Dram;
+
     use super::*;
+    use crate::{Contention, Parameters, WorkloadParameters};
+
+    fn job(seed: u64) -> Job {
+        let workload = WorkloadParameters::smallbank(500, Contention::Low);
+        let parameters = Parameters::new(workload, Contention::Low);
+        Parameters { seed, epoch_size: 100, ..parameters }.job().expect("good parameters")
+    }
+
+    /// Runs so many epochs of a job on an engine, and compares each with the oracle of another.
+    fn run_beside(job: &Job, beside: &Job, epochs: u64) -> Result<()> {
+        let device = Arc::new(Dram::new(1 << 30, 1 << 30)?);
+        let (tables, procedures) = (job.table_definitions(), job.procedures().table);
+        let (mut engine, _) = Engine::open(device, EngineConfig::default(), &tables, procedures)?;
+        let mut verifier = Verifier::new(beside, 16);
+        let mut calls = Calls::new();
+        for epoch in 1..=epochs {
+            job.fill(epoch, &mut calls)?;
+            let outcome = engine.run_epoch(&calls, job.info(epoch))?;
+            // The oracle is told the engine's calls, or those of its own job.
+            verifier.job.fill(epoch, &mut calls)?;
+            verifier.compare(&calls, &outcome)?;
+        }
+        let view = EngineView::new(&engine, &job.tables());
+        verifier.compare_state(&view, engine.state_hash().0)
+    }
+
+    #[test]
+    fn equal_runs_are_equal() {
+        run_beside(&job(1), &job(1), 4).expect("the same");
+    }
+
+    #[test]
+    fn a_difference_in_an_answer_names_where_it_is_and_both_answers() {
+        let message = run_beside(&job(1), &job(2), 4).expect_err("other calls").to_string();
+        for word in ["epoch 2 (1 of the stream)", "position ", "smallbank_", "the engine answered"]
+        {
+            assert!(message.contains(word), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_difference_in_the_state_names_the_table_and_the_key() {
+        let message = run_beside(&job(1), &job(2), 1).expect_err("other data").to_string();
+        for word in ["after epoch 1 (loading)", "table \"savings\", key 8 bytes", "the oracle"] {
+            assert!(message.contains(word), "{message}");
+        }
+    }
 
     #[test]
     fn bytes_are_shown_with_their_length_and_cut() {

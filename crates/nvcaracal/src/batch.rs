@@ -52,8 +52,8 @@ impl<'d> Batch<'d> {
     /// Adds a call; the number of calls before it is its place.
     ///
     /// # Errors
-    /// [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`] for arguments of more
-    /// than 1 MiB, or too many calls. The call was not added.
+    /// [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`] for arguments
+    /// of more than 1 MiB, or too many calls. The call was not added.
     pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
         let number = self.database.number::<P>()?;
         let index = self.calls.len() as u32;
@@ -79,7 +79,8 @@ impl<'d> Batch<'d> {
     /// Submits the batch; waits while the queue has no room for all of it.
     ///
     /// # Errors
-    /// [`Error::is_stopped`]; [`Error::is_limit`] if it is larger than the whole queue. No call took place.
+    /// [`Error::is_stopped`]; [`Error::is_limit`] if it is larger than the whole queue. No call
+    /// took place.
     pub fn submit(self) -> Result<Submitted> {
         self.push(true)
     }

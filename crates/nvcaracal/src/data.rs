@@ -1,22 +1,22 @@
 //! Data as bytes: arguments, values of rows, answers.
 //!
-//! Fixed-layout types ([`Plain`]) are their own bytes: they are logged as they are and read in place. All
-//! others ([`Data`]) are written field by field. Both forms are the same on every machine of one byte order,
-//! which is what replay needs; neither contains an address.
+//! Fixed-layout types ([`Plain`]) are their own bytes: they are logged as they are and read in
+//! place. All others ([`Data`]) are written field by field. Both forms are the same on every
+//! machine of one byte order, which is what replay needs; neither contains an address.
 
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
-/// The compiler checks this by the four traits from `zerocopy`, which are derived. [`plain!`](crate::plain)
-/// writes all of it.
+/// The compiler checks this by the four traits from `zerocopy`, which are derived.
+/// [`plain!`](crate::plain) writes all of it.
 ///
 /// ```
 /// use nvcaracal::Plain;
 /// use nvcaracal::zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 ///
 /// #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
-/// #[zerocopy(crate = "nvcaracal::zerocopy")] // not needed if your crate depends on zerocopy itself
+/// #[zerocopy(crate = "nvcaracal::zerocopy")] // unless zerocopy is a dependency
 /// #[repr(C)]
 /// struct Account {
 ///     cents: i64,
@@ -36,8 +36,9 @@ impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 /// What can be an argument, a value or an answer.
 ///
-/// Implemented for all [`Plain`] types, `String`, and `Vec`, `Option` and tuples of these. For other types,
-/// [`data!`](crate::data) writes it field by field; or write the first two functions by hand:
+/// Implemented for all [`Plain`] types, `String`, and `Vec`, `Option` and tuples of these. For
+/// other types, [`data!`](crate::data) writes it field by field; or write the first two functions
+/// by hand:
 ///
 /// ```
 /// use nvcaracal::Data;
@@ -64,7 +65,8 @@ pub trait Data: Sized {
     /// Appends the bytes, in a form that says where it ends.
     fn encode(&self, into: &mut Vec<u8>);
 
-    /// Reads what [`Data::encode`] wrote and moves past it. `None` if the bytes are no value of this type.
+    /// Reads what [`Data::encode`] wrote and moves past it. `None` if the bytes are no value of
+    /// this type.
     fn decode(from: &mut &[u8]) -> Option<Self>;
 
     /// Appends many, without their number.
@@ -84,8 +86,8 @@ pub trait Data: Sized {
         Self::decode(&mut bytes).filter(|_| bytes.is_empty())
     }
 
-    /// Calls `then` with the value in `bytes`, in place where that is possible. `None` if the bytes are no
-    /// value of this type.
+    /// Calls `then` with the value in `bytes`, in place where that is possible. `None` if the bytes
+    /// are no value of this type.
     fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
         Self::from_bytes(bytes).map(|value| then(&value))
     }
@@ -247,9 +249,9 @@ pub fn zeroed<T: FromZeros>() -> T {
 
 /// Defines fixed-layout structs: [`Plain`], `Debug`, `Clone`, `Copy`, `PartialEq`.
 ///
-/// A struct with padding between or after its fields does not compile: put the larger fields first, and add
-/// a field such as `reserved: [u8; 4]` at the end. For types that need other derives, or enums, write what
-/// this macro writes; see [`Plain`].
+/// A struct with padding between or after its fields does not compile: put the larger fields first,
+/// and add a field such as `reserved: [u8; 4]` at the end. For types that need other derives, or
+/// enums, write what this macro writes; see [`Plain`].
 ///
 /// ```
 /// nvcaracal::plain! {
@@ -286,7 +288,8 @@ macro_rules! plain {
     )+ };
 }
 
-/// Defines structs with fields of any [`Data`], such as `String`: `Data`, `Debug`, `Clone`, `PartialEq`.
+/// Defines structs with fields of any [`Data`], such as `String`: `Data`, `Debug`, `Clone`,
+/// `PartialEq`.
 ///
 /// ```
 /// nvcaracal::data! {

@@ -19,7 +19,8 @@ use crate::{
     Batch, Data, Error, Key, KeyRange, Options, Procedure, Result, Stats, Table, Ticket, View,
 };
 
-/// An open database. A clone is another handle of it; share handles with as many threads as you like.
+/// An open database. A clone is another handle of it; share handles with as many threads as you
+/// like.
 ///
 /// It is closed by [`Database::close`], or when the last handle is dropped.
 #[derive(Clone)]
@@ -72,8 +73,8 @@ impl Database {
     /// Calls that one thread submits one after the other are in this order in the serial order.
     ///
     /// # Errors
-    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`]
-    /// for arguments of more than 1 MiB. The call did not take place.
+    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered;
+    /// [`Error::is_limit`] for arguments of more than 1 MiB. The call did not take place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
         self.push(&procedure, true)
     }
@@ -111,8 +112,8 @@ impl Database {
         &self.inner.shared.queue
     }
 
-    /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every call that
-    /// was answered before.
+    /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every
+    /// call that was answered before.
     ///
     /// # Errors
     /// As [`View::get`]; [`Error::is_stopped`].
@@ -139,8 +140,9 @@ impl Database {
 
     /// Reads as much as you like from the state as of the end of one epoch.
     ///
-    /// No epoch runs meanwhile: be quick, and do not wait for anything, least of all for this database. Many
-    /// small reads are better done by a procedure that declares nothing: it costs about as little as a read.
+    /// No epoch runs meanwhile: be quick, and do not wait for anything, least of all for this
+    /// database. Many small reads are better done by a procedure that declares nothing: it costs
+    /// about as little as a read.
     ///
     /// # Errors
     /// [`Error::is_stopped`]; [`Error::is_failed`] if `read` panics.
@@ -151,7 +153,8 @@ impl Database {
         self.request(move |driver| Ok(read(&View::new(driver))))
     }
 
-    /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of before.
+    /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
+    /// before.
     ///
     /// # Errors
     /// The device's; [`Error::is_stopped`].
@@ -213,12 +216,13 @@ impl Database {
         &self.inner.device
     }
 
-    /// Closes the database: calls that were submitted are answered, then the state becomes the checkpoint,
-    /// so that the next open replays nothing. Other handles of it get [`Error::is_stopped`] from then on.
+    /// Closes the database: calls that were submitted are answered, then the state becomes the
+    /// checkpoint, so that the next open replays nothing. Other handles of it get
+    /// [`Error::is_stopped`] from then on.
     ///
     /// # Errors
-    /// Why the last checkpoint failed, or why the database had stopped; what was answered is durable all the
-    /// same.
+    /// Why the last checkpoint failed, or why the database had stopped; what was answered is
+    /// durable all the same.
     pub fn close(self) -> Result<()> {
         self.inner.close()
     }

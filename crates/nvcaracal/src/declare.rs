@@ -1,7 +1,7 @@
 //! What a procedure's declarations are written with.
 //!
-//! Functions here do not fail one by one: the first mistake is kept, and fails the call when the declaration
-//! ends.
+//! Functions here do not fail one by one: the first mistake is kept, and fails the call when the
+//! declaration ends.
 
 use std::borrow::Borrow;
 use std::ops::ControlFlow;
@@ -33,16 +33,16 @@ fn decode<V: Data>(shape: &Shape, bytes: &[u8], mistake: &mut Option<String>) ->
 }
 
 impl Draws<'_, '_> {
-    /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it gets the
-    /// k-th number; read it later with `drawn`.
+    /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it
+    /// gets the k-th number; read it later with `drawn`.
     pub fn draw(&mut self, sequence: Sequence) {
         if let Some(number) = number(self.schema, &sequence.shape, &mut self.mistake) {
             self.inner.draw(number, sequence.key);
         }
     }
 
-    /// Reads a row as of the end of the previous epoch. If it is another one when the transaction runs, the
-    /// engine re-submits the transaction by itself.
+    /// Reads a row as of the end of the previous epoch. If it is another one when the transaction
+    /// runs, the engine re-submits the transaction by itself.
     pub fn lookup<K: Key + ?Sized, V: Data>(
         &mut self,
         table: Table<K, V>,
@@ -94,7 +94,8 @@ impl WriteSet<'_, '_> {
         }
     }
 
-    /// The transaction may update or delete any row of an ordered table in a range, if it exists by then.
+    /// The transaction may update or delete any row of an ordered table in a range, if it exists by
+    /// then.
     pub fn update_range<K: Key + ?Sized, V>(
         &mut self,
         table: Table<K, V>,
@@ -127,9 +128,9 @@ impl WriteSet<'_, '_> {
         }
     }
 
-    /// Reads a row as of the end of the previous epoch, to find out what to declare. If it is another one
-    /// when the transaction runs, the engine re-submits the transaction by itself, up to
-    /// [`Options::resubmissions_max`](crate::Options::resubmissions_max) times.
+    /// Reads a row as of the end of the previous epoch, to find out what to declare. If it is
+    /// another one when the transaction runs, the engine re-submits the transaction by itself, up
+    /// to [`Options::resubmissions_max`](crate::Options::resubmissions_max) times.
     pub fn lookup<K: Key + ?Sized, V: Data>(
         &mut self,
         table: Table<K, V>,
@@ -140,8 +141,9 @@ impl WriteSet<'_, '_> {
         key.borrow().with_key(|key| decode(&table.shape, inner.lookup(number, key)?, mistake))
     }
 
-    /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in ascending
-    /// order, until `each` breaks. As with [`WriteSet::lookup`], a change re-submits the transaction.
+    /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in
+    /// ascending order, until `each` breaks. As with [`WriteSet::lookup`], a change re-submits the
+    /// transaction.
     pub fn lookup_scan<K: Key + ?Sized, V: Data>(
         &mut self,
         table: Table<K, V>,

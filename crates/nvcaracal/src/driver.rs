@@ -1,6 +1,7 @@
 //! The engine without its device type, and the devices that there are to choose from.
 //!
-//! The engine is compiled for each device; here is the one dynamic call for each epoch that hides which.
+//! The engine is compiled for each device; here is the one dynamic call for each epoch that hides
+//! which.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -117,11 +118,12 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     }
 }
 
-/// A database is created in a directory that is there: anything else is more likely a slip of the pen.
+/// A database is created in a directory that is there: anything else is more likely a slip of the
+/// pen.
 fn check_parent(path: &Path) -> Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
-            Err(Error::limit(format!(
+            Err(Error::mistake(format!(
                 "there is no directory {} to create a database in: create it or check the path",
                 parent.display()
             )))
@@ -134,8 +136,8 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
     let device = Arc::new(device);
     let Plan { config, shapes, procedures, .. } = plan;
     let tables: Vec<TableDefinition> = shapes.iter().map(Shape::definition).collect();
-    // Recovery runs procedures, so the numbers of their tables must be known before the engine opens. The
-    // store knows them; it is opened for that alone and let go.
+    // Recovery runs procedures, so the numbers of their tables must be known before the engine
+    // opens. The store knows them; it is opened for that alone and let go.
     let found = Store::open(Arc::clone(&device), &config.store, &tables)?;
     let (numbers, created) = (found.table_ids, found.created);
     drop(found.store);

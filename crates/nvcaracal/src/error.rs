@@ -102,16 +102,16 @@ impl Error {
         self.abort().is_some()
     }
 
-    /// Whether the call failed by a mistake of the procedure: a panic, a write that it did not declare, a
-    /// table that is not registered, a key or value beyond its limit, too many re-submissions. Its writes
-    /// did not take place, and the database goes on.
+    /// Whether the call failed by a mistake of the procedure: a panic, a write that it did not
+    /// declare, a table that is not registered, a key or value beyond its limit, too many
+    /// re-submissions. Its writes did not take place, and the database goes on.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         matches!(&*self.kind, Kind::Failed(_))
     }
 
-    /// Whether a limit was reached: space, an option, or the length of something. What was asked for was
-    /// not done, and the database goes on.
+    /// Whether a limit was reached: space, an option, or the length of something. What was asked
+    /// for was not done, and the database goes on.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         match &*self.kind {
@@ -138,8 +138,8 @@ impl Error {
         }
     }
 
-    /// Whether the database runs no more: it was closed, or something failed and it must be opened again.
-    /// What became of calls without an answer is unknown until then.
+    /// Whether the database runs no more: it was closed, or something failed and it must be opened
+    /// again. What became of calls without an answer is unknown until then.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(
@@ -154,8 +154,8 @@ impl Error {
         self.device().is_some_and(DeviceError::is_locked)
     }
 
-    /// Whether the program asked for what cannot be: two procedures of one name, a procedure or a table that
-    /// was not registered, a path in a directory that is not there.
+    /// Whether the program asked for what cannot be: two procedures of one name, a procedure or a
+    /// table that was not registered, a path in a directory that is not there.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
         matches!(&*self.kind, Kind::Mistake(_) | Kind::Engine(EngineError::UnknownProcedure(_)))

@@ -1,7 +1,7 @@
 //! Keys as bytes whose order is the keys' order.
 //!
-//! Keys of up to 8 bytes are padded in front to exactly 8, which the engine indexes as one word: integers
-//! and pairs of small ones are the fast case.
+//! Keys of up to 8 bytes are padded in front to exactly 8, which the engine indexes as one word:
+//! integers and pairs of small ones are the fast case.
 
 use std::fmt::Debug;
 
@@ -26,7 +26,8 @@ impl KeyBuffer {
         Self { bytes: [0; BUFFER_BYTES], len: 0 }
     }
 
-    /// Appends bytes. What is beyond the longest key of any table is dropped: such a key is refused anyway.
+    /// Appends bytes. What is beyond the longest key of any table is dropped: such a key is refused
+    /// anyway.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
         let fits = bytes.len().min(BUFFER_BYTES - self.len);
@@ -43,11 +44,12 @@ impl KeyBuffer {
 
 /// What can be a key.
 ///
-/// Implemented for integers, `str`, `[u8]`, `String`, `Vec<u8>`, byte arrays, and tuples of two to four of
-/// these that are sized. A table with text as its key is a `Table<str, V>`: its keys are given as `&str` and
-/// come out of scans as `String`. Inside tuples, use `String`.
+/// Implemented for integers, `str`, `[u8]`, `String`, `Vec<u8>`, byte arrays, and tuples of two to
+/// four of these that are sized. A table with text as its key is a `Table<str, V>`: its keys are
+/// given as `&str` and come out of scans as `String`. Inside tuples, use `String`.
 ///
-/// For a type of your own, encode to bytes that compare as its values do, and that say where they end.
+/// For a type of your own, encode to bytes that compare as its values do, and that say where they
+/// end.
 pub trait Key: Debug {
     /// What a scan returns.
     type Owned: Debug + Send + 'static;
@@ -58,7 +60,8 @@ pub trait Key: Debug {
     /// Appends the bytes of the key as a part of a longer one.
     fn encode(&self, into: &mut KeyBuffer);
 
-    /// Reads what [`Key::encode`] wrote and moves past it. `None` if the bytes are no key of this type.
+    /// Reads what [`Key::encode`] wrote and moves past it. `None` if the bytes are no key of this
+    /// type.
     fn decode(from: &mut &[u8]) -> Option<Self::Owned>;
 
     /// Calls `then` with the bytes of the key as the engine gets them.
@@ -142,7 +145,8 @@ impl<const N: usize> Key for [u8; N] {
     }
 }
 
-/// Bytes inside a longer key: a zero byte becomes 0 255, and 0 0 ends them, so that a prefix comes first.
+/// Bytes inside a longer key: a zero byte becomes 0 255, and 0 0 ends them, so that a prefix comes
+/// first.
 fn encode_escaped(bytes: &[u8], into: &mut KeyBuffer) {
     for (i, part) in bytes.split(|&b| b == 0).enumerate() {
         if i > 0 {

@@ -1,13 +1,14 @@
-//! NVCaracal as a library: a transactional database for programs in which many threads fight over few rows,
-//! and in which no answer that was given may be lost.
+//! NVCaracal as a library: a transactional database for programs in which many threads fight over
+//! few rows, and in which no answer that was given may be lost.
 //!
-//! It orders transactions *before* it runs them. So they are serializable without locks, aborts, retries or
-//! deadlocks, on all cores, and the result is the same whenever they are run again: the log holds what was
-//! asked, not what was done.
+//! It orders transactions *before* it runs them. So they are serializable without locks, aborts,
+//! retries or deadlocks, on all cores, and the result is the same whenever they are run again: the
+//! log holds what was asked, not what was done.
 //!
 //! # A tour
 //!
-//! A transaction is a Rust type. Its fields are its arguments; it says what it may write, then does it.
+//! A transaction is a Rust type. Its fields are its arguments; it says what it may write, then does
+//! it.
 //!
 //! ```
 //! use nvcaracal::{Abort, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
@@ -85,31 +86,34 @@
 //! * **Types**: fixed layouts by [`plain!`], others by [`data!`]; see [`Plain`], [`Data`], [`Key`].
 //! * **Procedures**: [`Procedure`], with [`WriteSet`], [`Draws`] and [`Transaction`].
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
-//!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls together.
+//!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls
+//!   together.
 //! * **Reads** from outside: [`Database::get`], [`Database::scan`], [`Database::read`].
 //!
 //! # What an answer means
 //!
-//! When a ticket has its answer, the transaction is durable, and so is every one before it in the serial
-//! order: the input log of its epoch has reached the medium. A transaction whose ticket has no answer when
-//! the machine stops has either taken place as a whole or not at all; make calls so that they can be
-//! repeated, for instance by inserting a row under a number that the caller chose. On the devices `dram` and
-//! `emulated` nothing survives the process.
+//! When a ticket has its answer, the transaction is durable, and so is every one before it in the
+//! serial order: the input log of its epoch has reached the medium. A transaction whose ticket has
+//! no answer when the machine stops has either taken place as a whole or not at all; make calls so
+//! that they can be repeated, for instance by inserting a row under a number that the caller chose.
+//! On the devices `dram` and `emulated` nothing survives the process.
 //!
-//! A *mistake* of a procedure (a panic, a write that it did not declare, a key beyond its limit) is the
-//! answer to that call only. It wrote nothing, and the database goes on. [`Error`] says which is which.
+//! A *mistake* of a procedure (a panic, a write that it did not declare, a key beyond its limit) is
+//! the answer to that call only. It wrote nothing, and the database goes on. [`Error`] says which
+//! is which.
 //!
 //! # What it is not
 //!
-//! * **Not interactive.** A transaction is submitted whole; there is no `begin` and `commit` with something
-//!   of the program's in between. What a transaction will write must be known from its arguments, or from
-//!   what its declaration reads ([`WriteSet::lookup`]).
-//! * **Not for the lowest latency.** An answer comes at the end of an epoch, together with many others: at
-//!   best tens of microseconds in memory, and one sync of the disk on `file`. Submit from many threads, or
-//!   many tickets from one.
-//! * **Not for procedures with side effects.** They run again in recovery and must do the same again: no
-//!   clock, no randomness, no files, no messages. Act on the answer, outside.
-//! * **Not larger than memory.** On `file` all rows are in memory, too. On every device indexes are.
+//! * **Not interactive.** A transaction is submitted whole; there is no `begin` and `commit` with
+//!   something of the program's in between. What a transaction will write must be known from its
+//!   arguments, or from what its declaration reads ([`WriteSet::lookup`]).
+//! * **Not for the lowest latency.** An answer comes at the end of an epoch, together with many
+//!   others: at best tens of microseconds in memory, and one sync of the disk on `file`. Submit
+//!   from many threads, or many tickets from one.
+//! * **Not for procedures with side effects.** They run again in recovery and must do the same
+//!   again: no clock, no randomness, no files, no messages. Act on the answer, outside.
+//! * **Not larger than memory.** On `file` all rows are in memory, too. On every device indexes
+//!   are.
 //! * **Not distributed**, and open in one process at a time.
 //!
 //! # Limits

@@ -17,10 +17,10 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 
 /// Tables, procedures and numbers of a database that is to be opened.
 ///
-/// Register the same procedures in the same order at every open, new ones at the end: the input log names
-/// them by their number. Tables may come in any order. Only the geometry (`segment_bytes`,
-/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created; everything else may differ
-/// from one open to the next.
+/// Register the same procedures in the same order at every open, new ones at the end: the input log
+/// names them by their number. Tables may come in any order. Only the geometry (`segment_bytes`,
+/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created; everything else
+/// may differ from one open to the next.
 ///
 /// | option | default | from | to |
 /// |---|---|---|---|
@@ -55,7 +55,8 @@ pub struct Options {
     log_bytes_max: u64,
 }
 
-/// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded database.
+/// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
+/// database.
 const WORKERS_DEFAULT_MAX: usize = 8;
 /// The most of queues and epochs: what fits the position in a serial id.
 const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
@@ -124,7 +125,8 @@ impl Options {
         self
     }
 
-    /// Memory for cached versions of rows; worth it where reading the device is slower than reading memory.
+    /// Memory for cached versions of rows; worth it where reading the device is slower than reading
+    /// memory.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = Some(bytes);
         self
@@ -136,8 +138,8 @@ impl Options {
         self
     }
 
-    /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on `file` write
-    /// fewer pages.
+    /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on
+    /// `file` write fewer pages.
     pub fn checkpoint_every(mut self, epochs: u64) -> Self {
         self.checkpoint_every = Some(epochs);
         self
@@ -149,22 +151,23 @@ impl Options {
         self
     }
 
-    /// Most calls in an epoch, but for a [`Batch`](crate::Batch) of more. Larger epochs cost less for each
-    /// call, smaller ones answer sooner.
+    /// Most calls in an epoch, but for a [`Batch`](crate::Batch) of more. Larger epochs cost less
+    /// for each call, smaller ones answer sooner.
     pub fn epoch_calls_max(mut self, calls: usize) -> Self {
         self.limits.epoch_calls = calls;
         self
     }
 
-    /// Longest time that an epoch waits for more calls while the engine is free. It waits only if much fewer
-    /// calls are there than the last epoch had, and never longer than an eighth of that epoch's time, so a
-    /// single caller never waits.
+    /// Longest time that an epoch waits for more calls while the engine is free. It waits only if
+    /// much fewer calls are there than the last epoch had, and never longer than an eighth of that
+    /// epoch's time, so a single caller never waits.
     pub fn epoch_wait_max(mut self, wait: Duration) -> Self {
         self.epoch_wait_max = wait;
         self
     }
 
-    /// Most calls that wait for an epoch; then [`Database::submit`] waits and [`Database::try_submit`] fails.
+    /// Most calls that wait for an epoch; then [`Database::submit`] waits and
+    /// [`Database::try_submit`] fails.
     pub fn queue_calls_max(mut self, calls: usize) -> Self {
         self.limits.calls = calls;
         self
@@ -188,7 +191,8 @@ impl Options {
         self
     }
 
-    /// Most bytes of rows and values. Takes address space, and on `file` one byte of memory for each 4 KiB.
+    /// Most bytes of rows and values. Takes address space, and on `file` one byte of memory for
+    /// each 4 KiB.
     pub fn data_bytes_max(mut self, bytes: u64) -> Self {
         self.data_bytes_max = bytes;
         self
@@ -206,16 +210,16 @@ impl Options {
         self
     }
 
-    /// Opens the database in a directory of an ordinary file system. The directory is created if it does
-    /// not exist, the one that it is in is not.
+    /// Opens the database in a directory of an ordinary file system. The directory is created if it
+    /// does not exist, the one that it is in is not.
     ///
     /// Recovers: when this returns, everything that was ever answered is there.
     ///
     /// # Errors
     /// [`Error::is_locked`] if it is open elsewhere, [`Error::is_corrupt`] if it is damaged,
     /// [`Error::is_limit`] for an option out of its range or a table stored with other limits;
-    /// [`Error::is_mistake`] if there is no directory to create it in, for two procedures or tables of one
-    /// name, or if the input log has calls of a procedure that is not registered.
+    /// [`Error::is_mistake`] if there is no directory to create it in, for two procedures or tables
+    /// of one name, or if the input log has calls of a procedure that is not registered.
     pub fn open(self, directory: impl AsRef<Path>) -> Result<Database> {
         self.open_device(DeviceSpec::File(PathBuf::from(directory.as_ref())))
     }

@@ -11,15 +11,16 @@ use crate::{Data, Draws, Transaction, WriteSet};
 /// The code of an abort that says that a declaration is wrong; see [`Abort::code`].
 const MISTAKE_CODE: u32 = u32::MAX;
 
-/// A transaction as a type: its fields are the arguments, its functions say what it may write and what it
-/// does.
+/// A transaction as a type: its fields are the arguments, its functions say what it may write and
+/// what it does.
 ///
-/// A procedure runs once when it is called, and once more for every recovery that replays it, and must do
-/// the same each time. So it uses its arguments and what it reads through the transaction, and nothing else:
-/// no clock ([`Transaction::timestamp_ns`] has one), no randomness ([`Transaction::seed`]), no environment,
-/// no global state, no order of a `HashMap`, no address.
+/// A procedure runs once when it is called, and once more for every recovery that replays it, and
+/// must do the same each time. So it uses its arguments and what it reads through the transaction,
+/// and nothing else: no clock ([`Transaction::timestamp_ns`] has one), no randomness
+/// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
 ///
-/// Change what a registered procedure does only after a clean [`Database::close`](crate::Database::close).
+/// Change what a registered procedure does only after a clean
+/// [`Database::close`](crate::Database::close).
 ///
 /// ```
 /// use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, WriteSet};
@@ -70,8 +71,8 @@ pub trait Procedure: Data + 'static {
     /// Does it. Nothing that it wrote is seen by anybody until it returns `Ok`.
     ///
     /// # Errors
-    /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's functions
-    /// return with `?`. In both cases nothing was written.
+    /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's
+    /// functions return with `?`. In both cases nothing was written.
     fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop>;
 }
 
@@ -98,8 +99,8 @@ fn mistake(what: impl Into<Cow<'static, str>>) -> Abort {
     Abort { code: MISTAKE_CODE, message: what.into() }
 }
 
-/// The procedure as three functions that know their schema. They only pass its number on: what they call
-/// exists once for each procedure.
+/// The procedure as three functions that know their schema. They only pass its number on: what they
+/// call exists once for each procedure.
 fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
     const fn of<P: Procedure, const S: usize>() -> ProcedureDefinition {
         ProcedureDefinition {

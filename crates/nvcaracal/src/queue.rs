@@ -1,7 +1,7 @@
 //! The queue between the threads that submit and the sequencer: bounded, in order, one lock.
 //!
-//! Calls are written straight into the batch that becomes an epoch. The place in the batch is the place in
-//! the serial order.
+//! Calls are written straight into the batch that becomes an epoch. The place in the batch is the
+//! place in the serial order.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -130,7 +130,8 @@ impl Queue {
         let limits = self.limits;
         if calls > limits.calls || bytes > limits.bytes {
             return Err(Error::limit(format!(
-                "{calls} calls with {bytes} bytes at a time, but the queue holds at most {} calls with {} bytes",
+                "{calls} calls with {bytes} bytes at a time, but the queue holds at most {} calls \
+                 with {} bytes",
                 limits.calls, limits.bytes
             )));
         }
@@ -199,7 +200,8 @@ impl Queue {
         requests.into_iter().for_each(|request| request(Err(error)));
     }
 
-    /// Waits for work. If fewer calls than `enough` are there, waits for more, but not longer than `most`.
+    /// Waits for work. If fewer calls than `enough` are there, waits for more, but not longer than
+    /// `most`.
     pub(crate) fn take(&self, carries: bool, enough: usize, most: Duration) -> Work {
         let mut inner = self.inner();
         let mut waited = most.is_zero();

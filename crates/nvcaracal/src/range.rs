@@ -45,7 +45,8 @@ impl<K: Key + ?Sized, Q: Borrow<K>> KeyRange<K> for (Bound<Q>, Bound<Q>) {
     }
 }
 
-/// Keys with `low <= key < high`; and the greatest of all 8-byte keys, which no `high` of 8 bytes is above.
+/// Keys with `low <= key < high`; and the greatest of all 8-byte keys, which no `high` of 8 bytes
+/// is above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bytes {
     pub(crate) low: Vec<u8>,

@@ -1,13 +1,14 @@
 //! Which table of a database a handle means.
 //!
-//! Procedures are plain functions to the engine: they get their arguments and the transaction, and nothing
-//! that belongs to the database. So what they need to know of it, the numbers that its catalog gives to
-//! tables, lies in one of a few static arrays, and each procedure is registered as a function for one of
-//! them ([`crate::procedure`]). Databases with the same tables in the same order share an array, so a
-//! program meets the limit only if it has many *different* databases open at a time.
+//! Procedures are plain functions to the engine: they get their arguments and the transaction, and
+//! nothing that belongs to the database. So what they need to know of it, the numbers that its
+//! catalog gives to tables, lies in one of a few static arrays, and each procedure is registered as
+//! a function for one of them ([`crate::procedure`]). Databases with the same tables in the same
+//! order share an array, so a program meets the limit only if it has many *different* databases
+//! open at a time.
 //!
-//! An array is written before its first database opens and not again while one is open. A lookup is one
-//! load and one comparison.
+//! An array is written before its first database opens and not again while one is open. A lookup is
+//! one load and one comparison.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -107,7 +108,8 @@ impl Lease {
         let same = uses.iter().position(|u| u.databases > 0 && u.tables == tables);
         let number = same.or_else(|| uses.iter().position(|u| u.databases == 0)).ok_or_else(|| {
             Error::limit(format!(
-                "databases with {SCHEMAS_MAX} different schemas are open in this process, which is the most"
+                "databases with {SCHEMAS_MAX} different schemas are open in this process, which is \
+                 the most"
             ))
         })?;
         if same.is_none() {

@@ -1,9 +1,10 @@
 //! The sequencer: one thread that forms epochs, runs them, and hands out the answers.
 //!
-//! It alone reads the clock for transactions, and makes their seeds; both are logged. An epoch begins as soon
-//! as the engine is free and anything waits. While it runs, the next one fills, so epochs grow with the load
-//! by themselves. If much less waits than the last epoch held, callers are probably just about to submit
-//! again, and the sequencer waits a little for them, never longer than an eighth of the last epoch.
+//! It alone reads the clock for transactions, and makes their seeds; both are logged. An epoch
+//! begins as soon as the engine is free and anything waits. While it runs, the next one fills, so
+//! epochs grow with the load by themselves. If much less waits than the last epoch held, callers
+//! are probably just about to submit again, and the sequencer waits a little for them, never longer
+//! than an eighth of the last epoch.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -151,7 +152,8 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Runs an epoch. The inner result is an error if there is no space for it; then nothing happened.
+    /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
+    /// happened.
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
         match self.driver.run_epoch(calls, self.clock.next()) {
             Ok(outcome) => {
@@ -163,9 +165,9 @@ impl Sequencer {
         }
     }
 
-    /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused that have
-    /// no space by themselves. Gives up when that is true of many, one after the other: the rest costs an
-    /// attempt for each call, while everybody waits.
+    /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused
+    /// that have no space by themselves. Gives up when that is true of many, one after the other:
+    /// the rest costs an attempt for each call, while everybody waits.
     fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
         let (mut at, mut size, mut refused) = (0, calls.len() / 2, 0);
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {

@@ -6,7 +6,8 @@ use engine::EpochStats;
 
 use crate::driver::Status;
 
-/// Counts since the database was opened, and where it is now. See [`Database::stats`](crate::Database::stats).
+/// Counts since the database was opened, and where it is now. See
+/// [`Database::stats`](crate::Database::stats).
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -34,8 +35,8 @@ pub struct Stats {
     pub queued_calls: usize,
     /// See `queued_calls`.
     pub queued_bytes: usize,
-    /// From the first submission for an epoch to its answers: half of the epochs took at most this, within
-    /// an eighth.
+    /// From the first submission for an epoch to its answers: half of the epochs took at most this,
+    /// within an eighth.
     pub latency_p50: Duration,
     /// 99 of 100 epochs took at most this.
     pub latency_p99: Duration,

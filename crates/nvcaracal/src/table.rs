@@ -1,8 +1,8 @@
 //! Handles of tables and sequences: constants that name them and know their types.
 //!
-//! A handle carries a 64-bit tag of everything the database must agree on (name, index, lengths), computed
-//! by the compiler. A database looks the tag up in a small array ([`crate::schema`]), so a handle costs one
-//! load for each use, and one handle serves any number of databases.
+//! A handle carries a 64-bit tag of everything the database must agree on (name, index, lengths),
+//! computed by the compiler. A database looks the tag up in a small array ([`crate::schema`]), so a
+//! handle costs one load for each use, and one handle serves any number of databases.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -78,14 +78,15 @@ impl fmt::Display for Shape {
 
 /// Names a table of rows with keys `K` and values `V`.
 ///
-/// A handle is a constant; it belongs to no database, and is registered with each one that has the table
-/// ([`Options::table`](crate::Options::table)).
+/// A handle is a constant; it belongs to no database, and is registered with each one that has the
+/// table ([`Options::table`](crate::Options::table)).
 ///
 /// ```
 /// use nvcaracal::Table;
 ///
 /// const ACCOUNTS: Table<u64, i64> = Table::hash("accounts");
-/// const NAMES: Table<str, String> = Table::ordered("names").with_key_bytes(100).with_value_bytes(4000);
+/// const NAMES: Table<str, String> =
+///     Table::ordered("names").with_key_bytes(100).with_value_bytes(4000);
 /// const LINES: Table<(u32, u32), [u64; 4]> = Table::ordered("lines");
 /// ```
 ///
@@ -151,10 +152,11 @@ impl<K: Key + ?Sized, V: Data> Table<K, V> {
         self
     }
 
-    /// Bytes of a persistent row, a multiple of 64: 64 for its header, the rest for two inline versions of
-    /// its value; values that do not fit are stored elsewhere and cost one more access. The default keeps
-    /// values of a fixed length of up to 2,048 bytes inline, and is 256 otherwise. Used when the table is
-    /// created; an existing one must have been created with the same.
+    /// Bytes of a persistent row, a multiple of 64: 64 for its header, the rest for two inline
+    /// versions of its value; values that do not fit are stored elsewhere and cost one more access.
+    /// The default keeps values of a fixed length of up to 2,048 bytes inline, and is 256
+    /// otherwise. Used when the table is created; an existing one must have been created with the
+    /// same.
     #[must_use]
     pub const fn with_row_bytes(mut self, bytes: u32) -> Self {
         self.shape.row_bytes = bytes;
@@ -182,7 +184,8 @@ impl<K: ?Sized, V> fmt::Debug for Table<K, V> {
     }
 }
 
-/// Names a sequence, or a family of them: numbers 0, 1, 2... in the order of the transactions that draw.
+/// Names a sequence, or a family of them: numbers 0, 1, 2... in the order of the transactions that
+/// draw.
 ///
 /// ```
 /// use nvcaracal::Sequence;

@@ -1,8 +1,8 @@
 //! Tickets: where answers are waited for.
 //!
-//! The calls of one epoch share a [`Group`], which gets the whole outcome of the epoch in one step. So handing
-//! out answers costs the sequencer one lock for an epoch, however many callers there are, and it never waits
-//! for one of them.
+//! The calls of one epoch share a [`Group`], which gets the whole outcome of the epoch in one step.
+//! So handing out answers costs the sequencer one lock for an epoch, however many callers there
+//! are, and it never waits for one of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -120,9 +120,9 @@ impl Group {
 
 /// A claim on the answer to one call.
 ///
-/// The answer comes when the epoch's log is durable and the result is known; the call takes place even if
-/// the ticket is dropped. An answered ticket keeps the answers of its whole epoch in memory, so take answers
-/// rather than collect tickets.
+/// The answer comes when the epoch's log is durable and the result is known; the call takes place
+/// even if the ticket is dropped. An answered ticket keeps the answers of its whole epoch in
+/// memory, so take answers rather than collect tickets.
 #[must_use = "the answer says whether the call committed"]
 pub struct Ticket<T> {
     group: Arc<Group>,
@@ -138,9 +138,9 @@ impl<T: Data> Ticket<T> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// Why the call did not commit: it gave up ([`Error::is_user_abort`]), it failed ([`Error::is_failed`]),
-    /// its epoch had no space ([`Error::is_limit`]). If the database stopped ([`Error::is_stopped`]), the
-    /// call may have committed or not.
+    /// Why the call did not commit: it gave up ([`Error::is_user_abort`]), it failed
+    /// ([`Error::is_failed`]), its epoch had no space ([`Error::is_limit`]). If the database
+    /// stopped ([`Error::is_stopped`]), the call may have committed or not.
     pub fn wait(self) -> Result<T> {
         self.group.wait(self.index, None).map_or_else(|| Err(Error::closed()), read)
     }

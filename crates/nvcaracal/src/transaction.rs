@@ -12,9 +12,9 @@ use crate::{Data, Key, Sequence, Table};
 
 /// Reads and writes rows, as of the transaction's place in the serial order.
 ///
-/// Reads see what all earlier transactions wrote, and this one's own writes. Writes are private until
-/// [`Procedure::run`](crate::Procedure::run) returns `Ok`. Pass errors on with `?`: they are mistakes of the
-/// procedure, and nothing it does afterwards takes place.
+/// Reads see what all earlier transactions wrote, and this one's own writes. Writes are private
+/// until [`Procedure::run`](crate::Procedure::run) returns `Ok`. Pass errors on with `?`: they are
+/// mistakes of the procedure, and nothing it does afterwards takes place.
 pub struct Transaction<'a, 'e> {
     pub(crate) inner: &'a mut engine::Transaction<'e>,
     pub(crate) schema: &'static Schema,
@@ -87,8 +87,8 @@ impl Transaction<'_, '_> {
     /// Inserts a row, or overwrites it where it exists.
     ///
     /// # Errors
-    /// If the row was not declared with [`WriteSet::insert`](crate::WriteSet::insert), or the value is
-    /// beyond its limit.
+    /// If the row was not declared with [`WriteSet::insert`](crate::WriteSet::insert), or the value
+    /// is beyond its limit.
     #[inline]
     pub fn insert<K: Key + ?Sized, V: Data>(
         &mut self,
@@ -233,8 +233,8 @@ impl Transaction<'_, '_> {
         self.inner.sequence_start(number, sequence.key)
     }
 
-    /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never goes back
-    /// from one epoch to the next while the database is open.
+    /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never
+    /// goes back from one epoch to the next while the database is open.
     #[must_use]
     pub fn timestamp_ns(&self) -> u64 {
         self.inner.timestamp_ns()
@@ -252,11 +252,12 @@ impl Transaction<'_, '_> {
         self.inner.serial_id()
     }
 
-    /// From here on the transaction cannot give up: what it wrote is seen by later ones at once, which helps
-    /// where many of them wait for a row. A row that was written before must not be written again.
+    /// From here on the transaction cannot give up: what it wrote is seen by later ones at once,
+    /// which helps where many of them wait for a row. A row that was written before must not be
+    /// written again.
     ///
-    /// An error or a panic after this **stops the database**, because half of the transaction was seen. Use
-    /// it where that cannot happen.
+    /// An error or a panic after this **stops the database**, because half of the transaction was
+    /// seen. Use it where that cannot happen.
     ///
     /// # Errors
     /// If the database is being stopped.

@@ -24,8 +24,8 @@ impl<'a> View<'a> {
     /// Reads a row.
     ///
     /// # Errors
-    /// [`Error::is_mistake`] if the table is not registered, [`Error::is_limit`] if the key is beyond its
-    /// limit.
+    /// [`Error::is_mistake`] if the table is not registered, [`Error::is_limit`] if the key is
+    /// beyond its limit.
     pub fn get<K: Key + ?Sized, V: Data>(
         &self,
         table: Table<K, V>,
@@ -47,8 +47,9 @@ impl<'a> View<'a> {
         value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
     }
 
-    /// All rows in a range: of an ordered table in ascending order, of a hash table in no order. Visits the
-    /// whole table, whatever the range: for a part of a large table, write a procedure that scans.
+    /// All rows in a range: of an ordered table in ascending order, of a hash table in no order.
+    /// Visits the whole table, whatever the range: for a part of a large table, write a procedure
+    /// that scans.
     ///
     /// # Errors
     /// [`Error::is_mistake`] if the table is not registered.

@@ -131,8 +131,8 @@ fn a_table_that_is_not_registered_is_named() {
         assert!(error.is_failed());
         assert_eq!(
             error.to_string(),
-            "table \"strangers\" (hash, keys of up to 8 bytes, values of up to 8) is not registered \
-             with this database: add it to its options"
+            "table \"strangers\" (hash, keys of up to 8 bytes, values of up to 8) is not \
+             registered with this database: add it to its options"
         );
     }
     assert!(db.get(STRANGERS, 1).unwrap_err().is_mistake());

@@ -1,6 +1,6 @@
 //! Runs the real binary.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
