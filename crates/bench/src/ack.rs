@@ -1,8 +1,9 @@
-//! The acknowledgement log: one line `epoch digest` for each epoch, synced when its answers are given.
+//! The acknowledgement log: one line `epoch digest` for each epoch, synced when its answers are
+//! given.
 //!
-//! It stands for the clients: what they were told must still be true after a crash. So at a resume the log
-//! is read first, and a recovered store that is older than the last line, or has another digest, is an
-//! error that nothing may hide.
+//! It stands for the clients: what they were told must still be true after a crash. So at a resume
+//! the log is read first, and a recovered store that is older than the last line, or has another
+//! digest, is an error that nothing may hide.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -30,8 +31,8 @@ impl AckLog {
         Ok(log)
     }
 
-    /// Opens the log of an earlier run to go on with it; an empty one if there is none. A line without
-    /// an end, which a kill may leave, was never given to anybody and is cut off.
+    /// Opens the log of an earlier run to go on with it; an empty one if there is none. A line
+    /// without an end, which a kill may leave, was never given to anybody and is cut off.
     ///
     /// # Errors
     /// `Io`; `Store` naming the line that is no `epoch digest`.
@@ -58,8 +59,8 @@ impl AckLog {
         self.last.as_ref().map(|(epoch, digest)| (*epoch, digest.as_str()))
     }
 
-    /// Compares a recovered store with what was acknowledged, and catches up: a store may be one epoch
-    /// ahead, if it was killed after the epoch was sealed and before the line was written.
+    /// Compares a recovered store with what was acknowledged, and catches up: a store may be one
+    /// epoch ahead, if it was killed after the epoch was sealed and before the line was written.
     ///
     /// # Errors
     /// `Difference` if an acknowledged epoch was lost or came out differently.

@@ -1,7 +1,7 @@
 //! Runs workloads on the engine: newtypes that give the engine's types the workloads' traits.
 //!
-//! Everything is static dispatch: for each procedure and step the compiler makes one plain function, which
-//! is what the engine registers. Knows nothing of what a procedure does.
+//! Everything is static dispatch: for each procedure and step the compiler makes one plain
+//! function, which is what the engine registers. Knows nothing of what a procedure does.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -236,7 +236,8 @@ pub fn answer<'a>(answer: &engine::Answer<'a>) -> Answer<'a> {
     }
 }
 
-/// Why reading cannot fail: views are made for a workload's own tables, between two successful epochs.
+/// Why reading cannot fail: views are made for a workload's own tables, between two successful
+/// epochs.
 const ENGINE_READS: &str = "the workload's tables are in the engine, which was not stopped";
 
 /// The state of an engine between two epochs.

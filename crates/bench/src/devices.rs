@@ -79,7 +79,8 @@ pub fn open_device<V: DeviceVisitor>(
     }
 }
 
-/// The device of an existing store: a directory is `file`, a file is `dax`; a whole device name works too.
+/// The device of an existing store: a directory is `file`, a file is `dax`; a whole device name
+/// works too.
 ///
 /// # Errors
 /// `Usage` for a device without a place; the device's if there is nothing.

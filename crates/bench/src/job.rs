@@ -1,8 +1,9 @@
-//! A workload as a run needs it, whatever its type: tables, procedures, and the calls of each epoch.
+//! A workload as a run needs it, whatever its type: tables, procedures, and the calls of each
+//! epoch.
 //!
-//! Engine epochs 1 to L load the data; engine epoch L + b is epoch b of the workload's stream. The calls of
-//! an epoch depend on the parameters and on its number alone, so it makes no difference when and how often
-//! they are generated. Knows no device and no state.
+//! Engine epochs 1 to L load the data; engine epoch L + b is epoch b of the workload's stream. The
+//! calls of an epoch depend on the parameters and on its number alone, so it makes no difference
+//! when and how often they are generated. Knows no device and no state.
 
 use engine::{Calls, EpochInfo};
 use storage::TableDefinition;
@@ -12,8 +13,8 @@ use workloads::{Observer, ProcedureId, TableSpec, View, Workload};
 use crate::adapter::{Procedures, table_definition};
 use crate::{Parameters, Result};
 
-/// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is read:
-/// a resumed run must give each epoch the timestamp that it would have had.
+/// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
+/// read: a resumed run must give each epoch the timestamp that it would have had.
 const FIRST_TIMESTAMP_NS: u64 = 1_700_000_000_000_000_000;
 
 /// A workload with its type erased; generating calls is outside of what is timed.

@@ -1,8 +1,8 @@
 //! `bench.json` beside a durable store: what the store was made for.
 //!
-//! The engine's log names procedures, not workloads; without the parameters nobody could generate the rest
-//! of the stream, nor register the right procedures for a recovery. The file is written once, before the
-//! store, so a store without it is not one of ours.
+//! The engine's log names procedures, not workloads; without the parameters nobody could generate
+//! the rest of the stream, nor register the right procedures for a recovery. The file is written
+//! once, before the store, so a store without it is not one of ours.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

@@ -1,7 +1,7 @@
 //! What a run is about: everything that its data and its stream of calls depend on.
 //!
-//! Parameters are kept beside a durable store, so that a resumed run and a recovery use the same ones.
-//! What may differ from run to run (device, workers, cache, checkpoint interval) is not here.
+//! Parameters are kept beside a durable store, so that a resumed run and a recovery use the same
+//! ones. What may differ from run to run (device, workers, cache, checkpoint interval) is not here.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -147,8 +147,8 @@ impl WorkloadParameters {
         }
     }
 
-    /// SmallBank of NV 6.2.2 with the shares of hot customers of Table 2: low 1 of 18, high 1 of 1,800,
-    /// medium 1 of 180 between them.
+    /// SmallBank of NV 6.2.2 with the shares of hot customers of Table 2: low 1 of 18, high 1 of
+    /// 1,800, medium 1 of 180 between them.
     #[must_use]
     pub fn smallbank(customers: u64, contention: Contention) -> Self {
         let hot_customers = match contention {
@@ -159,8 +159,8 @@ impl WorkloadParameters {
         Self::SmallBank { customers, hot_customers }
     }
 
-    /// TPC-C at the specification's scale. Table 3 has 256 warehouses for low and one for high contention;
-    /// low is 8 here, which fits a small machine, and medium 2.
+    /// TPC-C at the specification's scale. Table 3 has 256 warehouses for low and one for high
+    /// contention; low is 8 here, which fits a small machine, and medium 2.
     #[must_use]
     pub fn tpcc(contention: Contention) -> Self {
         let warehouses = match contention {
@@ -254,8 +254,8 @@ impl Parameters {
         }
     }
 
-    /// Names the parameters in which a store differs from what is asked for now: `name is A in the store,
-    /// B was asked for`.
+    /// Names the parameters in which a store differs from what is asked for now: `name is A in the
+    /// store, B was asked for`.
     #[must_use]
     pub fn differences(&self, asked: &Self) -> Vec<String> {
         let fields = |parameters: &Self| match serde_json::to_value(parameters) {

@@ -1,5 +1,5 @@
-//! Where a run keeps its store: checked before anything is created, remembered so that it can be resumed,
-//! and removed if nobody asked to keep it.
+//! Where a run keeps its store: checked before anything is created, remembered so that it can be
+//! resumed, and removed if nobody asked to keep it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A directory of its own under the system's temporary directory; under the current one if that is only
-    /// memory or has too little room. Removed with the value, unless `keep`.
+    /// A directory of its own under the system's temporary directory; under the current one if that
+    /// is only memory or has too little room. Removed with the value, unless `keep`.
     ///
     /// # Errors
     /// `Io` if it cannot be created.
@@ -43,12 +43,12 @@ impl Place {
         Ok(Self { spec, stored: None, temporary: Some(directory), kept: keep })
     }
 
-    /// The place that a device names. With `resume`, what is there is continued; otherwise nothing may be
-    /// there.
+    /// The place that a device names. With `resume`, what is there is continued; otherwise nothing
+    /// may be there.
     ///
     /// # Errors
-    /// `Usage` for a resume on a device that forgets; `Store` if there is something that is in the way or is
-    /// not ours.
+    /// `Usage` for a resume on a device that forgets; `Store` if there is something that is in the
+    /// way or is not ours.
     pub fn named(spec: DeviceSpec, resume: bool, progress: Progress) -> Result<Self> {
         let place = |stored| Self { spec: spec.clone(), stored, temporary: None, kept: true };
         let Some(path) = manifest_path(&spec) else {
@@ -195,7 +195,8 @@ fn check_empty(spec: &DeviceSpec) -> Result<()> {
     }
 }
 
-/// Whether a directory is on a disk with enough room. A file system in memory would measure nothing.
+/// Whether a directory is on a disk with enough room. A file system in memory would measure
+/// nothing.
 fn has_room(path: &Path) -> bool {
     let Ok(statistics) = rustix::fs::statfs(path) else { return false };
     let free = statistics.f_bavail.saturating_mul(statistics.f_bsize as u64);

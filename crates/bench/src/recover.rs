@@ -1,4 +1,5 @@
-//! `recover`: opens a store that `bench` made, replays what its log holds, and says how long each part took.
+//! `recover`: opens a store that `bench` made, replays what its log holds, and says how long each
+//! part took.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What came of a run, as one JSON object. Names and units are a promise to scripts; [`crate::render`] shows
-//! the same to people.
+//! What came of a run, as one JSON object. Names and units are a promise to scripts;
+//! [`crate::render`] shows the same to people.
 
 use engine::{Engine, EpochStats, Phase, RecoveryReport};
 use pmem::{Description, Device};
@@ -107,7 +107,8 @@ pub struct Report {
     pub latency_ns: Latency,
     /// Time of each phase over all epochs, in nanoseconds.
     pub phase_ns: Named,
-    /// What was counted in epochs: totals, then `..._per_txn` (of committed, aborted and failed ones).
+    /// What was counted in epochs: totals, then `..._per_txn` (of committed, aborted and failed
+    /// ones).
     pub counters: Named,
     /// Bytes of each structure at the end.
     pub memory_bytes: Named,
@@ -121,7 +122,8 @@ pub struct Report {
     pub resumed_at_epoch: u64,
     /// Digest of all tables at the end, 32 hexadecimal digits.
     pub state_digest: String,
-    /// Whether every answer and the whole state were compared with the serial oracle, and were equal.
+    /// Whether every answer and the whole state were compared with the serial oracle, and were
+    /// equal.
     pub verified: bool,
     /// Whether the workload's consistency check ran.
     pub checked: bool,

@@ -1,8 +1,8 @@
 //! A run: open, load, run epochs, check, report. One straight function names the steps.
 //!
-//! The calls of an epoch are generated before its clock starts, as the papers generate theirs before a run
-//! (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers are known and the
-//! epoch is durable as far as the device can make it.
+//! The calls of an epoch are generated before its clock starts, as the papers generate theirs
+//! before a run (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers
+//! are known and the epoch is durable as far as the device can make it.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ impl Settings {
 /// Runs a job at a place.
 ///
 /// # Errors
-/// Whatever stops the run: the device, the engine, a difference from the oracle. What only the consistency
-/// check found is in the report.
+/// Whatever stops the run: the device, the engine, a difference from the oracle. What only the
+/// consistency check found is in the report.
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
@@ -263,7 +263,8 @@ impl<'a, D: Device> Run<'a, D> {
         EngineView::new(&self.engine, &self.job.tables())
     }
 
-    /// The oracle's last word, then the workload's own check; returns what the latter complains about.
+    /// The oracle's last word, then the workload's own check; returns what the latter complains
+    /// about.
     fn check(&self) -> Result<Vec<String>> {
         let view = self.view();
         if let Some(verifier) = &self.verifier {

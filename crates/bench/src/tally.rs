@@ -17,8 +17,8 @@ pub(crate) struct Tally {
     pub(crate) stats: EpochStats,
     /// Time in `run_epoch`.
     pub(crate) run_ns: u64,
-    /// Latency of each answered call: from the start of the epoch that it was first in, to the end of the
-    /// one that answered it, without the time between epochs.
+    /// Latency of each answered call: from the start of the epoch that it was first in, to the end
+    /// of the one that answered it, without the time between epochs.
     pub(crate) latency: Histogram<u64>,
     /// Words of the first failed call.
     pub(crate) first_failure: Option<String>,

@@ -1,7 +1,7 @@
 //! `--verify`: the same calls, one by one, through the serial oracle.
 //!
-//! The oracle keeps its own list of re-submitted calls, so it needs nothing from the engine but the answers
-//! to compare. On a resumed run it first runs all the epochs before, which it can generate.
+//! The oracle keeps its own list of re-submitted calls, so it needs nothing from the engine but the
+//! answers to compare. On a resumed run it first runs all the epochs before, which it can generate.
 
 use engine::{Calls, EpochOutcome};
 use pmem::Device;

@@ -24,8 +24,8 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Read a whole store and say what is wrong with it; changes nothing
     ///
-    /// Reports the epoch and the state digest of the checkpoint. Sealed epochs after it, which the next open
-    /// replays, are listed.
+    /// Reports the epoch and the state digest of the checkpoint. Sealed epochs after it, which the
+    /// next open replays, are listed.
     Check(StoreArguments),
     /// Show what is in a store, or the format itself
     Inspect(InspectArguments),
@@ -72,11 +72,13 @@ pub(crate) struct YcsbArguments {
     /// Bytes of a row's value, 8 to 262128 [default: 1000]
     #[arg(long)]
     pub(crate) value_bytes: Option<u32>,
-    /// Bytes that an update overwrites, 8 to value-bytes [default: 100, or value-bytes if that is less]
+    /// Bytes that an update overwrites, 8 to value-bytes [default: 100, or value-bytes if that is
+    /// less]
     #[arg(long)]
     pub(crate) update_bytes: Option<u32>,
-    /// Bytes of a persistent row with its inline heap, a multiple of 64; 0: both versions of values of up
-    /// to 2,048 bytes fit inline, longer ones go to the value pool from rows of 256 bytes [default: 0]
+    /// Bytes of a persistent row with its inline heap, a multiple of 64; 0: both versions of values
+    /// of up to 2,048 bytes fit inline, longer ones go to the value pool from rows of 256 bytes
+    /// [default: 0]
     #[arg(long)]
     pub(crate) row_bytes: Option<u32>,
     /// Keys of 10 that are only read; the others are updated [default: 0]
@@ -100,8 +102,8 @@ pub(crate) struct YcsbArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SmallBankArguments {
-    /// Customers that get 90 % of the transactions: low 1 of 18, medium 1 of 180, high 1 of 1,800 (NV
-    /// Table 2) [default: low]
+    /// Customers that get 90 % of the transactions: low 1 of 18, medium 1 of 180, high 1 of 1,800
+    /// (NV Table 2) [default: low]
     #[arg(long, value_enum)]
     pub(crate) contention: Option<Contention>,
     /// Customers (NV: 18 million) [default: 500000]
@@ -139,7 +141,8 @@ pub(crate) struct TpccArguments {
 /// What all workloads have in common.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Epochs of the stream, in all: with --resume, those of earlier runs count (NV: 49) [default: 10, tpcc: 5]
+    /// Epochs of the stream, in all: with --resume, those of earlier runs count (NV: 49) [default:
+    /// 10, tpcc: 5]
     #[arg(long, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) epochs: Option<u64>,
     /// New transactions of an epoch, up to 16777215 [default: 100000]
@@ -148,15 +151,15 @@ pub(crate) struct RunArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub(crate) workers: Option<u64>,
-    /// Where the store is: dram, emulated[:none|optane|low|high], dax:PATH, file:DIR, crash [default: file:
-    /// and a new temporary directory, removed at the end]
+    /// Where the store is: dram, emulated[:none|optane|low|high], dax:PATH, file:DIR, crash
+    /// [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,
     /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated devices
-    /// that add latency, 0 elsewhere]
+    /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated
+    /// devices that add latency, 0 elsewhere]
     #[arg(long)]
     pub(crate) cache_bytes: Option<u64>,
     /// K: epochs without access after which a cached version is evicted, 0 to 1000000
@@ -172,14 +175,15 @@ pub(crate) struct RunArguments {
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Run the same calls one by one through a serial oracle, and compare every answer and the whole state
+    /// Run the same calls one by one through a serial oracle, and compare every answer and the
+    /// whole state
     #[arg(long)]
     pub(crate) verify: bool,
     /// Recover the store and go on where it stopped; parameters that are not given are the store's
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Write and sync one line `epoch digest` for each epoch when its answers are given; with --resume the
-    /// file is continued, and the store must not be older than its last line
+    /// Write and sync one line `epoch digest` for each epoch when its answers are given; with
+    /// --resume the file is continued, and the store must not be older than its last line
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_log: Option<PathBuf>,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table

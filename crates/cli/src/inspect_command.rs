@@ -1,6 +1,7 @@
 //! `inspect`: what is in a store, page by page, and the format itself.
 //!
-//! The format page is generated from the structs, so it cannot differ from the code; a golden file holds it.
+//! The format page is generated from the structs, so it cannot differ from the code; a golden file
+//! holds it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! The one binary: `nvcaracal bench | check | inspect | recover`.
 //!
-//! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed verification or
-//! consistency check); 2 the command line cannot be carried out as it is. Results go to standard output,
-//! everything else to standard error. Nothing here knows how the engine works.
+//! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
+//! verification or consistency check); 2 the command line cannot be carried out as it is. Results
+//! go to standard output, everything else to standard error. Nothing here knows how the engine
+//! works.
 
 #![forbid(unsafe_code)]
 
@@ -23,8 +24,8 @@ use output::{Done, Failure};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A panic in a procedure is caught by the engine and answered; any other ends below. Either way one
-    // line says where; nobody who uses a tool should have to read a backtrace.
+    // A panic in a procedure is caught by the engine and answered; any other ends below. Either way
+    // one line says where; nobody who uses a tool should have to read a backtrace.
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string().replace('\n', " ");
         eprintln!("note: {text}");

@@ -1,5 +1,5 @@
-//! Wrong command lines, wrong files, somebody else's files: a clear error and the right exit code, never a
-//! panic.
+//! Wrong command lines, wrong files, somebody else's files: a clear error and the right exit code,
+//! never a panic.
 
 mod support;
 
@@ -149,8 +149,8 @@ fn damaged_files_are_found() {
     }
 }
 
-/// Flips one bit of each value of rows that are in the image only, not in the newest capture's journal
-/// beside it: nothing but the state hash can see that (O-48).
+/// Flips one bit of each value of rows that are in the image only, not in the newest capture's
+/// journal beside it: nothing but the state hash can see that (O-48).
 #[test]
 fn o_48_flipped_bits_in_rows_are_found() {
     let room = Room::new();

@@ -1,5 +1,5 @@
-//! A run that was stopped or killed goes on as if it never had been (O-25, O-30), with other workers too
-//! (O-44); and what contradicts the store or the acknowledgements is told.
+//! A run that was stopped or killed goes on as if it never had been (O-25, O-30), with other
+//! workers too (O-44); and what contradicts the store or the acknowledgements is told.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Same parameters, same digest: whatever the workers, the device, the cache and the checkpoints are (O-11,
-//! O-21), with the serial oracle agreeing on every answer and row.
+//! Same parameters, same digest: whatever the workers, the device, the cache and the checkpoints
+//! are (O-11, O-21), with the serial oracle agreeing on every answer and row.
 
 mod support;
 

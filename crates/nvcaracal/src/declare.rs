@@ -4,6 +4,7 @@
 //! declaration ends.
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
@@ -155,7 +156,7 @@ impl WriteSet<'_, '_> {
         };
         let range = Bytes::new(&table, &range);
         let Self { inner, mistake, .. } = self;
-        let mut enough = false;
+        let enough = Cell::new(false);
         let mut visit = |key: &[u8], value: &[u8]| {
             let row = crate::transaction::row::<K, V>(&table.shape, key, value);
             let flow = match row {
@@ -165,30 +166,16 @@ impl WriteSet<'_, '_> {
                     ControlFlow::Break(())
                 }
             };
-            enough |= flow.is_break();
+            enough.set(flow.is_break());
             flow
         };
         inner.lookup_scan(number, &range.low, &range.high, &mut visit);
         if range.and_last
-            && !enough
-            && let Some(value) = inner.lookup(number, &LAST_WORD).map(<[u8]>::to_vec)
+            && !enough.get()
+            && let Some(value) = inner.lookup(number, &LAST_WORD)
         {
-            let _ = visit_last::<K, V>(&table.shape, &value, &mut each, mistake);
-        }
-    }
-}
-
-fn visit_last<K: Key + ?Sized, V: Data>(
-    shape: &Shape,
-    value: &[u8],
-    each: &mut impl FnMut(K::Owned, V) -> ControlFlow<()>,
-    mistake: &mut Option<String>,
-) -> ControlFlow<()> {
-    match crate::transaction::row::<K, V>(shape, &LAST_WORD, value) {
-        Ok((key, value)) => each(key, value),
-        Err(what) => {
-            mistake.get_or_insert(what);
-            ControlFlow::Break(())
+            // It is the last row, whatever the visitor says.
+            let _ = visit(&LAST_WORD, value);
         }
     }
 }

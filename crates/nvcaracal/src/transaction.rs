@@ -1,6 +1,7 @@
 //! A running transaction, with types.
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use engine::Stop;
@@ -183,7 +184,7 @@ impl Transaction<'_, '_> {
     ) -> Result<(), Stop> {
         let number = self.number(&table.shape)?;
         let range = Bytes::new(&table, range);
-        let (mut mistake, mut enough) = (None, false);
+        let (mut mistake, enough) = (None, Cell::new(false));
         let mut visit = |key: &[u8], value: &[u8]| {
             let flow = match row::<K, V>(&table.shape, key, value) {
                 Ok((key, value)) => each(key, value),
@@ -192,7 +193,7 @@ impl Transaction<'_, '_> {
                     ControlFlow::Break(())
                 }
             };
-            enough = flow.is_break();
+            enough.set(flow.is_break());
             flow
         };
         if range.and_last && descending {
@@ -206,11 +207,11 @@ impl Transaction<'_, '_> {
         self.inner.scan(number, &range.low, &range.high, descending, &mut visit)?;
         if range.and_last
             && !descending
-            && !enough
+            && !enough.get()
             && let Some(value) = self.inner.get(number, &LAST_WORD)?
-            && let Ok((key, value)) = row::<K, V>(&table.shape, &LAST_WORD, value)
         {
-            let _ = each(key, value);
+            // It is the last row, whatever the visitor says.
+            let _ = visit(&LAST_WORD, value);
         }
         mistake.map_or(Ok(()), |what| Err(what.into()))
     }
