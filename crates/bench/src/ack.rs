@@ -75,8 +75,8 @@ impl AckLog {
             }
             Some((acknowledged, told)) if epoch == acknowledged && digest != told => {
                 Err(BenchError::Difference(format!(
-                    "{path} acknowledges digest {told} for epoch {epoch}, but the recovered store has \
-                     {digest}"
+                    "{path} acknowledges digest {told} for epoch {epoch}, but the recovered store \
+                     has {digest}"
                 )))
             }
             Some((acknowledged, _)) if epoch == acknowledged => Ok(()),

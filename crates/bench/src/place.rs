@@ -54,8 +54,8 @@ impl Place {
         let Some(path) = manifest_path(&spec) else {
             if resume {
                 return Err(BenchError::Usage(format!(
-                    "--resume needs a store that is still there: {spec} keeps nothing after the process, \
-                     use file:DIR or dax:PATH"
+                    "--resume needs a store that is still there: {spec} keeps nothing after the \
+                     process, use file:DIR or dax:PATH"
                 )));
             }
             return Ok(place(None));
@@ -143,8 +143,8 @@ pub(crate) fn stored_parameters(spec: &DeviceSpec) -> Result<Parameters> {
     match manifest::read(&path)? {
         Some(parameters) => Ok(parameters),
         None if there => Err(BenchError::Store(format!(
-            "there is no {}: this command replays stores that `bench` made, because it must know their \
-             procedures",
+            "there is no {}: this command replays stores that `bench` made, because it must know \
+             their procedures",
             path.display()
         ))),
         None => Err(DeviceError::Missing { path: store_path(spec) }.into()),
@@ -188,8 +188,8 @@ fn check_empty(spec: &DeviceSpec) -> Result<()> {
     match in_the_way {
         None => Ok(()),
         Some(path) => Err(BenchError::Store(format!(
-            "{spec} is not empty and was not made by `bench`: {} is in the way; choose an empty or a new \
-             place",
+            "{spec} is not empty and was not made by `bench`: {} is in the way; choose an empty \
+             or a new place",
             path.display()
         ))),
     }

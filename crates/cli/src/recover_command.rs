@@ -18,8 +18,8 @@ fn text(summary: &RecoverSummary) -> String {
     let mut lines = vec![
         format!("{workload} recovered to epoch {epoch}, state digest {state_digest}, {rows} rows"),
         format!(
-            "from the checkpoint of epoch {checkpoint_epoch}, {} epochs with {} calls replayed, {} calls \
-             wait for the next epoch, {} workers",
+            "from the checkpoint of epoch {checkpoint_epoch}, {} epochs with {} calls replayed, {} \
+             calls wait for the next epoch, {} workers",
             summary.epochs_replayed, summary.calls_replayed, summary.carried, summary.workers
         ),
         String::new(),

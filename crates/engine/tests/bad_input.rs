@@ -1,5 +1,5 @@
-//! Mistakes of callers and procedures, limits, and stores without space: an error with words, nothing
-//! half-done, and the engine goes on.
+//! Mistakes of callers and procedures, limits, and stores without space: an error with words,
+//! nothing half-done, and the engine goes on.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Power cuts: whatever the medium kept, recovery finds every epoch that was answered, none that was not
-//! sealed, and nothing in between; and the engine goes on from there.
+//! Power cuts: whatever the medium kept, recovery finds every epoch that was answered, none that
+//! was not sealed, and nothing in between; and the engine goes on from there.
 
 mod common;
 
@@ -36,7 +36,8 @@ fn rehearse(setup: &Setup, batches: &Batches) -> Result<(Vec<Model>, u64, u64), 
     Ok((models, created, device.events()))
 }
 
-/// Runs a history whose power is cut before `event`; returns the device and the last answered epoch.
+/// Runs a history whose power is cut before `event`; returns the device and the last answered
+/// epoch.
 fn run_until(setup: &Setup, batches: &Batches, event: u64) -> Result<(Crash, u64), String> {
     let device = Arc::new(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
     device.cut_at(event);
@@ -117,8 +118,8 @@ fn write(op: Op, table: u8, key: u8, size: u8) -> Vec<u8> {
     .encode()
 }
 
-/// Few rows with everything that touches the medium: values of all kinds, collections, deletions and
-/// insertions of the same keys, two writers of one row of which the later aborts, a sequence.
+/// Few rows with everything that touches the medium: values of all kinds, collections, deletions
+/// and insertions of the same keys, two writers of one row of which the later aborts, a sequence.
 fn tiny_history() -> Batches {
     let insert = |table, key, size| write(Op::Insert, table, key, size);
     let aborting = {
@@ -141,7 +142,8 @@ fn tiny_history() -> Batches {
     ]
 }
 
-/// O-22, O-23, O-25 to O-29, O-34 to O-36, O-38: the power is cut before every store, flush and fence.
+/// O-22, O-23, O-25 to O-29, O-34 to O-36, O-38: the power is cut before every store, flush and
+/// fence.
 #[test]
 fn o_26_every_event_of_a_small_history() {
     let stride = effort("NVCARACAL_CRASH_STRIDE", 3);

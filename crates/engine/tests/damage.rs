@@ -1,7 +1,7 @@
 //! Damaged media: an open says what is wrong and where, instead of going on with wrong rows.
 //!
-//! Bytes are damaged with what the crates offer to everybody: a directory entry "of segment n" is one word
-//! at a place that n chooses, so it can be put over any word of the image.
+//! Bytes are damaged with what the crates offer to everybody: a directory entry "of segment n" is
+//! one word at a place that n chooses, so it can be put over any word of the image.
 
 mod common;
 
@@ -107,7 +107,8 @@ fn o_48_every_word_of_a_live_row_counts() {
     }
 }
 
-/// O-33, O-54: the stale version's pointer is what the collector frees next: it may not lead anywhere.
+/// O-33, O-54: the stale version's pointer is what the collector frees next: it may not lead
+/// anywhere.
 #[test]
 fn o_54_a_damaged_stale_pointer_frees_nothing_that_lives() {
     for number in 0..2 {
@@ -151,7 +152,8 @@ fn o_48_a_wrong_checkpoint_is_no_checkpoint() {
     assert!(error.is_corrupt() && error.to_string().contains("state hash"), "{error}");
 }
 
-/// O-24: damage of a sealed epoch's log, byte by byte, is an error or (in what is not used) nothing.
+/// O-24: damage of a sealed epoch's log, byte by byte, is an error or (in what is not used)
+/// nothing.
 #[test]
 fn o_24_damage_of_the_log_is_seen() {
     let run = || {

@@ -125,9 +125,8 @@ fn o_21_no_choice_changes_an_answer() {
     for seed in 1000..1000 + effort("NVCARACAL_METAMORPHIC", 4) {
         let mut random = Random::new(seed);
         let mix = Mix { keys: 12, long_values: true, lookups: 15 };
-        let history: History = (0..8)
-            .map(|_| Step { calls: batch(&mut random, &mix, 60), after: None })
-            .collect();
+        let history: History =
+            (0..8).map(|_| Step { calls: batch(&mut random, &mix, 60), after: None }).collect();
         for number in 0..24 {
             let setup = Setup::random(&mut random);
             run_on(number % 5, &setup, &history)
@@ -136,8 +135,8 @@ fn o_21_no_choice_changes_an_answer() {
     }
 }
 
-/// O-15, O-19: cached versions are freed when they are replaced, those of sequences too, and a full cache
-/// hides nothing.
+/// O-15, O-19: cached versions are freed when they are replaced, those of sequences too, and a full
+/// cache hides nothing.
 #[test]
 fn o_19_the_cache_is_bounded_and_never_stale() {
     let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());

@@ -1,5 +1,5 @@
-//! Many workers, much waiting, failures in bad moments: every epoch ends, with the serial result or a clear
-//! error.
+//! Many workers, much waiting, failures in bad moments: every epoch ends, with the serial result or
+//! a clear error.
 
 mod common;
 
@@ -35,7 +35,8 @@ fn chain(calls: u64, keys: u8, spin: u8) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// O-06, O-11: a reader waits for smaller serial ids only, so that any number of workers comes through.
+/// O-06, O-11: a reader waits for smaller serial ids only, so that any number of workers comes
+/// through.
 #[test]
 fn o_11_chains_of_dependencies_end_with_any_number_of_workers() {
     for workers in [1, 2, 3, 5, 8] {

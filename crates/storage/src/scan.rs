@@ -149,7 +149,7 @@ fn check_row<D: Device>(
     Ok(())
 }
 
-/// Whether a pointer is null, or names an inline value, or a slot of the pool of its length's class.
+/// Whether a pointer is null, names an inline value, or a slot of the pool of its class.
 fn leads_to_a_value<D: Device>(
     device: &D,
     segments: &Segments,

@@ -1,4 +1,5 @@
-//! What the engine's tests share: programs, an oracle for them, and a bench that runs both side by side.
+//! What the engine's tests share: programs, an oracle for them, and a bench that runs both side by
+//! side.
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
 

@@ -1,5 +1,5 @@
-//! The oracle: runs the same programs one after the other over sorted maps. It knows no versions, workers,
-//! caches or devices, only what a transaction means (docs: "What a transaction means").
+//! The oracle: runs the same programs one after the other over sorted maps. It knows no versions,
+//! workers, caches or devices, only what a transaction means (docs: "What a transaction means").
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,8 @@ impl Model {
         expected
     }
 
-    /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever follows.
+    /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever
+    /// follows.
     fn draw(&mut self, before: &Model, program: &Program) -> Call {
         let mut call = Call::default();
         if program.draws.is_empty() {

@@ -1,5 +1,5 @@
-//! Programs: the arguments of a call, a list of steps in eight bytes each. Engine and oracle run the same
-//! steps through the traits below, each over its own rows.
+//! Programs: the arguments of a call, a list of steps in eight bytes each. Engine and oracle run
+//! the same steps through the traits below, each over its own rows.
 
 use engine::{Abort, Stop};
 

@@ -2,7 +2,8 @@
 
 use super::program::Program;
 
-/// An epoch of a history: its calls, and what is done after it, by a number that the test understands.
+/// An epoch of a history: its calls, and what is done after it, by a number that the test
+/// understands.
 #[derive(Debug, Clone)]
 pub(crate) struct Step<A> {
     pub(crate) calls: Vec<Vec<u8>>,
