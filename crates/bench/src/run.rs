@@ -36,6 +36,8 @@ pub struct Settings {
     pub image_limit_bytes: u64,
     /// Where to write one line for each acknowledged epoch.
     pub ack_log: Option<PathBuf>,
+    /// Whether to go on with the acknowledgements of earlier runs; otherwise they are overwritten.
+    pub resume: bool,
     /// Whether to compare everything with the serial oracle.
     pub verify: bool,
     /// Whether to run the workload's own consistency check at the end.
@@ -70,11 +72,19 @@ impl Settings {
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
+    let mut ack = match &settings.ack_log {
+        Some(path) if settings.resume => Some(AckLog::resume(path)?),
+        Some(path) => Some(AckLog::create(path)?),
+        None => None,
+    };
+    if let (Some(ack), None) = (&mut ack, &place.stored) {
+        // Nobody may have been answered by a store that is not there.
+        ack.check_recovered(0, "")?;
+    }
     place.remember(job.parameters())?;
     let limits = Limits::new(settings.image_limit_bytes);
-    let resumed = place.stored.is_some();
     let opened = Cell::new(false);
-    let result = open_device(&place.spec, limits, Open { job, settings, resumed, opened: &opened });
+    let result = open_device(&place.spec, limits, Open { job, settings, ack, opened: &opened });
     if result.is_err() && !opened.get() {
         place.forget();
     }
@@ -84,7 +94,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
 struct Open<'a> {
     job: &'a Job,
     settings: &'a Settings,
-    resumed: bool,
+    ack: Option<AckLog>,
     /// Set once the device is open, so that there may be a store.
     opened: &'a Cell<bool>,
 }
@@ -93,10 +103,10 @@ impl DeviceVisitor for Open<'_> {
     type Output = Report;
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
-        let Self { job, settings, resumed, opened } = self;
+        let Self { job, settings, ack, opened } = self;
         opened.set(true);
         let started = now_ns();
-        let mut run = Run::open(device, job, settings, resumed)?;
+        let mut run = Run::open(device, job, settings, ack)?;
         run.load()?;
         let loaded = now_ns();
         run.observe();
@@ -131,7 +141,12 @@ struct Run<'a, D: Device> {
 
 impl<'a, D: Device> Run<'a, D> {
     /// Opens or creates the store, and holds what was recovered against what was acknowledged.
-    fn open(device: Arc<D>, job: &'a Job, settings: &'a Settings, resumed: bool) -> Result<Self> {
+    fn open(
+        device: Arc<D>,
+        job: &'a Job,
+        settings: &'a Settings,
+        mut ack: Option<AckLog>,
+    ) -> Result<Self> {
         let config = settings.engine_config(job, instance());
         let resubmissions_max = config.resubmissions_max;
         let (engine, recovery) = Engine::open(
@@ -140,11 +155,6 @@ impl<'a, D: Device> Run<'a, D> {
             &job.table_definitions(),
             job.procedures().table,
         )?;
-        let mut ack = match &settings.ack_log {
-            Some(path) if resumed => Some(AckLog::resume(path)?),
-            Some(path) => Some(AckLog::create(path)?),
-            None => None,
-        };
         let (epoch, hash) = (engine.epoch(), engine.state_hash());
         if let Some(ack) = &mut ack {
             ack.check_recovered(epoch, &hash.to_string())?;

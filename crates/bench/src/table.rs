@@ -83,6 +83,7 @@ fn summary(report: &Report) -> Table {
             row("time in epochs", format!("{:.3}", report.seconds), "s"),
             row("loading", format!("{:.3}", report.loading_seconds), "s"),
             row("closing (last checkpoint)", format!("{:.3}", report.close_seconds), "s"),
+            row("everything together", format!("{:.3}", report.wall_seconds), "s"),
             row("epochs", grouped(report.epochs as f64), "epochs"),
             row("epoch size", grouped(report.epoch_size as f64), "txn"),
             row("checkpoint every", grouped(report.checkpoint_every as f64), "epochs"),

@@ -95,6 +95,7 @@ fn settings(
         }),
         image_limit_bytes: arguments.image_limit_bytes,
         ack_log: arguments.ack_log.clone(),
+        resume: arguments.resume,
         verify: arguments.verify,
         check: !arguments.no_check,
         progress,

@@ -12,8 +12,8 @@ const KEYS: &str = "workload design device durable device_note workers epochs ep
     memory_bytes state_digest contention parameters";
 const PHASES: &str = "log_inputs insert major_gc evict_cache append execute checkpoint";
 const COUNTERS: &str = "committed transient_versions persistent_versions minor_collections \
-    major_collections cache_hits blocks_read blocks_written lines_read lines_written flushes fences \
-    log_bytes";
+    major_collections cache_hits blocks_read blocks_written lines_read lines_written flushes \
+    fences log_bytes";
 
 #[track_caller]
 fn has_keys(object: &serde_json::Value, keys: &str) {

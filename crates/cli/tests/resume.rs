@@ -53,7 +53,7 @@ fn killed(room: &Room) -> String {
     let running = Background::start(&format!("{line} --epochs 100000"));
     wait_for_lines(&room.path("acks"), 12);
     running.kill();
-    format!("{line} --epochs 100")
+    line
 }
 
 #[test]
@@ -73,7 +73,19 @@ fn lost_or_changed_acknowledged_epochs_are_told() {
     fs::write(room.path("acks"), "not a log\n").expect("a written file");
     run(&format!("{line} --resume")).failed(1, &["acks: line 1"]);
     fs::write(room.path("acks"), acks).expect("a written file");
-    run(&format!("{line} --resume --verify")).succeeded();
+    run(&format!("{line} --resume --verify --epochs 30")).succeeded();
+}
+
+#[test]
+fn a_store_that_is_gone_is_told() {
+    let room = Room::new();
+    let line = killed(&room);
+    fs::remove_dir_all(room.path("store")).expect("a removed store");
+    run(&format!("{line} --resume")).failed(1, &["acknowledged epochs were lost"]);
+    assert!(!room.path("store").exists());
+    fs::remove_file(room.path("acks")).expect("a removed file");
+    let ran = run(&format!("{line} --resume --epochs 1")).succeeded();
+    assert!(ran.stderr.contains("nothing to resume"), "{ran:#?}");
 }
 
 #[test]

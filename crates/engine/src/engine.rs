@@ -375,7 +375,7 @@ impl<D: Device> Engine<D> {
         if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
             let everything: Vec<(u32, u16)> =
                 (0..self.carry.len()).map(|p| (p as u32, self.carry.call(p).attempt)).collect();
-            let bytes = epoch::encode_carry(&self.carry, &everything);
+            let bytes = epoch::encode_carry(&self.core.procedures, &self.carry, &everything);
             let port = &mut self.workers[0].medium.port;
             self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
             self.store.log().make_durable()?;

@@ -11,9 +11,10 @@ pub enum EngineError {
     /// A declaration, an option or a batch is beyond a limit; nothing was logged or executed.
     #[error("{0}")]
     Limit(String),
-    /// The log names a procedure that is not registered.
+    /// The log was written with other procedures than are registered now.
     #[error(
-        "the input log calls procedure {0:?}, which is not registered; register it and open again"
+        "the input log was written with other procedures ({0}); register the same ones in the \
+         same order, new ones at the end, and open again"
     )]
     UnknownProcedure(String),
     /// A worker failed; the engine is stopped and must be opened again (O-50).

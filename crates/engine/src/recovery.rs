@@ -242,7 +242,7 @@ fn replay<D: Device>(
                 checkpoint.epoch, checkpoint.carry_calls
             ))
         })?;
-        engine.set_carry(decode_carry(&bytes)?);
+        engine.set_carry(decode_carry(&bytes, &engine.core.procedures)?);
     }
     if engine.store.device().captures() {
         engine.store.device().settle()?;

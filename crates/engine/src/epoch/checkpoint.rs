@@ -68,7 +68,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let recovery_starts_here =
         if captures { epoch.ends_in_capture } else { epoch.ends_in_checkpoint };
     if recovery_starts_here && !carried.is_empty() {
-        let bytes = encode_carry(epoch.calls, &carried);
+        let bytes = encode_carry(&epoch.core.procedures, epoch.calls, &carried);
         store.log().write_carry(port, epoch.number + 1, &bytes)?;
         store.log().make_durable()?;
     }

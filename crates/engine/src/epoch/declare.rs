@@ -210,7 +210,10 @@ fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
         let demand = Demand {
             streams: epoch.workers as u16,
             bytes: log_inputs::epoch_bytes(epoch.calls, epoch.workers),
-            carry_bytes: epoch.shared.carry_bytes.load(Ordering::Relaxed),
+            carry_bytes: match epoch.shared.carry_bytes.load(Ordering::Relaxed) {
+                0 => 0,
+                records => records + log_inputs::CARRY_EXTRA_BYTES,
+            },
         };
         epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
     }

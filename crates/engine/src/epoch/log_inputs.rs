@@ -23,6 +23,9 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
     (RECORD_HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
 }
 
+/// Bytes that carried calls take beside their records.
+pub(super) const CARRY_EXTRA_BYTES: u64 = PRELUDE_BYTES as u64;
+
 /// Bytes of all streams of an epoch.
 pub(super) fn epoch_bytes(calls: &Calls, workers: usize) -> u64 {
     (calls.bytes() + calls.len() * RECORD_HEADER_BYTES + workers * PRELUDE_BYTES) as u64
@@ -149,16 +152,7 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) ->
     let mut streams: Vec<Records<'_>> =
         logged.streams.iter().map(|bytes| Records { rest: bytes }).collect();
     let first = streams.first_mut().ok_or_else(|| corrupt("no stream"))?;
-    let (found, rest) =
-        first.rest.split_at_checked(PRELUDE_BYTES).ok_or_else(|| corrupt("no prelude"))?;
-    first.rest = rest;
-    let count = u64::from_le_bytes(found[..8].try_into().expect("8 bytes"));
-    if prelude(procedures, Some(count)).is_none_or(|expected| expected != found) {
-        return Err(EngineError::UnknownProcedure(format!(
-            "one of {count} (now registered: {})",
-            procedures.len()
-        )));
-    }
+    first.rest = check_prelude(first.rest, procedures)?.ok_or_else(|| corrupt("no prelude"))?;
     let mut calls = Calls::new();
     for position in 0..logged.seal.calls as usize {
         let stream = position / RUN_CALLS % streams.len();
@@ -172,9 +166,29 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) ->
     Ok(calls)
 }
 
-/// Calls to be carried over, as records.
-pub(crate) fn encode_carry(calls: &Calls, carried: &[(u32, u16)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
+/// What follows the prelude; `None` if the bytes are too short for one.
+///
+/// # Errors
+/// `UnknownProcedure` if the program registers other procedures than the one that wrote it.
+fn check_prelude<'b>(bytes: &'b [u8], procedures: &ProcedureTable) -> Result<Option<&'b [u8]>> {
+    let Some((found, rest)) = bytes.split_at_checked(PRELUDE_BYTES) else {
+        return Ok(None);
+    };
+    let count = u64::from_le_bytes(found[..8].try_into().expect("8 bytes"));
+    if prelude(procedures, Some(count)).is_none_or(|expected| expected != found) {
+        let what = format!("{count} then, {} now, in another order or others", procedures.len());
+        return Err(EngineError::UnknownProcedure(what));
+    }
+    Ok(Some(rest))
+}
+
+/// Calls to be carried over: a prelude, then records.
+pub(crate) fn encode_carry(
+    procedures: &ProcedureTable,
+    calls: &Calls,
+    carried: &[(u32, u16)],
+) -> Vec<u8> {
+    let mut bytes = prelude(procedures, None).expect("all of them").to_vec();
     for &(position, attempt) in carried {
         let (procedure, arguments) = calls.get(position as usize);
         bytes.extend_from_slice(&record_header(procedure, attempt, arguments.len()));
@@ -187,16 +201,16 @@ pub(crate) fn encode_carry(calls: &Calls, carried: &[(u32, u16)]) -> Vec<u8> {
 /// Reads what `encode_carry` wrote.
 ///
 /// # Errors
-/// `Corrupt` if the records do not add up.
-pub(crate) fn decode_carry(bytes: &[u8]) -> Result<Calls> {
-    let mut records = Records { rest: bytes };
+/// `UnknownProcedure` as [`decode_calls`]; `Corrupt` if the records do not add up.
+pub(crate) fn decode_carry(bytes: &[u8], procedures: &ProcedureTable) -> Result<Calls> {
+    let cut_off = || {
+        let what = "calls carried over: a record is cut off".to_string();
+        EngineError::Storage(storage::StorageError::Corrupt(what))
+    };
+    let mut records = Records { rest: check_prelude(bytes, procedures)?.ok_or_else(cut_off)? };
     let mut calls = Calls::new();
     while let Some((procedure, attempt, arguments)) = records.next() {
         calls.push_attempt(procedure, attempt, arguments)?;
     }
-    if !records.rest.is_empty() {
-        let what = "calls carried over: a record is cut off".to_string();
-        return Err(EngineError::Storage(storage::StorageError::Corrupt(what)));
-    }
-    Ok(calls)
+    if records.rest.is_empty() { Ok(calls) } else { Err(cut_off()) }
 }
