@@ -11,8 +11,6 @@ use crate::{BenchError, Result};
 pub const IMAGE_LIMIT_BYTES_DEFAULT: u64 = 64 << 30;
 /// Limit of the input log's space.
 const LOG_LIMIT_BYTES: u64 = 64 << 30;
-/// Where an existing store of any size must fit in.
-const EXISTING_LIMIT_BYTES: u64 = 1 << 40;
 
 /// How much a device may grow, and whether it may be created.
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +30,24 @@ impl Limits {
         Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true }
     }
 
-    /// For a store that must be there.
+    /// For a store that must be there: it fits, whatever its size is, and has room to replay its log.
     #[must_use]
-    pub fn existing() -> Self {
-        Self { image_bytes: EXISTING_LIMIT_BYTES, log_bytes: EXISTING_LIMIT_BYTES, create: false }
+    pub fn existing(spec: &DeviceSpec) -> Self {
+        let (image, log) = match spec {
+            DeviceSpec::File(directory) => (directory.join("image"), directory.join("log")),
+            DeviceSpec::Dax(path) => {
+                let mut log = path.clone().into_os_string();
+                log.push(".log");
+                (path.clone(), log.into())
+            }
+            _ => Default::default(),
+        };
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        Self {
+            image_bytes: (bytes(&image) * 2).max(IMAGE_LIMIT_BYTES_DEFAULT),
+            log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES),
+            create: false,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Runs workloads on the engine and says what came of it.
 //!
 //! A run is one straight function ([`run::run`]): open the device, load, run epochs, check, report.
-//! The stream of calls depends only on the parameters and the number of the epoch ([`job`]), so a
-//! run that was killed goes on where its recovered store stopped. With `--verify` a serial oracle
-//! runs beside ([`verify`]).
+//! The stream of calls depends only on the parameters and the number of the epoch (module `job`),
+//! so a run that was killed goes on where its recovered store stopped. With `--verify` a serial
+//! oracle runs beside (module `verify`).
 //!
 //! This crate knows the engine and the workloads; it knows nothing of the command line.
 

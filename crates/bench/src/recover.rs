@@ -55,7 +55,7 @@ pub struct RecoverSummary {
 pub fn recover(spec: &DeviceSpec, workers: usize) -> Result<RecoverSummary> {
     let job = place::stored_parameters(spec)?.job()?;
     let started = now_ns();
-    open_device(spec, Limits::existing(), Recover { job: &job, workers, started })
+    open_device(spec, Limits::existing(spec), Recover { job: &job, workers, started })
 }
 
 struct Recover<'a> {

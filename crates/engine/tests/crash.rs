@@ -137,7 +137,7 @@ fn tiny_history() -> Batches {
         vec![insert(ORDERED, 0, 13), insert(ORDERED, 1, 15), insert(LONG, 2, 4), drawing.clone()],
         vec![insert(ORDERED, 0, 14), insert(ORDERED, 1, 3), write(Op::Delete, LONG, 2, 0)],
         vec![insert(ORDERED, 0, 19), aborting, insert(LONG, 2, 17), drawing],
-        vec![write(Op::Delete, ORDERED, 0, 0), insert(ORDERED, 1, 16), insert(LONG, 2, 13)],
+        vec![write(Op::Delete, ORDERED, 0, 0), insert(ORDERED, 1, 19), insert(LONG, 2, 19)],
         vec![insert(ORDERED, 0, 13), insert(LONG, 2, 18), write(Op::Modify, ORDERED, 1, 0)],
     ]
 }
