@@ -30,7 +30,8 @@ impl Limits {
         Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true }
     }
 
-    /// For a store that must be there: it fits, whatever its size is, and has room to replay its log.
+    /// For a store that must be there: it fits, whatever its size is, and has room to replay its
+    /// log.
     #[must_use]
     pub fn existing(spec: &DeviceSpec) -> Self {
         let (image, log) = match spec {

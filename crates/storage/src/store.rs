@@ -305,7 +305,8 @@ fn add_tables<D: Device>(
         }
         let record = table.to_record(superblock.segment_bytes)?;
         superblock::write_table(port, records.len(), &record);
-        // One by one: a crash tears the last record at most, and a torn one before others is damage.
+        // One by one: a crash tears the last record at most, and a torn one before others is
+        // damage.
         port.fence();
         ids.push(records.len() as u16);
         records.push(record);
