@@ -155,7 +155,7 @@ fn o_19_the_cache_is_bounded_and_never_stale() {
     let mut settled = 0;
     for epoch in 0..1500 {
         bench.run(&[write.clone(), read.clone()]).unwrap();
-        bench.run(&[read.clone()]).unwrap();
+        bench.run(std::slice::from_ref(&read)).unwrap();
         if epoch == 20 {
             settled = bench.engine.memory().cache;
         }

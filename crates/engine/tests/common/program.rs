@@ -169,7 +169,7 @@ fn drawn_key(number: u64) -> Vec<u8> {
 
 /// Bytes that follow from a seed.
 fn value(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64).map(|i| (mix(seed ^ i / 8) >> (i % 8 * 8)) as u8).collect()
+    (0..len as u64).map(|i| (mix(seed ^ (i / 8)) >> (i % 8 * 8)) as u8).collect()
 }
 
 fn mix(word: u64) -> u64 {
