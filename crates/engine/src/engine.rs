@@ -10,7 +10,7 @@ use storage::{SerialId, StateHash, Store, TableDefinition};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
-use crate::epoch;
+use crate::epoch::{self, SpaceDemand};
 use crate::index::{EntryId, ExactWords};
 use crate::local::Local;
 use crate::procedure::ProcedureTable;
@@ -170,7 +170,8 @@ impl<D: Device> Engine<D> {
             replay: mode != RunMode::Normal,
             before: self.totals,
         };
-        let ends_in_capture = context.ends_in_capture;
+        let (ends_in_checkpoint, ends_in_capture) =
+            (context.ends_in_checkpoint, context.ends_in_capture);
         match run_workers(&context, &mut self.workers) {
             Err(error) if error.is_limit() && mode != RunMode::Normal => {
                 // Spread over the lanes of several workers the epoch may need more space than it
@@ -189,14 +190,17 @@ impl<D: Device> Engine<D> {
         if ends_in_capture {
             self.last_capture = number;
         }
+        if ends_in_checkpoint {
+            rotate(&mut self.workers);
+        }
         self.finish(calls, number, started, carried_in)
     }
 
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
-        shared.inserts.iter_mut().for_each(|count| *count.get_mut() = 0);
         *shared.next_call.get_mut() = 0;
-        *shared.segments_needed.get_mut() = 0;
+        let tables = self.core.tables.len();
+        *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
         *shared.carry_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
@@ -433,6 +437,18 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
         first.already_collected.extend(other.already_collected.drain());
     }
     first.medium.lanes_changed();
+}
+
+/// Hands every worker's lanes to the next worker. Else the slots that one worker frees would pile
+/// up in its lanes while another one takes fresh ones for ever.
+fn rotate<D: Device>(workers: &mut [Worker<D>]) {
+    let mut lanes: Vec<_> =
+        workers.iter_mut().map(|w| std::mem::take(&mut w.medium.lanes)).collect();
+    lanes.rotate_right(1);
+    for (worker, lanes) in workers.iter_mut().zip(lanes) {
+        worker.medium.lanes = lanes;
+        worker.medium.lanes_changed();
+    }
 }
 
 /// Deals the lanes of the first worker out to all (O-44).

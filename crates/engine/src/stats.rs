@@ -6,10 +6,10 @@ use pmem::Counters;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Phase {
-    /// Inputs are written to the log; sequences are drawn.
-    LogInputs,
-    /// Write sets are declared.
+    /// Sequences are drawn, write sets are declared, space is reserved.
     Declare,
+    /// Inputs are written to the log and made durable.
+    LogInputs,
     /// Rows are created.
     Insert,
     /// Stale external values are freed.
@@ -29,8 +29,8 @@ pub enum Phase {
 impl Phase {
     /// All phases, in order.
     pub const ALL: [Phase; 9] = [
-        Phase::LogInputs,
         Phase::Declare,
+        Phase::LogInputs,
         Phase::Insert,
         Phase::MajorGc,
         Phase::EvictCache,

@@ -11,6 +11,7 @@ use storage::{StateHash, Store};
 
 use crate::calls::Calls;
 use crate::core::Core;
+use crate::epoch::SpaceDemand;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local};
 use crate::stats::{EpochStats, Phase};
@@ -85,10 +86,8 @@ pub(crate) struct Shared {
     pub(crate) added: Vec<RwLock<StagedKeys>>,
     /// Keys to remove from ordered indexes, by worker and table.
     pub(crate) removed: Vec<RwLock<StagedKeys>>,
-    /// Declared inserts of each table, over all workers.
-    pub(crate) inserts: Vec<AtomicU64>,
-    /// Segments that the epoch may need at most.
-    pub(crate) segments_needed: AtomicU64,
+    /// Space that the epoch may need at most.
+    pub(crate) demand: Mutex<SpaceDemand>,
     /// Bytes of calls that might be re-submitted.
     pub(crate) carry_bytes: AtomicU64,
     /// Finished log streams.
@@ -128,8 +127,7 @@ impl Shared {
             next_call: AtomicUsize::new(0),
             added: staged(),
             removed: staged(),
-            inserts: (0..tables).map(|_| AtomicU64::new(0)).collect(),
-            segments_needed: AtomicU64::new(0),
+            demand: Mutex::new(SpaceDemand::new(tables)),
             carry_bytes: AtomicU64::new(0),
             streams: Mutex::default(),
             sync: Mutex::default(),

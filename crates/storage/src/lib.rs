@@ -23,7 +23,9 @@ pub use format::{SerialId, ValuePointer};
 pub use pool::LanePool;
 pub use row::RowLayout;
 pub use segments::{SegmentKind, SegmentUse, Segments};
-pub use store::{Opened, Store, StoreOptions, StoredTable, capture, class_of, class_pool};
+pub use store::{
+    Opened, Store, StoreOptions, StoredTable, capture, class_bytes, class_of, class_pool,
+};
 pub use superblock::{IndexKind, TableDefinition};
 
 /// Result of this crate.

@@ -79,6 +79,11 @@ pub fn class_of(len: u64) -> usize {
     (bytes.trailing_zeros() - CLASS_BYTES_MIN.trailing_zeros()) as usize
 }
 
+/// Bytes of a slot of a class.
+pub fn class_bytes(class: usize) -> u64 {
+    CLASS_BYTES_MIN << class
+}
+
 impl<D: Device> Store<D> {
     /// Opens the store on a device, or creates one, and adds tables that it does not have yet.
     ///

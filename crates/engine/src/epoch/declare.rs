@@ -1,21 +1,17 @@
-//! Step two of the declarations: write sets, and the space that the epoch may need at most (O-43).
+//! Step two of the declarations: write sets.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use pmem::Device;
-use storage::format::CLASSES;
-use storage::input_log::Demand;
-use storage::{class_of, class_pool};
 
 use crate::calls::{Abort, StoredAnswer};
 use crate::declare::{Declaration, WriteSet};
-use crate::epoch::{draw, log_inputs};
-use crate::local::{DeclaredKind, Span};
+use crate::epoch::{draw, log_inputs, reserve};
+use crate::local::Span;
 use crate::version::ReadPhase;
 use crate::worker::{Epoch, Leave, Worker};
-use crate::{EngineError, Result};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     for index in 0..worker.local.lists.txns.len() {
@@ -30,15 +26,11 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             declare_one(epoch, worker, index);
         }
     }
-    for declared in worker.local.lists.declared.iter().filter(|d| d.kind == DeclaredKind::Insert) {
-        epoch.shared.inserts[declared.table as usize].fetch_add(1, Ordering::Relaxed);
-    }
-    epoch.barrier()?;
-    epoch.shared.segments_needed.fetch_add(segments_needed(epoch, worker), Ordering::Relaxed);
+    reserve::tally(epoch, worker);
     epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
     if epoch.leads(worker)
-        && let Err(error) = reserve(epoch)
+        && let Err(error) = reserve::reserve(epoch)
     {
         draw::undo(epoch, worker);
         *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
@@ -115,107 +107,8 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("the procedure panicked: {text}")
 }
 
-/// Most segments that this worker may take in this epoch, for rows, values and free lists.
-fn segments_needed<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
-    let tables = epoch.core.tables.len();
-    let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
-    let mut covered = vec![false; tables];
-    for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
-        writes[declared.table as usize] += 1;
-        inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
-    }
-    for table in worker.local.lists.ranges.iter().map(|r| r.table as usize) {
-        // A range may cover every row that there is and every row that this epoch inserts; a row is
-        // written and freed once, however many ranges cover it.
-        if !covered[table] {
-            let born = epoch.shared.inserts[table].load(Ordering::Relaxed);
-            writes[table] += epoch.core.tables[table].hash.len() as u64 + born;
-            covered[table] = true;
-        }
-    }
-    if epoch.leads(worker) {
-        for changed in &worker.local.sequences {
-            inserts[changed.table as usize] += u64::from(changed.before.is_none());
-        }
-    }
-    let mut segments = 0;
-    let mut external = 0;
-    for table in 0..tables {
-        let layout = &epoch.core.tables[table].layout;
-        segments += slot_segments(worker, table, inserts[table]);
-        segments += free_list_segments(epoch, worker, table, writes[table]);
-        if !layout.is_inline(layout.value_bytes_max) {
-            external += writes[table];
-        }
-    }
-    if external > 0 {
-        segments += value_segments(epoch, worker, external);
-    }
-    segments
-}
-
-/// Segments that a worker must take to allocate `wanted` slots of a pool.
-fn slot_segments<D: Device>(worker: &Worker<D>, pool: usize, wanted: u64) -> u64 {
-    let lanes = &worker.medium.lanes[pool];
-    let at_hand: u64 = lanes.iter().map(|l| l.available() + l.room()).sum();
-    wanted.saturating_sub(at_hand).div_ceil(lanes[0].slots_per_segment())
-}
-
-/// Segments that a worker must take to free `frees` slots of a pool.
-fn free_list_segments<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-    pool: usize,
-    frees: u64,
-) -> u64 {
-    let entries = epoch.store.segments().segment_bytes() / 8;
-    frees.saturating_sub(worker.medium.lanes[pool][0].free_list_room()).div_ceil(entries)
-}
-
-/// Most segments for `external` values of unknown lengths. Their cost is convex in how they are
-/// spread over the classes, so it is largest where all are of one class, but for the segments that
-/// each class begins.
-fn value_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, external: u64) -> u64 {
-    let largest = epoch.core.tables.iter().map(|t| t.layout.value_bytes_max).max().unwrap_or(0);
-    let pools = (0..CLASSES.min(class_of(largest) + 1)).map(|class| class_pool(class) as usize);
-    let frees = 2 * external + worker.collect.len() as u64;
-    let (mut most, mut begun) = ([0; 2], [0; 2]);
-    for pool in pools {
-        let needed =
-            [slot_segments(worker, pool, external), free_list_segments(epoch, worker, pool, frees)];
-        for (kind, segments) in needed.into_iter().enumerate() {
-            most[kind] = most[kind].max(segments);
-            begun[kind] += u64::from(segments > 0);
-        }
-    }
-    most.iter().sum::<u64>() + begun.iter().sum::<u64>()
-}
-
 /// Bytes of calls that might be re-submitted: those that looked something up.
 fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
     let looked = worker.local.lists.txns.iter().filter(|t| !t.lookups.is_empty());
     looked.map(|t| log_inputs::record_bytes(epoch.calls.get(t.position as usize).1.len())).sum()
-}
-
-/// Makes sure that the epoch cannot run out of space once it is logged.
-fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
-    let segments = epoch.shared.segments_needed.load(Ordering::Relaxed);
-    let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
-    // A single worker that replays has all lanes, and with them every segment that the run before
-    // the crash took; it needs no more, whatever the estimate says.
-    if !(epoch.replay && epoch.workers == 1) {
-        reserved?;
-    }
-    if !epoch.replay {
-        let demand = Demand {
-            streams: epoch.workers as u16,
-            bytes: log_inputs::epoch_bytes(epoch.calls, epoch.workers),
-            carry_bytes: match epoch.shared.carry_bytes.load(Ordering::Relaxed) {
-                0 => 0,
-                records => records + log_inputs::CARRY_EXTRA_BYTES,
-            },
-        };
-        epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
-    }
-    Ok(())
 }

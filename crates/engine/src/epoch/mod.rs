@@ -15,10 +15,12 @@ mod insert;
 mod log_inputs;
 mod major_gc;
 mod remove;
+mod reserve;
 
 use pmem::Device;
 
 pub(crate) use log_inputs::{decode_calls, decode_carry, encode_carry};
+pub(crate) use reserve::SpaceDemand;
 
 use crate::stats::Phase;
 use crate::worker::{Epoch, Leave, Worker};
