@@ -82,6 +82,10 @@ impl workloads::Draw for Drawing<'_, '_> {
         self.0.draw(table.0, sequence_number(key));
     }
 
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        self.0.peek(table.0, sequence_number(key));
+    }
+
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
         Ok(self.0.lookup(table.0, key))
     }

@@ -73,12 +73,13 @@ impl Core {
     ) -> Result<u64, LookupError> {
         let table = self.table(table)?;
         let mut visited = 0;
-        for (_, id) in table.range(self, bounds.0, bounds.1)? {
+        for (word, id) in table.range(self, bounds.0, bounds.1)? {
             let entry = self.entries.get(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
-                let key = phase.key(self.image_base, entry);
+                let exact = word.to_be_bytes();
+                let key = if table.exact { &exact } else { self.key_of(id) };
                 if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
                 }
@@ -192,9 +193,19 @@ pub struct Draws<'a> {
 impl Draws<'_> {
     /// Draws the next number of a sequence; the write set and the body read it with `drawn`.
     pub fn draw(&mut self, table: u16, key: u64) {
+        self.rank(table, key, false);
+    }
+
+    /// Looks at a sequence without drawing: `drawn` tells, at this draw's place, the number that
+    /// the next drawer after this call's own draws gets in serial order.
+    pub fn peek(&mut self, table: u16, key: u64) {
+        self.rank(table, key, true);
+    }
+
+    fn rank(&mut self, table: u16, key: u64, peek: bool) {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
-                let drawn = Drawn { position: self.position, table, key, value: 0 };
+                let drawn = Drawn { position: self.position, table, peek, key, value: 0 };
                 self.declaration.lists.draws.push(drawn);
             }
             Ok(t) => {
@@ -255,7 +266,8 @@ impl WriteSet<'_> {
         self.declaration.lists.ranges.push(DeclaredRange { table, low, high });
     }
 
-    /// The number that this call's `i`-th draw got.
+    /// The number that this call's `i`-th draw got, or its `i`-th look saw: draws and looks count
+    /// together.
     ///
     /// # Panics
     /// If the call drew less than that; the call fails.

@@ -321,23 +321,25 @@ impl<D: Device> Engine<D> {
         let phase = ReadPhase::begin();
         let sid = SerialId::new(self.epoch + 1, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
-        let mut visit = |id: EntryId| {
+        let mut visit = |word: u64, id: EntryId| {
             let entry = self.core.entries.get(id);
             let mut waiter = Waiter::new(self.core.stopped());
             if let Ok(seen) = entry.read(sid, &mut waiter)
                 && seen.word.is_value()
             {
-                each(phase.key(self.core.image_base, entry), phase.bytes(seen.word));
+                let exact = word.to_be_bytes();
+                let key = if t.exact { &exact } else { self.core.key_of(id) };
+                each(key, phase.bytes(seen.word));
             }
         };
         match &t.ordered {
-            None => t.hash.for_each(|_, id| visit(id)),
+            None => t.hash.for_each(visit),
             Some(ordered) if t.exact => ordered
                 .range(Bound::Unbounded, Bound::Unbounded, &ExactWords)
-                .for_each(|(_, id)| visit(id)),
+                .for_each(|(word, id)| visit(word, id)),
             Some(ordered) => ordered
                 .range(Bound::Unbounded, Bound::Unbounded, &RowKeys { core: &self.core })
-                .for_each(|(_, id)| visit(id)),
+                .for_each(|(word, id)| visit(word, id)),
         }
         Ok(())
     }
@@ -528,6 +530,7 @@ pub(crate) fn new_worker<D: Device>(
         lists: crate::local::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
+        ahead: Vec::new(),
         reads: Vec::new(),
         answers: WorkerAnswers::default(),
         pool: TransientPool::new()?,

@@ -58,11 +58,13 @@ pub(crate) struct DeclaredRange {
     pub(crate) high: Span,
 }
 
-/// A row that a declared range covers, found in the append step.
+/// A row that a declared range covers, found in the append step. Sorted, so that it is found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
-    pub(crate) id: EntryId,
     pub(crate) table: u16,
+    /// The first 8 bytes of the key.
+    pub(crate) word: u64,
+    pub(crate) id: EntryId,
 }
 
 /// What reconnaissance read, so that it can be checked again at execution (O-10).
@@ -79,11 +81,13 @@ pub(crate) struct Lookup {
     pub(crate) fingerprint: u64,
 }
 
-/// A number drawn from a sequence.
+/// A number drawn from a sequence, or only looked at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drawn {
     pub(crate) position: u32,
     pub(crate) table: u16,
+    /// The number stays for the next drawer.
+    pub(crate) peek: bool,
     pub(crate) key: u64,
     pub(crate) value: u64,
 }
@@ -157,6 +161,8 @@ pub(crate) struct Local {
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
     pub(crate) scratch: Vec<u8>,
+    /// Rows that are being fetched ahead.
+    pub(crate) ahead: Vec<EntryId>,
     /// Reads of the medium to account for: address and length.
     pub(crate) reads: Vec<(usize, usize)>,
     pub(crate) answers: WorkerAnswers,

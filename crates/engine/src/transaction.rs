@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
-use crate::table::Table;
+use crate::table::{Table, order_word};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
@@ -71,8 +71,9 @@ pub(crate) trait PublishNow {
     fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped>;
 }
 
-/// Rows of a scan that are fetched ahead.
-const SCAN_AHEAD: usize = 16;
+/// Rows of a scan that are fetched ahead: at its start, and at most.
+const SCAN_AHEAD_FIRST: usize = 4;
+const SCAN_AHEAD_MAX: usize = 32;
 
 /// Where a declared write is kept: index of its private write.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +115,7 @@ impl<'a> Transaction<'a> {
         self.sid.0
     }
 
-    /// The number that this call's `i`-th draw got.
+    /// The number that this call's `i`-th draw got, or its `i`-th look saw.
     ///
     /// # Panics
     /// If the call drew less than that; the call fails.
@@ -168,14 +169,19 @@ impl<'a> Transaction<'a> {
         table: u16,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
     ) -> Result<(), Stop> {
-        let t = self.core.row_table(table)?;
+        let (core, t) = (self.core, self.core.row_table(table)?);
         for key in keys.clone() {
             t.hash.prefetch(t.word(key)?.hash);
         }
-        let ids =
-            || keys.clone().filter_map(|key| t.word(key).ok()).filter_map(|w| t.find(self.core, w));
-        ids().for_each(|id| self.core.entries.prefetch(id));
-        ids().for_each(|id| self.core.entries.get(id).next().prefetch());
+        let mut ids = std::mem::take(&mut self.local.ahead);
+        for key in keys {
+            if let Some(id) = t.find(core, t.word(key)?) {
+                core.entries.prefetch(id);
+                ids.push(id);
+            }
+        }
+        ids.drain(..).for_each(|id| core.entries.get(id).next().prefetch());
+        self.local.ahead = ids;
         Ok(())
     }
 
@@ -196,47 +202,54 @@ impl<'a> Transaction<'a> {
         let t = core.row_table(table)?;
         let mut rows = t.range(core, low, high)?;
         let mut next = || if descending { rows.next_back() } else { rows.next() };
+        let mut group = SCAN_AHEAD_FIRST;
         loop {
-            // Entries are fetched some at a time, so that their misses overlap.
-            let mut ids = [NO_ENTRY; SCAN_AHEAD];
+            // Rows are fetched some at a time, so that their misses overlap: more of them the
+            // longer the scan goes on.
+            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
             let mut count = 0;
-            while count < SCAN_AHEAD
-                && let Some((_, id)) = next()
+            while count < group
+                && let Some(entry) = next()
             {
-                core.entries.prefetch(id);
-                ids[count] = id;
+                core.entries.prefetch(entry.1);
+                found[count] = entry;
                 count += 1;
             }
-            for &id in &ids[..count] {
-                if let Some(value) = self.scanned(t, table, id)?
-                    && each(core.key_of(id), value).is_break()
+            let found = &found[..count];
+            found.iter().for_each(|&(_, id)| core.entries.get(id).next().prefetch());
+            for &(word, id) in found {
+                let exact = word.to_be_bytes();
+                if let Some(value) = self.scanned(table, word, id)?
+                    && each(if t.exact { &exact } else { core.key_of(id) }, value).is_break()
                 {
                     return Ok(());
                 }
             }
-            if count < SCAN_AHEAD {
+            if count < group {
                 return Ok(());
             }
+            group = (2 * group).min(SCAN_AHEAD_MAX);
         }
     }
 
     /// What a scan sees of a row.
-    fn scanned(&mut self, t: &Table, table: u16, id: EntryId) -> Result<Option<&[u8]>, Stop> {
-        let txn = self.call.txn;
-        if txn.declared.is_empty() && txn.members.is_empty() {
-            return self.see(id, false);
+    fn scanned(&mut self, table: u16, word: u64, id: EntryId) -> Result<Option<&[u8]>, Stop> {
+        match self.own_write(table, word, id) {
+            PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
+            PrivateWrite::Tombstone => Ok(None),
+            before => self.see(id, before == PrivateWrite::Published),
         }
-        let key = self.core.key_of(id);
-        let word = t.word(key)?;
-        match self
-            .find_declared(t, table, word.hash, key)
-            .map(|(write, ..)| self.local.writes[write])
-        {
-            Some(PrivateWrite::Value(span)) => Ok(Some(&self.local.scratch[span.range()])),
-            Some(PrivateWrite::Tombstone) => Ok(None),
-            Some(PrivateWrite::Published) => self.see(id, true),
-            Some(PrivateWrite::None) | None => self.see(id, false),
-        }
+    }
+
+    /// What this call wrote to a row that a scan met.
+    fn own_write(&self, table: u16, word: u64, id: EntryId) -> PrivateWrite {
+        let (declared, members) = (self.call.declared(), self.call.members());
+        let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
+        let write = by_key.or_else(|| {
+            let at = members.binary_search(&Member { table, word, id }).ok()?;
+            Some(declared.len() + at)
+        });
+        write.map_or(PrivateWrite::None, |write| self.local.writes[write])
     }
 
     /// Inserts a row that was declared with `insert`, or overwrites it where it exists.
@@ -415,7 +428,7 @@ impl<'a> Transaction<'a> {
             return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
         }
         if !self.call.txn.ranges.is_empty() && t.ordered.is_some() {
-            if let Some(slot) = self.find_member(t, table, word.hash, key) {
+            if let Some(slot) = self.find_member(t, table, key) {
                 return Ok(slot);
             }
             if self.in_declared_range(table, key) {
@@ -452,22 +465,25 @@ impl<'a> Transaction<'a> {
         // A hint says nothing about writes: the key may be written as the member of a range.
         match found {
             Some((.., kind)) if kind != DeclaredKind::Read => found,
-            _ => match self.find_member(t, table, word, key) {
+            _ => match self.find_member(t, table, key) {
                 Some(slot) => Some((slot.write, slot.id, DeclaredKind::Update)),
                 None => found,
             },
         }
     }
 
-    fn find_member(&self, t: &Table, table: u16, word: u64, key: &[u8]) -> Option<Slot> {
+    fn find_member(&self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
         let members = self.call.members();
         if members.is_empty() {
             return None;
         }
-        let id = t.find(self.core, crate::table::KeyWord { hash: word, key })?;
-        let at = members.binary_search(&Member { id, table }).ok()?;
-        let write = self.call.declared().len() + at;
-        Some(Slot { write, id, may_insert: false })
+        let word = order_word(key);
+        let first = members.partition_point(|m| (m.table, m.word) < (table, word));
+        let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
+        let (at, member) =
+            same.enumerate().find(|(_, m)| t.exact || self.core.key_of(m.id) == key)?;
+        let write = self.call.declared().len() + first + at;
+        Some(Slot { write, id: member.id, may_insert: false })
     }
 
     fn in_declared_range(&self, table: u16, key: &[u8]) -> bool {

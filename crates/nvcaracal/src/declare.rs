@@ -42,6 +42,14 @@ impl Draws<'_, '_> {
         }
     }
 
+    /// Looks at a sequence without drawing from it. Counts as a draw for `drawn`, which tells the
+    /// number that the next transaction to draw from it gets, in serial order.
+    pub fn peek(&mut self, sequence: Sequence) {
+        if let Some(number) = number(self.schema, &sequence.shape, &mut self.mistake) {
+            self.inner.peek(number, sequence.key);
+        }
+    }
+
     /// Reads a row as of the end of the previous epoch. If it is another one when the transaction
     /// runs, the engine re-submits the transaction by itself.
     pub fn lookup<K: Key + ?Sized, V: Data>(

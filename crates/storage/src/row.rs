@@ -13,12 +13,14 @@ use pmem::{Device, Port};
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer, VersionWords,
 };
+use crate::{class_bytes, class_of};
 
 /// Offset of the key in a row; it goes on past the header line.
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
-/// Values from this size on are stored past the cache: one write-only pass over whole lines.
-const NON_TEMPORAL_BYTES_MIN: u64 = 256;
+const LINE: usize = pmem::LINE_BYTES as usize;
+/// Longest start of a row that is put together and stored past the cache in one piece.
+const WHOLE_BYTES_MAX: usize = 512;
 
 /// Where things are in the rows of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,13 @@ impl RowLayout {
     #[inline(always)]
     pub fn is_inline(&self, len: u64) -> bool {
         len <= self.half_bytes
+    }
+
+    /// Whether all keys have exactly 8 bytes. The rows of such a table get their key with their
+    /// first version, because the index knows the key.
+    #[inline(always)]
+    pub fn has_exact_keys(&self) -> bool {
+        self.key_bytes_max == 8
     }
 
     /// Offset of a version's value.
@@ -144,19 +153,26 @@ pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
     }
 }
 
+/// The header line of a row without versions, with as much of the key as it holds.
+fn header_line(layout: &RowLayout, key: &[u8]) -> [u8; LINE] {
+    assert!(key.len() as u64 <= layout.key_bytes_max, "key length was checked at admission");
+    let mut line = [0u8; LINE];
+    line[32..34].copy_from_slice(&layout.table.to_le_bytes());
+    line[34..36].copy_from_slice(&(key.len() as u16).to_le_bytes());
+    line[36..40].copy_from_slice(&key_crc(layout.table, key).to_le_bytes());
+    let head = key.len().min(KEY_BYTES_IN_HEADER as usize);
+    line[40..40 + head].copy_from_slice(&key[..head]);
+    line
+}
+
 /// Prepares a freshly allocated row: no versions, the key. Not flushed: the row's first version is
 /// written in the same epoch and flushes it, or the row is freed again.
 ///
 /// # Safety
 /// The caller owns the row: it allocated it in this phase and has not published it.
 pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLayout, key: &[u8]) {
-    assert!(key.len() as u64 <= layout.key_bytes_max, "key length was checked at admission");
-    let mut line = [0u8; ROW_HEADER_BYTES as usize];
-    line[32..34].copy_from_slice(&layout.table.to_le_bytes());
-    line[34..36].copy_from_slice(&(key.len() as u16).to_le_bytes());
-    line[36..40].copy_from_slice(&key_crc(layout.table, key).to_le_bytes());
+    let line = header_line(layout, key);
     let head = key.len().min(KEY_BYTES_IN_HEADER as usize);
-    line[40..40 + head].copy_from_slice(&key[..head]);
     // SAFETY: owned by the caller.
     unsafe {
         port.store_bytes(row, &line);
@@ -177,8 +193,19 @@ pub struct NewVersion<'v> {
     pub value: &'v [u8],
     /// Pool slot for a value that is not inline.
     pub external: Option<u64>,
-    /// The row's first version: its key must become durable with it.
-    pub first: bool,
+    /// What must become durable with the row's first version.
+    pub first: First<'v>,
+}
+
+/// Whether a version is its row's first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First<'k> {
+    /// It is not: the key is durable.
+    No,
+    /// It is, and [`initialise`] stored the key.
+    Initialised,
+    /// It is, and nothing is stored yet: this is the key, of a table with exact keys.
+    Fresh(&'k [u8]),
 }
 
 /// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence
@@ -195,27 +222,73 @@ pub unsafe fn write_version<D: Device>(
 ) -> u64 {
     let NewVersion { slot, sid, value, external, first } = version;
     let len = value.len() as u64;
-    let (at, pointer) = match external {
-        Some(offset) => (offset, ValuePointer::external(offset, len)),
+    let (at, pointer, room) = match external {
+        Some(offset) => {
+            (offset, ValuePointer::external(offset, len), class_bytes(class_of(len)))
+        }
         None => {
             assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
-            (layout.half_offset(row, slot), ValuePointer::inline(len))
+            (layout.half_offset(row, slot), ValuePointer::inline(len), layout.half_bytes)
         }
     };
     // SAFETY: owned by the caller.
     unsafe {
-        if len >= NON_TEMPORAL_BYTES_MIN {
-            port.store_nt(at, value);
-        } else if len > 0 {
-            port.store_bytes(at, value);
-            port.flush(at, len);
+        if let First::Fresh(key) = first {
+            let mut start = [0; WHOLE_BYTES_MAX];
+            start[..LINE].copy_from_slice(&header_line(layout, key));
+            start[..8].copy_from_slice(&sid.0.to_le_bytes());
+            start[8..16].copy_from_slice(&pointer.0.to_le_bytes());
+            let with_value = LINE + value.len();
+            if external.is_none() && with_value <= WHOLE_BYTES_MAX {
+                start[LINE..with_value].copy_from_slice(value);
+                port.store_nt(row, &start[..with_value.next_multiple_of(LINE)]);
+            } else {
+                store_value(port, at, value, room);
+                port.store_nt(row, &start[..LINE]);
+            }
+            return at;
         }
+        store_value(port, at, value, room);
         let words = row + slot as u64 * 16;
         port.store_u64(words, sid.0);
         port.store_u64(words + 8, pointer.0);
     }
-    port.flush(row, if first { layout.heap_offset } else { ROW_HEADER_BYTES });
+    let is_first = first == First::Initialised;
+    port.flush(row, if is_first { layout.heap_offset } else { ROW_HEADER_BYTES });
     at
+}
+
+/// Stores a value where `room` bytes are its own: past the cache, in whole lines where there are
+/// any, so that no line has to be read to be written. What follows the value in its last line is
+/// zeroed. Durable after the next fence.
+///
+/// # Safety
+/// The caller owns the room.
+unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room: u64) {
+    let whole = value.len() - value.len() % LINE;
+    let (lines, rest) = value.split_at(whole);
+    // SAFETY: owned by the caller, and what is stored fits the room.
+    unsafe {
+        if !at.is_multiple_of(LINE as u64) {
+            port.store_bytes(at, value);
+            return port.flush(at, value.len() as u64);
+        }
+        if !lines.is_empty() {
+            port.store_nt(at, lines);
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let at = at + whole as u64;
+        if room >= (whole + LINE) as u64 {
+            let mut last = [0; LINE];
+            last[..rest.len()].copy_from_slice(rest);
+            port.store_nt(at, &last);
+        } else {
+            port.store_bytes(at, rest);
+            port.flush(at, rest.len() as u64);
+        }
+    }
 }
 
 /// Empties a version slot, serial id first. Flushed, not fenced.

@@ -50,6 +50,9 @@ pub trait Draw {
     type Error: From<Abort>;
     /// Draws the next number of the sequence `key` (8 bytes) of a table of kind `Sequence`.
     fn draw(&mut self, table: TableId, key: &[u8]);
+    /// Looks at a sequence without drawing: counts as a draw for `drawn`, which tells the number
+    /// that the next drawer after this transaction's own draws gets, in serial order.
+    fn peek(&mut self, table: TableId, key: &[u8]);
     /// Reads a row as of the end of the previous epoch (reconnaissance, CA 3.7). Re-checked at
     /// execution.
     ///

@@ -79,13 +79,13 @@ fn append_ranges<D: Device>(
         let range = local.lists.ranges[at];
         let (low, high) =
             (&local.lists.keys[range.low.range()], &local.lists.keys[range.high.range()]);
-        for (_, id) in core.table(range.table)?.range(core, low, high)? {
+        for (word, id) in core.table(range.table)?.range(core, low, high)? {
             let born_before = core.entries.get(id).birth() < sid;
             let is_declared = local.lists.declared[declared.range()]
                 .iter()
                 .any(|d| d.id == id && d.kind != DeclaredKind::Read);
             if born_before && !is_declared {
-                local.lists.members.push(Member { id, table: range.table });
+                local.lists.members.push(Member { table: range.table, word, id });
             }
         }
     }

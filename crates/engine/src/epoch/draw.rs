@@ -84,6 +84,10 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let drawn = &mut lists[list][next_of[list]];
         next_of[list] += 1;
         let name = (drawn.table, drawn.key);
+        if drawn.peek {
+            drawn.value = sequences.get(&name).map_or(0, |state| state.next);
+            continue;
+        }
         let known = sequences.get(&name).copied();
         let state: &mut SequenceState = sequences.entry(name).or_default();
         if state.drawn_in != epoch.number {

@@ -327,9 +327,9 @@ impl<D: Device> Runner<'_, D> {
         };
         let declared = call.declared().iter();
         let keys = declared
-            .map(|d| (d.id, d.table, d.kind != DeclaredKind::Read))
-            .chain(call.members().iter().map(|m| (m.id, m.table, true)));
-        for ((id, table, appended), private) in keys.zip(writes) {
+            .map(|d| (d.id, d.table, d.word, d.kind != DeclaredKind::Read))
+            .chain(call.members().iter().map(|m| (m.id, m.table, m.word, true)));
+        for ((id, table, word, appended), private) in keys.zip(writes) {
             if id == NO_ENTRY || !appended {
                 continue;
             }
@@ -341,6 +341,7 @@ impl<D: Device> Runner<'_, D> {
             };
             let to = Publication {
                 id,
+                word,
                 entry: self.core.entries.get(id),
                 layout: &self.core.tables[table as usize].layout,
                 sid,
@@ -360,6 +361,7 @@ impl<D: Device> Runner<'_, D> {
             let sid = SerialId::new(self.epoch, u64::from(change.position));
             let to = Publication {
                 id,
+                word: change.key,
                 entry: self.core.entries.get(id),
                 layout: &self.core.tables[change.table as usize].layout,
                 sid,

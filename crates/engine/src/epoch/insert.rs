@@ -85,7 +85,9 @@ fn find_or_create<D: Device>(
     let make = || -> Result<EntryId, Infallible> {
         let id = core.entries.take(&mut local.supply);
         let row = medium.allocate(table as usize, epoch.store.segments());
-        initialise_row(&mut medium.port, row, &t.layout, word.key);
+        if !t.exact {
+            initialise_row(&mut medium.port, row, &t.layout, word.key);
+        }
         core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
         local.work.rows_inserted += 1;
         Ok(id)

@@ -6,6 +6,7 @@ use pmem::Device;
 use crate::epoch::insert::sort_staged;
 use crate::index::{EntryId, ExactWords};
 use crate::table::{RowKeys, order_word};
+use crate::version::Gone;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -13,10 +14,11 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let gone = std::mem::take(&mut worker.medium.gone);
     let mut staged =
         epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
-    for &(table, id) in &gone {
+    for &Gone { table, id, word } in &gone {
         let t = &core.tables[table as usize];
         let entry = core.entries.get(id);
-        let key = core.key_of(id);
+        let exact = word.to_be_bytes();
+        let key = if t.exact { &exact } else { core.key_of(id) };
         let word = t.word(key).expect("it was checked when the row was inserted");
         assert!(t.hash.remove(word.hash, id), "a row that is gone was in the index");
         if t.ordered.is_some() {
@@ -34,8 +36,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     drop(staged);
     epoch.barrier()?;
     remove_ordered(epoch, worker)?;
-    for (_, id) in gone {
-        core.entries.give_back(&mut worker.local.supply, id);
+    for row in gone {
+        core.entries.give_back(&mut worker.local.supply, row.id);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmem::{Device, Port};
 use storage::format::VersionWords;
-use storage::row::NewVersion;
+use storage::row::{First, NewVersion};
 use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash};
 
 use super::entry::Versions;
@@ -37,6 +37,8 @@ pub(crate) enum Write<'v> {
 /// Where a version goes: one declared write of one transaction.
 pub(crate) struct Publication<'e> {
     pub(crate) id: EntryId,
+    /// The key, where all keys have 8 bytes.
+    pub(crate) word: u64,
     pub(crate) entry: &'e RowEntry,
     pub(crate) layout: &'e RowLayout,
     pub(crate) sid: SerialId,
@@ -59,7 +61,16 @@ pub(crate) struct Medium<D: Device> {
     /// Rows whose stale external version the major collector frees after the next checkpoint.
     pub(crate) stale: Vec<(EntryId, u32)>,
     /// Rows that do not exist any more (or never did), to be removed after execution (O-18).
-    pub(crate) gone: Vec<(u16, EntryId)>,
+    pub(crate) gone: Vec<Gone>,
+}
+
+/// A row that leaves the indexes. Its persistent row may never have been written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gone {
+    pub(crate) table: u16,
+    pub(crate) id: EntryId,
+    /// The key, where all keys have 8 bytes.
+    pub(crate) word: u64,
 }
 
 /// Everything of a worker that publishing touches besides the medium.
@@ -167,7 +178,7 @@ impl<D: Device> Medium<D> {
     /// No version survived: the row stays as it was, or was never born.
     fn leave_untouched(&mut self, to: &Publication<'_>) {
         if !to.entry.next().is_value() {
-            self.gone.push((to.layout.table, to.id));
+            self.gone.push(Gone::of(to));
         }
     }
 
@@ -185,9 +196,7 @@ impl<D: Device> Medium<D> {
         let before = to.entry.next();
         let target = self.choose_slot(row, before, with.checkpoint_epoch);
         self.hash_out(to, before);
-        // SAFETY: the row is initialised and its key never changes.
-        let key = unsafe { row::key(self.port.device().as_ref(), row) };
-        self.hash.add(row_hash(to.layout.table, key, value));
+        self.hash.add(self.hash_of(to, value));
         self.rows += i64::from(!before.is_value());
 
         if let Some(old) = to.entry.cached() {
@@ -208,8 +217,13 @@ impl<D: Device> Medium<D> {
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
         // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
-            let version =
-                NewVersion { slot: target.slot, sid, value, external, first: !before.is_value() };
+            let key = to.word.to_be_bytes();
+            let first = match before.is_value() {
+                true => First::No,
+                false if to.layout.has_exact_keys() => First::Fresh(&key),
+                false => First::Initialised,
+            };
+            let version = NewVersion { slot: target.slot, sid, value, external, first };
             row::write_version(&mut self.port, row, to.layout, version)
         };
         let address = self.port.device().image().base() as usize + at as usize;
@@ -225,10 +239,10 @@ impl<D: Device> Medium<D> {
     /// does not hold the newest version; else, if the newest version is younger than the
     /// checkpoint, its own slot.
     fn choose_slot(&self, row: u64, before: ValueWord, checkpoint_epoch: u64) -> Target {
-        let words = row::versions(self.port.device().as_ref(), row);
         if !before.is_value() {
-            return Target { slot: 0, in_place: false, words };
+            return Target { slot: 0, in_place: false, words: Default::default() };
         }
+        let words = row::versions(self.port.device().as_ref(), row);
         let newest = before.slot();
         let in_place = SerialId(words[newest].serial_id).epoch() > checkpoint_epoch;
         Target { slot: if in_place { newest } else { 1 - newest }, in_place, words }
@@ -281,7 +295,7 @@ impl<D: Device> Medium<D> {
         self.rows -= i64::from(before.is_value());
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
         to.entry.set_next(ValueWord::PENDING);
-        self.gone.push((to.layout.table, to.id));
+        self.gone.push(Gone::of(to));
         cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
     }
 
@@ -314,14 +328,20 @@ impl<D: Device> Medium<D> {
             Versions::None => before,
             _ => to.entry.base(),
         };
-        // SAFETY: the base stays readable until the epoch ends; the key never changes.
-        let (key, value) = unsafe {
-            (
-                row::key(self.port.device().as_ref(), to.entry.row()),
-                std::slice::from_raw_parts(old.address() as *const u8, old.len()),
-            )
-        };
-        self.hash.remove(row_hash(to.layout.table, key, value));
+        // SAFETY: the base stays readable until the epoch ends.
+        let value =
+            unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) };
+        self.hash.remove(self.hash_of(to, value));
+    }
+
+    fn hash_of(&self, to: &Publication<'_>, value: &[u8]) -> u128 {
+        let table = to.layout.table;
+        if to.layout.has_exact_keys() {
+            return row_hash(table, &to.word.to_be_bytes(), value);
+        }
+        // SAFETY: the row is initialised and its key never changes.
+        let key = unsafe { row::key(self.port.device().as_ref(), to.entry.row()) };
+        row_hash(table, key, value)
     }
 
     fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
@@ -368,6 +388,12 @@ impl<D: Device> Medium<D> {
     pub(crate) fn lanes_changed(&mut self) {
         self.popping.fill(0);
         self.bumping.fill(0);
+    }
+}
+
+impl Gone {
+    fn of(to: &Publication<'_>) -> Self {
+        Self { table: to.layout.table, id: to.id, word: to.word }
     }
 }
 

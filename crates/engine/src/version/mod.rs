@@ -20,7 +20,7 @@ mod read;
 pub(crate) use cached::CachePool;
 pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use final_write::{
-    Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,
+    Gone, Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,
 };
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{ReadPhase, Stopped, Waiter, medium_word};

@@ -141,7 +141,8 @@ fn range(program: &mut Program, random: &mut Random, mix: &Mix) {
 fn draw(program: &mut Program, random: &mut Random, mix: &Mix) {
     let sequence = random.byte(3);
     for _ in 0..1 + random.below(2) {
-        program.draws.push(Step::new(Op::Draw, HASHED, sequence));
+        let peek = random.percent(30);
+        program.draws.push(Step::new(Op::Draw, HASHED, sequence).flag(peek));
     }
     if random.percent(20) {
         let table = mix.table(random);

@@ -53,7 +53,7 @@ enum Kind {
 /// One call on its way through an epoch.
 #[derive(Debug, Default)]
 struct Call {
-    draws: Vec<u64>,
+    draws: Vec<(u64, bool)>,
     drawn: Vec<u64>,
     seen: Vec<Seen>,
     declared: BTreeMap<(u8, Vec<u8>), Option<Kind>>,
@@ -105,7 +105,11 @@ impl Model {
         let ending = program::declare(&program.draws, &mut Declaration { before, call: &mut call });
         call.early = early(ending, call.mistake.take());
         if call.early.is_none() {
-            for sequence in std::mem::take(&mut call.draws) {
+            for (sequence, peek) in std::mem::take(&mut call.draws) {
+                if peek {
+                    call.drawn.push(self.sequences.get(&sequence).copied().unwrap_or(0));
+                    continue;
+                }
                 let next = self.sequences.entry(sequence).or_default();
                 call.drawn.push(*next);
                 *next += 1;
@@ -219,8 +223,8 @@ struct Declaration<'m> {
 }
 
 impl Declaring for Declaration<'_> {
-    fn draw(&mut self, sequence: u64) {
-        self.call.draws.push(sequence);
+    fn draw(&mut self, sequence: u64, peek: bool) {
+        self.call.draws.push((sequence, peek));
     }
 
     fn drawn(&self, i: usize) -> Result<u64, Ending> {

@@ -58,8 +58,11 @@ fn panic_quietly() -> ! {
 struct Drawing<'a, 'b>(&'a mut Draws<'b>);
 
 impl Declaring for Drawing<'_, '_> {
-    fn draw(&mut self, sequence: u64) {
-        self.0.draw(SEQUENCES.into(), sequence);
+    fn draw(&mut self, sequence: u64, peek: bool) {
+        match peek {
+            false => self.0.draw(SEQUENCES.into(), sequence),
+            true => self.0.peek(SEQUENCES.into(), sequence),
+        }
     }
 
     fn drawn(&self, _: usize) -> Result<u64, Ending> {
@@ -90,7 +93,7 @@ impl Declaring for Drawing<'_, '_> {
 struct Declaration<'a, 'b>(&'a mut WriteSet<'b>);
 
 impl Declaring for Declaration<'_, '_> {
-    fn draw(&mut self, _: u64) {
+    fn draw(&mut self, _: u64, _: bool) {
         unreachable!("drawing comes first")
     }
 

@@ -26,7 +26,7 @@ const SIZES: [usize; 24] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Op {
-    /// Draws from sequence `a`.
+    /// Draws from sequence `a`; with the flag, only looks at it.
     Draw,
     /// Looks `a` up; aborts with code `tag` if it is absent.
     LookupOrAbort,
@@ -236,7 +236,7 @@ pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What the declaration steps need.
 pub(crate) trait Declaring {
-    fn draw(&mut self, sequence: u64);
+    fn draw(&mut self, sequence: u64, peek: bool);
     fn drawn(&self, i: usize) -> Result<u64, Ending>;
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>>;
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
@@ -275,7 +275,7 @@ fn aborted(tag: u8) -> Ending {
 pub(crate) fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
     for step in steps {
         match step.op {
-            Op::Draw => to.draw(step.a.into()),
+            Op::Draw => to.draw(step.a.into(), step.flag != 0),
             Op::LookupOrAbort => {
                 if to.lookup(step.table, &step.key()).is_none() {
                     return Err(aborted(step.tag));

@@ -48,10 +48,17 @@ impl KeyEntry {
     }
 }
 
+/// A number that a transaction draws from a sequence, or only looks at.
+pub(super) struct Wanted {
+    pub(super) table: TableId,
+    pub(super) key: Vec<u8>,
+    pub(super) peek: bool,
+}
+
 /// What one transaction has declared.
 #[derive(Default)]
 pub(super) struct Declaration {
-    pub(super) wanted: Vec<(TableId, Vec<u8>)>,
+    pub(super) wanted: Vec<Wanted>,
     pub(super) drawn: Vec<u64>,
     pub(super) lookups: Vec<Lookup>,
     pub(super) keys: Keys,
@@ -81,7 +88,11 @@ impl Draw for Declaring<'_> {
     type Error = Error;
 
     fn draw(&mut self, table: TableId, key: &[u8]) {
-        self.declaration.wanted.push((table, key.to_vec()));
+        self.declaration.wanted.push(Wanted { table, key: key.to_vec(), peek: false });
+    }
+
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        self.declaration.wanted.push(Wanted { table, key: key.to_vec(), peek: true });
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Error> {

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::api::{
     Answer, IndexKind, Procedure, ProcedureId, Register, TableId, TableSpec, View, Workload,
 };
-use declaring::{Declaration, Declaring};
+use declaring::{Declaration, Declaring, Wanted};
 use running::Running;
 use state::{Error, Rows, State};
 
@@ -163,12 +163,17 @@ impl Oracle {
             declaration.outcome = Some(error);
             return declaration;
         }
-        for (table, key) in &declaration.wanted {
+        for Wanted { table, key, peek } in &declaration.wanted {
             if self.state.kinds[usize::from(table.0)] != IndexKind::Sequence {
                 declaration.outcome = Some(Error::Broken);
                 break;
             }
-            let next = self.state.sequences[usize::from(table.0)].entry(key.clone()).or_insert(0);
+            let numbers = &mut self.state.sequences[usize::from(table.0)];
+            if *peek {
+                declaration.drawn.push(numbers.get(key).copied().unwrap_or(0));
+                continue;
+            }
+            let next = numbers.entry(key.clone()).or_insert(0);
             self.state.starts.entry((*table, key.clone())).or_insert(*next);
             declaration.drawn.push(*next);
             *next += 1;

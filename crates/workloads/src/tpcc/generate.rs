@@ -163,6 +163,7 @@ impl Maker<'_> {
 
     fn stock_level(&mut self, args: &mut Vec<u8>) -> ProcedureId {
         let level = StockLevelArgs {
+            first_order: self.settings.first_order().into(),
             warehouse: self.warehouse.into(),
             district: self.district(),
             threshold: (self.random.between(10, 20) as u32).into(),

@@ -84,18 +84,19 @@ impl Procedure for NewOrder {
         let code = header.district_code();
         let customer = header.customer.get();
         let order = header.order(declare.drawn(0));
+        // In the order in which the body needs them.
+        declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
+        declare.will_read(DISTRICT, &district_key(code));
+        declare.will_read(CUSTOMERS, &customer_key(code, customer));
         declare.insert(ORDERS, &order_key(code, order));
         declare.insert(ORDERS_BY_CUSTOMER, &order_by_customer_key(code, customer, order));
         declare.insert(NEW_ORDERS, &order_key(code, order));
         for (i, line) in lines.iter().enumerate() {
             let item = line.item.get();
-            declare.insert(ORDER_LINES, &line_key(code, order, i as u8 + 1));
-            declare.update(STOCK, &stock_key(line.supply_warehouse.get(), item));
             declare.will_read(ITEMS, &item_key(item));
+            declare.update(STOCK, &stock_key(line.supply_warehouse.get(), item));
+            declare.insert(ORDER_LINES, &line_key(code, order, i as u8 + 1));
         }
-        declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
-        declare.will_read(DISTRICT, &district_key(code));
-        declare.will_read(CUSTOMERS, &customer_key(code, customer));
         Ok(())
     }
 
