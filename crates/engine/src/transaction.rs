@@ -180,7 +180,8 @@ impl<'a> Transaction<'a> {
                 ids.push(id);
             }
         }
-        ids.drain(..).for_each(|id| core.entries.get(id).next().prefetch());
+        ids.iter().for_each(|&id| core.entries.get(id).fetch(self.sid));
+        ids.drain(..).for_each(|id| core.entries.get(id).fetch_from_array(self.sid));
         self.local.ahead = ids;
         Ok(())
     }
@@ -216,7 +217,7 @@ impl<'a> Transaction<'a> {
                 count += 1;
             }
             let found = &found[..count];
-            found.iter().for_each(|&(_, id)| core.entries.get(id).next().prefetch());
+            found.iter().for_each(|&(_, id)| core.entries.get(id).fetch(self.sid));
             for &(word, id) in found {
                 let exact = word.to_be_bytes();
                 if let Some(value) = self.scanned(table, word, id)?

@@ -223,9 +223,7 @@ pub unsafe fn write_version<D: Device>(
     let NewVersion { slot, sid, value, external, first } = version;
     let len = value.len() as u64;
     let (at, pointer, room) = match external {
-        Some(offset) => {
-            (offset, ValuePointer::external(offset, len), class_bytes(class_of(len)))
-        }
+        Some(offset) => (offset, ValuePointer::external(offset, len), class_bytes(class_of(len))),
         None => {
             assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
             (layout.half_offset(row, slot), ValuePointer::inline(len), layout.half_bytes)

@@ -1,12 +1,13 @@
-//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, so a
-//! long call holds up nothing behind it; reads wait for pending versions of smaller serial ids
-//! only, and all of these are finished or running, so the smallest unfinished one can always run
-//! (O-11).
+//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, a few
+//! calls ahead of the one it runs, so that their rows are fetched into its own cache. A worker runs
+//! what it took in serial order, and reads wait for pending versions of smaller serial ids only:
+//! the smallest unfinished call is the next one of whoever took it, so it can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
 //! all of them (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::RwLockReadGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +20,20 @@ use crate::calls::{Abort, StoredAnswer, owner};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
+use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch};
 use crate::worker::{Epoch, Leave, Worker};
 
-/// How many calls ahead (for each worker) row entries are fetched, and values.
-const ENTRIES_AHEAD: usize = 4;
-const VALUES_AHEAD: usize = 2;
+/// How far a worker takes calls ahead of the one it runs: until so many calls, or so many of their
+/// rows, are on their way into its cache, but always a few calls.
+const CALLS_AHEAD_MIN: usize = 3;
+const CALLS_AHEAD_MAX: usize = 8;
+const ROWS_AHEAD: usize = 32;
+/// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
+/// than this, or one that does not say what it reads.
+const ROWS_LONG: usize = 64;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let Worker { local, medium, .. } = worker;
@@ -63,52 +70,100 @@ fn run_calls<D: Device>(
         .iter()
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
-    loop {
-        let position = epoch.shared.next_call.fetch_add(1, Ordering::Relaxed);
-        if position >= epoch.calls.len() {
-            return Ok(());
-        }
-        fetch_ahead(epoch, &lists, position);
-        let answer = run_call(epoch, local, runner, call_at(&lists, position))?;
-        local.answers.answers.push((position as u32, answer));
+    let mut ahead = Ahead { epoch, lists: &lists, taken: VecDeque::new(), rows: 0, fetched: 0 };
+    while let Some(call) = ahead.next() {
+        let answer = run_call(epoch, local, runner, call)?;
+        local.answers.answers.push((call.txn.position, answer));
         account_reads(local, runner.medium, epoch.core.image_base);
     }
+    Ok(())
+}
+
+/// The calls that a worker took and did not run yet, in serial order. Their rows are fetched in
+/// three steps, each of which needs what the one before asked for: the row entries when a call is
+/// taken, values and version arrays half-way, what the arrays lead to when it is next.
+struct Ahead<'a, 'e, D: Device> {
+    epoch: &'a Epoch<'e, D>,
+    lists: &'a [RwLockReadGuard<'a, Declarations>],
+    taken: VecDeque<CallView<'a>>,
+    /// Rows that the taken calls declared.
+    rows: usize,
+    /// How many of the taken calls have got their values fetched.
+    fetched: usize,
+}
+
+impl<'a, D: Device> Ahead<'a, '_, D> {
+    /// The next call to run.
+    fn next(&mut self) -> Option<CallView<'a>> {
+        self.take();
+        let call = self.taken.pop_front()?;
+        self.rows -= rows(call).count();
+        self.fetched = self.fetched.saturating_sub(1);
+        if let Some(&next) = self.taken.front() {
+            let sid = SerialId::new(self.epoch.number, u64::from(next.txn.position));
+            rows(next).for_each(|(id, _)| self.epoch.core.entries.get(id).fetch_from_array(sid));
+        }
+        while self.fetched + 1 < self.taken.len() {
+            self.fetch_values(self.taken[self.fetched]);
+            self.fetched += 1;
+        }
+        Some(call)
+    }
+
+    /// Takes calls, and fetches the row entries that they declared.
+    fn take(&mut self) {
+        while !self.taken.back().is_some_and(|&call| is_long(call))
+            && (self.taken.len() <= CALLS_AHEAD_MIN
+                || self.rows < ROWS_AHEAD && self.taken.len() <= CALLS_AHEAD_MAX)
+        {
+            let position = self.epoch.shared.next_call.fetch_add(1, Ordering::Relaxed);
+            if position >= self.epoch.calls.len() {
+                return;
+            }
+            let call = call_at(self.lists, position);
+            for (id, _) in rows(call) {
+                self.epoch.core.entries.prefetch(id);
+                self.rows += 1;
+            }
+            self.taken.push_back(call);
+        }
+    }
+
+    /// Fetches what a call reads, and the persistent rows that it writes.
+    fn fetch_values(&self, call: CallView<'_>) {
+        let core = self.epoch.core;
+        let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
+        for (id, written) in rows(call) {
+            let entry = core.entries.get(id);
+            entry.fetch(sid);
+            if let Some(table) = written {
+                let layout = &core.tables[table as usize].layout;
+                let row = core.image_base + entry.row() as usize;
+                prefetch(row);
+                if layout.half_bytes < pmem::LINE_BYTES {
+                    prefetch(row + layout.heap_offset as usize);
+                }
+            }
+        }
+    }
+}
+
+fn is_long(call: CallView<'_>) -> bool {
+    let rows = call.declared().len() + call.members().len();
+    rows == 0 || rows > ROWS_LONG
+}
+
+/// The rows that a call declared, with the tables of those that it may write.
+fn rows(call: CallView<'_>) -> impl Iterator<Item = (EntryId, Option<u16>)> {
+    let declared = call.declared().iter().filter(|d| d.id != NO_ENTRY);
+    let members = call.members().iter().map(|m| (m.id, Some(m.table)));
+    declared.map(|d| (d.id, (d.kind != DeclaredKind::Read).then_some(d.table))).chain(members)
 }
 
 /// The declarations of the call at a position.
 fn call_at<'l>(lists: &'l [RwLockReadGuard<'_, Declarations>], position: usize) -> CallView<'l> {
     let (worker, index) = owner(position, lists.len());
     CallView { lists: &lists[worker], txn: &lists[worker].txns[index] }
-}
-
-/// Fetches the rows of calls that come soon. With equal calls it is this worker that runs them.
-fn fetch_ahead<D: Device>(
-    epoch: &Epoch<'_, D>,
-    lists: &[RwLockReadGuard<'_, Declarations>],
-    position: usize,
-) {
-    let core = epoch.core;
-    let soon = position + ENTRIES_AHEAD * epoch.workers;
-    if soon < epoch.calls.len() {
-        for declared in call_at(lists, soon).declared().iter().filter(|d| d.id != NO_ENTRY) {
-            core.entries.prefetch(declared.id);
-        }
-    }
-    let sooner = position + VALUES_AHEAD * epoch.workers;
-    if sooner < epoch.calls.len() {
-        for declared in call_at(lists, sooner).declared().iter().filter(|d| d.id != NO_ENTRY) {
-            let entry = core.entries.get(declared.id);
-            entry.next().prefetch();
-            if declared.kind != DeclaredKind::Read {
-                let layout = &core.tables[declared.table as usize].layout;
-                let row = core.image_base + entry.row() as usize;
-                prefetch(row);
-                if layout.half_bytes <= 64 {
-                    prefetch(row + layout.heap_offset as usize);
-                }
-            }
-        }
-    }
 }
 
 fn run_call<D: Device>(

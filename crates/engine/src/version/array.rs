@@ -2,7 +2,8 @@
 //! in an epoch. In the transient pool, so never freed one by one.
 //!
 //! Layout: one word (length low, capacity high), `capacity` value words, `capacity` 4-byte
-//! positions. The positions are apart so that a search touches few lines.
+//! positions. The positions are apart so that a search touches few lines; arrays begin a line, and
+//! one of the first capacity fills it.
 
 use std::sync::atomic::AtomicU64;
 
@@ -38,7 +39,7 @@ impl VersionArray {
     }
 
     fn allocate(pool: &mut TransientPool, capacity: usize) -> Self {
-        let words = pool.allocate(8 + capacity * 12).cast::<u64>();
+        let words = pool.allocate_lines(8 + capacity * 12).cast::<u64>();
         let array = Self(words);
         // SAFETY: freshly allocated, owned by this worker; all value cells become PENDING.
         unsafe {
@@ -110,6 +111,12 @@ impl VersionArray {
         }
         array.set_len(len + 1);
         (array, len - at)
+    }
+
+    /// Hints that the array will be searched soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(self) {
+        super::prefetch(self.address() as usize);
     }
 
     /// Index of the first version that is not smaller than `position`.

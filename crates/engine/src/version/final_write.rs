@@ -329,8 +329,7 @@ impl<D: Device> Medium<D> {
             _ => to.entry.base(),
         };
         // SAFETY: the base stays readable until the epoch ends.
-        let value =
-            unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) };
+        let value = unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) };
         self.hash.remove(self.hash_of(to, value));
     }
 

@@ -50,6 +50,12 @@ impl TransientPool {
         unsafe { self.memory.base().add(at as usize) }
     }
 
+    /// As [`TransientPool::allocate`], at the start of a cache line.
+    pub(super) fn allocate_lines(&mut self, bytes: usize) -> *mut u8 {
+        self.used = self.used.next_multiple_of(pmem::LINE_BYTES);
+        self.allocate(bytes)
+    }
+
     /// Copies a value in; `slot` is carried in the word for the base of a row.
     #[inline]
     pub(crate) fn store(&mut self, value: &[u8], slot: usize) -> ValueWord {

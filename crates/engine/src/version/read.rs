@@ -104,6 +104,35 @@ impl RowEntry {
     }
 }
 
+/// Fetching ahead, in two steps because a version array has to be there before the place of a value
+/// is known. Hints: what they look at may change until the row is read.
+impl RowEntry {
+    /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
+    /// should be there.
+    #[inline]
+    pub(crate) fn fetch(&self, sid: SerialId) {
+        match self.versions(sid.epoch()) {
+            Versions::None => self.cached().unwrap_or(self.next()).prefetch(),
+            Versions::Single(writer, cell) if writer < sid => {
+                ValueWord(cell.load(Ordering::Relaxed)).prefetch();
+            }
+            Versions::Single(..) => self.base().prefetch(),
+            Versions::Array(array) => array.prefetch(),
+        }
+    }
+
+    /// Asks for the value that a version array leads to. The array should be there.
+    #[inline]
+    pub(crate) fn fetch_from_array(&self, sid: SerialId) {
+        if let Versions::Array(array) = self.versions(sid.epoch()) {
+            match array.lower_bound(sid.position() as u32).checked_sub(1) {
+                Some(before) => ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(),
+                None => self.base().prefetch(),
+            }
+        }
+    }
+}
+
 /// Permission to look at values: exists while no phase runs that could free or overwrite what
 /// readers see.
 ///

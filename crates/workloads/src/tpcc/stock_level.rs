@@ -20,10 +20,10 @@ use crate::tpcc::schema::{
 #[repr(C)]
 pub(crate) struct StockLevelArgs {
     pub(crate) warehouse: U32,
+    pub(crate) district: u8,
+    pub(crate) threshold: U32,
     /// The order id that the first drawer gets.
     pub(crate) first_order: U32,
-    pub(crate) threshold: U32,
-    pub(crate) district: u8,
 }
 
 impl StockLevelArgs {
