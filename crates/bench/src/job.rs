@@ -8,7 +8,7 @@
 use engine::{Calls, EpochInfo};
 use storage::TableDefinition;
 use workloads::oracle::Oracle;
-use workloads::{Observer, ProcedureId, TableSpec, View, Workload};
+use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
 
 use crate::adapter::{Procedures, table_definition};
 use crate::{Parameters, Result};
@@ -24,6 +24,7 @@ trait Erased: Send + Sync {
     fn load_count(&self) -> u64;
     fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
     fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)>;
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
     fn procedures(&self) -> Procedures;
     fn oracle(&self) -> Oracle;
@@ -48,6 +49,10 @@ impl<W: Workload> Erased for W {
 
     fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
         Workload::generate(self, epoch, position, args)
+    }
+
+    fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)> {
+        Workload::inserts(self, transactions)
     }
 
     fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
@@ -121,6 +126,13 @@ impl Job {
     #[must_use]
     pub fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
         self.workload.observer(view)
+    }
+
+    /// About how many rows so many epochs of the stream insert, by table.
+    #[must_use]
+    pub fn inserts(&self, epochs: u64) -> Vec<(u16, u64)> {
+        let rows = self.workload.inserts(epochs * self.parameters.epoch_size);
+        rows.into_iter().map(|(table, rows)| (table.0, rows)).collect()
     }
 
     /// How many epochs the loading takes; engine epochs 1 to this.

@@ -108,6 +108,7 @@ impl DeviceVisitor for Open<'_> {
         let started = now_ns();
         let mut run = Run::open(device, job, settings, ack)?;
         run.load()?;
+        run.prepare()?;
         let loaded = now_ns();
         run.observe();
         run.epochs()?;
@@ -200,6 +201,17 @@ impl<'a, D: Device> Run<'a, D> {
             bar.step("");
         }
         Ok(())
+    }
+
+    /// Makes room for the rows that the epochs will insert: the papers' systems take their memory
+    /// before they measure, too. Where there is not enough, the epochs will tell.
+    fn prepare(&mut self) -> Result<()> {
+        let done = self.engine.epoch().saturating_sub(self.job.loading_epochs());
+        let rows = self.job.inserts(self.settings.epochs.saturating_sub(done));
+        match self.engine.prepare_rows(&rows) {
+            Err(error) if error.is_limit() => Ok(()),
+            result => result.map(drop).map_err(Into::into),
+        }
     }
 
     /// Starts watching the answers, from the state as it is.

@@ -118,8 +118,26 @@ pub(crate) struct Declaration<'a> {
     pub(crate) epoch: u64,
     /// First declared key of this call.
     pub(crate) first: usize,
+    /// What this call declared may be in here; what is not was not declared.
+    pub(crate) filter: KeyFilter,
     /// The first mistake: the call fails with it.
     pub(crate) mistake: Option<String>,
+}
+
+/// One bit for each of 1024 hashes, so that most new keys need not be compared with all the others
+/// of a call.
+#[derive(Debug, Default)]
+pub(crate) struct KeyFilter([u64; 16]);
+
+impl KeyFilter {
+    /// Adds a key; false if it is certainly new.
+    fn add(&mut self, table: u16, word: u64) -> bool {
+        let mixed = (word ^ u64::from(table) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (place, bit) = ((mixed >> 60) as usize, 1 << (mixed >> 54 & 63));
+        let before = self.0[place] & bit != 0;
+        self.0[place] |= bit;
+        before
+    }
 }
 
 impl Declaration<'_> {
@@ -169,8 +187,9 @@ impl Declaration<'_> {
         };
         // A key counts once in a write set, with the strongest kind (O-02).
         let lists = &mut *self.lists;
-        if let Some(at) =
-            (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
+        if self.filter.add(table, word.hash)
+            && let Some(at) =
+                (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
         {
             let before = &mut lists.declared[at];
             if (before.kind as u8) < kind as u8 {

@@ -369,6 +369,23 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Makes room for rows that are expected in tables, and its pages present, so that no epoch
+    /// pays for the growth. Returns the bytes on the medium.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table; `Storage(Device(Full))`, and nothing has changed on the medium.
+    pub fn prepare_rows(&mut self, rows: &[(u16, u64)]) -> Result<u64> {
+        for &(table, _) in rows {
+            self.core.table(table).map_err(EngineError::Limit)?;
+        }
+        let bytes = self.store.prepare_rows(rows)?;
+        for &(table, count) in rows {
+            self.core.tables[table as usize].hash.reserve(count as usize);
+        }
+        self.core.entries.populate(rows.iter().map(|r| r.1).sum());
+        Ok(bytes)
+    }
+
     /// Makes the end of the last epoch the checkpoint, durably.
     ///
     /// # Errors

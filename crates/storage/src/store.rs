@@ -155,6 +155,26 @@ impl<D: Device> Store<D> {
         &self.tables
     }
 
+    /// Makes room for rows that are expected, and their pages present, so that creating them costs
+    /// no growth and no page fault. Returns the bytes.
+    ///
+    /// # Errors
+    /// `Device(Full)`; nothing has changed then.
+    pub fn prepare_rows(&self, rows: &[(u16, u64)]) -> Result<u64> {
+        let segment_bytes = self.segments.segment_bytes();
+        let segments_of = |&(table, rows): &(u16, u64)| {
+            let per_segment = segment_bytes / self.tables[table as usize].layout.row_bytes;
+            // Every lane may leave its last segment half empty.
+            rows.div_ceil(per_segment) + u64::from(rows > 0)
+        };
+        let segments = rows.iter().map(segments_of).sum();
+        self.segments.reserve(self.device.as_ref(), segments)?;
+        let bytes = segments * segment_bytes;
+        let first = self.segments.image_bytes(self.segments.used());
+        self.device.image().populate(first, bytes);
+        Ok(bytes)
+    }
+
     /// The input log.
     pub fn log(&self) -> &InputLog<D> {
         &self.log

@@ -259,6 +259,12 @@ pub trait Workload: Send + Sync {
     /// not counted) to `args`. Depends on nothing but these numbers and the workload's own
     /// settings.
     fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    /// About how many rows so many transactions insert, by table; no entry for a table that does
+    /// not grow. Lets a run make room before its clock starts.
+    fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)> {
+        let _ = transactions;
+        Vec::new()
+    }
     /// A fresh observer of answers, which starts from the state in `view`.
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use pmem::Device;
 
 use crate::calls::{Abort, StoredAnswer};
-use crate::declare::{Declaration, WriteSet};
+use crate::declare::{Declaration, KeyFilter, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
 use crate::local::Span;
 use crate::version::ReadPhase;
@@ -56,6 +56,7 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
         phase: ReadPhase::begin(),
         epoch: epoch.number,
         first: declared_from,
+        filter: KeyFilter::default(),
         mistake: None,
     };
     let mut set = WriteSet { declaration, draws };

@@ -11,7 +11,7 @@ use pmem::Device;
 
 use crate::calls::{StoredAnswer, owned};
 use crate::core::SequenceState;
-use crate::declare::{Declaration, Draws};
+use crate::declare::{Declaration, Draws, KeyFilter};
 use crate::local::{ChangedSequence, Span, Txn};
 use crate::version::ReadPhase;
 use crate::worker::{Epoch, Leave, Worker};
@@ -46,6 +46,7 @@ fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: u
             phase: ReadPhase::begin(),
             epoch: epoch.number,
             first,
+            filter: KeyFilter::default(),
             mistake: None,
         };
         let mut draws = Draws { declaration, position: position as u32 };

@@ -122,8 +122,51 @@ impl VersionArray {
     /// Index of the first version that is not smaller than `position`.
     #[inline]
     pub(crate) fn lower_bound(&self, position: u32) -> usize {
-        self.sorted().partition_point(|&p| p < position)
+        lower_bound(self.sorted(), position)
     }
+}
+
+/// Up to this length halving needs no help.
+const SHORT: usize = 16;
+
+/// Index of the first element that is not smaller. The writers of a hot row come evenly over the
+/// epoch: in a long array the search begins where that would put the position, and widens.
+#[inline]
+fn lower_bound(sorted: &[u32], position: u32) -> usize {
+    let (mut low, mut high) = (0, sorted.len());
+    if high > SHORT {
+        let (first, last) = (sorted[0], sorted[high - 1]);
+        if position <= first {
+            return 0;
+        }
+        if position > last {
+            return high;
+        }
+        let share = u64::from(position - first) * (high - 1) as u64 / u64::from(last - first);
+        let mut step = SHORT / 2;
+        if sorted[share as usize] < position {
+            low = share as usize + 1;
+            while low + step < high {
+                if sorted[low + step] >= position {
+                    high = low + step;
+                } else {
+                    low += step + 1;
+                    step *= 2;
+                }
+            }
+        } else {
+            high = share as usize;
+            while let Some(probe) = high.checked_sub(step).filter(|&probe| probe > low) {
+                if sorted[probe] < position {
+                    low = probe + 1;
+                } else {
+                    high = probe;
+                    step *= 2;
+                }
+            }
+        }
+    }
+    low + sorted[low..high].partition_point(|&p| p < position)
 }
 
 #[cfg(test)]
@@ -131,6 +174,23 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
+
+    #[test]
+    fn searches_agree_with_halving_whatever_the_spacing() {
+        for len in [0u32, 1, 2, 15, 16, 17, 40, 1000] {
+            let even = |i: u32| i * 7 + 3;
+            let skewed = |i: u32| if i < len / 2 { i } else { i * 1000 };
+            let late = |i: u32| 1_000_000 + i;
+            for spacing in [&even as &dyn Fn(u32) -> u32, &skewed, &late] {
+                let sorted: Vec<u32> = (0..len).map(spacing).collect();
+                let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
+                for position in around.chain([0, 2, 5000, u32::MAX]) {
+                    let halved = sorted.partition_point(|&p| p < position);
+                    assert_eq!(lower_bound(&sorted, position), halved, "{position} in {sorted:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn positions_stay_sorted_whatever_the_order_of_appends() {

@@ -270,8 +270,17 @@ impl EntrySlab {
             let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
             assert!(first <= u32::MAX - 2 * SUPPLY_ENTRIES, "more than 2^32 rows");
             supply.fresh = first..first + SUPPLY_ENTRIES;
+            // Touched by a store first: a page that is read first is faulted in twice.
+            self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
         }
         EntryId(supply.fresh.next().expect("just filled"))
+    }
+
+    /// Makes the pages of so many fresh entries present.
+    pub(crate) fn populate(&self, count: u64) {
+        let entry = size_of::<RowEntry>() as u64;
+        let first = u64::from(self.used.load(Ordering::Relaxed)) * entry;
+        self.memory.populate(first, (count * entry).min(self.memory.len() - first));
     }
 
     /// Gives an entry back; after execution only.

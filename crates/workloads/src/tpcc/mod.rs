@@ -36,7 +36,7 @@ pub mod schema;
 mod stock_level;
 mod text;
 
-use crate::api::{Observer, ProcedureId, Register, TableSpec, View, Workload};
+use crate::api::{Observer, ProcedureId, Register, TableId, TableSpec, View, Workload};
 use crate::common::{SettingsError, require};
 use text::Constants;
 
@@ -134,6 +134,19 @@ impl Workload for Tpcc {
 
     fn tables(&self) -> Vec<TableSpec> {
         schema::tables()
+    }
+
+    fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)> {
+        // 45 % new orders of 10 lines, 43 % payments, 4 % deliveries, and a little more.
+        let of = |table, per_thousand: u64| (table, transactions * per_thousand / 1000 + 1000);
+        vec![
+            of(schema::ORDERS, 460),
+            of(schema::ORDERS_BY_CUSTOMER, 460),
+            of(schema::NEW_ORDERS, 460),
+            of(schema::ORDER_LINES, 4600),
+            of(schema::HISTORY, 440),
+            of(schema::DELIVERIES, 45),
+        ]
     }
 
     fn register<R: Register>(&self, to: &mut R) {
