@@ -175,10 +175,7 @@ impl Declaration<'_> {
             Ok((t, _)) if t.kind == IndexKind::Sequence => {
                 return self.note(format!("table {:?} holds sequences: draw from it", t.name));
             }
-            Ok((t, word)) => {
-                t.hash.prefetch(word.hash);
-                word
-            }
+            Ok((_, word)) => word,
             Err(what) => return self.note(what),
         };
         let exact = self.core.tables[table as usize].exact;

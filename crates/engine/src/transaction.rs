@@ -15,7 +15,7 @@ use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
 use crate::table::{Table, order_word};
-use crate::version::{ReadPhase, Stopped, Waiter};
+use crate::version::{LINES_HEAD, ReadPhase, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,8 +180,8 @@ impl<'a> Transaction<'a> {
                 ids.push(id);
             }
         }
-        ids.iter().for_each(|&id| core.entries.get(id).fetch(self.sid));
-        ids.drain(..).for_each(|id| core.entries.get(id).fetch_from_array(self.sid));
+        ids.iter().for_each(|&id| core.entries.get(id).fetch(self.sid, LINES_HEAD));
+        ids.drain(..).for_each(|id| core.entries.get(id).fetch_from_array(self.sid, LINES_HEAD));
         self.local.ahead = ids;
         Ok(())
     }
@@ -217,7 +217,7 @@ impl<'a> Transaction<'a> {
                 count += 1;
             }
             let found = &found[..count];
-            found.iter().for_each(|&(_, id)| core.entries.get(id).fetch(self.sid));
+            found.iter().for_each(|&(_, id)| core.entries.get(id).fetch(self.sid, LINES_HEAD));
             for &(word, id) in found {
                 let exact = word.to_be_bytes();
                 if let Some(value) = self.scanned(table, word, id)?

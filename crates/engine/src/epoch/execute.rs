@@ -23,7 +23,9 @@ use crate::epoch::declare::panic_text;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
-use crate::version::{Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch};
+use crate::version::{
+    LINES_WHOLE, Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch,
+};
 use crate::worker::{Epoch, Leave, Worker};
 
 /// How far a worker takes calls ahead of the one it runs: until so many calls, or so many of their
@@ -101,7 +103,9 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
         self.fetched = self.fetched.saturating_sub(1);
         if let Some(&next) = self.taken.front() {
             let sid = SerialId::new(self.epoch.number, u64::from(next.txn.position));
-            rows(next).for_each(|(id, _)| self.epoch.core.entries.get(id).fetch_from_array(sid));
+            rows(next).for_each(|(id, _)| {
+                self.epoch.core.entries.get(id).fetch_from_array(sid, LINES_WHOLE)
+            });
         }
         while self.fetched + 1 < self.taken.len() {
             self.fetch_values(self.taken[self.fetched]);
@@ -135,7 +139,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
         for (id, written) in rows(call) {
             let entry = core.entries.get(id);
-            entry.fetch(sid);
+            entry.fetch(sid, LINES_WHOLE);
             if let Some(table) = written {
                 let layout = &core.tables[table as usize].layout;
                 let row = core.image_base + entry.row() as usize;

@@ -26,7 +26,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let txn = &worker.local.lists.txns[index];
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
         for at in txn.declared.range() {
-            if let Some(ahead) = worker.local.lists.declared.get(at + AHEAD) {
+            if let Some(ahead) = worker.local.lists.declared.get(at + AHEAD)
+                && ahead.kind == DeclaredKind::Insert
+            {
                 epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
             }
             if worker.local.lists.declared[at].kind == DeclaredKind::Insert {

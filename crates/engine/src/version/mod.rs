@@ -87,17 +87,23 @@ impl ValueWord {
         (self.0 >> 21) as usize * 16
     }
 
-    /// Hints that the value will be read soon: at most the first sixteen lines.
+    /// Hints that the value will be read soon: its first lines.
     #[inline(always)]
-    pub(crate) fn prefetch(self) {
+    pub(crate) fn prefetch(self, lines_max: usize) {
         if self.is_value() {
-            let lines = self.len().div_ceil(64).clamp(1, 16);
+            let lines = self.len().div_ceil(64).clamp(1, lines_max);
             for line in 0..lines {
                 prefetch(self.address() + line * 64);
             }
         }
     }
 }
+
+/// Lines of a value to fetch where the whole of it will be read.
+pub(crate) const LINES_WHOLE: usize = 16;
+/// Lines of a value to fetch where readers often want little of it, and one after the other: the
+/// processor fetches the rest by itself.
+pub(crate) const LINES_HEAD: usize = 2;
 
 /// Hints that a line will be used soon.
 #[inline(always)]

@@ -110,24 +110,26 @@ impl RowEntry {
     /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
     /// should be there.
     #[inline]
-    pub(crate) fn fetch(&self, sid: SerialId) {
+    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) {
         match self.versions(sid.epoch()) {
-            Versions::None => self.cached().unwrap_or(self.next()).prefetch(),
+            Versions::None => self.cached().unwrap_or(self.next()).prefetch(lines_max),
             Versions::Single(writer, cell) if writer < sid => {
-                ValueWord(cell.load(Ordering::Relaxed)).prefetch();
+                ValueWord(cell.load(Ordering::Relaxed)).prefetch(lines_max);
             }
-            Versions::Single(..) => self.base().prefetch(),
+            Versions::Single(..) => self.base().prefetch(lines_max),
             Versions::Array(array) => array.prefetch(),
         }
     }
 
     /// Asks for the value that a version array leads to. The array should be there.
     #[inline]
-    pub(crate) fn fetch_from_array(&self, sid: SerialId) {
+    pub(crate) fn fetch_from_array(&self, sid: SerialId, lines_max: usize) {
         if let Versions::Array(array) = self.versions(sid.epoch()) {
             match array.lower_bound(sid.position() as u32).checked_sub(1) {
-                Some(before) => ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(),
-                None => self.base().prefetch(),
+                Some(before) => {
+                    ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(lines_max)
+                }
+                None => self.base().prefetch(lines_max),
             }
         }
     }
