@@ -103,8 +103,11 @@ impl Core {
     /// The table with an id.
     #[inline]
     pub(crate) fn table(&self, id: u16) -> Result<&Table, String> {
-        self.tables
-            .get(id as usize)
-            .ok_or_else(|| format!("table {id} does not exist, there are {}", self.tables.len()))
+        self.tables.get(id as usize).ok_or_else(|| self.unknown_table(id))
+    }
+
+    #[cold]
+    fn unknown_table(&self, id: u16) -> String {
+        format!("table {id} does not exist, there are {}", self.tables.len())
     }
 }

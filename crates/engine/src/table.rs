@@ -50,22 +50,27 @@ impl Table {
     }
 
     /// Checks a key and makes its word.
+    #[inline]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
         if self.exact {
-            let bytes: [u8; 8] = key.try_into().map_err(|_| {
-                format!("table {:?}: a key of {} bytes, all keys have 8", self.name, key.len())
-            })?;
-            return Ok(KeyWord { hash: u64::from_be_bytes(bytes), key });
+            return match <[u8; 8]>::try_from(key) {
+                Ok(bytes) => Ok(KeyWord { hash: u64::from_be_bytes(bytes), key }),
+                Err(_) => Err(self.bad_key(key)),
+            };
         }
         if key.is_empty() || key.len() as u64 > self.layout.key_bytes_max {
-            return Err(format!(
-                "table {:?}: a key of {} bytes, must be 1 to {}",
-                self.name,
-                key.len(),
-                self.layout.key_bytes_max
-            ));
+            return Err(self.bad_key(key));
         }
         Ok(KeyWord { hash: xxh3_64(key), key })
+    }
+
+    #[cold]
+    fn bad_key(&self, key: &[u8]) -> String {
+        let lengths = match (self.exact, self.layout.key_bytes_max) {
+            (true, _) => "all keys have 8".to_string(),
+            (false, max) => format!("must be 1 to {max}"),
+        };
+        format!("table {:?}: a key of {} bytes, {lengths}", self.name, key.len())
     }
 
     /// Finds a key's entry. Not in the insert step.

@@ -450,32 +450,28 @@ impl<'a> Transaction<'a> {
         word: u64,
         key: &[u8],
     ) -> Option<(usize, EntryId, DeclaredKind)> {
+        // No key is both declared for writing and the member of a range, but it may be hinted at
+        // and a member.
+        if let Some(slot) = self.find_member(t, table, key) {
+            return Some((slot.write, slot.id, DeclaredKind::Update));
+        }
         let declared = self.call.declared();
         let same = |d: &Declared| {
             d.word == word && d.table == table && (t.exact || self.call.key(d.key) == key)
         };
-        let (before, after) = declared.split_at(self.cursor.get().min(declared.len()));
-        let at = match after.iter().position(same) {
-            Some(at) => Some(before.len() + at),
-            None => before.iter().position(same),
+        let cursor = self.cursor.get();
+        let at = match declared.get(cursor) {
+            Some(next) if same(next) => cursor,
+            _ => declared.iter().position(same)?,
         };
-        let found = at.map(|at| {
-            self.cursor.set(at + 1);
-            (at, declared[at].id, declared[at].kind)
-        });
-        // A hint says nothing about writes: the key may be written as the member of a range.
-        match found {
-            Some((.., kind)) if kind != DeclaredKind::Read => found,
-            _ => match self.find_member(t, table, key) {
-                Some(slot) => Some((slot.write, slot.id, DeclaredKind::Update)),
-                None => found,
-            },
-        }
+        self.cursor.set(at + 1);
+        Some((at, declared[at].id, declared[at].kind))
     }
 
+    #[inline]
     fn find_member(&self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
         let members = self.call.members();
-        if members.is_empty() {
+        if members.is_empty() || t.ordered.is_none() {
             return None;
         }
         let word = order_word(key);

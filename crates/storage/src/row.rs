@@ -19,8 +19,6 @@ use crate::{class_bytes, class_of};
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
 const LINE: usize = pmem::LINE_BYTES as usize;
-/// Longest start of a row that is put together and stored past the cache in one piece.
-const WHOLE_BYTES_MAX: usize = 512;
 
 /// Where things are in the rows of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,22 +229,14 @@ pub unsafe fn write_version<D: Device>(
     };
     // SAFETY: owned by the caller.
     unsafe {
+        store_value(port, at, value, room);
         if let First::Fresh(key) = first {
-            let mut start = [0; WHOLE_BYTES_MAX];
-            start[..LINE].copy_from_slice(&header_line(layout, key));
-            start[..8].copy_from_slice(&sid.0.to_le_bytes());
-            start[8..16].copy_from_slice(&pointer.0.to_le_bytes());
-            let with_value = LINE + value.len();
-            if external.is_none() && with_value <= WHOLE_BYTES_MAX {
-                start[LINE..with_value].copy_from_slice(value);
-                port.store_nt(row, &start[..with_value.next_multiple_of(LINE)]);
-            } else {
-                store_value(port, at, value, room);
-                port.store_nt(row, &start[..LINE]);
-            }
+            let mut line = header_line(layout, key);
+            line[..8].copy_from_slice(&sid.0.to_le_bytes());
+            line[8..16].copy_from_slice(&pointer.0.to_le_bytes());
+            port.store_nt(row, &line);
             return at;
         }
-        store_value(port, at, value, room);
         let words = row + slot as u64 * 16;
         port.store_u64(words, sid.0);
         port.store_u64(words + 8, pointer.0);

@@ -99,7 +99,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
     fn next(&mut self) -> Option<CallView<'a>> {
         self.take();
         let call = self.taken.pop_front()?;
-        self.rows -= rows(call).count();
+        self.rows -= rows_count(call);
         self.fetched = self.fetched.saturating_sub(1);
         if let Some(&next) = self.taken.front() {
             let sid = SerialId::new(self.epoch.number, u64::from(next.txn.position));
@@ -125,10 +125,8 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
                 return;
             }
             let call = call_at(self.lists, position);
-            for (id, _) in rows(call) {
-                self.epoch.core.entries.prefetch(id);
-                self.rows += 1;
-            }
+            rows(call).for_each(|(id, _)| self.epoch.core.entries.prefetch(id));
+            self.rows += rows_count(call);
             self.taken.push_back(call);
         }
     }
@@ -152,8 +150,12 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
     }
 }
 
+fn rows_count(call: CallView<'_>) -> usize {
+    call.declared().len() + call.members().len()
+}
+
 fn is_long(call: CallView<'_>) -> bool {
-    let rows = call.declared().len() + call.members().len();
+    let rows = rows_count(call);
     rows == 0 || rows > ROWS_LONG
 }
 
