@@ -373,7 +373,7 @@ impl<D: Device> Engine<D> {
     /// pays for the growth. Returns the bytes on the medium.
     ///
     /// # Errors
-    /// `Limit` for an unknown table; `Storage(Device(Full))`, and nothing has changed on the medium.
+    /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the medium.
     pub fn prepare_rows(&mut self, rows: &[(u16, u64)]) -> Result<u64> {
         for &(table, _) in rows {
             self.core.table(table).map_err(EngineError::Limit)?;
