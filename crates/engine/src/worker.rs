@@ -15,7 +15,7 @@ use crate::epoch::SpaceDemand;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local};
 use crate::stats::{EpochStats, Phase};
-use crate::version::{Medium, Stopped};
+use crate::version::{Gone, Medium, Stopped};
 use crate::{EngineError, EpochInfo};
 
 /// Everything that one worker owns.
@@ -90,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) demand: Mutex<SpaceDemand>,
     /// Bytes of calls that might be re-submitted.
     pub(crate) carry_bytes: AtomicU64,
+    /// Rows that do not exist any more, by the worker that ran their last writers.
+    pub(crate) gone: Vec<RwLock<Vec<Gone>>>,
     /// Finished log streams.
     pub(crate) streams: Mutex<Vec<StreamSummary>>,
     /// The sync of the log, while it runs beside the initialization phase.
@@ -129,6 +131,7 @@ impl Shared {
             removed: staged(),
             demand: Mutex::new(SpaceDemand::new(tables)),
             carry_bytes: AtomicU64::new(0),
+            gone: (0..workers).map(|_| RwLock::default()).collect(),
             streams: Mutex::default(),
             sync: Mutex::default(),
             refused: Mutex::default(),

@@ -7,38 +7,72 @@ use crate::epoch::insert::sort_staged;
 use crate::index::{EntryId, ExactWords};
 use crate::table::{RowKeys, order_word};
 use crate::version::Gone;
-use crate::worker::{Epoch, Leave, Worker};
+use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let core = epoch.core;
-    let gone = std::mem::take(&mut worker.medium.gone);
+    let gone = share_evenly(epoch, worker)?;
     let mut staged =
         epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
-    for &Gone { table, id, word } in &gone {
-        let t = &core.tables[table as usize];
-        let entry = core.entries.get(id);
-        let exact = word.to_be_bytes();
-        let key = if t.exact { &exact } else { core.key_of(id) };
-        let word = t.word(key).expect("it was checked when the row was inserted");
-        assert!(t.hash.remove(word.hash, id), "a row that is gone was in the index");
-        if t.ordered.is_some() {
-            staged[table as usize].push((order_word(key), id));
-        }
-        if let Some(cached) = entry.cached() {
-            entry.set_cached(None);
-            worker.local.cache.retire(cached);
-        }
-        let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
-        lanes[table as usize][0].push(port, epoch.store.segments(), entry.row())?;
-        worker.local.work.rows_removed += 1;
+    for row in &gone {
+        remove_one(epoch, worker, &mut staged, row)?;
     }
-    sort_staged(core, &mut staged);
+    sort_staged(epoch.core, &mut staged);
     drop(staged);
     epoch.barrier()?;
     remove_ordered(epoch, worker)?;
     for row in gone {
-        core.entries.give_back(&mut worker.local.supply, row.id);
+        epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }
+    Ok(())
+}
+
+/// This worker's share of the rows of each table that are gone, whoever ran their last writers:
+/// rows are created by all workers alike, so their slots must be freed by all alike.
+fn share_evenly<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+) -> Result<Vec<Gone>, Leave> {
+    let mine = worker.local.worker;
+    *epoch.shared.gone[mine].write().expect("no panic while locked") =
+        std::mem::take(&mut worker.medium.gone);
+    epoch.barrier()?;
+    let mut share = Vec::new();
+    let mut numbers = vec![0; epoch.core.tables.len()];
+    for list in &epoch.shared.gone {
+        for row in list.read().expect("no panic while locked").iter() {
+            let number = &mut numbers[row.table as usize];
+            if *number % epoch.workers == mine {
+                share.push(*row);
+            }
+            *number += 1;
+        }
+    }
+    Ok(share)
+}
+
+/// Takes a row out of the hash index and frees its slot.
+fn remove_one<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+    staged: &mut StagedKeys,
+    row: &Gone,
+) -> Result<(), Leave> {
+    let t = &epoch.core.tables[row.table as usize];
+    let entry = epoch.core.entries.get(row.id);
+    let exact = row.word.to_be_bytes();
+    let key = if t.exact { &exact } else { epoch.core.key_of(row.id) };
+    let word = t.word(key).expect("it was checked when the row was inserted");
+    assert!(t.hash.remove(word.hash, row.id), "a row that is gone was in the index");
+    if t.ordered.is_some() {
+        staged[row.table as usize].push((order_word(key), row.id));
+    }
+    if let Some(cached) = entry.cached() {
+        entry.set_cached(None);
+        worker.local.cache.retire(cached);
+    }
+    let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
+    lanes[row.table as usize][0].push(port, epoch.store.segments(), entry.row())?;
+    worker.local.work.rows_removed += 1;
     Ok(())
 }
 

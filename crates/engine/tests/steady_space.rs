@@ -1,0 +1,83 @@
+//! A store whose rows come and go, but whose number stays, stops growing: slots that are freed are
+//! found again, whoever frees them and whoever needs them next.
+
+use std::sync::Arc;
+
+use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
+use pmem::Dram;
+use storage::{IndexKind, StoreOptions, TableDefinition};
+
+const ROWS: u64 = 400;
+/// Epochs until the worst order of frees and inserts has probably been met.
+const SETTLED: u64 = 300;
+const EPOCHS: u64 = 1500;
+
+fn procedures() -> ProcedureTable {
+    let mut table = ProcedureTable::new();
+    table.add(ProcedureDefinition {
+        name: "come",
+        draws: None,
+        write_set: |key, set| {
+            set.insert(0, key);
+            Ok(())
+        },
+        body: |key, tx| tx.insert(0, key, &[7; 300]),
+    });
+    table.add(ProcedureDefinition {
+        name: "go",
+        draws: None,
+        write_set: |key, set| {
+            set.delete(0, key);
+            Ok(())
+        },
+        body: |key, tx| tx.delete(0, key).map(drop),
+    });
+    table
+}
+
+fn table() -> TableDefinition {
+    TableDefinition {
+        name: "guests".into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 300,
+        // Values are external, so that their pools are in it, too.
+        row_bytes: 64,
+    }
+}
+
+#[test]
+fn o_43_rows_that_come_and_go_do_not_let_the_store_grow() {
+    for workers in [1, 2, 3] {
+        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+        let config = EngineConfig {
+            workers,
+            store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
+            ..EngineConfig::default()
+        };
+        let (mut engine, _) = Engine::open(device, config, &[table()], procedures()).unwrap();
+        let mut settled = (0, 0);
+        for epoch in 0..EPOCHS {
+            let mut calls = Calls::new();
+            for i in 0..ROWS {
+                calls.push(0, &(epoch * ROWS + i).to_be_bytes()).unwrap();
+            }
+            for i in (0..ROWS).filter(|_| epoch > 0) {
+                calls.push(1, &((epoch - 1) * ROWS + i).to_be_bytes()).unwrap();
+            }
+            engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+            if epoch == SETTLED {
+                let memory = engine.memory();
+                settled = (memory.persistent_rows, memory.persistent_values);
+            }
+        }
+        assert_eq!(engine.rows(), ROWS);
+        let memory = engine.memory();
+        let now = (memory.persistent_rows, memory.persistent_values);
+        println!("{workers} workers: {settled:?} bytes after {SETTLED} epochs, {now:?} at the end");
+        assert!(now.0 * 2 <= settled.0 * 3, "{workers} workers: rows {settled:?}, then {now:?}");
+        // Who takes and frees values is chance, so that their pools still grow with the root of the
+        // number of epochs.
+        assert!(now.1 <= settled.1 * 3, "{workers} workers: values {settled:?}, then {now:?}");
+    }
+}
