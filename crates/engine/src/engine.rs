@@ -10,6 +10,7 @@ use storage::{SerialId, StateHash, Store, TableDefinition};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
+use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
 use crate::index::{EntryId, ExactWords};
 use crate::local::Local;
@@ -342,6 +343,28 @@ impl<D: Device> Engine<D> {
                 .for_each(|(word, id)| visit(word, id)),
         }
         Ok(())
+    }
+
+    /// Visits the rows with `low <= key < high` of an ordered table as of the end of the last epoch,
+    /// ascending, until the visitor has enough.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
+    pub fn scan(&self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
+        let mut waiter = Waiter::new(self.core.stopped());
+        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
+        match self.core.look_through(phase, table, (low, high), sid, &mut waiter, each) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.read_error(error)),
+        }
+    }
+
+    /// A call that the last epoch re-submitted: procedure and arguments.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn carried_call(&self, index: usize) -> (u16, &[u8]) {
+        self.carry.get(index)
     }
 
     /// Bytes by structure.

@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{
-    Calls, Engine, EngineConfig, EpochInfo, EpochOutcome, MemoryUse, ProcedureTable, RecoveryReport,
+    Calls, Engine, EngineConfig, EpochInfo, EpochOutcome, MemoryUse, ProcedureTable,
+    RecoveryReport, Visit,
 };
 use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
 use storage::{StateHash, Store, TableDefinition};
 
 use crate::procedure::Registration;
+use crate::range::Bytes;
 use crate::schema::{Lease, Schema};
 use crate::table::Shape;
 use crate::{Error, Result};
@@ -22,6 +24,7 @@ pub(crate) trait Driver: Send {
     fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
     fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
+    fn scan(&self, table: u16, range: &Bytes, each: Visit<'_>) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
@@ -56,6 +59,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
         self.engine.for_each(table, each)
+    }
+
+    fn scan(&self, table: u16, range: &Bytes, each: Visit<'_>) -> engine::Result<()> {
+        self.engine.scan(table, &range.low, &range.high, each)
     }
 
     fn checkpoint(&mut self) -> engine::Result<()> {

@@ -1,9 +1,12 @@
 //! Reading between two epochs.
 
 use std::borrow::Borrow;
+use std::ops::ControlFlow;
+
+use storage::IndexKind;
 
 use crate::driver::Driver;
-use crate::range::{Bytes, KeyRange};
+use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::transaction::{row, undecodable};
 use crate::{Data, Error, Key, Result, Sequence, Table};
 
@@ -47,9 +50,8 @@ impl<'a> View<'a> {
         value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
     }
 
-    /// All rows in a range: of an ordered table in ascending order, of a hash table in no order.
-    /// Visits the whole table, whatever the range: for a part of a large table, write a procedure
-    /// that scans.
+    /// All rows in a range: of an ordered table in ascending order, of a hash table in no order. Of
+    /// a hash table it visits all rows, whatever the range.
     ///
     /// # Errors
     /// [`Error::is_mistake`] if the table is not registered.
@@ -76,15 +78,27 @@ impl<'a> View<'a> {
         let number = self.number(&table.shape)?;
         let range = Bytes::new(&table, &range);
         let mut mistake = None;
-        self.driver.for_each(number, &mut |key, value| {
-            if !range.contains(key) {
-                return;
+        let mut visit = |key: &[u8], value: &[u8]| match row::<K, V>(&table.shape, key, value) {
+            Ok((key, value)) => each(key, value),
+            Err(what) => drop(mistake.get_or_insert(what)),
+        };
+        if table.shape.index == IndexKind::Ordered {
+            self.driver.scan(number, &range, &mut |key, value| {
+                visit(key, value);
+                ControlFlow::Continue(())
+            })?;
+            if range.and_last
+                && let Some(value) = self.driver.get(number, &LAST_WORD)?
+            {
+                visit(&LAST_WORD, &value);
             }
-            match row::<K, V>(&table.shape, key, value) {
-                Ok((key, value)) => each(key, value),
-                Err(what) => drop(mistake.get_or_insert(what)),
-            }
-        })?;
+        } else {
+            self.driver.for_each(number, &mut |key, value| {
+                if range.contains(key) {
+                    visit(key, value);
+                }
+            })?;
+        }
         mistake.map_or(Ok(()), |what| Err(Error::mistake(what)))
     }
 
