@@ -345,8 +345,8 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Visits the rows with `low <= key < high` of an ordered table as of the end of the last epoch,
-    /// ascending, until the visitor has enough.
+    /// Visits the rows with `low <= key < high` of an ordered table as of the end of the last
+    /// epoch, ascending, until the visitor has enough.
     ///
     /// # Errors
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.

@@ -56,6 +56,21 @@ impl Mapping {
         Self::anonymous(bytes, Pages::Huge)
     }
 
+    /// Reserves `most` bytes, or, where the system allows less address space, the half of it, and so
+    /// on down to `least`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] when `least` bytes cannot be reserved either.
+    pub fn reserve_up_to(most: u64, least: u64) -> Result<Self, DeviceError> {
+        let mut bytes = most;
+        loop {
+            match Self::reserve(bytes) {
+                Err(_) if bytes / 2 >= least => bytes /= 2,
+                result => return result,
+            }
+        }
+    }
+
     /// Number of bytes of the reserved range.
     #[inline(always)]
     #[must_use]

@@ -240,16 +240,18 @@ const SUPPLY_ENTRIES: u32 = 1024;
 
 impl EntrySlab {
     pub(crate) fn new() -> Result<Self, DeviceError> {
-        // Address space for every id: then any id is in bounds, and zeros are a valid entry.
-        let memory = Mapping::reserve((1 << 32) * size_of::<RowEntry>() as u64)?;
+        // Address space for every id, unless the system allows less; zeros are a valid entry.
+        let entry = size_of::<RowEntry>() as u64;
+        let memory = Mapping::reserve_up_to((1 << 32) * entry, (1 << 20) * entry)?;
         Ok(Self { memory, used: AtomicU32::new(0) })
     }
 
     /// The entry with an id.
     #[inline(always)]
     pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
-        // SAFETY: the mapping has an entry for every 32-bit id; entries consist of atomics, for
-        // which zeros are valid, and live as long as the slab.
+        debug_assert!(id.0 < self.used.load(Ordering::Relaxed), "an id of this slab");
+        // SAFETY: ids come from `take`, which stays inside the mapping; entries consist of atomics,
+        // for which zeros are valid, and live as long as the slab.
         unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
     }
 
@@ -261,14 +263,16 @@ impl EntrySlab {
     /// Takes an entry.
     ///
     /// # Panics
-    /// If 2^32 rows exist.
+    /// If 2^32 rows exist, or as many as the address space has room for.
     pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
         if let Some(id) = supply.free.pop() {
             return id;
         }
         if supply.fresh.is_empty() {
             let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
-            assert!(first <= u32::MAX - 2 * SUPPLY_ENTRIES, "more than 2^32 rows");
+            let end = u64::from(first) + 2 * u64::from(SUPPLY_ENTRIES);
+            let most = (self.memory.len() / size_of::<RowEntry>() as u64).min(1 << 32);
+            assert!(end <= most, "more than {most} rows");
             supply.fresh = first..first + SUPPLY_ENTRIES;
             // Touched by a store first: a page that is read first is faulted in twice.
             self.get(EntryId(first)).state.store(0, Ordering::Relaxed);

@@ -4,8 +4,10 @@ use pmem::{DeviceError, Mapping};
 
 use super::{Place, ValueWord};
 
-/// Address space of one worker's pool. Only what is touched takes memory.
+/// Address space of one worker's pool: what is asked for, and the least. Only what is touched takes
+/// memory.
 const RESERVED_BYTES: u64 = 64 << 30;
+const RESERVED_BYTES_MIN: u64 = 256 << 20;
 
 /// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
 /// runs when no body runs (phase rule).
@@ -17,7 +19,11 @@ pub(crate) struct TransientPool {
 
 impl TransientPool {
     pub(crate) fn new() -> Result<Self, DeviceError> {
-        Ok(Self { memory: Mapping::reserve(RESERVED_BYTES)?, used: 0, high_water: 0 })
+        Ok(Self {
+            memory: Mapping::reserve_up_to(RESERVED_BYTES, RESERVED_BYTES_MIN)?,
+            used: 0,
+            high_water: 0,
+        })
     }
 
     /// Most bytes ever in use.
@@ -39,12 +45,14 @@ impl TransientPool {
     /// Address of `bytes` fresh bytes, a multiple of 16, with any contents.
     ///
     /// # Panics
-    /// If 64 GiB are used up: admission bounds an epoch far below that (O-61).
+    /// If the address space is used up, 64 GiB unless the system allows less: admission bounds an
+    /// epoch far below that (O-61).
     #[inline]
     pub(super) fn allocate(&mut self, bytes: usize) -> *mut u8 {
         let at = self.used;
         self.used = (at + bytes as u64).next_multiple_of(16);
-        assert!(self.used <= RESERVED_BYTES, "the transient pool of a worker has 64 GiB");
+        let limit = self.memory.len();
+        assert!(self.used <= limit, "the transient pool of a worker has {limit} bytes");
         self.high_water = self.high_water.max(self.used);
         // SAFETY: inside the mapping, checked above.
         unsafe { self.memory.base().add(at as usize) }
