@@ -56,8 +56,8 @@ impl Mapping {
         Self::anonymous(bytes, Pages::Huge)
     }
 
-    /// Reserves `most` bytes, or, where the system allows less address space, the half of it, and so
-    /// on down to `least`.
+    /// Reserves `most` bytes, or, where the system allows less address space, the half of it, and
+    /// so on down to `least`.
     ///
     /// # Errors
     /// [`DeviceError::Io`] when `least` bytes cannot be reserved either.
