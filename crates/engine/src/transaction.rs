@@ -443,6 +443,7 @@ impl<'a> Transaction<'a> {
         Err(Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name)))
     }
 
+    #[inline]
     fn find_declared(
         &self,
         t: &Table,

@@ -285,6 +285,7 @@ mod system {
             Ok(Self { base, len })
         }
 
+        /// Only checks the range.
         pub fn populate(&self, offset: u64, len: u64) {
             let _ = self.at(offset, len as usize);
         }
@@ -317,6 +318,21 @@ mod tests {
         assert_eq!(mapping.load_u64((1 << 20) - 8), 0);
         #[cfg(not(miri))]
         assert!(mapping.base().addr().is_multiple_of(HUGE_PAGE_BYTES));
+    }
+
+    #[test]
+    fn populating_changes_no_byte() {
+        let mapping = Mapping::reserve_up_to(8 << 20, 1 << 20).unwrap();
+        // SAFETY: owned by this test.
+        unsafe { mapping.store_u64(3 << 20, 7) };
+        mapping.populate(2 << 20, (4 << 20) + 5);
+        assert_eq!((mapping.load_u64(3 << 20), mapping.load_u64(5 << 20)), (7, 0));
+    }
+
+    #[test]
+    fn less_address_space_will_do() {
+        let mapping = Mapping::reserve_up_to(1 << 62, 4096).unwrap();
+        assert!((4096..1 << 62).contains(&mapping.len()));
     }
 
     #[test]
