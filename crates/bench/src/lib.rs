@@ -2,8 +2,8 @@
 //!
 //! A run is one straight function ([`run::run`]): open the device, load, run epochs, check, report.
 //! The stream of calls depends only on the parameters and the number of the epoch (module `job`),
-//! so a run that was killed goes on where its recovered store stopped. With `--verify` a serial
-//! oracle runs beside (module `verify`).
+//! so a run that was killed, or asked to stop, goes on where its recovered store stopped. With
+//! `--verify` a serial oracle runs beside (module `verify`).
 //!
 //! This crate knows the engine and the workloads; it knows nothing of the command line.
 
@@ -23,6 +23,7 @@ mod place;
 mod ack;
 mod clock;
 mod progress;
+mod stop;
 mod verify;
 
 mod run;
@@ -42,4 +43,5 @@ pub use progress::Progress;
 pub use recover::{RecoverSummary, recover};
 pub use report::Report;
 pub use run::{Settings, run};
+pub use stop::Stop;
 pub use table::render;

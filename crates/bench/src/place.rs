@@ -115,6 +115,12 @@ impl Place {
         }
     }
 
+    /// Whether there is still a store after [`Place::remove`] and the end of the process.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.kept && manifest_path(&self.spec).is_some()
+    }
+
     /// Removes a temporary store.
     ///
     /// # Errors
@@ -215,6 +221,7 @@ mod tests {
             let place = Place::temporary(keep).expect("a temporary directory");
             let DeviceSpec::File(path) = place.spec.clone() else { panic!("not a directory") };
             assert!(path.is_dir());
+            assert_eq!(place.is_kept(), keep);
             place.remove().expect("a removed directory");
             assert_eq!(path.exists(), keep);
             if keep {

@@ -73,6 +73,8 @@ pub struct Report {
     pub workers: usize,
     /// Epochs of the stream that this run executed.
     pub epochs: u64,
+    /// Whether it was asked to stop before it had executed all that were left.
+    pub interrupted: bool,
     /// New transactions of an epoch.
     pub epoch_size: u64,
     /// Name of data and stream.
@@ -151,6 +153,7 @@ impl Report {
             device_note: String::new(),
             workers: settings.workers,
             epochs: tally.epochs,
+            interrupted: false,
             epoch_size: parameters.epoch_size,
             seed: parameters.seed,
             contention: parameters.contention.to_string(),

@@ -1,5 +1,9 @@
 //! A run: open, load, run epochs, check, report. One straight function names the steps.
 //!
+//! A run that is asked to stop (O-62) does so between two epochs. What is left of loading or of the
+//! stream is skipped; everything after it is done as at any other end, so the store is closed with
+//! a checkpoint and can be resumed.
+//!
 //! The calls of an epoch are generated before its clock starts, as the papers generate theirs
 //! before a run (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers
 //! are known and the epoch is durable as far as the device can make it.
@@ -17,7 +21,7 @@ use crate::clock::now_ns;
 use crate::devices::{DeviceVisitor, Limits, open_device};
 use crate::tally::Tally;
 use crate::verify::Verifier;
-use crate::{AckLog, BenchError, Job, Place, Progress, Report, Result};
+use crate::{AckLog, BenchError, Job, Place, Progress, Report, Result, Stop};
 
 /// How to run; what may differ from run to run over the same store.
 #[derive(Debug, Clone)]
@@ -44,6 +48,8 @@ pub struct Settings {
     pub check: bool,
     /// What to show on standard error.
     pub progress: Progress,
+    /// Whether to stop before all epochs have run.
+    pub stop: Stop,
 }
 
 impl Settings {
@@ -64,7 +70,7 @@ impl Settings {
     }
 }
 
-/// Runs a job at a place.
+/// Runs a job at a place. If it is asked to stop, the report is about what ran until then.
 ///
 /// # Errors
 /// Whatever stops the run: the device, the engine, a difference from the oracle. What only the
@@ -108,11 +114,19 @@ impl DeviceVisitor for Open<'_> {
         let started = now_ns();
         let mut run = Run::open(device, job, settings, ack)?;
         run.load()?;
-        run.prepare()?;
+        if !run.interrupted {
+            run.prepare()?;
+        }
         let loaded = now_ns();
-        run.observe();
-        run.epochs()?;
-        let problems = run.check()?;
+        if !run.interrupted {
+            run.observe();
+            run.epochs()?;
+        }
+        if run.interrupted {
+            let last = job.epoch_name(run.engine.epoch());
+            settings.progress.note(&format!("stopping after {last}: closing the store"));
+        }
+        let problems = if run.has_news() { run.check()? } else { Vec::new() };
         let mut report = run.report(problems);
         report.loading_seconds = crate::clock::seconds(loaded - started);
         let closing = now_ns();
@@ -138,6 +152,8 @@ struct Run<'a, D: Device> {
     calls: Calls,
     tally: Tally,
     generate_ns: u64,
+    /// Whether epochs were left out because somebody asked to stop.
+    interrupted: bool,
 }
 
 impl<'a, D: Device> Run<'a, D> {
@@ -179,15 +195,19 @@ impl<'a, D: Device> Run<'a, D> {
             calls: Calls::new(),
             tally: Tally::new()?,
             generate_ns: 0,
+            interrupted: false,
         })
     }
 
-    /// Runs the loading epochs that are left.
+    /// Runs the loading epochs that are left, unless asked to stop.
     fn load(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
         let first = self.engine.epoch() + 1;
         let bar = self.settings.progress.bar("loading", (loading + 1).saturating_sub(first));
         for epoch in first..=loading {
+            if self.stops() {
+                break;
+            }
             let (outcome, _) = self.epoch(epoch)?;
             let stuck =
                 (0..outcome.len()).find(|&i| !matches!(outcome.answer(i), Answer::Committed(_)));
@@ -230,12 +250,15 @@ impl<'a, D: Device> Run<'a, D> {
         self.observer = Some(self.job.observer(&self.view()));
     }
 
-    /// Runs the epochs of the stream that are left.
+    /// Runs the epochs of the stream that are left, unless asked to stop.
     fn epochs(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
         let (first, last) = (self.engine.epoch() + 1, loading + self.settings.epochs);
         let bar = self.settings.progress.bar("running", (last + 1).saturating_sub(first));
         for epoch in first..=last {
+            if self.stops() {
+                break;
+            }
             let (outcome, ns) = self.epoch(epoch)?;
             self.tally.add(&outcome, ns);
             self.tell_observer(&outcome);
@@ -243,6 +266,18 @@ impl<'a, D: Device> Run<'a, D> {
             bar.step(format!("{rate:.0} k txn/s"));
         }
         Ok(())
+    }
+
+    /// Whether to leave out the epochs that are left, of which there is at least one.
+    fn stops(&mut self) -> bool {
+        self.interrupted = self.settings.stop.asked();
+        self.interrupted
+    }
+
+    /// Whether there is something to check: a run that was interrupted before any epoch of the
+    /// stream has changed nothing that a check could judge, or is not even loaded.
+    fn has_news(&self) -> bool {
+        !self.interrupted || self.tally.epochs > 0
     }
 
     /// One epoch: generate, run (the only timed part), acknowledge, verify.
@@ -300,8 +335,9 @@ impl<'a, D: Device> Run<'a, D> {
         report.describe_device(&self.device.description());
         report.describe_state(&self.engine, &self.recovery);
         report.generate_seconds = crate::clock::seconds(self.generate_ns);
-        report.verified = self.verifier.is_some();
-        report.checked = self.observer.is_some();
+        report.interrupted = self.interrupted;
+        report.verified = self.has_news() && self.verifier.is_some();
+        report.checked = self.has_news() && self.observer.is_some();
         report.problems = problems;
         report
     }

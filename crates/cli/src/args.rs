@@ -7,7 +7,8 @@ use pmem::DeviceSpec;
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
-/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line.
+/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 130
+/// or 143 a run that SIGINT or SIGTERM interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "nvcaracal", version)]
 pub(crate) struct Arguments {
@@ -20,6 +21,11 @@ pub(crate) struct Arguments {
 #[expect(clippy::large_enum_variant, reason = "there is one value of it in a process")]
 pub(crate) enum Command {
     /// Run a workload of the papers and report what it took
+    ///
+    /// SIGINT (Ctrl-C) or SIGTERM interrupts a run in good order: it finishes the epoch that is
+    /// running, skips the others, checks what ran, closes the store with a checkpoint, reports, and
+    /// ends with exit code 130 or 143. A store that is kept goes on with --resume; a temporary one
+    /// is removed. A second signal ends the process at once, without any of this.
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Read a whole store and say what is wrong with it; changes nothing

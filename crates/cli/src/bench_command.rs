@@ -1,11 +1,12 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
-use bench::{BenchError, Parameters, Place, Progress, Report, Settings};
+use bench::{BenchError, Job, Parameters, Place, Progress, Report, Settings, Stop};
 use pmem::{DeviceSpec, Profile};
 
 use crate::args::{BenchCommand, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
+use crate::signals::Signals;
 
 /// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
 const FILE_CHECKPOINT_EVERY: u64 = 10;
@@ -24,37 +25,60 @@ fn run_workload<O: Options>(options: &O) -> Done {
     let arguments = options.run();
     // Wrong options are told before anything is created.
     options.parameters(None).job()?;
+    // Before anything is created that a signal might leave behind.
+    let signals = Signals::listen()?;
     let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
     let place = find_place(arguments, progress)?;
     let parameters = options.parameters(place.stored.as_ref());
     check_same(&place, &parameters)?;
     let job = parameters.job()?;
     let epochs = arguments.epochs.unwrap_or_else(|| options.default_epochs());
-    let settings = settings(arguments, epochs, &place.spec, progress);
+    let settings = settings(arguments, epochs, &place.spec, progress, signals.stop());
     let target = JsonTarget::open(arguments.json.as_deref())?;
     eprintln!("note: {}", place.describe());
     let result = bench::run(&job, &place, &settings);
+    let kept = place.is_kept().then(|| place.spec.clone());
     let removed = place.remove();
     let report = result?;
     removed?;
-    let Report { problems, .. } = &report;
-    let messages: Vec<String> = problems
-        .iter()
-        .map(|problem| format!("the consistency check of {} failed: {problem}", report.workload))
-        .collect();
-    target.write(&report, || bench::render(&report))?;
-    if messages.is_empty() { Ok(()) } else { Err(Failure { messages, usage: false }) }
+    let ending = report.interrupted.then(|| ending(&report, &job, kept));
+    if let (Some(ending), JsonTarget::Standard) = (&ending, &target) {
+        eprintln!("note: {ending}");
+    }
+    target.write(&report, || text(&report, ending.as_deref()))?;
+    let Report { problems, interrupted, workload, .. } = &report;
+    if !problems.is_empty() {
+        let failed = |problem| format!("the consistency check of {workload} failed: {problem}");
+        return Err(Failure::all(problems.iter().map(failed).collect()));
+    }
+    // The report has said what there is to say.
+    let messages = Vec::new();
+    if *interrupted { Err(Failure { messages, code: signals.exit_code() }) } else { Ok(()) }
+}
+
+/// Where a run was interrupted, and how it goes on if its store is kept.
+fn ending(report: &Report, job: &Job, kept: Option<DeviceSpec>) -> String {
+    let after = job.epoch_name(report.epoch);
+    let nothing = if report.epochs == 0 { ", with no epoch of the stream to report" } else { "" };
+    let resume =
+        kept.map_or_else(String::new, |spec| format!("; --device {spec} --resume goes on"));
+    format!("interrupted after {after}{nothing}{resume}")
+}
+
+fn text(report: &Report, ending: Option<&str>) -> String {
+    match ending {
+        None => bench::render(report),
+        Some(ending) if report.epochs == 0 => format!("{ending}\n"),
+        Some(ending) => format!("{}{ending}\n", bench::render(report)),
+    }
 }
 
 fn find_place(arguments: &RunArguments, progress: Progress) -> Result<Place, Failure> {
     match &arguments.device {
         Some(spec) => Ok(Place::named(spec.clone(), arguments.resume, progress)?),
-        None if arguments.resume => Err(Failure {
-            messages: vec![
-                "--resume needs --device file:DIR or dax:PATH: say what to resume".into(),
-            ],
-            usage: true,
-        }),
+        None if arguments.resume => {
+            Err(Failure::usage("--resume needs --device file:DIR or dax:PATH: say what to resume"))
+        }
         None => Ok(Place::temporary(arguments.keep)?),
     }
 }
@@ -76,6 +100,7 @@ fn settings(
     epochs: u64,
     spec: &DeviceSpec,
     progress: Progress,
+    stop: Stop,
 ) -> Settings {
     let is_file = matches!(spec, DeviceSpec::File(_));
     let is_slow = match spec {
@@ -99,6 +124,7 @@ fn settings(
         verify: arguments.verify,
         check: !arguments.no_check,
         progress,
+        stop,
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Done {
         return Ok(());
     }
     let messages = found.problems.iter().map(|problem| format!("{}: {problem}", arguments.path));
-    Err(Failure { messages: messages.collect(), usage: false })
+    Err(Failure::all(messages.collect()))
 }
 
 fn found(report: CheckReport) -> Found {

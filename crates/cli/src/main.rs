@@ -1,9 +1,9 @@
 //! The one binary: `nvcaracal bench | check | inspect | recover`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
-//! verification or consistency check); 2 the command line cannot be carried out as it is. Results
-//! go to standard output, everything else to standard error. Nothing here knows how the engine
-//! works.
+//! verification or consistency check); 2 the command line cannot be carried out as it is; 130 or
+//! 143 a run was interrupted by SIGINT or SIGTERM. Results go to standard output, everything else
+//! to standard error. Nothing here knows how the engine works.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod inspect_command;
 mod output;
 mod parameters;
 mod recover_command;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
             for message in &failure.messages {
                 eprintln!("error: {message}");
             }
-            failure.exit_code()
+            ExitCode::from(failure.code)
         }
     }
 }
@@ -50,11 +51,5 @@ fn dispatch(command: Command) -> Done {
         Command::Check(command) => check_command::run(&command),
         Command::Inspect(command) => inspect_command::run(&command),
         Command::Recover(command) => recover_command::run(&command),
-    }
-}
-
-impl Failure {
-    fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.usage { 2 } else { 1 })
     }
 }

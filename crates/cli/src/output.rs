@@ -10,22 +10,33 @@ use serde::Serialize;
 /// Why a command ends with an exit code other than 0.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What to say, one line each.
+    /// What to say, one line each; nothing if the result says it.
     pub(crate) messages: Vec<String>,
-    /// Whether another command line would help.
-    pub(crate) usage: bool,
+    /// The exit code.
+    pub(crate) code: u8,
 }
 
 impl Failure {
     /// Something is wrong with a store or a run.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { messages: vec![message.into()], usage: false }
+        Self::all(vec![message.into()])
+    }
+
+    /// Several things are.
+    pub(crate) fn all(messages: Vec<String>) -> Self {
+        Self { messages, code: 1 }
+    }
+
+    /// Another command line would help.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { messages: vec![message.into()], code: 2 }
     }
 }
 
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
-        Self { messages: vec![error.to_string()], usage: error.is_usage() }
+        let message = error.to_string();
+        if error.is_usage() { Self::usage(message) } else { Self::new(message) }
     }
 }
 

@@ -7,9 +7,9 @@ use support::{Room, run};
 const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 3 --no-progress";
 
 /// Keys that scripts may rely on.
-const KEYS: &str = "workload design device durable device_note workers epochs epoch_size seed \
-    committed aborted failed resubmitted seconds throughput_txn_per_s latency_ns phase_ns counters \
-    memory_bytes state_digest contention parameters";
+const KEYS: &str = "workload design device durable device_note workers epochs interrupted \
+    epoch_size seed committed aborted failed resubmitted seconds throughput_txn_per_s latency_ns \
+    phase_ns counters memory_bytes state_digest contention parameters";
 const PHASES: &str = "log_inputs insert major_gc evict_cache append execute checkpoint";
 const COUNTERS: &str = "committed transient_versions persistent_versions minor_collections \
     major_collections cache_hits blocks_read blocks_written lines_read lines_written flushes \
@@ -38,6 +38,7 @@ fn the_report_of_a_run_has_all_keys_and_adds_up() {
     assert_eq!(report["workload"], "smallbank");
     assert_eq!(report["design"], "nvcaracal");
     assert_eq!(report["durable"], true);
+    assert_eq!(report["interrupted"], false);
     assert_eq!(report["parameters"]["customers"], 2000);
     let number = |value: &serde_json::Value| value.as_u64().expect("a number");
     assert_eq!(number(&report["committed"]) + number(&report["aborted"]), 1500);

@@ -2,11 +2,18 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+/// How long something may take that takes much less.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks whether it has happened.
+pub const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a run of the binary came to.
 #[derive(Debug)]
@@ -76,9 +83,42 @@ pub struct Background(Child);
 
 impl Background {
     pub fn start(line: &str) -> Self {
-        let mut command = command(line);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self::start_command(command(line).stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    pub fn start_command(command: &mut Command) -> Self {
         Self(command.spawn().expect("the binary can be started"))
+    }
+
+    /// Sends a signal; to a process that has ended and was not waited for, it does nothing.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("a process of ours");
+    }
+
+    /// How the process ended, if it has.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("a process of ours")
+    }
+
+    /// Waits for the end. What the process says must fit into a pipe.
+    #[track_caller]
+    pub fn ended(mut self) -> Ran {
+        let started = Instant::now();
+        let status = loop {
+            match self.status() {
+                Some(status) => break status,
+                None => assert!(started.elapsed() < PATIENCE, "the process does not end"),
+            }
+            std::thread::sleep(PAUSE);
+        };
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        if let Some(pipe) = &mut self.0.stdout {
+            pipe.read_to_end(&mut stdout).expect("a pipe of ours");
+        }
+        if let Some(pipe) = &mut self.0.stderr {
+            pipe.read_to_end(&mut stderr).expect("a pipe of ours");
+        }
+        Ran::new(&Output { status, stdout, stderr })
     }
 
     /// SIGKILL, at once.
@@ -100,8 +140,8 @@ impl Drop for Background {
 pub fn wait_for_lines(path: &Path, lines: usize) {
     let started = Instant::now();
     while std::fs::read_to_string(path).map_or(0, |text| text.lines().count()) < lines {
-        assert!(started.elapsed() < Duration::from_secs(120), "{} stays short", path.display());
-        std::thread::sleep(Duration::from_millis(5));
+        assert!(started.elapsed() < PATIENCE, "{} stays short", path.display());
+        std::thread::sleep(PAUSE);
     }
 }
 
