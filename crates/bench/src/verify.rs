@@ -59,11 +59,6 @@ impl<'j> Verifier<'j> {
         self.compare_digest(digest)
     }
 
-    /// Arguments of the calls that the last epoch re-submitted, in order.
-    pub(crate) fn carried(&self) -> impl Iterator<Item = (ProcedureId, &[u8])> {
-        self.carried.iter().map(|call| (call.procedure, call.args.as_slice()))
-    }
-
     /// Runs the epoch that the engine has just run, and compares every answer.
     pub(crate) fn compare(&mut self, calls: &Calls, outcome: &EpochOutcome) -> Result<()> {
         let carried: Vec<ProcedureId> = self.carried.iter().map(|call| call.procedure).collect();
