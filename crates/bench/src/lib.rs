@@ -5,6 +5,8 @@
 //! so a run that was killed, or asked to stop, goes on where its recovered store stopped. With
 //! `--verify` a serial oracle runs beside (module `verify`).
 //!
+//! What the machine can do at most is measured apart from all that (module [`roofline`]).
+//!
 //! This crate knows the engine and the workloads; it knows nothing of the command line.
 
 #![forbid(unsafe_code)]
@@ -32,6 +34,8 @@ mod tally;
 mod recover;
 mod report;
 mod table;
+
+pub mod roofline;
 
 pub use ack::AckLog;
 pub use devices::{DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, Limits, open_device, spec_of_path};

@@ -206,8 +206,13 @@ fn check_empty(spec: &DeviceSpec) -> Result<()> {
 fn has_room(path: &Path) -> bool {
     let Ok(statistics) = rustix::fs::statfs(path) else { return false };
     let free = statistics.f_bavail.saturating_mul(statistics.f_bsize as u64);
-    let is_memory = statistics.f_type == 0x0102_1994; // tmpfs
-    !is_memory && free >= ROOM_BYTES
+    !is_in_memory(path) && free >= ROOM_BYTES
+}
+
+/// Whether a directory is on a file system that is only memory, as far as we can tell.
+pub(crate) fn is_in_memory(path: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    rustix::fs::statfs(path).is_ok_and(|statistics| statistics.f_type == TMPFS)
 }
 
 #[cfg(test)]

@@ -15,16 +15,18 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Starts a bar of `length` epochs.
-    pub(crate) fn bar(self, what: &'static str, length: u64) -> Bar {
+    /// Starts a bar of `length` steps of a unit.
+    pub(crate) fn bar(self, what: &'static str, length: u64, unit: &'static str) -> Bar {
         let visible = self == Self::Shown && std::io::stderr().is_terminal();
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(length), target);
-        let template =
-            "{prefix:>8} [{bar:40}] {pos}/{len} epochs, {elapsed} gone, {eta} left {msg}";
+        let template = format!(
+            "{{prefix:>8}} [{{bar:40}}] {{pos}}/{{len}} {unit}, {{elapsed}} gone, {{eta}} left \
+             {{msg}}"
+        );
         // A constant that is right once is always right; a bar without style is no reason to fail.
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(what);
@@ -41,7 +43,7 @@ impl Progress {
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// One more epoch is done.
+    /// One more step is done.
     pub(crate) fn step(&self, message: impl Into<Cow<'static, str>>) {
         self.0.set_message(message);
         self.0.inc(1);

@@ -203,7 +203,8 @@ impl<'a, D: Device> Run<'a, D> {
     fn load(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
         let first = self.engine.epoch() + 1;
-        let bar = self.settings.progress.bar("loading", (loading + 1).saturating_sub(first));
+        let bar =
+            self.settings.progress.bar("loading", (loading + 1).saturating_sub(first), "epochs");
         for epoch in first..=loading {
             if self.stops() {
                 break;
@@ -245,7 +246,7 @@ impl<'a, D: Device> Run<'a, D> {
     fn epochs(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
         let (first, last) = (self.engine.epoch() + 1, loading + self.settings.epochs);
-        let bar = self.settings.progress.bar("running", (last + 1).saturating_sub(first));
+        let bar = self.settings.progress.bar("running", (last + 1).saturating_sub(first), "epochs");
         for epoch in first..=last {
             if self.stops() {
                 break;

@@ -57,7 +57,8 @@ fn scale(report: &Report) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+/// A table with a border; columns of numbers are aligned to the right.
+pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
     table.add_rows(rows);
@@ -197,7 +198,7 @@ fn closing(text: &mut String, report: &Report) {
 }
 
 /// A number without fraction, in groups of three digits.
-fn grouped(number: f64) -> String {
+pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one value of it in a process")]
 pub(crate) enum Command {
-    /// Run a workload of the papers and report what it took
+    /// Run a workload of the papers and report what it took, or measure the machine
     ///
     /// SIGINT (Ctrl-C) or SIGTERM interrupts a run in good order: it finishes the epoch that is
     /// running, skips the others, checks what ran, closes the store with a checkpoint, reports, and
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Recover(RecoverArguments),
 }
 
-/// Which workload.
+/// What to run or to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// YCSB: 10 reads or read-modify-writes of one table in a transaction (NV 6.2.1, CA 5.3)
@@ -48,6 +48,13 @@ pub(crate) enum BenchCommand {
     Smallbank(SmallBankArguments),
     /// TPC-C: a wholesale supplier, five types of transactions (NV 6.2.3, CA 5.4)
     Tpcc(TpccArguments),
+    /// Not a workload: what memory and disk of this machine can do, to read results against
+    ///
+    /// Measures random reads, streams, stores with flushes and fences, new memory, and syncs of a
+    /// file, each as the median of short repetitions, and shows them beside the figures of the
+    /// machine on which the goals were measured. Takes 10 to 15 s, and memory-mib and some 130 MiB
+    /// of memory.
+    Roofline(RooflineArguments),
 }
 
 /// How much transactions fight over few rows.
@@ -142,6 +149,27 @@ pub(crate) struct TpccArguments {
     pub(crate) customers_per_district: Option<u32>,
     #[command(flatten)]
     pub(crate) run: RunArguments,
+}
+
+/// What to measure the machine with.
+#[derive(Debug, Args)]
+pub(crate) struct RooflineArguments {
+    /// MiB of memory that reads and stores go to, 1 to 1048576; far more than the caches hold
+    #[arg(long, default_value_t = 1024, value_parser = value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) memory_mib: u64,
+    /// Threads of the figure that all workers measure together, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) workers: Option<u64>,
+    /// Where a file of 16 MiB is made, written, synced and removed [default: the system's
+    /// temporary directory]
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
 }
 
 /// What all workloads have in common.

@@ -6,6 +6,7 @@ use pmem::{DeviceSpec, Profile};
 use crate::args::{BenchCommand, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
+use crate::roofline_command;
 use crate::signals::Signals;
 
 /// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
@@ -18,6 +19,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Ycsb(options) => run_workload(&options),
         BenchCommand::Smallbank(options) => run_workload(&options),
         BenchCommand::Tpcc(options) => run_workload(&options),
+        BenchCommand::Roofline(options) => roofline_command::run(&options),
     }
 }
 

@@ -14,6 +14,7 @@ mod inspect_command;
 mod output;
 mod parameters;
 mod recover_command;
+mod roofline_command;
 mod signals;
 
 use std::process::ExitCode;

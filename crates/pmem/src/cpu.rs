@@ -3,11 +3,27 @@
 //! Shared by the devices that really flush: `emulated` and `dax`. The choice of instruction is made
 //! once, when a device is opened. Elsewhere than on x86-64 there is no flush that is known to reach
 //! persistent memory: [`Cpu::CAN_PERSIST`] says so, and `dax` refuses.
+//!
+//! The one way of asking for a line ahead of time is here too.
 
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 pub(crate) use portable::Cpu;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use x86::Cpu;
+
+/// Hints that the cache line at an address will be used soon. The address may be anything: nothing
+/// is read as far as the program can tell.
+#[inline(always)]
+pub fn prefetch(address: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint and never faults, whether the address is mapped or not.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = address;
+}
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {

@@ -42,7 +42,11 @@ mod crash;
 
 mod spec;
 
+mod area;
+
+pub use area::MeasuringArea;
 pub use counters::Counters;
+pub use cpu::prefetch;
 pub use crash::{
     Adversary, AllNewest, AllOldest, Crash, OneLineEarly, OneLineLate, Random, SpaceKind,
     UndurableLine,

@@ -111,14 +111,7 @@ fn unmap(start: *mut u8, bytes: usize) {
 /// Asks for the cache line of `pointer`, which may be anything, without reading it.
 #[inline(always)]
 pub(super) fn prefetch_line<T>(pointer: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing as far as the program can tell and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = pointer;
+    pmem::prefetch(pointer.addr());
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use final_write::{
     Gone, Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,
 };
+pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{ReadPhase, Stopped, Waiter, medium_word};
 
@@ -104,19 +105,6 @@ pub(crate) const LINES_WHOLE: usize = 16;
 /// Lines of a value to fetch where readers often want little of it, and one after the other: the
 /// processor fetches the rest by itself.
 pub(crate) const LINES_HEAD: usize = 2;
-
-/// Hints that a line will be used soon.
-#[inline(always)]
-pub(crate) fn prefetch(address: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint and never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address as *const i8);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
 
 /// The bytes of whole words.
 pub(crate) fn bytes_of_words(words: &[u64]) -> &[u8] {
