@@ -3,11 +3,13 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 use common::{Bench, HASHED, Mix, Model, ORDERED, Op, Program, Random, Setup, Step};
 use common::{batch, effort};
-use engine::EngineError;
+use engine::{Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
 
 fn device() -> Arc<Dram> {
@@ -49,6 +51,43 @@ fn o_11_chains_of_dependencies_end_with_any_number_of_workers() {
                     .unwrap_or_else(|error| panic!("{workers} workers, {keys} keys: {error}"));
             }
             bench.compare_state().unwrap();
+        }
+    }
+}
+
+/// O-11: a worker runs what it took in serial order. Nobody reads here, so that a wrong order shows
+/// and does not end in waiting for ever.
+#[test]
+fn o_11_every_worker_runs_its_calls_in_serial_order() {
+    static RUN: Mutex<Vec<(ThreadId, u64)>> = Mutex::new(Vec::new());
+    let mut procedures = ProcedureTable::new();
+    procedures.add(ProcedureDefinition {
+        name: "noting",
+        draws: None,
+        write_set: |key, set| {
+            // A call that declares nothing counts as long: none would be taken behind it.
+            set.insert(HASHED.into(), key);
+            Ok(())
+        },
+        body: |_, tx| {
+            RUN.lock().unwrap().push((thread::current().id(), tx.serial_id()));
+            Ok(())
+        },
+    });
+    let mut calls = Calls::new();
+    (0..1000u64).for_each(|key| calls.push(0, &key.to_be_bytes()).unwrap());
+    for workers in [1, 2, 5] {
+        let setup = Setup { workers, ..Setup::default() };
+        let (mut engine, _) =
+            Engine::open(device(), setup.config(), &setup.tables(), procedures.clone()).unwrap();
+        RUN.lock().unwrap().clear();
+        engine.run_epoch(&calls, common::bench::info(1)).unwrap();
+        let run = RUN.lock().unwrap();
+        assert_eq!(run.len(), calls.len());
+        let mut last = HashMap::new();
+        for &(worker, sid) in run.iter() {
+            let before = last.insert(worker, sid).unwrap_or(0);
+            assert!(before < sid, "{workers} workers: {sid:#x} after {before:#x}");
         }
     }
 }

@@ -180,8 +180,9 @@ mod tests {
         for len in [0u32, 1, 2, 15, 16, 17, 40, 1000] {
             let even = |i: u32| i * 7 + 3;
             let skewed = |i: u32| if i < len / 2 { i } else { i * 1000 };
+            let sparse_first = |i: u32| i.min(len / 2) * 1000 + i;
             let late = |i: u32| 1_000_000 + i;
-            for spacing in [&even as &dyn Fn(u32) -> u32, &skewed, &late] {
+            for spacing in [&even as &dyn Fn(u32) -> u32, &skewed, &sparse_first, &late] {
                 let sorted: Vec<u32> = (0..len).map(spacing).collect();
                 let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
                 for position in around.chain([0, 2, 5000, u32::MAX]) {

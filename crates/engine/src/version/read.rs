@@ -190,3 +190,65 @@ pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRo
         pointer.value_bytes() as usize,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::EntryId;
+    use crate::version::{Claim, EntrySlab, TransientPool};
+
+    struct KeepNext;
+
+    impl Claim for KeepNext {
+        fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
+            next
+        }
+    }
+
+    /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
+    /// still at it, what every serial id sees. Nobody may wait for a version that is not smaller:
+    /// the engine counts as stopped, so that a wait ends as an error.
+    #[test]
+    fn o_06_a_reader_sees_the_newest_smaller_version_and_waits_for_no_other() {
+        const EPOCH: u64 = 5;
+        let at = |position| SerialId::new(EPOCH, position);
+        let word = |number: u64| ValueWord::new(Place::Transient, 0, 16 * number as usize, 8);
+        let stopped = AtomicBool::new(true);
+        let slab = EntrySlab::new().unwrap();
+        let mut pool = TransientPool::new().unwrap();
+        for writers in 0..40 {
+            for written in 0..=writers {
+                let entry = slab.get(EntryId(writers as u32 * 64 + written as u32));
+                entry.initialise(0, word(1000), SerialId(0));
+                for writer in 0..writers {
+                    entry.append(at(2 * writer + 1), &mut pool, &mut KeepNext);
+                }
+                let ignored = |writer: u64| writer % 3 == 2;
+                for writer in 0..written {
+                    let value = if ignored(writer) { ValueWord::IGNORE } else { word(writer) };
+                    match entry.versions(EPOCH) {
+                        Versions::None => unreachable!("it has a writer"),
+                        Versions::Single(_, cell) => cell.store(value.0, Ordering::Release),
+                        Versions::Array(array) => {
+                            array.cell(writer as usize).store(value.0, Ordering::Release);
+                        }
+                    }
+                }
+                for reader in 0..2 * writers + 1 {
+                    let newest = (0..reader / 2).rev().find(|&w| w >= written || !ignored(w));
+                    let expected = match newest {
+                        Some(writer) if writer >= written => Err(Stopped),
+                        Some(writer) => Ok(word(writer)),
+                        None => Ok(word(1000)),
+                    };
+                    let seen = entry.read(at(reader), &mut Waiter::new(&stopped));
+                    assert_eq!(
+                        seen.map(|seen| seen.word),
+                        expected,
+                        "reader {reader}, {writers} writers, {written} done"
+                    );
+                }
+            }
+        }
+    }
+}
