@@ -99,6 +99,9 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
     fn next(&mut self) -> Option<CallView<'a>> {
         self.take();
         let call = self.taken.pop_front()?;
+        // Or a call could wait for one that its own worker runs later.
+        let next = self.taken.front();
+        debug_assert!(next.is_none_or(|next| call.txn.position < next.txn.position));
         self.rows -= rows_count(call);
         self.fetched = self.fetched.saturating_sub(1);
         if let Some(&next) = self.taken.front() {
