@@ -593,6 +593,7 @@ pub(crate) fn new_worker<D: Device>(
         rows: 0,
         stale: Vec::new(),
         gone: Vec::new(),
+        hidden: Vec::new(),
     };
     Ok(Worker {
         local,

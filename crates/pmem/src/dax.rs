@@ -212,6 +212,11 @@ impl Device for Dax {
     }
 
     #[inline(always)]
+    fn order_stores(&self) {
+        self.cpu.fence();
+    }
+
+    #[inline(always)]
     fn flush(&self, _: &mut PortState, offset: u64, len: u64) {
         let start = self.image().at(offset, len as usize);
         // SAFETY: mapped (checked by `at`).

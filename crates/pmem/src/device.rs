@@ -91,6 +91,11 @@ pub trait Device: Send + Sync + 'static {
     /// See the trait's section on ownership.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
 
+    /// Makes this thread's stores past the cache visible to other threads before its later stores.
+    /// Makes nothing durable.
+    #[inline(always)]
+    fn order_stores(&self) {}
+
     /// Called for every read of the image that a report should count.
     #[inline(always)]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
@@ -258,6 +263,12 @@ impl<D: Device> Port<D> {
         self.state.counters.count_store_nt(offset, bytes.len() as u64);
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
+    }
+
+    /// See [`Device::order_stores`].
+    #[inline(always)]
+    pub fn order_stores(&self) {
+        self.device.order_stores();
     }
 
     /// See [`Device::flush`]. Lines and blocks written are counted here.

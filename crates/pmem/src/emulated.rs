@@ -229,6 +229,11 @@ impl Device for Emulated {
     }
 
     #[inline(always)]
+    fn order_stores(&self) {
+        self.cpu.fence();
+    }
+
+    #[inline(always)]
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
         let start = self.memory.image.mapping.at(offset, len as usize);
         // SAFETY: mapped (checked by `at`).

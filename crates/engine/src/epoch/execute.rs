@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::RwLockReadGuard;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use pmem::Device;
 use storage::{Segments, SerialId};
@@ -413,6 +413,7 @@ impl<D: Device> Runner<'_, D> {
             self.medium.publish(&to, write, &mut with)?;
             *private = PrivateWrite::Published;
         }
+        self.medium.reveal(&self.core.entries, self.epoch);
         Ok(())
     }
 
@@ -438,8 +439,7 @@ impl<D: Device> Runner<'_, D> {
                 work,
                 waiter: Waiter::new(self.core.stopped()),
             };
-            let cell = AtomicU64::new(0);
-            self.medium.persist(&to, sid, &change.next.to_le_bytes(), &cell, &mut with);
+            self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, &mut with);
         }
     }
 }

@@ -8,7 +8,10 @@
 //!    O-33);
 //! 2. it caches the value, if there is a cache, and publishes it (O-15);
 //! 3. it writes the value, then the header, and flushes;
-//! 4. it keeps the running state hash up: minus the old row, plus the new one (O-48).
+//! 4. if there is no cache it publishes the value where it lies, together with the transaction's
+//!    other ones: stores past the cache are not ordered with others, so readers may be led to them
+//!    only after a fence;
+//! 5. it keeps the running state hash up: minus the old row, plus the new one (O-48).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +22,7 @@ use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, 
 
 use super::entry::Versions;
 use super::read::Stopped;
-use super::{CachePool, Place, RowEntry, TransientPool, ValueWord, Waiter};
+use super::{CachePool, EntrySlab, Place, RowEntry, TransientPool, ValueWord, Waiter};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
 
@@ -62,6 +65,8 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) stale: Vec<(EntryId, u32)>,
     /// Rows that do not exist any more (or never did), to be removed after execution (O-18).
     pub(crate) gone: Vec<Gone>,
+    /// Final writes of the running transaction that are not published yet.
+    pub(crate) hidden: Vec<(EntryId, ValueWord)>,
 }
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
@@ -105,7 +110,7 @@ impl<D: Device> Medium<D> {
                 debug_assert_eq!(writer, to.sid);
                 with.work.single_write_rows += 1;
                 match write {
-                    Write::Value(value) => self.persist(to, to.sid, value, cell, with),
+                    Write::Value(value) => self.persist_hidden(to, value, cell, with),
                     Write::Tombstone => self.bury(to, cell, with),
                     Write::Ignore => {
                         self.leave_untouched(to);
@@ -120,7 +125,7 @@ impl<D: Device> Medium<D> {
                 let cell = array.cell(index);
                 let last = index + 1 == array.len();
                 match write {
-                    Write::Value(value) if last => self.persist(to, to.sid, value, cell, with),
+                    Write::Value(value) if last => self.persist_hidden(to, value, cell, with),
                     Write::Tombstone if last => self.bury(to, cell, with),
                     Write::Value(value) => {
                         with.work.transient_versions += 1;
@@ -166,7 +171,8 @@ impl<D: Device> Medium<D> {
                     let value = unsafe {
                         std::slice::from_raw_parts(word.address() as *const u8, word.len())
                     };
-                    self.persist(to, sid, value, cell, with);
+                    // Readers find the transient value, which is the same.
+                    self.persist(to, sid, value, None, with);
                     return Ok(());
                 }
             }
@@ -182,15 +188,47 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// The final write of a row.
+    /// The final write of a row by the owner of its last version. Unless it was cached, it is
+    /// published by [`Medium::reveal`].
+    fn persist_hidden(
+        &mut self,
+        to: &Publication<'_>,
+        value: &[u8],
+        cell: &AtomicU64,
+        with: &mut Publisher<'_, '_>,
+    ) {
+        if let Some(word) = self.persist(to, to.sid, value, Some(cell), with) {
+            self.hidden.push((to.id, word));
+        }
+    }
+
+    /// Publishes the final writes of a transaction.
+    pub(crate) fn reveal(&mut self, entries: &EntrySlab, epoch: u64) {
+        if self.hidden.is_empty() {
+            return;
+        }
+        self.port.order_stores();
+        for (id, word) in self.hidden.drain(..) {
+            match entries.get(id).versions(epoch) {
+                Versions::None => unreachable!("published rows were appended to"),
+                Versions::Single(_, cell) => cell.store(word.0, Ordering::Release),
+                Versions::Array(array) => {
+                    array.cell(array.len() - 1).store(word.0, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// The final write of a row. If the value is cached it is published in `cell`; if not, returns
+    /// where it lies.
     pub(crate) fn persist(
         &mut self,
         to: &Publication<'_>,
         sid: SerialId,
         value: &[u8],
-        cell: &AtomicU64,
+        cell: Option<&AtomicU64>,
         with: &mut Publisher<'_, '_>,
-    ) {
+    ) -> Option<ValueWord> {
         with.work.persistent_versions += 1;
         let row = to.entry.row();
         let before = to.entry.next();
@@ -211,7 +249,9 @@ impl<D: Device> Medium<D> {
         };
         if let Some(word) = cached {
             to.entry.set_cached(Some(word));
-            cell.store(word.0, Ordering::Release);
+            if let Some(cell) = cell {
+                cell.store(word.0, Ordering::Release);
+            }
         }
         let external = self.prepare_place(to, &target, value.len() as u64, with);
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
@@ -229,10 +269,8 @@ impl<D: Device> Medium<D> {
         let address = self.port.device().image().base() as usize + at as usize;
         let word = ValueWord::new(Place::Medium, target.slot, address, value.len());
         to.entry.set_next(word);
-        if cached.is_none() {
-            cell.store(word.0, Ordering::Release);
-        }
         self.note_stale(to, before, &target);
+        cached.is_none().then_some(word)
     }
 
     /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that

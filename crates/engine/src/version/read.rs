@@ -194,8 +194,7 @@ pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::EntryId;
-    use crate::version::{Claim, EntrySlab, TransientPool};
+    use crate::version::{Claim, EntrySlab, EntrySupply, TransientPool};
 
     struct KeepNext;
 
@@ -215,10 +214,10 @@ mod tests {
         let word = |number: u64| ValueWord::new(Place::Transient, 0, 16 * number as usize, 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
-        let mut pool = TransientPool::new().unwrap();
+        let (mut pool, mut supply) = (TransientPool::new().unwrap(), EntrySupply::default());
         for writers in 0..40 {
             for written in 0..=writers {
-                let entry = slab.get(EntryId(writers as u32 * 64 + written as u32));
+                let entry = slab.get(slab.take(&mut supply));
                 entry.initialise(0, word(1000), SerialId(0));
                 for writer in 0..writers {
                     entry.append(at(2 * writer + 1), &mut pool, &mut KeepNext);
