@@ -1,15 +1,16 @@
 //! Stores past the cache are not ordered with others: a reader on another processor that was led to
-//! a final write too early saw what had been there before, a row of zeros.
+//! a final write too early saw what had been there before, zeros. TPC-C's StockLevel then looked
+//! for item 0, once in many thousand runs.
 
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::{Emulated, Profile};
+use pmem::Late;
 use storage::{IndexKind, TableDefinition};
 
-const PAIRS: u64 = 10_000;
-const EPOCHS: u64 = 20;
-const VALUE_BYTES: usize = 450;
+const PAIRS: u64 = 500;
+const EPOCHS: u64 = 6;
+const VALUE_BYTES: usize = 3000;
 
 fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
@@ -27,8 +28,7 @@ fn procedures() -> ProcedureTable {
         draws: None,
         write_set: |_, _| Ok(()),
         body: |args, tx| {
-            let seen = tx.get(0, &args[..8])?.map(<[u8]>::to_vec);
-            let right = seen.is_some_and(|value| value == [args[8]; VALUE_BYTES]);
+            let right = tx.get(0, &args[..8])? == Some(&[args[8]; VALUE_BYTES]);
             tx.output().push(u8::from(right));
             Ok(())
         },
@@ -37,8 +37,7 @@ fn procedures() -> ProcedureTable {
 }
 
 #[test]
-fn o_06_a_reader_on_another_processor_sees_the_whole_final_write() {
-    let device = Arc::new(Emulated::new(Profile::None, 1 << 30, 1 << 28).unwrap());
+fn o_06_readers_are_led_only_to_final_writes_that_have_arrived() {
     let definition = TableDefinition {
         name: "notes".into(),
         index: IndexKind::Hash,
@@ -46,8 +45,15 @@ fn o_06_a_reader_on_another_processor_sees_the_whole_final_write() {
         value_bytes_max: VALUE_BYTES as u32,
         row_bytes: 0,
     };
-    let config = EngineConfig { workers: 2, ..EngineConfig::default() };
-    let (mut engine, _) = Engine::open(device, config, &[definition], procedures()).unwrap();
+    for (workers, checkpoint_every) in [(1, 1), (2, 1), (3, 3)] {
+        check(&definition, EngineConfig { workers, checkpoint_every, ..EngineConfig::default() });
+    }
+}
+
+fn check(definition: &TableDefinition, config: EngineConfig) {
+    let device = Arc::new(Late::new(8 << 30, 1 << 28).unwrap());
+    let (mut engine, _) =
+        Engine::open(device, config, std::slice::from_ref(definition), procedures()).unwrap();
     for epoch in 1..=EPOCHS {
         let mut calls = Calls::new();
         for key in 0..PAIRS {

@@ -27,6 +27,7 @@ mod counters;
 mod device;
 
 mod health;
+mod late;
 mod lock;
 mod memory;
 
@@ -57,5 +58,6 @@ pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;
 pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
+pub use late::Late;
 pub use mapping::{Mapping, PAGE_BYTES};
 pub use spec::{DeviceSpec, SpecError};

@@ -1,0 +1,102 @@
+//! Memory for tests, in which stores past the cache arrive late: not before the thread that made
+//! them orders or fences its stores. Real ones are seldom late for longer than a reader takes to
+//! find them, so that a missing order shows once in many hours.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use crate::mapping::Pages;
+use crate::memory::Memory;
+use crate::{Description, Device, DeviceError, Mapping, PortState};
+
+/// Offset and bytes of a store that has not arrived.
+type Store = (u64, Box<[u8]>);
+
+/// Memory with late stores.
+#[derive(Debug)]
+pub struct Late {
+    memory: Memory,
+    late: Mutex<HashMap<ThreadId, Vec<Store>>>,
+}
+
+impl Late {
+    /// A device with empty spaces that may grow up to the limits.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] when the address space cannot be reserved.
+    pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Result<Self, DeviceError> {
+        let memory = Memory::new(image_limit_bytes, log_limit_bytes, Pages::Huge)?;
+        Ok(Self { memory, late: Mutex::default() })
+    }
+
+    fn late(&self) -> MutexGuard<'_, HashMap<ThreadId, Vec<Store>>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Device for Late {
+    fn description(&self) -> Description {
+        Description {
+            name: "late".to_string(),
+            durable: false,
+            note: "memory in which stores past the cache arrive late: for tests".to_string(),
+        }
+    }
+
+    fn image(&self) -> &Mapping {
+        &self.memory.image.mapping
+    }
+
+    fn image_bytes(&self) -> u64 {
+        self.memory.image.usable.bytes()
+    }
+
+    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
+        self.memory.image.usable.grow(bytes)
+    }
+
+    unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
+        self.late().entry(thread::current().id()).or_default().push((offset, bytes.into()));
+    }
+
+    fn order_stores(&self) {
+        let stores = self.late().remove(&thread::current().id());
+        for (offset, bytes) in stores.into_iter().flatten() {
+            // SAFETY: the caller of `store_nt` owns the range until the end of the phase.
+            unsafe { self.memory.image.mapping.store_bytes(offset, &bytes) };
+        }
+    }
+
+    fn flush(&self, _: &mut PortState, _: u64, _: u64) {}
+
+    fn fence(&self, _: &mut PortState) {
+        self.order_stores();
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.memory.log.usable.bytes()
+    }
+
+    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
+        self.memory.log.usable.grow(bytes)
+    }
+
+    fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.memory.log.usable.check_usable(offset, bytes.len() as u64);
+        // SAFETY: two ports never write the same range of the log at the same time.
+        unsafe { self.memory.log.mapping.store_bytes(offset, bytes) };
+        Ok(())
+    }
+
+    fn log_fence(&self, _: &mut PortState) {}
+
+    fn log_sync(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.memory.log.read(offset, into);
+        Ok(())
+    }
+}
