@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pmem::{
-    Counters, Crash, Dax, Device, Dram, Emulated, File, FileOptions, PAGE_BYTES, Port, Profile,
+    Counters, Crash, Dax, Device, Dram, Emulated, File, FileOptions, Late, PAGE_BYTES, Port,
+    Profile,
 };
 
 const LIMIT_BYTES: u64 = 1 << 20;
@@ -37,6 +38,7 @@ fn stores_are_visible<D: Device>(device: &D) {
             device.store_bytes(&mut state, offset, &bytes);
             assert_eq!(device.image().slice(offset, 255), bytes);
             device.store_nt(&mut state, 8192 + offset, &bytes);
+            device.order_stores();
             assert_eq!(device.image().slice(8192 + offset, 255), bytes);
         }
         device.store_bytes(&mut state, 4 * PAGE_BYTES - 1, &[9]);
@@ -191,6 +193,18 @@ fn emulated() {
         assert!(!description.durable);
         assert!(description.note.contains("DRAM stands in"), "{}", description.note);
     }
+}
+
+/// Not like the others on purpose, but for this.
+#[test]
+fn late_stores_arrive_when_they_are_ordered() {
+    let device = Late::new(LIMIT_BYTES, LIMIT_BYTES).unwrap();
+    device.grow_image(PAGE_BYTES).unwrap();
+    // SAFETY: this test owns the device.
+    unsafe { device.store_nt(&mut pmem::PortState::default(), 0, &[7; 8]) };
+    assert_eq!(device.image().load_u64(0), 0);
+    device.order_stores();
+    assert_eq!(device.image().load_u64(0), u64::from_ne_bytes([7; 8]));
 }
 
 #[test]
