@@ -119,7 +119,8 @@ engine: pmem storage
 nvcaracal: pmem storage engine
 workloads:
 bench: pmem storage engine workloads
-cli: pmem storage bench
+sim: pmem storage engine
+cli: pmem storage bench sim
 '
 breach 'an edge between crates that the table does not have' < <(
     list 'crates/*/Cargo.toml' | while IFS= read -r manifest; do

@@ -1,18 +1,16 @@
 //! Mistakes of callers and procedures, limits, and stores without space: an error with words,
 //! nothing half-done, and the engine goes on.
 
-mod common;
-
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use common::{
-    Bench, HASHED, LONG, Model, ORDERED, Op, Program, SEQUENCES, Setup, Step, check_clean,
-};
 use engine::{
     ARGUMENT_BYTES_MAX, Answer, Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable,
 };
 use pmem::Dram;
+use sim::history::{
+    HASHED, LONG, Model, ORDERED, Op, Pair, Program, SEQUENCES, Setup, Step, check_clean,
+};
 use storage::TableDefinition;
 
 fn device() -> Arc<Dram> {
@@ -55,16 +53,16 @@ fn drawing() -> Vec<u8> {
 /// A batch with a wrong procedure number is refused as a whole, and its numbers are not used up.
 #[test]
 fn unknown_procedures_are_refused() {
-    let mut bench = Bench::open(&device(), &Setup::default(), Model::default()).unwrap();
-    bench.run(&[insert(HASHED, 1, 3)]).unwrap();
-    let mut calls = common::bench::to_calls(&[insert(HASHED, 2, 3)]);
+    let mut pair = Pair::open(&device(), &Setup::default(), Model::default()).unwrap();
+    pair.run(&[insert(HASHED, 1, 3)]).unwrap();
+    let mut calls = sim::history::to_calls(&[insert(HASHED, 2, 3)]);
     calls.push(2, &[0, 0]).unwrap();
-    let error = bench.engine.run_epoch(&calls, common::bench::info(2)).unwrap_err();
+    let error = pair.engine.run_epoch(&calls, sim::history::info(2)).unwrap_err();
     assert!(error.is_limit(), "{error:?}");
     assert!(error.to_string().contains("call 1 names procedure 2"), "{error}");
-    bench.compare_state().unwrap();
-    bench.run(&[insert(HASHED, 3, 3)]).unwrap();
-    bench.compare_state().unwrap();
+    pair.compare_state().unwrap();
+    pair.run(&[insert(HASHED, 3, 3)]).unwrap();
+    pair.compare_state().unwrap();
 }
 
 /// O-51: arguments of 1 MiB are logged and run again, longer ones are refused.
@@ -77,17 +75,17 @@ fn o_51_arguments_up_to_the_limit() {
 
     let device = device();
     let setup = Setup { checkpoint_every: 10, ..Setup::default() };
-    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     let mut longest = insert(ORDERED, 1, 3);
     let step = Program { body: vec![Step::new(Op::Spin, HASHED, 0)], ..Program::default() };
     while longest.len() + 8 <= ARGUMENT_BYTES_MAX {
         longest.extend_from_slice(&step.encode()[2..]);
     }
     longest.resize(ARGUMENT_BYTES_MAX, 0);
-    bench.run(&[longest, insert(ORDERED, 2, 4)]).unwrap();
-    let model = bench.model.clone();
-    drop(bench);
-    Bench::open(&device, &setup, model).unwrap();
+    pair.run(&[longest, insert(ORDERED, 2, 4)]).unwrap();
+    let model = pair.model.clone();
+    drop(pair);
+    Pair::open(&device, &setup, model).unwrap();
 }
 
 /// The first byte chooses what is done wrong.
@@ -189,7 +187,7 @@ fn o_51_mistakes_fail_the_call_with_words() {
         let mut calls = Calls::new();
         (0..words.len() as u8 + 1).for_each(|mistake| calls.push(0, &[mistake]).unwrap());
         for _ in 0..2 {
-            let outcome = engine.run_epoch(&calls, common::bench::info(1)).unwrap();
+            let outcome = engine.run_epoch(&calls, sim::history::info(1)).unwrap();
             for (position, words) in words.iter().enumerate() {
                 match outcome.answer(position) {
                     Answer::Failed(why) if why.contains(words) => {}
@@ -215,38 +213,38 @@ fn o_43_a_full_store_refuses_and_goes_on() {
         let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
         let setup =
             Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128], ..Setup::default() };
-        let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         let large = vec![drawing(); 100];
         let mut refused = 0;
         for _ in 0..40 {
-            match bench.engine.run_epoch(&common::bench::to_calls(&large), common::bench::info(1)) {
-                Ok(_) => drop(bench.model.run(&large, common::bench::info(1).timestamp_ns)),
+            match pair.engine.run_epoch(&sim::history::to_calls(&large), sim::history::info(1)) {
+                Ok(_) => drop(pair.model.run(&large, sim::history::info(1).timestamp_ns)),
                 Err(error) => {
                     assert!(error.is_limit(), "{error:?}");
                     refused += 1;
                 }
             }
-            bench.compare_state().unwrap();
+            pair.compare_state().unwrap();
         }
         assert!(refused > 0, "the store is full at some time");
-        bench.run(&[get(ORDERED, 3), delete(ORDERED, 3)]).unwrap();
+        pair.run(&[get(ORDERED, 3), delete(ORDERED, 3)]).unwrap();
         // Small epochs, until they do not fit either; the sequence has no gaps.
         let small = [drawing()];
         let mut more = 0;
         while let Ok(outcome) =
-            bench.engine.run_epoch(&common::bench::to_calls(&small), common::bench::info(2))
+            pair.engine.run_epoch(&sim::history::to_calls(&small), sim::history::info(2))
         {
             assert!(matches!(outcome.answer(0), Answer::Committed(_)));
-            bench.model.run(&small, common::bench::info(2).timestamp_ns);
+            pair.model.run(&small, sim::history::info(2).timestamp_ns);
             more += 1;
         }
         assert!(more > 0, "a smaller epoch fits");
-        bench.compare_state().unwrap();
-        let model = bench.model.clone();
-        bench.engine.close().unwrap();
+        pair.compare_state().unwrap();
+        let model = pair.model.clone();
+        pair.engine.close().unwrap();
         check_clean(&device, &model).unwrap();
-        let mut bench = Bench::open(&device, &setup, model).unwrap();
-        bench.run(&[get(ORDERED, 3)]).unwrap();
+        let mut pair = Pair::open(&device, &setup, model).unwrap();
+        pair.run(&[get(ORDERED, 3)]).unwrap();
     }
 }
 
@@ -261,20 +259,20 @@ fn o_44_replay_fits_into_a_full_store_with_other_workers() {
             checkpoint_every: 1000,
             ..Setup::default()
         };
-        let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         let batch = vec![drawing(); 3];
         loop {
-            let info = common::bench::info(bench.engine.epoch() + 1);
-            if bench.engine.run_epoch(&common::bench::to_calls(&batch), info).is_err() {
+            let info = sim::history::info(pair.engine.epoch() + 1);
+            if pair.engine.run_epoch(&sim::history::to_calls(&batch), info).is_err() {
                 break;
             }
-            bench.model.run(&batch, info.timestamp_ns);
+            pair.model.run(&batch, info.timestamp_ns);
         }
-        assert!(bench.model.epoch > 20, "the store is full at some time");
-        let model = bench.model.clone();
-        drop(bench);
+        assert!(pair.model.epoch > 20, "the store is full at some time");
+        let model = pair.model.clone();
+        drop(pair);
         let setup = Setup { workers: after, ..setup };
-        Bench::open(&device, &setup, model)
+        Pair::open(&device, &setup, model)
             .unwrap_or_else(|error| panic!("{before} workers, then {after}: {error}"));
     }
 }
@@ -285,34 +283,34 @@ fn o_43_a_full_log_refuses_until_the_next_checkpoint() {
     let device = Arc::new(Dram::new(64 << 20, 128 << 10).unwrap());
     let setup =
         Setup { segment_bytes: 4096, checkpoint_every: 100_000, workers: 2, ..Setup::default() };
-    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     let batch: Vec<Vec<u8>> = (0..50).map(|key| insert(ORDERED, key, key % 20)).collect();
     for _ in 0..3 {
         let error = loop {
-            let info = common::bench::info(bench.engine.epoch() + 1);
-            match bench.engine.run_epoch(&common::bench::to_calls(&batch), info) {
-                Ok(_) => drop(bench.model.run(&batch, info.timestamp_ns)),
+            let info = sim::history::info(pair.engine.epoch() + 1);
+            match pair.engine.run_epoch(&sim::history::to_calls(&batch), info) {
+                Ok(_) => drop(pair.model.run(&batch, info.timestamp_ns)),
                 Err(error) => break error,
             }
         };
         assert!(error.is_limit(), "{error:?}");
-        bench.compare_state().unwrap();
-        bench.engine.checkpoint().unwrap();
-        bench.run(&batch).unwrap();
+        pair.compare_state().unwrap();
+        pair.engine.checkpoint().unwrap();
+        pair.run(&batch).unwrap();
     }
-    let model = bench.model.clone();
-    drop(bench);
-    Bench::open(&device, &setup, model).unwrap();
+    let model = pair.model.clone();
+    drop(pair);
+    Pair::open(&device, &setup, model).unwrap();
 }
 
 /// A table that is asked for in another way is refused; nothing is changed.
 #[test]
 fn changed_table_definitions_are_refused() {
     let (device, setup) = (device(), Setup::default());
-    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-    bench.run(&[insert(LONG, 1, 3)]).unwrap();
-    let model = bench.model.clone();
-    bench.engine.close().unwrap();
+    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+    pair.run(&[insert(LONG, 1, 3)]).unwrap();
+    let model = pair.model.clone();
+    pair.engine.close().unwrap();
     let changes: [fn(&mut TableDefinition); 4] = [
         |table| table.key_bytes_max += 1,
         |table| table.value_bytes_max -= 1,
@@ -322,29 +320,29 @@ fn changed_table_definitions_are_refused() {
     for change in changes {
         let mut tables = setup.tables();
         change(&mut tables[usize::from(LONG)]);
-        let procedures = common::procedures::procedures();
+        let procedures = sim::history::procedures::procedures();
         let result = Engine::open(Arc::clone(&device), setup.config(), &tables, procedures);
         let error = result.err().expect("another definition");
         assert!(error.is_limit() && error.to_string().contains("\"long\""), "{error}");
     }
-    Bench::open(&device, &setup, model).unwrap();
+    Pair::open(&device, &setup, model).unwrap();
 }
 
 /// The log names procedures by number: replay refuses another list, and takes a longer one.
 #[test]
 fn replay_needs_the_procedures_of_the_log() {
     let (device, setup) = (device(), Setup { checkpoint_every: 100, ..Setup::default() });
-    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-    bench.run(&[insert(LONG, 1, 3)]).unwrap();
-    let model = bench.model.clone();
-    drop(bench);
+    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+    pair.run(&[insert(LONG, 1, 3)]).unwrap();
+    let model = pair.model.clone();
+    drop(pair);
     let open =
         |procedures| Engine::open(Arc::clone(&device), setup.config(), &setup.tables(), procedures);
     for other in [ProcedureTable::new(), mistakes()] {
         let error = open(other).err().expect("other procedures");
         assert!(matches!(error, EngineError::UnknownProcedure(_)), "{error:?}");
     }
-    let mut longer = common::procedures::procedures();
+    let mut longer = sim::history::procedures::procedures();
     longer.add(ProcedureDefinition {
         name: "new",
         draws: None,
@@ -352,9 +350,9 @@ fn replay_needs_the_procedures_of_the_log() {
         body: |_, _| Ok(()),
     });
     let engine = open(longer).unwrap().0;
-    let bench = Bench { engine, model };
-    bench.compare_state().unwrap();
-    bench.engine.close().unwrap();
+    let pair = Pair { engine, model };
+    pair.compare_state().unwrap();
+    pair.engine.close().unwrap();
     // Nothing to replay: any procedures will do.
     open(mistakes()).unwrap();
 }
@@ -365,21 +363,21 @@ fn o_61_odd_sizes_of_epochs() {
     for workers in [1, 4] {
         let setup = Setup { workers, cache_bytes: 1 << 20, ..Setup::default() };
         let device = device();
-        let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-        bench.run(&[]).unwrap();
-        bench.run(&[insert(ORDERED, 1, 18)]).unwrap();
-        bench.run(&[]).unwrap();
-        bench.run(&vec![get(ORDERED, 1); 300]).unwrap();
+        let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+        pair.run(&[]).unwrap();
+        pair.run(&[insert(ORDERED, 1, 18)]).unwrap();
+        pair.run(&[]).unwrap();
+        pair.run(&vec![get(ORDERED, 1); 300]).unwrap();
         let modify = Program {
             draws: vec![],
             declares: vec![Step::new(Op::DeclareUpdate, ORDERED, 1)],
             body: vec![Step::new(Op::Modify, ORDERED, 1).tag(3)],
         };
-        bench.run(&vec![modify.encode(); 20_000]).unwrap();
-        bench.compare_state().unwrap();
-        let model = bench.model.clone();
-        bench.engine.close().unwrap();
+        pair.run(&vec![modify.encode(); 20_000]).unwrap();
+        pair.compare_state().unwrap();
+        let model = pair.model.clone();
+        pair.engine.close().unwrap();
         check_clean(&device, &model).unwrap();
-        Bench::open(&device, &setup, model).unwrap();
+        Pair::open(&device, &setup, model).unwrap();
     }
 }

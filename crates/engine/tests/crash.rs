@@ -1,13 +1,11 @@
 //! Power cuts: whatever the medium kept, recovery finds every epoch that was answered, none that
 //! was not sealed, and nothing in between; and the engine goes on from there.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Bench, HASHED, LONG, Mix, Model, ORDERED, Op, Program, Random, Setup, Step};
-use common::{batch, check_clean, effort};
 use pmem::{Adversary, AllNewest, AllOldest, Crash};
+use sim::history::{HASHED, LONG, Mix, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
+use sim::history::{batch, check_clean, effort};
 
 const IMAGE_BYTES: u64 = 64 << 20;
 const LOG_BYTES: u64 = 8 << 20;
@@ -26,12 +24,12 @@ fn adversary(seed: u64) -> Box<dyn Adversary> {
 /// Runs a history once without a cut: the states after each epoch, and the events before and after.
 fn rehearse(setup: &Setup, batches: &Batches) -> Result<(Vec<Model>, u64, u64), String> {
     let device = Arc::new(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
-    let mut bench = Bench::open(&device, setup, Model::default())?;
+    let mut pair = Pair::open(&device, setup, Model::default())?;
     let created = device.events();
-    let mut models = vec![bench.model.clone()];
+    let mut models = vec![pair.model.clone()];
     for batch in batches {
-        bench.run(batch)?;
-        models.push(bench.model.clone());
+        pair.run(batch)?;
+        models.push(pair.model.clone());
     }
     Ok((models, created, device.events()))
 }
@@ -44,8 +42,8 @@ fn run_until(setup: &Setup, batches: &Batches, event: u64) -> Result<(Crash, u64
     let mut engine = setup.open(&device).map_err(|error| format!("first open: {error}"))?;
     let mut answered = 0;
     for batch in batches {
-        let info = common::bench::info(engine.epoch() + 1);
-        let calls = common::bench::to_calls(batch);
+        let info = sim::history::info(engine.epoch() + 1);
+        let calls = sim::history::to_calls(batch);
         let outcome = engine.run_epoch(&calls, info).map_err(|e| format!("run: {e}"))?;
         if device.is_cut() {
             break;
@@ -84,24 +82,24 @@ fn recover(
         return Err(format!("recovered epoch {epoch}, {answered} was answered"));
     }
     let model = models[epoch as usize].clone();
-    let mut bench = Bench { engine, model };
-    bench.compare_state()?;
-    run_on(&mut bench, random)?;
-    let Bench { engine, model } = bench;
+    let mut pair = Pair { engine, model };
+    pair.compare_state()?;
+    run_on(&mut pair, random)?;
+    let Pair { engine, model } = pair;
     engine.close().map_err(|error| format!("close: {error}"))?;
     check_clean(&device, &model)?;
-    Bench::open(&device, &setup, model)?;
+    Pair::open(&device, &setup, model)?;
     Ok(())
 }
 
 /// O-30: the engine goes on.
-fn run_on(bench: &mut Bench<Crash>, random: &mut Random) -> Result<(), String> {
+fn run_on(pair: &mut Pair<Crash>, random: &mut Random) -> Result<(), String> {
     let mix = Mix { keys: 6, long_values: true, lookups: 10 };
     for _ in 0..10 {
         let calls = random.below(6);
-        bench.run(&batch(random, &mix, calls)).map_err(|error| format!("afterwards: {error}"))?;
+        pair.run(&batch(random, &mix, calls)).map_err(|error| format!("afterwards: {error}"))?;
     }
-    bench.compare_state().map_err(|error| format!("afterwards: {error}"))
+    pair.compare_state().map_err(|error| format!("afterwards: {error}"))
 }
 
 fn write(op: Op, table: u8, key: u8, size: u8) -> Vec<u8> {
@@ -230,8 +228,8 @@ fn o_53_creation_is_all_or_nothing() {
             let engine = setup.open(&device).unwrap_or_else(|error| {
                 panic!("cut at {event} of {created}, adversary {seed}: {error}")
             });
-            let mut bench = Bench { engine, model: models[answered as usize].clone() };
-            run_on(&mut bench, &mut random).unwrap();
+            let mut pair = Pair { engine, model: models[answered as usize].clone() };
+            run_on(&mut pair, &mut random).unwrap();
         }
     }
 }

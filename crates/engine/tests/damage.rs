@@ -3,12 +3,10 @@
 //! Bytes are damaged with what the crates offer to everybody: a directory entry "of segment n" is
 //! one word at a place that n chooses, so it can be put over any word of the image.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Bench, LONG, Model, ORDERED, Op, Program, Setup, Step, effort};
 use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
+use sim::history::{LONG, Model, ORDERED, Op, Pair, Program, Setup, Step, effort};
 use storage::format::{
     CATALOG_OFFSET, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET, SUPERBLOCK_STRIDE,
 };
@@ -34,12 +32,12 @@ fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
 /// A closed store with rows whose two versions are inline and external.
 fn store<D: Device>(device: D) -> (Arc<D>, Model) {
     let device = Arc::new(device);
-    let mut bench = Bench::open(&device, &setup(), Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup(), Model::default()).unwrap();
     for size in [3, 14, 9, 17, 6] {
-        bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
+        pair.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
     }
-    let model = bench.model.clone();
-    bench.engine.close().unwrap();
+    let model = pair.model.clone();
+    pair.engine.close().unwrap();
     (device, model)
 }
 
@@ -118,14 +116,14 @@ fn o_54_a_damaged_stale_pointer_frees_nothing_that_lives() {
             // As a value pointer, the word says: in the pool, at some offset.
             let pointer = row.row + (1 - row.slot as u64) * 16 + 8;
             damage_word(&device, pointer, SegmentKind::FreeList, salt);
-            let Ok(mut bench) = Bench::open(&device, &setup(), model) else {
+            let Ok(mut pair) = Pair::open(&device, &setup(), model) else {
                 continue;
             };
             for size in [13, 3, 14] {
-                bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size)]).unwrap();
-                bench.run(&[insert(ORDERED, size, 19)]).unwrap();
+                pair.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size)]).unwrap();
+                pair.run(&[insert(ORDERED, size, 19)]).unwrap();
             }
-            bench.compare_state().unwrap();
+            pair.compare_state().unwrap();
         }
     }
 }
@@ -159,11 +157,11 @@ fn o_24_damage_of_the_log_is_seen() {
     let run = || {
         let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
         let setup = Setup { checkpoint_every: 100, ..setup() };
-        let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-        let mut models = vec![bench.model.clone()];
+        let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+        let mut models = vec![pair.model.clone()];
         for size in [3, 14, 9] {
-            bench.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
-            models.push(bench.model.clone());
+            pair.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
+            models.push(pair.model.clone());
         }
         (device, models)
     };
@@ -184,7 +182,7 @@ fn o_24_damage_of_the_log_is_seen() {
             Ok(engine) => {
                 let model = models[engine.epoch() as usize].clone();
                 assert!(engine.epoch() >= 2, "byte {offset}: {}", engine.epoch());
-                Bench { engine, model }.compare_state().unwrap();
+                Pair { engine, model }.compare_state().unwrap();
             }
         }
     }

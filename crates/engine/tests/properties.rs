@@ -1,13 +1,11 @@
 //! Random histories against the oracle, over all choices that must change nothing.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::shrink::{Step, describe, shrink};
-use common::{Bench, HASHED, Mix, Model, ORDERED, Op, Program, Random, SEQUENCES, Setup};
-use common::{batch, check_clean, effort};
 use pmem::{Crash, Device, Dram, Emulated, Profile};
+use sim::history::shrink::{Step, describe, shrink};
+use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup};
+use sim::history::{batch, check_clean, effort};
 
 const IMAGE_BYTES: u64 = 256 << 20;
 const LOG_BYTES: u64 = 64 << 20;
@@ -50,33 +48,35 @@ fn random_history(random: &mut Random, first: &Setup) -> History {
 /// Runs a history on one device and compares with the oracle all the way.
 fn run<D: Device>(device: D, first: &Setup, history: &[Step<Reopen>]) -> Result<(), String> {
     let device = Arc::new(device);
-    let mut bench = Bench::open(&device, first, Model::default())?;
+    let mut pair = Pair::open(&device, first, Model::default())?;
     for step in history {
-        bench.run(&step.calls)?;
+        pair.run(&step.calls)?;
         if let Some(reopen) = &step.after {
-            bench.compare_state()?;
-            bench = bench.end_and_open(&device, reopen)?;
+            pair.compare_state()?;
+            pair = end_and_open(pair, &device, reopen)?;
         }
     }
-    bench.compare_state()?;
+    pair.compare_state()?;
     let last = Reopen { end: End::Close, setup: *first };
-    bench.end_and_open(&device, &last)?;
+    end_and_open(pair, &device, &last)?;
     Ok(())
 }
 
-impl<D: Device> Bench<D> {
-    fn end_and_open(self, device: &Arc<D>, reopen: &Reopen) -> Result<Self, String> {
-        let Self { mut engine, model } = self;
-        match reopen.end {
-            End::Close => engine.close().map_err(|error| format!("close: {error}"))?,
-            End::CheckpointAndDrop => {
-                engine.checkpoint().map_err(|error| format!("checkpoint: {error}"))?;
-            }
-            End::Drop => drop(engine),
+fn end_and_open<D: Device>(
+    pair: Pair<D>,
+    device: &Arc<D>,
+    reopen: &Reopen,
+) -> Result<Pair<D>, String> {
+    let Pair { mut engine, model } = pair;
+    match reopen.end {
+        End::Close => engine.close().map_err(|error| format!("close: {error}"))?,
+        End::CheckpointAndDrop => {
+            engine.checkpoint().map_err(|error| format!("checkpoint: {error}"))?;
         }
-        check_clean(device, &model)?;
-        Bench::open(device, &reopen.setup, model)
+        End::Drop => drop(engine),
     }
+    check_clean(device, &model)?;
+    Pair::open(device, &reopen.setup, model)
 }
 
 fn run_on(device: u64, first: &Setup, history: &[Step<Reopen>]) -> Result<(), String> {
@@ -141,12 +141,12 @@ fn o_21_no_choice_changes_an_answer() {
 fn o_19_the_cache_is_bounded_and_never_stale() {
     let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
     let setup = Setup { cache_bytes: 64 << 10, cache_epochs: 1, ..Setup::default() };
-    let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     let program = |declare, op| {
         Program {
-            draws: vec![common::Step::new(Op::Draw, HASHED, 1)],
-            declares: vec![common::Step::new(declare, ORDERED, 1)],
-            body: vec![common::Step::new(op, ORDERED, 1).size(9)],
+            draws: vec![sim::history::Step::new(Op::Draw, HASHED, 1)],
+            declares: vec![sim::history::Step::new(declare, ORDERED, 1)],
+            body: vec![sim::history::Step::new(op, ORDERED, 1).size(9)],
         }
         .encode()
     };
@@ -154,14 +154,14 @@ fn o_19_the_cache_is_bounded_and_never_stale() {
     let read = program(Op::WillRead, Op::Get);
     let mut settled = 0;
     for epoch in 0..1500 {
-        bench.run(&[write.clone(), read.clone()]).unwrap();
-        bench.run(std::slice::from_ref(&read)).unwrap();
+        pair.run(&[write.clone(), read.clone()]).unwrap();
+        pair.run(std::slice::from_ref(&read)).unwrap();
         if epoch == 20 {
-            settled = bench.engine.memory().cache;
+            settled = pair.engine.memory().cache;
         }
     }
-    bench.compare_state().unwrap();
-    let next = bench.engine.get(SEQUENCES.into(), &1u64.to_be_bytes()).unwrap();
+    pair.compare_state().unwrap();
+    let next = pair.engine.get(SEQUENCES.into(), &1u64.to_be_bytes()).unwrap();
     assert_eq!(next, Some(4500u64.to_le_bytes().to_vec()));
-    assert_eq!(bench.engine.memory().cache, settled, "bytes of cache after many epochs");
+    assert_eq!(pair.engine.memory().cache, settled, "bytes of cache after many epochs");
 }

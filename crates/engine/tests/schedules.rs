@@ -1,16 +1,14 @@
 //! Many workers, much waiting, failures in bad moments: every epoch ends, with the serial result or
 //! a clear error.
 
-mod common;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use common::{Bench, HASHED, Mix, Model, ORDERED, Op, Program, Random, Setup, Step};
-use common::{batch, effort};
 use engine::{Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
+use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
+use sim::history::{batch, effort};
 
 fn device() -> Arc<Dram> {
     Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
@@ -44,13 +42,12 @@ fn o_11_chains_of_dependencies_end_with_any_number_of_workers() {
     for workers in [1, 2, 3, 5, 8] {
         for keys in [1, 2, 7, 50] {
             let setup = Setup { workers, ..Setup::default() };
-            let mut bench = Bench::open(&device(), &setup, Model::default()).unwrap();
+            let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
             for epoch in 0..3 {
-                bench
-                    .run(&chain(400, keys, 20 * epoch))
+                pair.run(&chain(400, keys, 20 * epoch))
                     .unwrap_or_else(|error| panic!("{workers} workers, {keys} keys: {error}"));
             }
-            bench.compare_state().unwrap();
+            pair.compare_state().unwrap();
         }
     }
 }
@@ -81,7 +78,7 @@ fn o_11_every_worker_runs_its_calls_in_serial_order() {
         let (mut engine, _) =
             Engine::open(device(), setup.config(), &setup.tables(), procedures.clone()).unwrap();
         RUN.lock().unwrap().clear();
-        engine.run_epoch(&calls, common::bench::info(1)).unwrap();
+        engine.run_epoch(&calls, sim::history::info(1)).unwrap();
         let run = RUN.lock().unwrap();
         assert_eq!(run.len(), calls.len());
         let mut last = HashMap::new();
@@ -102,14 +99,13 @@ fn o_14_contended_rows_with_aborts_and_panics() {
         let cache_bytes = random.pick(&[0, 1 << 20]);
         let setup = Setup { workers, cache_bytes, cache_epochs: 1, ..Setup::default() };
         let mix = Mix { keys: random.pick(&[1, 2, 3]), long_values: false, lookups: 10 };
-        let mut bench = Bench::open(&device(), &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
         for _ in 0..5 {
             let calls = 50 + random.below(100);
-            bench
-                .run(&batch(&mut random, &mix, calls))
+            pair.run(&batch(&mut random, &mix, calls))
                 .unwrap_or_else(|error| panic!("seed {seed}, {setup:?}: {error}"));
         }
-        bench.compare_state().unwrap();
+        pair.compare_state().unwrap();
     }
 }
 
@@ -138,7 +134,7 @@ fn o_18_all_short_histories_of_one_key() {
     ];
     for workers in [1, 2] {
         let setup = Setup { workers, ..Setup::default() };
-        let mut bench = Bench::open(&device(), &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
         let kinds = calls.len();
         for number in 0..kinds.pow(4) {
             // Runs of four calls belong to one worker: padding gives each call a worker of its own.
@@ -149,13 +145,13 @@ fn o_18_all_short_histories_of_one_key() {
                     std::iter::once(call).chain((1..workers * 2).map(|_| pad.clone()))
                 })
                 .collect();
-            bench.run(&epoch).unwrap_or_else(|error| panic!("history {number}: {error}"));
+            pair.run(&epoch).unwrap_or_else(|error| panic!("history {number}: {error}"));
             // Every other history begins without the row.
             if number % 2 == 0 {
-                bench.run(&[update(Op::Delete)]).unwrap();
+                pair.run(&[update(Op::Delete)]).unwrap();
             }
         }
-        bench.compare_state().unwrap();
+        pair.compare_state().unwrap();
     }
 }
 
@@ -166,8 +162,8 @@ fn o_49_failing_after_the_commit_point_stops_the_engine_with_words() {
         for workers in [1, 2, 4, 8] {
             let device = device();
             let setup = Setup { workers, ..Setup::default() };
-            let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-            bench.run(&chain(20, 3, 0)).unwrap();
+            let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+            pair.run(&chain(20, 3, 0)).unwrap();
             let mut calls = chain(40, 3, 1);
             calls[17] = program(
                 vec![
@@ -181,16 +177,16 @@ fn o_49_failing_after_the_commit_point_stops_the_engine_with_words() {
                     Step::new(end, ORDERED, 9),
                 ],
             );
-            let info = common::bench::info(2);
-            let error = bench.engine.run_epoch(&common::bench::to_calls(&calls), info).unwrap_err();
+            let info = sim::history::info(2);
+            let error = pair.engine.run_epoch(&sim::history::to_calls(&calls), info).unwrap_err();
             let text = error.to_string();
             assert!(matches!(error, EngineError::Poisoned(_)), "{error:?}");
             assert!(text.contains("call 17 of epoch 2") && text.contains("plain"), "{text}");
-            let again = bench.engine.run_epoch(&common::bench::to_calls(&[]), info).unwrap_err();
+            let again = pair.engine.run_epoch(&sim::history::to_calls(&[]), info).unwrap_err();
             assert!(matches!(again, EngineError::Poisoned(_)), "{again:?}");
             assert!(again.to_string().contains("call 17 of epoch 2"), "{again}");
-            assert!(bench.engine.checkpoint().is_err(), "no checkpoint of a half-done epoch");
-            drop(bench);
+            assert!(pair.engine.checkpoint().is_err(), "no checkpoint of a half-done epoch");
+            drop(pair);
             // The epoch is in the log: replay ends in the same way, and says so.
             let again = setup.open(&device).err().expect("the same epoch fails again");
             assert!(again.to_string().contains("call 17 of epoch 2"), "{again}");
@@ -203,7 +199,7 @@ fn o_49_failing_after_the_commit_point_stops_the_engine_with_words() {
 fn o_05_commit_points_under_contention() {
     for workers in [2, 4, 8] {
         let setup = Setup { workers, ..Setup::default() };
-        let mut bench = Bench::open(&device(), &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
         for epoch in 0..6u8 {
             let calls: Vec<Vec<u8>> = (0..200u8)
                 .map(|i| {
@@ -227,8 +223,8 @@ fn o_05_commit_points_under_contention() {
                     )
                 })
                 .collect();
-            bench.run(&calls).unwrap_or_else(|error| panic!("{workers} workers: {error}"));
+            pair.run(&calls).unwrap_or_else(|error| panic!("{workers} workers: {error}"));
         }
-        bench.compare_state().unwrap();
+        pair.compare_state().unwrap();
     }
 }

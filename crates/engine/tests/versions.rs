@@ -1,12 +1,10 @@
 //! Which versions an epoch makes: their number, and the serial id that reaches the medium. No
 //! answer and no state depends on these, so that comparing with a model cannot see them.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Bench, Model, ORDERED, Op, Program, Setup, Step};
 use pmem::{Device, Dram};
+use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step};
 use storage::scan;
 use storage::{SerialId, Store, StoreOptions};
 
@@ -73,10 +71,10 @@ fn o_14_a_survivor_keeps_its_serial_id() {
         for (count, survivor) in [(1, 0), (2, 0), (3, 2), (4, 2), (5, 2)] {
             let device = device();
             let setup = Setup { workers, ..Setup::default() };
-            let mut bench = Bench::open(&device, &setup, Model::default()).unwrap();
-            bench.run(&[write(Op::Insert, None)]).unwrap();
-            bench.run(&spread(&calls[..count])).unwrap();
-            bench.engine.close().unwrap();
+            let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+            pair.run(&[write(Op::Insert, None)]).unwrap();
+            pair.run(&spread(&calls[..count])).unwrap();
+            pair.engine.close().unwrap();
             assert_eq!(
                 serial_ids(&device),
                 [SerialId::new(2, survivor * RUN)],
@@ -97,11 +95,11 @@ fn o_09_a_range_has_no_versions_of_rows_born_later() {
     let range = || program(Step::new(Op::DeclareRange, ORDERED, 0).to(9), vec![]);
     for workers in [1, 2, 4] {
         let setup = Setup { workers, ..Setup::default() };
-        let mut bench = Bench::open(&device(), &setup, Model::default()).unwrap();
-        bench.run(&[insert(1)]).unwrap();
-        let info = common::bench::info(2);
+        let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
+        pair.run(&[insert(1)]).unwrap();
+        let info = sim::history::info(2);
         let calls = spread(&[insert(2), range(), insert(3), insert(4)]);
-        let outcome = bench.engine.run_epoch(&common::bench::to_calls(&calls), info).unwrap();
+        let outcome = pair.engine.run_epoch(&sim::history::to_calls(&calls), info).unwrap();
         let work = &outcome.stats.work;
         assert_eq!(work.ignored_versions, 2, "the range's, of rows 1 and 2; {workers} workers");
         assert_eq!(work.version_arrays, 1, "of row 2; {workers} workers");

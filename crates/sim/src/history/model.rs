@@ -13,9 +13,12 @@ use super::program::{
 
 /// What must become of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub enum Expected {
+    /// With this output.
     Committed(Vec<u8>),
+    /// With this code.
     Aborted(u32),
+    /// Its reconnaissance was stale; it runs again in the next epoch.
     Resubmitted,
     /// Failed, with an answer that says this.
     Failed(&'static str),
@@ -28,12 +31,15 @@ type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The state after an epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Model {
-    pub(crate) epoch: u64,
-    pub(crate) tables: [Table; ROW_TABLES],
-    pub(crate) sequences: BTreeMap<u64, u64>,
+pub struct Model {
+    /// Last finished epoch.
+    pub epoch: u64,
+    /// Rows by key.
+    pub tables: [Table; ROW_TABLES],
+    /// The next number of each sequence.
+    pub sequences: BTreeMap<u64, u64>,
     /// Calls to run again first, and how often they ran.
-    pub(crate) carry: Vec<(Vec<u8>, u16)>,
+    pub carry: Vec<(Vec<u8>, u16)>,
 }
 
 /// What a declaration read.
@@ -64,7 +70,7 @@ struct Call {
 
 impl Model {
     /// Runs the next epoch: first what the last one carries over, then `calls`.
-    pub(crate) fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
+    pub fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
         self.epoch += 1;
         let before = self.clone();
         let fresh = calls.iter().map(|arguments| (arguments.clone(), 0));
@@ -175,7 +181,7 @@ impl Model {
     }
 
     /// The sum over all rows that the engine keeps up by difference (O-48).
-    pub(crate) fn state_hash(&self) -> StateHash {
+    pub fn state_hash(&self) -> StateHash {
         let mut hash = StateHash::default();
         for (table, rows) in self.tables.iter().enumerate() {
             rows.iter().for_each(|(key, value)| hash.add(row_hash(table as u16, key, value)));
@@ -187,7 +193,7 @@ impl Model {
     }
 
     /// Rows of all tables.
-    pub(crate) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         (self.tables.iter().map(BTreeMap::len).sum::<usize>() + self.sequences.len()) as u64
     }
 }

@@ -8,16 +8,17 @@ use engine::{Abort, Draws, ProcedureDefinition, ProcedureTable, Stop, Transactio
 use super::program::{self, Declaring, Ending, Op, Program, Rows, Running, SEQUENCES};
 
 /// Number of the procedure for programs that draw from no sequence.
-pub(crate) const PLAIN: u16 = 0;
+pub const PLAIN: u16 = 0;
 /// Number of the procedure for programs that draw.
-pub(crate) const DRAWING: u16 = 1;
+pub const DRAWING: u16 = 1;
 
 /// Which procedure runs a program.
-pub(crate) fn number_of(arguments: &[u8]) -> u16 {
+pub fn number_of(arguments: &[u8]) -> u16 {
     if arguments[0] == 0 { PLAIN } else { DRAWING }
 }
 
-pub(crate) fn procedures() -> ProcedureTable {
+/// The procedures that run programs.
+pub fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     for (name, draws) in [("plain", None), ("drawing", Some(draw as _))] {
         table.add(ProcedureDefinition { name, draws, write_set: declare, body: run });

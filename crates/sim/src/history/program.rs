@@ -4,17 +4,17 @@
 use engine::{Abort, Stop};
 
 /// A table of rows that are only found by key; 8-byte keys.
-pub(crate) const HASHED: u8 = 0;
+pub const HASHED: u8 = 0;
 /// An ordered table with 8-byte keys.
-pub(crate) const ORDERED: u8 = 1;
+pub const ORDERED: u8 = 1;
 /// An ordered table with keys of 1 to 40 bytes.
-pub(crate) const LONG: u8 = 2;
+pub const LONG: u8 = 2;
 /// Sequences.
-pub(crate) const SEQUENCES: u8 = 3;
+pub const SEQUENCES: u8 = 3;
 /// Tables of rows.
-pub(crate) const ROW_TABLES: usize = 3;
+pub const ROW_TABLES: usize = 3;
 /// Longest values of the row tables.
-pub(crate) const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500];
+pub const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500];
 
 /// Sizes of values, on both sides of every boundary: inline halves, size classes, limits.
 const SIZES: [usize; 24] = [
@@ -25,7 +25,7 @@ const SIZES: [usize; 24] = [
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Op {
+pub enum Op {
     /// Draws from sequence `a`; with the flag, only looks at it.
     Draw,
     /// Looks `a` up; aborts with code `tag` if it is absent.
@@ -36,22 +36,35 @@ pub(crate) enum Op {
     DeclareLast,
     /// Declares an insert of the key drawn first.
     DeclareDrawn,
+    /// Declares an insert of `a`.
     DeclareInsert,
+    /// Declares an update of `a`.
     DeclareUpdate,
+    /// Declares a deletion of `a`.
     DeclareDelete,
+    /// Hints that `a` will be read.
     WillRead,
+    /// Declares that rows of `a..b` may be written.
     DeclareRange,
     /// A key that the table does not take.
     BadKey,
     /// Reads where sequence `a` stood.
     SequenceStart,
+    /// Aborts with code `tag`.
     Abort,
+    /// Panics.
     Panic,
+    /// Reads `a`.
     Get,
+    /// Inserts `a`.
     Insert,
+    /// Updates `a`, if it is there.
     Update,
+    /// Changes `a` in place, if it is there.
     Modify,
+    /// Deletes `a`, if it is there.
     Delete,
+    /// Scans `a..b` for at most `n` rows (0: all), downwards with the flag.
     Scan,
     /// Scans `a..b` and updates, changes or deletes some of what it finds.
     RangeWrite,
@@ -65,6 +78,7 @@ pub(crate) enum Op {
     InsertDrawn,
     /// Aborts with code `tag` if `a` is absent.
     AbortIfAbsent,
+    /// No abort after this.
     CommitPoint,
     /// Puts out serial id and timestamp.
     Info,
@@ -106,39 +120,53 @@ const OPS: [Op; 29] = [
 
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) op: Op,
-    pub(crate) table: u8,
-    pub(crate) a: u8,
-    pub(crate) b: u8,
-    pub(crate) size: u8,
-    pub(crate) tag: u8,
-    pub(crate) n: u8,
-    pub(crate) flag: u8,
+pub struct Step {
+    /// What it does.
+    pub op: Op,
+    /// In which table.
+    pub table: u8,
+    /// Number of its key.
+    pub a: u8,
+    /// Number of another key.
+    pub b: u8,
+    /// Which of the sizes its value has.
+    pub size: u8,
+    /// Makes values different; the code of an abort.
+    pub tag: u8,
+    /// A count.
+    pub n: u8,
+    /// 0 or 1.
+    pub flag: u8,
 }
 
 impl Step {
-    pub(crate) fn new(op: Op, table: u8, a: u8) -> Self {
+    /// A step on a key; everything else is 0.
+    pub fn new(op: Op, table: u8, a: u8) -> Self {
         Self { op, table, a, b: 0, size: 0, tag: 0, n: 0, flag: 0 }
     }
 
-    pub(crate) fn to(self, b: u8) -> Self {
+    /// With another key.
+    pub fn to(self, b: u8) -> Self {
         Self { b, ..self }
     }
 
-    pub(crate) fn size(self, size: u8) -> Self {
+    /// With a size.
+    pub fn size(self, size: u8) -> Self {
         Self { size, ..self }
     }
 
-    pub(crate) fn tag(self, tag: u8) -> Self {
+    /// With a tag.
+    pub fn tag(self, tag: u8) -> Self {
         Self { tag, ..self }
     }
 
-    pub(crate) fn n(self, n: u8) -> Self {
+    /// With a count.
+    pub fn n(self, n: u8) -> Self {
         Self { n, ..self }
     }
 
-    pub(crate) fn flag(self, flag: bool) -> Self {
+    /// With the flag.
+    pub fn flag(self, flag: bool) -> Self {
         Self { flag: flag.into(), ..self }
     }
 
@@ -152,7 +180,7 @@ impl Step {
 }
 
 /// The key with a number.
-pub(crate) fn key(table: u8, number: u8) -> Vec<u8> {
+pub fn key(table: u8, number: u8) -> Vec<u8> {
     if table != LONG {
         return (u64::from(number).wrapping_mul(0x0123_4567_89ab_cdef)).to_be_bytes().to_vec();
     }
@@ -183,15 +211,18 @@ fn digest(value: Option<&[u8]>) -> u64 {
 
 /// A program: what a call draws, declares and does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Program {
-    pub(crate) draws: Vec<Step>,
-    pub(crate) declares: Vec<Step>,
-    pub(crate) body: Vec<Step>,
+pub struct Program {
+    /// What it draws.
+    pub draws: Vec<Step>,
+    /// What it declares.
+    pub declares: Vec<Step>,
+    /// What it does.
+    pub body: Vec<Step>,
 }
 
 impl Program {
     /// As the arguments of a call.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.draws.len() as u8, self.declares.len() as u8];
         for step in self.draws.iter().chain(&self.declares).chain(&self.body) {
             let Step { op, table, a, b, size, tag, n, flag } = *step;
@@ -201,11 +232,15 @@ impl Program {
     }
 
     /// Its three lists of steps.
-    pub(crate) fn parts(&mut self) -> [&mut Vec<Step>; 3] {
+    pub fn parts(&mut self) -> [&mut Vec<Step>; 3] {
         [&mut self.draws, &mut self.declares, &mut self.body]
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Self {
+    /// From the arguments of a call.
+    ///
+    /// # Panics
+    /// If no [`Program::encode`] made them.
+    pub fn decode(bytes: &[u8]) -> Self {
         let mut steps: Vec<Step> = bytes[2..].chunks_exact(8).map(decode_step).collect();
         let body = steps.split_off(usize::from(bytes[0]) + usize::from(bytes[1]));
         let declares = steps.split_off(usize::from(bytes[0]));
@@ -220,8 +255,10 @@ fn decode_step(bytes: &[u8]) -> Step {
 
 /// How a part of a program ends early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
+    /// As the engine tells a body to stop, or the body itself does.
     Stop(Stop),
+    /// By a panic.
     Panic,
 }
 
@@ -232,23 +269,34 @@ impl From<Stop> for Ending {
 }
 
 /// Rows found by a scan, in its order.
-pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What the declaration steps need.
-pub(crate) trait Declaring {
+pub trait Declaring {
+    /// Draws a number, or looks at the next one.
     fn draw(&mut self, sequence: u64, peek: bool);
+    /// The number drawn first, second, ...
+    ///
+    /// # Errors
+    /// A panic if so many were not drawn.
     fn drawn(&self, i: usize) -> Result<u64, Ending>;
+    /// Reads the state at the end of the epoch before.
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>>;
+    /// Scans that state.
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
     /// Declares a key: `insert`, or else `update` or `delete`.
     fn declare(&mut self, table: u8, key: &[u8], op: Op);
+    /// Declares a range.
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]);
+    /// Where a sequence stood.
     fn sequence_start(&mut self, sequence: u64) -> u64;
 }
 
 /// What the body needs.
-pub(crate) trait Running {
+pub trait Running {
+    /// Reads a row.
     fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop>;
+    /// Reads a range.
     fn scan(
         &mut self,
         table: u8,
@@ -256,14 +304,26 @@ pub(crate) trait Running {
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop>;
+    /// Inserts or replaces a row.
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop>;
+    /// Replaces a row; false if it is not there.
     fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop>;
+    /// Changes a row; false if it is not there.
     fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
+    /// Deletes a row; false if it is not there.
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop>;
+    /// The number drawn first, second, ...
+    ///
+    /// # Errors
+    /// A panic if so many were not drawn.
     fn drawn(&self, i: usize) -> Result<u64, Ending>;
+    /// Where a sequence stood.
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop>;
+    /// No abort after this.
     fn commit_point(&mut self) -> Result<(), Stop>;
+    /// Serial id and timestamp.
     fn info(&self) -> [u64; 2];
+    /// Adds to the answer.
     fn put_out(&mut self, bytes: &[u8]);
 }
 
@@ -272,7 +332,7 @@ fn aborted(tag: u8) -> Ending {
 }
 
 /// Runs the steps of a declaration.
-pub(crate) fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
+pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
     for step in steps {
         match step.op {
             Op::Draw => to.draw(step.a.into(), step.flag != 0),
@@ -316,7 +376,7 @@ fn derived(step: &Step, seen: Option<&[u8]>) -> u8 {
 }
 
 /// Runs the steps of a body. The answer holds everything that it read.
-pub(crate) fn run(steps: &[Step], tx: &mut impl Running) -> Result<(), Ending> {
+pub fn run(steps: &[Step], tx: &mut impl Running) -> Result<(), Ending> {
     for step in steps {
         run_step(step, tx)?;
     }

@@ -5,13 +5,15 @@ use super::program::Program;
 /// An epoch of a history: its calls, and what is done after it, by a number that the test
 /// understands.
 #[derive(Debug, Clone)]
-pub(crate) struct Step<A> {
-    pub(crate) calls: Vec<Vec<u8>>,
-    pub(crate) after: Option<A>,
+pub struct Step<A> {
+    /// Its calls, encoded.
+    pub calls: Vec<Vec<u8>>,
+    /// What is done after it.
+    pub after: Option<A>,
 }
 
 /// The smallest history that still fails that a greedy search finds.
-pub(crate) fn shrink<A: Clone>(
+pub fn shrink<A: Clone>(
     mut history: Vec<Step<A>>,
     fails: &mut dyn FnMut(&[Step<A>]) -> bool,
 ) -> Vec<Step<A>> {
@@ -86,7 +88,7 @@ fn shrink_program<A: Clone>(
 }
 
 /// For people.
-pub(crate) fn describe<A: std::fmt::Debug>(history: &[Step<A>]) -> String {
+pub fn describe<A: std::fmt::Debug>(history: &[Step<A>]) -> String {
     let mut text = String::new();
     for (epoch, step) in history.iter().enumerate() {
         text += &format!("epoch {}:\n", epoch + 1);

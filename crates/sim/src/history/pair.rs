@@ -14,14 +14,19 @@ use super::random::Random;
 
 /// Choices that must change no answer and no state.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup {
-    pub(crate) workers: usize,
-    pub(crate) cache_bytes: u64,
-    pub(crate) cache_epochs: u64,
-    pub(crate) checkpoint_every: u64,
+pub struct Setup {
+    /// Worker threads.
+    pub workers: usize,
+    /// See [`EngineConfig`].
+    pub cache_bytes: u64,
+    /// See [`EngineConfig`].
+    pub cache_epochs: u64,
+    /// See [`EngineConfig`].
+    pub checkpoint_every: u64,
     /// Fixed when the store is created.
-    pub(crate) row_bytes: [u32; ROW_TABLES],
-    pub(crate) segment_bytes: u64,
+    pub row_bytes: [u32; ROW_TABLES],
+    /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
+    pub segment_bytes: u64,
 }
 
 impl Default for Setup {
@@ -38,7 +43,8 @@ impl Default for Setup {
 }
 
 impl Setup {
-    pub(crate) fn random(random: &mut Random) -> Self {
+    /// Any choices.
+    pub fn random(random: &mut Random) -> Self {
         Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
@@ -54,12 +60,13 @@ impl Setup {
     }
 
     /// Other choices for the same store.
-    pub(crate) fn reopened(&self, random: &mut Random) -> Self {
+    pub fn reopened(&self, random: &mut Random) -> Self {
         let Self { row_bytes, segment_bytes, .. } = *self;
         Self { row_bytes, segment_bytes, ..Self::random(random) }
     }
 
-    pub(crate) fn config(&self) -> EngineConfig {
+    /// As an engine takes them.
+    pub fn config(&self) -> EngineConfig {
         EngineConfig {
             workers: self.workers,
             cache_bytes: self.cache_bytes,
@@ -74,7 +81,8 @@ impl Setup {
         }
     }
 
-    pub(crate) fn tables(&self) -> Vec<TableDefinition> {
+    /// The tables of every history.
+    pub fn tables(&self) -> Vec<TableDefinition> {
         let kinds = [IndexKind::Hash, IndexKind::Ordered, IndexKind::Ordered];
         let keys = [8, 8, 40];
         let mut tables: Vec<TableDefinition> = (0..ROW_TABLES)
@@ -96,23 +104,30 @@ impl Setup {
         tables
     }
 
-    pub(crate) fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
+    /// Opens an engine without an oracle.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
         Ok(Engine::open(Arc::clone(device), self.config(), &self.tables(), procedures())?.0)
     }
 }
 
 /// An engine next to the oracle.
-pub(crate) struct Bench<D: Device> {
-    pub(crate) engine: Engine<D>,
-    pub(crate) model: Model,
+pub struct Pair<D: Device> {
+    /// The engine.
+    pub engine: Engine<D>,
+    /// The oracle.
+    pub model: Model,
 }
 
 /// What the outside world says in an epoch.
-pub(crate) fn info(epoch: u64) -> EpochInfo {
+pub fn info(epoch: u64) -> EpochInfo {
     EpochInfo { timestamp_ns: epoch * 1000 + 7, seed: epoch ^ 0x55 }
 }
 
-pub(crate) fn to_calls(batch: &[Vec<u8>]) -> Calls {
+/// A batch of encoded programs as calls.
+pub fn to_calls(batch: &[Vec<u8>]) -> Calls {
     let mut calls = Calls::new();
     for arguments in batch {
         calls.push(number_of(arguments), arguments).expect("programs are short");
@@ -120,17 +135,17 @@ pub(crate) fn to_calls(batch: &[Vec<u8>]) -> Calls {
     calls
 }
 
-impl<D: Device> Bench<D> {
+impl<D: Device> Pair<D> {
     /// Opens a store that must be in the state of `model`.
-    pub(crate) fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
+    pub fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
         let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
-        let bench = Self { engine, model };
-        bench.compare_state()?;
-        Ok(bench)
+        let pair = Self { engine, model };
+        pair.compare_state()?;
+        Ok(pair)
     }
 
     /// Runs an epoch and compares answers, numbers and the state hash.
-    pub(crate) fn run(&mut self, batch: &[Vec<u8>]) -> Result<(), String> {
+    pub fn run(&mut self, batch: &[Vec<u8>]) -> Result<(), String> {
         let info = info(self.engine.epoch() + 1);
         let carried = self.model.carry.len();
         let outcome = self.engine.run_epoch(&to_calls(batch), info);
@@ -154,7 +169,7 @@ impl<D: Device> Bench<D> {
     }
 
     /// Compares all rows of all tables.
-    pub(crate) fn compare_state(&self) -> Result<(), String> {
+    pub fn compare_state(&self) -> Result<(), String> {
         let (engine, model) = (&self.engine, &self.model);
         let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
         if (engine.epoch(), engine.carried()) != (model.epoch, model.carry.len()) {
@@ -242,7 +257,7 @@ fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), 
 }
 
 /// Reads the whole store: every slot must be accounted for (O-33, O-41, O-48).
-pub(crate) fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), String> {
+pub fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), String> {
     let report =
         storage::check::check(Arc::clone(device)).map_err(|error| format!("check: {error}"))?;
     if let Some(first) = report.problems.first() {

@@ -5,17 +5,18 @@ use super::random::Random;
 
 /// How programs are mixed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mix {
+pub struct Mix {
     /// Different keys of each table.
-    pub(crate) keys: u64,
+    pub keys: u64,
     /// Whether values are mostly too long to be inline.
-    pub(crate) long_values: bool,
+    pub long_values: bool,
     /// How many of a hundred look something up while declaring.
-    pub(crate) lookups: u64,
+    pub lookups: u64,
 }
 
 impl Mix {
-    pub(crate) fn random(random: &mut Random) -> Self {
+    /// Any of the mixes.
+    pub fn random(random: &mut Random) -> Self {
         let keys = random.pick(&[1, 2, 4, 9, 25, 50]);
         let lookups = random.pick(&[0, 5, 15, 40]);
         Self { keys, long_values: random.percent(40), lookups }
@@ -42,7 +43,7 @@ impl Mix {
 }
 
 /// The calls of an epoch, as arguments.
-pub(crate) fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
+pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
     (0..calls).map(|_| program(random, mix).encode()).collect()
 }
 

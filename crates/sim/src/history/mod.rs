@@ -1,0 +1,22 @@
+//! Histories: random programs, an oracle that runs them one by one, and a pair that runs engine and
+//! oracle side by side.
+
+pub mod generate;
+pub mod model;
+pub mod pair;
+pub mod procedures;
+pub mod program;
+pub mod random;
+pub mod shrink;
+
+pub use generate::{Mix, batch};
+pub use model::{Expected, Model};
+pub use pair::{Pair, Setup, check_clean, info, to_calls};
+pub use program::{HASHED, LONG, ORDERED, Op, Program, SEQUENCES, Step};
+pub use random::Random;
+
+/// A number from the environment, to run more than the default.
+#[must_use]
+pub fn effort(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
