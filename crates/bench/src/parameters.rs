@@ -254,7 +254,7 @@ impl Parameters {
         }
     }
 
-    /// Names the parameters in which a store differs from what is asked for now: `name is A in the
+    /// Names the parameters in which a store differs from those asked for: `name is A in the
     /// store, B was asked for`.
     #[must_use]
     pub fn differences(&self, asked: &Self) -> Vec<String> {

@@ -54,7 +54,8 @@ pub(crate) trait Options {
     /// Overrides the workload's own parameters; leaves those of another workload alone.
     fn set(&self, workload: &mut WorkloadParameters);
 
-    /// The parameters for a new store, or, with those of an existing one, what is asked for now.
+    /// The parameters for a new store; with those of an existing one, theirs and what the command
+    /// line changes of them.
     fn parameters(&self, stored: Option<&Parameters>) -> Parameters {
         let default = self.default_contention();
         let mut parameters = match stored {

@@ -78,8 +78,8 @@ impl Core {
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
-                let exact = word.to_be_bytes();
-                let key = if table.exact { &exact } else { self.key_of(id) };
+                let mut room = [0; 8];
+                let key = self.key(table, (word, id), &mut room);
                 if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
                 }

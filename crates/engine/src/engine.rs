@@ -328,9 +328,8 @@ impl<D: Device> Engine<D> {
             if let Ok(seen) = entry.read(sid, &mut waiter)
                 && seen.word.is_value()
             {
-                let exact = word.to_be_bytes();
-                let key = if t.exact { &exact } else { self.core.key_of(id) };
-                each(key, phase.bytes(seen.word));
+                let mut room = [0; 8];
+                each(self.core.key(t, (word, id), &mut room), phase.bytes(seen.word));
             }
         };
         match &t.ordered {

@@ -130,7 +130,24 @@ impl KeyOrder for RowKeys<'_> {
 }
 
 impl Core {
-    /// The key of an entry's row.
+    /// The key of a row that the index has under a word: an exact key is the word, and is put into
+    /// `room`; any other is with the row.
+    #[inline]
+    pub(crate) fn key<'k>(
+        &'k self,
+        table: &Table,
+        (word, id): (u64, EntryId),
+        room: &'k mut [u8; 8],
+    ) -> &'k [u8] {
+        if table.exact {
+            *room = word.to_be_bytes();
+            room
+        } else {
+            self.key_of(id)
+        }
+    }
+
+    /// The key of an entry's row, in a table whose keys are not exact.
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId) -> &[u8] {
         ReadPhase::begin().key(self.image_base, self.entries.get(id))

@@ -219,9 +219,9 @@ impl<'a> Transaction<'a> {
             let found = &found[..count];
             found.iter().for_each(|&(_, id)| core.entries.get(id).fetch(self.sid, LINES_HEAD));
             for &(word, id) in found {
-                let exact = word.to_be_bytes();
+                let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, word, id)?
-                    && each(if t.exact { &exact } else { core.key_of(id) }, value).is_break()
+                    && each(core.key(t, (word, id), &mut room), value).is_break()
                 {
                     return Ok(());
                 }

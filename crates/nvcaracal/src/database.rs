@@ -199,9 +199,14 @@ impl Database {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let shared = &self.inner.shared;
-        let (queued_calls, queued_bytes) = shared.queue.len();
+        let waiting = shared.queue.waiting();
         let recorder = shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        Stats { queued_calls, queued_bytes, ..recorder.snapshot() }
+        Stats {
+            queued_calls: waiting.calls,
+            queued_bytes: waiting.bytes,
+            blocked_submitters: waiting.threads,
+            ..recorder.snapshot()
+        }
     }
 
     /// What opening it found, and how long recovery took.

@@ -21,6 +21,13 @@ pub(crate) struct Limits {
     pub(crate) epoch_calls: usize,
 }
 
+/// What waits in a queue, and before it.
+pub(crate) struct Waiting {
+    pub(crate) calls: usize,
+    pub(crate) bytes: usize,
+    pub(crate) threads: usize,
+}
+
 /// Something to do between two epochs.
 pub(crate) type Request = Box<dyn FnOnce(Result<&mut dyn Driver, &Error>) + Send>;
 
@@ -77,10 +84,10 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls and argument bytes that wait.
-    pub(crate) fn len(&self) -> (usize, usize) {
+    /// Calls and argument bytes that wait, and threads that wait for room.
+    pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
-        (inner.calls, inner.bytes)
+        Waiting { calls: inner.calls, bytes: inner.bytes, threads: inner.blocked }
     }
 
     /// Appends a call; where its answer will be.

@@ -35,6 +35,8 @@ pub struct Stats {
     pub queued_calls: usize,
     /// See `queued_calls`.
     pub queued_bytes: usize,
+    /// Threads that wait now until the queue has room for what they submit.
+    pub blocked_submitters: usize,
     /// From the first submission for an epoch to its answers: half of the epochs took at most this,
     /// within an eighth.
     pub latency_p50: Duration,

@@ -71,6 +71,13 @@ fn hold(db: &Database) -> (std::sync::mpsc::Sender<()>, thread::JoinHandle<()>) 
     (sender, thread)
 }
 
+/// Returns when a thread waits for room in the queue.
+fn wait_until_blocked(db: &Database) {
+    while db.stats().blocked_submitters == 0 {
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn a_full_queue_pushes_back() {
     let db = dram(options().queue_calls_max(10));
@@ -84,8 +91,7 @@ fn a_full_queue_pushes_back() {
 
     let other = db.clone();
     let blocked = thread::spawn(move || other.submit(deposit).unwrap().wait().unwrap());
-    thread::sleep(Duration::from_millis(20));
-    assert!(!blocked.is_finished(), "submit waits for room");
+    wait_until_blocked(&db);
     assert!(tickets[0].wait_timeout(Duration::from_millis(5)).is_none());
 
     sender.send(()).unwrap();
@@ -110,7 +116,7 @@ fn blocked_callers_hear_of_a_close() {
     let first = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let other = db.clone();
     let blocked = thread::spawn(move || other.submit(Deposit { account: 2, cents: 1 }).map(drop));
-    thread::sleep(Duration::from_millis(10));
+    wait_until_blocked(&db);
     let closer = db.clone();
     let closing = thread::spawn(move || closer.close());
     assert!(blocked.join().unwrap().unwrap_err().is_stopped());

@@ -147,6 +147,7 @@ mod x86 {
     /// `to` is aligned to a line, mapped and owned by the caller in this phase; `bytes` are whole
     /// lines; the processor has AVX-512F.
     #[target_feature(enable = "avx512f")]
+    // SAFETY: the caller keeps what is asked for above.
     unsafe fn stream_wide(to: *mut u8, bytes: &[u8]) {
         for (i, line) in bytes.chunks_exact(LINE).enumerate() {
             // SAFETY: reads 64 bytes of `line`; writes the i-th line of the caller's range.

@@ -32,21 +32,10 @@ impl Device for Dram {
         }
     }
 
-    #[inline(always)]
-    fn image(&self) -> &Mapping {
-        &self.memory.image.mapping
-    }
+    crate::memory::in_memory!();
 
     #[inline(always)]
-    fn image_bytes(&self) -> u64 {
-        self.memory.image.usable.bytes()
-    }
-
-    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.image.usable.grow(bytes)
-    }
-
-    #[inline(always)]
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe { self.memory.image.mapping.store_bytes(offset, bytes) }
@@ -58,29 +47,10 @@ impl Device for Dram {
     #[inline(always)]
     fn fence(&self, _: &mut PortState) {}
 
-    fn log_bytes(&self) -> u64 {
-        self.memory.log.usable.bytes()
-    }
-
-    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.log.usable.grow(bytes)
-    }
-
     fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.memory.log.usable.check_usable(offset, bytes.len() as u64);
-        // SAFETY: two ports never write the same range of the log at the same time.
-        unsafe { self.memory.log.mapping.store_bytes(offset, bytes) };
+        self.memory.log_write(offset, bytes);
         Ok(())
     }
 
     fn log_fence(&self, _: &mut PortState) {}
-
-    fn log_sync(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.memory.log.read(offset, into);
-        Ok(())
-    }
 }

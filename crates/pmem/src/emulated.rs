@@ -201,21 +201,10 @@ impl Device for Emulated {
         }
     }
 
-    #[inline(always)]
-    fn image(&self) -> &Mapping {
-        &self.memory.image.mapping
-    }
+    crate::memory::in_memory!();
 
     #[inline(always)]
-    fn image_bytes(&self) -> u64 {
-        self.memory.image.usable.bytes()
-    }
-
-    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.image.usable.grow(bytes)
-    }
-
-    #[inline(always)]
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         let to = self.memory.image.mapping.at(offset, bytes.len());
         // SAFETY: mapped (checked by `at`) and owned by the caller in this phase.
@@ -249,14 +238,6 @@ impl Device for Emulated {
         }
     }
 
-    fn log_bytes(&self) -> u64 {
-        self.memory.log.usable.bytes()
-    }
-
-    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.log.usable.grow(bytes)
-    }
-
     fn log_write(
         &self,
         port: &mut PortState,
@@ -273,15 +254,6 @@ impl Device for Emulated {
 
     fn log_fence(&self, port: &mut PortState) {
         self.fence(port);
-    }
-
-    fn log_sync(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.memory.log.read(offset, into);
-        Ok(())
     }
 }
 

@@ -44,18 +44,9 @@ impl Device for Late {
         }
     }
 
-    fn image(&self) -> &Mapping {
-        &self.memory.image.mapping
-    }
+    crate::memory::in_memory!();
 
-    fn image_bytes(&self) -> u64 {
-        self.memory.image.usable.bytes()
-    }
-
-    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.image.usable.grow(bytes)
-    }
-
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         self.late().entry(thread::current().id()).or_default().push((offset, bytes.into()));
     }
@@ -74,29 +65,10 @@ impl Device for Late {
         self.order_stores();
     }
 
-    fn log_bytes(&self) -> u64 {
-        self.memory.log.usable.bytes()
-    }
-
-    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
-        self.memory.log.usable.grow(bytes)
-    }
-
     fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.memory.log.usable.check_usable(offset, bytes.len() as u64);
-        // SAFETY: two ports never write the same range of the log at the same time.
-        unsafe { self.memory.log.mapping.store_bytes(offset, bytes) };
+        self.memory.log_write(offset, bytes);
         Ok(())
     }
 
     fn log_fence(&self, _: &mut PortState) {}
-
-    fn log_sync(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.memory.log.read(offset, into);
-        Ok(())
-    }
 }

@@ -116,4 +116,50 @@ impl Memory {
             log: Space::new("log", log_limit_bytes, pages)?,
         })
     }
+
+    /// Writes to the log with ordinary stores.
+    pub(crate) fn log_write(&self, offset: u64, bytes: &[u8]) {
+        self.log.usable.check_usable(offset, bytes.len() as u64);
+        // SAFETY: two ports never write the same range of the log at the same time.
+        unsafe { self.log.mapping.store_bytes(offset, bytes) };
+    }
 }
+
+/// What devices have in common whose two spaces are a [`Memory`] in the field `memory`: everything
+/// of [`crate::Device`] that is about spaces and not about what makes bytes durable.
+macro_rules! in_memory {
+    () => {
+        #[inline(always)]
+        fn image(&self) -> &Mapping {
+            &self.memory.image.mapping
+        }
+
+        #[inline(always)]
+        fn image_bytes(&self) -> u64 {
+            self.memory.image.usable.bytes()
+        }
+
+        fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
+            self.memory.image.usable.grow(bytes)
+        }
+
+        fn log_bytes(&self) -> u64 {
+            self.memory.log.usable.bytes()
+        }
+
+        fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
+            self.memory.log.usable.grow(bytes)
+        }
+
+        fn log_sync(&self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+
+        fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+            self.memory.log.read(offset, into);
+            Ok(())
+        }
+    };
+}
+
+pub(crate) use in_memory;

@@ -3,14 +3,14 @@
 //! In a test program of its own, because it starts processes, which share the files of their parent
 //! for a moment.
 
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use pmem::{File, FileOptions};
 
 const HOLD: &str = "PMEM_TEST_HOLD_LOCK";
+const HELD: &str = "the lock is held";
 
 #[test]
 fn o_52_the_lock_dies_with_its_process() {
@@ -18,21 +18,21 @@ fn o_52_the_lock_dies_with_its_process() {
     if let Some(dir) = std::env::var_os(HOLD) {
         // This is the process that is killed below.
         let _device = File::open(&dir, &options).unwrap();
-        std::fs::write(Path::new(&dir).join("held"), "").unwrap();
-        std::thread::sleep(Duration::from_secs(60));
+        println!("{HELD}");
+        // Until it is killed, or its parent is gone.
+        let _ = std::io::stdin().read(&mut [0]);
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "o_52_the_lock_dies_with_its_process"])
+        .args(["--exact", "o_52_the_lock_dies_with_its_process", "--nocapture"])
         .env(HOLD, dir.path())
-        .stdout(Stdio::null())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    while !dir.path().join("held").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the child ended early");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains(HELD)), "the child ended early");
     assert!(File::open(dir.path(), &options).unwrap_err().is_locked());
     child.kill().unwrap();
     child.wait().unwrap();

@@ -9,10 +9,10 @@ use std::convert::Infallible;
 use pmem::Device;
 use storage::SerialId;
 
-use crate::core::Core;
-use crate::index::{EntryId, ExactWords};
+use crate::epoch::staged::{self, Change};
+use crate::index::EntryId;
 use crate::local::{DeclaredKind, Local};
-use crate::table::{KeyWord, RowKeys, order_word};
+use crate::table::{KeyWord, order_word};
 use crate::version::{Medium, ValueWord, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
@@ -39,10 +39,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
     }
-    sort_staged(epoch.core, &mut staged);
+    staged::sort(epoch.core, &mut staged);
     drop(staged);
     epoch.barrier()?;
-    merge(epoch, worker)
+    staged::apply(epoch, worker, Change::Add)
 }
 
 fn insert_declared<D: Device>(
@@ -116,51 +116,4 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             state.id = Some(find_or_create(epoch, local, medium, changed.table, word, sid).0);
         }
     }
-}
-
-/// Sorts a worker's lists for the merge.
-pub(super) fn sort_staged(core: &Core, staged: &mut StagedKeys) {
-    for (table, list) in core.tables.iter().zip(staged) {
-        if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
-            if table.exact {
-                ordered.sort_part(list, &ExactWords);
-            } else {
-                ordered.sort_part(list, &RowKeys { core });
-            }
-        }
-    }
-}
-
-/// Merges the new keys of all workers into the ordered indexes.
-fn merge<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let lists: Vec<_> =
-        epoch.shared.added.iter().map(|l| l.read().expect("no panic while locked")).collect();
-    let touched = |table: usize| lists.iter().any(|staged| !staged[table].is_empty());
-    let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(|&t| touched(t)).collect();
-    for &index in &tables {
-        let table = &epoch.core.tables[index];
-        let parts: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[index].as_slice()).collect();
-        let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
-        let part = worker.local.worker;
-        if table.exact {
-            ordered.merge_part(part, epoch.workers, &parts, &ExactWords);
-        } else {
-            ordered.merge_part(part, epoch.workers, &parts, &RowKeys { core: epoch.core });
-        }
-    }
-    drop(lists);
-    if tables.is_empty() {
-        return Ok(());
-    }
-    epoch.barrier()?;
-    if epoch.leads(worker) {
-        for &index in &tables {
-            epoch.core.tables[index].ordered.as_ref().expect("as above").finish_merge();
-        }
-    }
-    let mut mine = epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
-    mine.iter_mut().for_each(Vec::clear);
-    drop(mine);
-    epoch.barrier()?;
-    Ok(())
 }

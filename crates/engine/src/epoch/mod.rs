@@ -16,6 +16,7 @@ mod log_inputs;
 mod major_gc;
 mod remove;
 mod reserve;
+mod staged;
 
 use pmem::Device;
 

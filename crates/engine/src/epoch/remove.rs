@@ -3,9 +3,8 @@
 
 use pmem::Device;
 
-use crate::epoch::insert::sort_staged;
-use crate::index::{EntryId, ExactWords};
-use crate::table::{RowKeys, order_word};
+use crate::epoch::staged::{self, Change};
+use crate::table::order_word;
 use crate::version::Gone;
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
@@ -16,10 +15,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for row in &gone {
         remove_one(epoch, worker, &mut staged, row)?;
     }
-    sort_staged(epoch.core, &mut staged);
+    staged::sort(epoch.core, &mut staged);
     drop(staged);
     epoch.barrier()?;
-    remove_ordered(epoch, worker)?;
+    staged::apply(epoch, worker, Change::Remove)?;
     for row in gone {
         epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }
@@ -59,8 +58,8 @@ fn remove_one<D: Device>(
 ) -> Result<(), Leave> {
     let t = &epoch.core.tables[row.table as usize];
     let entry = epoch.core.entries.get(row.id);
-    let exact = row.word.to_be_bytes();
-    let key = if t.exact { &exact } else { epoch.core.key_of(row.id) };
+    let mut room = [0; 8];
+    let key = epoch.core.key(t, (row.word, row.id), &mut room);
     let word = t.word(key).expect("it was checked when the row was inserted");
     assert!(t.hash.remove(word.hash, row.id), "a row that is gone was in the index");
     if t.ordered.is_some() {
@@ -73,40 +72,5 @@ fn remove_one<D: Device>(
     let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
     lanes[row.table as usize][0].push(port, epoch.store.segments(), entry.row())?;
     worker.local.work.rows_removed += 1;
-    Ok(())
-}
-
-/// Takes the staged keys of all workers out of the ordered indexes.
-fn remove_ordered<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let lists: Vec<_> =
-        epoch.shared.removed.iter().map(|l| l.read().expect("no panic while locked")).collect();
-    let touched = |table: usize| lists.iter().any(|staged| !staged[table].is_empty());
-    let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(|&t| touched(t)).collect();
-    for &index in &tables {
-        let table = &epoch.core.tables[index];
-        let parts: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[index].as_slice()).collect();
-        let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
-        let part = worker.local.worker;
-        if table.exact {
-            ordered.remove_part(part, epoch.workers, &parts, &ExactWords);
-        } else {
-            ordered.remove_part(part, epoch.workers, &parts, &RowKeys { core: epoch.core });
-        }
-    }
-    drop(lists);
-    if tables.is_empty() {
-        return Ok(());
-    }
-    epoch.barrier()?;
-    if epoch.leads(worker) {
-        for &index in &tables {
-            epoch.core.tables[index].ordered.as_ref().expect("as above").finish_merge();
-        }
-    }
-    let mut mine =
-        epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
-    mine.iter_mut().for_each(Vec::clear);
-    drop(mine);
-    epoch.barrier()?;
     Ok(())
 }

@@ -203,6 +203,7 @@ impl Device for Crash {
         self.memory.image.usable.grow(bytes)
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, _: &mut PortState, offset: u64, value: u64) {
         // SAFETY: owned by the caller in this phase.
         unsafe {
@@ -212,6 +213,7 @@ impl Device for Crash {
         }
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe {
@@ -221,6 +223,7 @@ impl Device for Crash {
         }
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe {

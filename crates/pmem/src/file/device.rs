@@ -104,6 +104,7 @@ impl Device for File {
     }
 
     #[inline(always)]
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, _: &mut PortState, offset: u64, value: u64) {
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image.mapping.store_u64(offset, value) };
@@ -111,6 +112,7 @@ impl Device for File {
     }
 
     #[inline(always)]
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image.mapping.store_bytes(offset, bytes) };
@@ -118,6 +120,7 @@ impl Device for File {
     }
 
     #[inline(always)]
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: forwarded to the caller. The page is copied by the capture: past the cache would
         // be the wrong way.

@@ -62,6 +62,7 @@ impl Head {
     /// The shard must not change as long as the array is in use: either this is a phase
     /// without changes, or the caller holds the lock.
     #[inline(always)]
+    // SAFETY: the caller keeps the shard from changing, see above.
     pub(super) unsafe fn buckets(&self) -> &[Bucket] {
         let buckets = self.buckets.load(Ordering::Relaxed);
         let count = self.mask.load(Ordering::Relaxed) + 1;

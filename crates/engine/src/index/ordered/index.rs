@@ -162,6 +162,7 @@ impl OrderedIndex {
     /// The chunk must be owned by this worker in this phase, and the caller must have no other
     /// reference to it.
     #[expect(clippy::mut_from_ref, reason = "chunks are owned by workers, not by the index")]
+    // SAFETY: the caller owns the chunk, see above.
     pub(super) unsafe fn chunk_mut(&self, at: usize) -> &mut Chunk {
         // SAFETY: the chunk is mapped and initialised as long as the directory names it; the
         // rest is the caller's promise.

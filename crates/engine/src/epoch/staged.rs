@@ -1,0 +1,89 @@
+//! Keys on their way into the ordered indexes, and out of them: each worker stages its own, then
+//! all of them are applied at once, every worker to its part of the index.
+
+use pmem::Device;
+
+use crate::core::Core;
+use crate::index::{EntryId, ExactWords};
+use crate::table::{RowKeys, Table};
+use crate::worker::{Epoch, Leave, StagedKeys, Worker};
+
+/// What becomes of the staged keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Rows that the insert step created.
+    Add,
+    /// Rows that are gone after execution.
+    Remove,
+}
+
+/// Sorts a worker's lists, as [`apply`] needs them.
+pub(super) fn sort(core: &Core, staged: &mut StagedKeys) {
+    for (table, list) in core.tables.iter().zip(staged) {
+        if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
+            if table.exact {
+                ordered.sort_part(list, &ExactWords);
+            } else {
+                ordered.sort_part(list, &RowKeys { core });
+            }
+        }
+    }
+}
+
+/// Applies the lists of all workers, which must have left them, and empties them.
+pub(super) fn apply<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+    change: Change,
+) -> Result<(), Leave> {
+    let staged = match change {
+        Change::Add => &epoch.shared.added,
+        Change::Remove => &epoch.shared.removed,
+    };
+    let lists: Vec<_> = staged.iter().map(|l| l.read().expect("no panic while locked")).collect();
+    let touched = |table: &usize| lists.iter().any(|staged| !staged[*table].is_empty());
+    let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(touched).collect();
+    for &table in &tables {
+        let lists: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[table].as_slice()).collect();
+        apply_part(epoch, worker.local.worker, &epoch.core.tables[table], &lists, change);
+    }
+    drop(lists);
+    if tables.is_empty() {
+        return Ok(());
+    }
+    epoch.barrier()?;
+    if epoch.leads(worker) {
+        for &table in &tables {
+            epoch.core.tables[table].ordered.as_ref().expect("it took keys").finish_merge();
+        }
+    }
+    staged[worker.local.worker]
+        .write()
+        .expect("no panic while locked")
+        .iter_mut()
+        .for_each(Vec::clear);
+    epoch.barrier()?;
+    Ok(())
+}
+
+/// One worker's part of one table.
+fn apply_part<D: Device>(
+    epoch: &Epoch<'_, D>,
+    part: usize,
+    table: &Table,
+    lists: &[&[(u64, EntryId)]],
+    change: Change,
+) {
+    let (parts, core) = (epoch.workers, epoch.core);
+    let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
+    match (change, table.exact) {
+        (Change::Add, true) => ordered.merge_part(part, parts, lists, &ExactWords),
+        (Change::Add, false) => ordered.merge_part(part, parts, lists, &RowKeys { core }),
+        (Change::Remove, true) => {
+            ordered.remove_part(part, parts, lists, &ExactWords);
+        }
+        (Change::Remove, false) => {
+            ordered.remove_part(part, parts, lists, &RowKeys { core });
+        }
+    }
+}
