@@ -91,8 +91,12 @@ pub struct Transaction<'a> {
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
     pub(crate) call: CallView<'a>,
-    /// Where the next declared key is probably found: bodies mostly go through them in order.
-    pub(crate) cursor: Cell<usize>,
+    /// Which declared key, and which member of a range, was asked for last. Bodies mostly go
+    /// through them in order, and often read what they write then: the next one is tried first, and
+    /// then the same again.
+    pub(crate) last_declared: Cell<usize>,
+    /// See `last_declared`.
+    pub(crate) last_member: Cell<usize>,
     pub(crate) sid: SerialId,
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
@@ -460,12 +464,11 @@ impl<'a> Transaction<'a> {
         let same = |d: &Declared| {
             d.word == word && d.table == table && (t.exact || self.call.key(d.key) == key)
         };
-        let cursor = self.cursor.get();
-        let at = match declared.get(cursor) {
-            Some(next) if same(next) => cursor,
-            _ => declared.iter().position(same)?,
-        };
-        self.cursor.set(at + 1);
+        let last = self.last_declared.get();
+        let is_same = |&at: &usize| declared.get(at).is_some_and(same);
+        let near = [last + 1, last].into_iter().find(is_same);
+        let at = near.or_else(|| declared.iter().position(same))?;
+        self.last_declared.set(at);
         Some((at, declared[at].id, declared[at].kind))
     }
 
@@ -476,7 +479,14 @@ impl<'a> Transaction<'a> {
             return None;
         }
         let word = order_word(key);
-        let first = members.partition_point(|m| (m.table, m.word) < (table, word));
+        let before = |m: &Member| (m.table, m.word) < (table, word);
+        let is_first = |at: usize| {
+            members.get(at).is_some_and(|m| !before(m)) && (at == 0 || before(&members[at - 1]))
+        };
+        let last = self.last_member.get();
+        let first = [last + 1, last].into_iter().find(|&at| is_first(at));
+        let first = first.unwrap_or_else(|| members.partition_point(before));
+        self.last_member.set(first);
         let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
         let (at, member) =
             same.enumerate().find(|(_, m)| t.exact || self.core.key_of(m.id) == key)?;

@@ -9,11 +9,20 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use crate::api::{TableId, TableSpec, View};
 
-/// The hash of one row. The key is hashed into the seed of the value's hash, so that two rows which
-/// swap their values change the sum.
+/// Bytes of a value that are hashed together.
+const BLOCK_BYTES: usize = 64;
+
+/// The hash of one row: the wrapping sum over the 64-byte blocks of its value, of which an empty
+/// value has one. Table, key and the block's number are in the seed, so that two rows which swap
+/// their values change the sum, and so does a row that swaps two blocks.
 #[must_use]
 pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
-    xxh3_128_with_seed(value, xxh3_64_with_seed(key, u64::from(table) + 1))
+    let seed = xxh3_64_with_seed(key, u64::from(table) + 1);
+    (0..value.len().div_ceil(BLOCK_BYTES).max(1)).fold(0, |sum, number| {
+        let from = number * BLOCK_BYTES;
+        let block = &value[from..value.len().min(from + BLOCK_BYTES)];
+        sum.wrapping_add(xxh3_128_with_seed(block, seed.wrapping_add(number as u64)))
+    })
 }
 
 /// The wrapping sum of [`row_hash`] over all rows of all tables.

@@ -5,6 +5,7 @@
 //! positions. The positions are apart so that a search touches few lines; arrays begin a line, and
 //! one of the first capacity fills it.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
 use super::TransientPool;
@@ -122,48 +123,71 @@ impl VersionArray {
     /// Index of the first version that is not smaller than `position`.
     #[inline]
     pub(crate) fn lower_bound(&self, position: u32) -> usize {
-        lower_bound(self.sorted(), position)
+        lower_bound(self.address(), self.sorted(), position)
     }
 }
 
 /// Up to this length halving needs no help.
 const SHORT: usize = 16;
 
-/// Index of the first element that is not smaller. The writers of a hot row come evenly over the
-/// epoch: in a long array the search begins where that would put the position, and widens.
+/// How many hot rows a worker remembers its place in.
+const PLACES: usize = 64;
+
+thread_local! {
+    /// Where this worker's last searches in long arrays ended, by array. Only hints: any number
+    /// leads to the right place.
+    static LAST_PLACES: [Cell<(u64, u32)>; PLACES] = const { [const { Cell::new((0, 0)) }; PLACES] };
+}
+
+/// Index of the first element that is not smaller. A worker goes through the versions of a hot row
+/// in serial order: in a long array the search begins where its last one ended, or, in an array
+/// that it did not search yet, where an even spread would put the position; and widens from there.
 #[inline]
-fn lower_bound(sorted: &[u32], position: u32) -> usize {
+fn lower_bound(array: u64, sorted: &[u32], position: u32) -> usize {
+    if sorted.len() <= SHORT {
+        return sorted.partition_point(|&p| p < position);
+    }
+    LAST_PLACES.with(|places| {
+        let place = &places[(array / 64) as usize % PLACES];
+        let (of, last) = place.get();
+        let from = if of == array { last as usize } else { even_place(sorted, position) };
+        let found = widening_search(sorted, position, from.min(sorted.len() - 1));
+        place.set((array, found as u32));
+        found
+    })
+}
+
+/// Where an even spread would put a position.
+fn even_place(sorted: &[u32], position: u32) -> usize {
+    let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
+    let share = u64::from(position.clamp(first, last) - first) * (sorted.len() - 1) as u64;
+    (share / u64::from(last - first)) as usize
+}
+
+/// Looks in steps that double, upwards or downwards from `from`, and halves what is left.
+#[inline]
+fn widening_search(sorted: &[u32], position: u32, from: usize) -> usize {
     let (mut low, mut high) = (0, sorted.len());
-    if high > SHORT {
-        let (first, last) = (sorted[0], sorted[high - 1]);
-        if position <= first {
-            return 0;
-        }
-        if position > last {
-            return high;
-        }
-        let share = u64::from(position - first) * (high - 1) as u64 / u64::from(last - first);
-        let mut step = SHORT / 2;
-        if sorted[share as usize] < position {
-            low = share as usize + 1;
-            while low + step < high {
-                if sorted[low + step] >= position {
-                    high = low + step;
-                } else {
-                    low += step + 1;
-                    step *= 2;
-                }
+    let mut step = 1;
+    if sorted[from] < position {
+        low = from + 1;
+        while let Some(&probe) = sorted.get(low + step - 1) {
+            if probe >= position {
+                high = low + step - 1;
+                break;
             }
-        } else {
-            high = share as usize;
-            while let Some(probe) = high.checked_sub(step).filter(|&probe| probe > low) {
-                if sorted[probe] < position {
-                    low = probe + 1;
-                } else {
-                    high = probe;
-                    step *= 2;
-                }
+            low += step;
+            step *= 2;
+        }
+    } else {
+        high = from;
+        while let Some(probe) = high.checked_sub(step) {
+            if sorted[probe] < position {
+                low = probe + 1;
+                break;
             }
+            high = probe;
+            step *= 2;
         }
     }
     low + sorted[low..high].partition_point(|&p| p < position)
@@ -187,7 +211,12 @@ mod tests {
                 let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
                 for position in around.chain([0, 2, 5000, u32::MAX]) {
                     let halved = sorted.partition_point(|&p| p < position);
-                    assert_eq!(lower_bound(&sorted, position), halved, "{position} in {sorted:?}");
+                    let found = lower_bound(64 * u64::from(len), &sorted, position);
+                    assert_eq!(found, halved, "{position} in {sorted:?}");
+                    for from in (0..sorted.len()).step_by(7) {
+                        let found = widening_search(&sorted, position, from);
+                        assert_eq!(found, halved, "{position} in {sorted:?} from {from}");
+                    }
                 }
             }
         }

@@ -18,7 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::format::VersionWords;
 use storage::row::{First, NewVersion};
-use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash};
+use storage::{
+    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash,
+    row_hash_change,
+};
 
 use super::entry::Versions;
 use super::read::Stopped;
@@ -233,8 +236,7 @@ impl<D: Device> Medium<D> {
         let row = to.entry.row();
         let before = to.entry.next();
         let target = self.choose_slot(row, before, with.checkpoint_epoch);
-        self.hash_out(to, before);
-        self.hash.add(self.hash_of(to, value));
+        self.rehash(to, before, Some(value));
         self.rows += i64::from(!before.is_value());
 
         if let Some(old) = to.entry.cached() {
@@ -329,7 +331,7 @@ impl<D: Device> Medium<D> {
     /// execution.
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
-        self.hash_out(to, before);
+        self.rehash(to, before, None);
         self.rows -= i64::from(before.is_value());
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
         to.entry.set_next(ValueWord::PENDING);
@@ -356,29 +358,31 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// Takes the row as it was before this epoch out of the state hash. Its bytes are still there:
-    /// the final write overwrites only what `base` does not need.
-    fn hash_out(&mut self, to: &Publication<'_>, before: ValueWord) {
-        if !before.is_value() {
-            return;
-        }
-        let old = match to.entry.versions(to.sid.epoch()) {
-            Versions::None => before,
-            _ => to.entry.base(),
+    /// Makes the state hash follow a row from what it was before this epoch to its last version,
+    /// `None` for a tombstone.
+    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, value: Option<&[u8]>) {
+        let old = before.is_value().then(|| {
+            let old = match to.entry.versions(to.sid.epoch()) {
+                Versions::None => before,
+                _ => to.entry.base(),
+            };
+            // SAFETY: the base stays readable until the epoch ends: the final write overwrites only
+            // what it does not need.
+            unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) }
+        });
+        let (table, exact) = (to.layout.table, to.word.to_be_bytes());
+        let key = if to.layout.has_exact_keys() {
+            &exact
+        } else {
+            // SAFETY: the row is initialised and its key never changes.
+            unsafe { row::key(self.port.device().as_ref(), to.entry.row()) }
         };
-        // SAFETY: the base stays readable until the epoch ends.
-        let value = unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) };
-        self.hash.remove(self.hash_of(to, value));
-    }
-
-    fn hash_of(&self, to: &Publication<'_>, value: &[u8]) -> u128 {
-        let table = to.layout.table;
-        if to.layout.has_exact_keys() {
-            return row_hash(table, &to.word.to_be_bytes(), value);
+        match (old, value) {
+            (None, None) => {}
+            (None, Some(new)) => self.hash.add(row_hash(table, key, new)),
+            (Some(old), None) => self.hash.remove(row_hash(table, key, old)),
+            (Some(old), Some(new)) => self.hash.add(row_hash_change(table, key, old, new)),
         }
-        // SAFETY: the row is initialised and its key never changes.
-        let key = unsafe { row::key(self.port.device().as_ref(), to.entry.row()) };
-        row_hash(table, key, value)
     }
 
     fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
