@@ -15,25 +15,42 @@ pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
     hash_from(row_seed(table, key), 0, value)
 }
 
-/// What a row's hash gains when its value changes: [`row_hash`] of `new` less that of `old`.
+/// What a new value changes in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowChange {
+    /// What the row's hash gains: [`row_hash`] of the new value less that of the old.
+    pub hash: u128,
+    /// A bit for each of the first 63 blocks of 64 bytes that differ, and one for all further ones.
+    /// All are set if the values differ in length.
+    pub blocks: u64,
+}
+
+/// Compares the values of a row, block by block.
 #[inline]
-pub fn row_hash_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> u128 {
+pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> RowChange {
     let seed = row_seed(table, key);
     let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
     let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
-    let mut change = 0_u128;
+    let mut change = RowChange { hash: 0, blocks: 0 };
     for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
         if before != after {
-            change = change
-                .wrapping_add(block_hash(seed, index, after))
-                .wrapping_sub(block_hash(seed, index, before));
+            let gain = block_hash(seed, index, after);
+            change.hash =
+                change.hash.wrapping_add(gain).wrapping_sub(block_hash(seed, index, before));
+            change.blocks |= 1 << index.min(63);
         }
     }
-    if old.len() == new.len() && old_rest == new_rest {
-        return change;
-    }
     let common = old_whole.len().min(new_whole.len());
-    change.wrapping_add(hash_from(seed, common, new)).wrapping_sub(hash_from(seed, common, old))
+    if old.len() != new.len() {
+        change.blocks = u64::MAX;
+    } else if old_rest == new_rest {
+        return change;
+    } else {
+        change.blocks |= 1 << common.min(63);
+    }
+    let gain = hash_from(seed, common, new);
+    change.hash = change.hash.wrapping_add(gain).wrapping_sub(hash_from(seed, common, old));
+    change
 }
 
 fn row_seed(table: u16, key: &[u8]) -> u64 {
@@ -99,8 +116,15 @@ mod tests {
                 for salt in [0, 64, 200, 5000] {
                     let (old, new) = (value(old_len, 9999), value(new_len, salt));
                     let whole = row_hash(3, b"key", &new).wrapping_sub(row_hash(3, b"key", &old));
-                    assert_eq!(row_hash_change(3, b"key", &old, &new), whole);
+                    let change = row_change(3, b"key", &old, &new);
+                    assert_eq!(change.hash, whole);
                     assert_eq!(whole == 0, old == new, "{old_len} to {new_len}, {salt}");
+                    let differing = match old_len == new_len {
+                        true if salt < new_len => 1 << (salt / 64),
+                        true => 0,
+                        false => u64::MAX,
+                    };
+                    assert_eq!(change.blocks, differing, "{old_len} to {new_len}, {salt}");
                 }
             }
         }

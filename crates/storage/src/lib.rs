@@ -17,7 +17,7 @@ mod segments;
 mod store;
 mod superblock;
 
-pub use digest::{StateHash, row_hash, row_hash_change};
+pub use digest::{RowChange, StateHash, row_change, row_hash};
 pub use error::StorageError;
 pub use format::{SerialId, ValuePointer};
 pub use pool::LanePool;

@@ -19,6 +19,8 @@ use crate::{class_bytes, class_of};
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
 const LINE: usize = pmem::LINE_BYTES as usize;
+/// All lines of a value: for [`NewVersion::lines`].
+pub const ALL_LINES: u64 = u64::MAX;
 
 /// Where things are in the rows of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,15 @@ impl RowLayout {
     #[inline(always)]
     pub fn half_offset(&self, row: u64, slot: usize) -> u64 {
         row + self.heap_offset + slot as u64 * self.half_bytes
+    }
+
+    /// Whether the inline halves are whole lines, so that no line is shared and a value is followed
+    /// by zeros up to the end of its last line.
+    #[inline(always)]
+    pub fn has_line_halves(&self) -> bool {
+        self.half_bytes > 0
+            && self.half_bytes.is_multiple_of(LINE as u64)
+            && self.heap_offset.is_multiple_of(LINE as u64)
     }
 
     /// Whether values of this length are inline.
@@ -191,6 +202,9 @@ pub struct NewVersion<'v> {
     pub value: &'v [u8],
     /// Pool slot for a value that is not inline.
     pub external: Option<u64>,
+    /// Which lines of an inline value differ from what its half holds: a bit for each of the first
+    /// 63, and one for all further ones. Only these are written, where halves are whole lines.
+    pub lines: u64,
     /// What must become durable with the row's first version.
     pub first: First<'v>,
 }
@@ -218,7 +232,7 @@ pub unsafe fn write_version<D: Device>(
     layout: &RowLayout,
     version: NewVersion<'_>,
 ) -> u64 {
-    let NewVersion { slot, sid, value, external, first } = version;
+    let NewVersion { slot, sid, value, external, lines, first } = version;
     let len = value.len() as u64;
     let (at, pointer, room) = match external {
         Some(offset) => (offset, ValuePointer::external(offset, len), class_bytes(class_of(len))),
@@ -229,7 +243,11 @@ pub unsafe fn write_version<D: Device>(
     };
     // SAFETY: owned by the caller.
     unsafe {
-        store_value(port, at, value, room);
+        if lines == ALL_LINES || external.is_some() || !layout.has_line_halves() {
+            store_value(port, at, value, room);
+        } else {
+            store_lines(port, at, value, lines);
+        }
         if let First::Fresh(key) = first {
             let mut line = header_line(layout, key);
             line[..8].copy_from_slice(&sid.0.to_le_bytes());
@@ -276,6 +294,29 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
             port.store_bytes(at, rest);
             port.flush(at, rest.len() as u64);
         }
+    }
+}
+
+/// Stores the lines of a value that differ from what lies there; as [`store_value`] otherwise.
+///
+/// # Safety
+/// The caller owns the lines of the value.
+unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], lines: u64) {
+    let mut from = 0;
+    while from < value.len().div_ceil(LINE) {
+        let differs = |line: usize| lines >> line.min(63) & 1 != 0;
+        if !differs(from) {
+            from += 1;
+            continue;
+        }
+        let mut to = from + 1;
+        while to < value.len().div_ceil(LINE) && differs(to) {
+            to += 1;
+        }
+        let run = &value[from * LINE..value.len().min(to * LINE)];
+        // SAFETY: owned by the caller.
+        unsafe { store_value(port, at + (from * LINE) as u64, run, ((to - from) * LINE) as u64) };
+        from = to;
     }
 }
 

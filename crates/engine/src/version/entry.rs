@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmem::{DeviceError, Mapping};
 use storage::SerialId;
+use storage::format::EPOCH_MAX;
 
 use super::array::VersionArray;
 use super::{TransientPool, ValueWord};
@@ -13,6 +14,8 @@ use crate::index::EntryId;
 const LOCKED: u64 = 1;
 const ARRAY: u64 = 2;
 const EPOCH_SHIFT: u32 = 2;
+const EPOCH_MASK: u64 = EPOCH_MAX;
+const SAME_SHIFT: u32 = 48;
 const GENERATION_SHIFT: u32 = 40;
 
 /// What DRAM knows of a row. An entry of zeros is unused.
@@ -22,7 +25,8 @@ const GENERATION_SHIFT: u32 = 40;
 /// epoch.
 #[repr(align(64))]
 pub(crate) struct RowEntry {
-    /// Epoch of the last claim, whether there is an array, lock.
+    /// In which parts the row's two inline halves are the same (16 bits), epoch of the last claim,
+    /// whether there is an array, lock.
     state: AtomicU64,
     /// Serial id of the only version, or address of the version array.
     first: AtomicU64,
@@ -104,8 +108,8 @@ impl RowEntry {
     ) -> AppendCost {
         let (state, contended) = self.lock();
         let mut cost = AppendCost { contended, ..AppendCost::default() };
-        let mine = sid.epoch() << EPOCH_SHIFT;
-        let unlocked = if state >> EPOCH_SHIFT != sid.epoch() {
+        let mine = sid.epoch() << EPOCH_SHIFT | state >> SAME_SHIFT << SAME_SHIFT;
+        let unlocked = if state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch() {
             let next = ValueWord(self.next.load(Ordering::Relaxed));
             let base = claim.base(self, next, pool);
             self.base.store(base.0, Ordering::Relaxed);
@@ -135,7 +139,7 @@ impl RowEntry {
     #[inline(always)]
     pub(crate) fn versions(&self, epoch: u64) -> Versions<'_> {
         let state = self.state.load(Ordering::Acquire);
-        if state >> EPOCH_SHIFT != epoch {
+        if state >> EPOCH_SHIFT & EPOCH_MASK != epoch {
             return Versions::None;
         }
         let first = self.first.load(Ordering::Relaxed);
@@ -144,6 +148,19 @@ impl RowEntry {
         } else {
             Versions::Array(VersionArray::from_address(first))
         }
+    }
+
+    /// A bit for each sixteenth of the row's inline halves that is known to be the same in both.
+    #[inline(always)]
+    pub(crate) fn same_parts(&self) -> u16 {
+        (self.state.load(Ordering::Relaxed) >> SAME_SHIFT) as u16
+    }
+
+    /// Set with the final write, by its writer: nobody else changes the state in execution.
+    #[inline(always)]
+    pub(crate) fn set_same_parts(&self, parts: u16) {
+        let state = self.state.load(Ordering::Relaxed) & ((1 << SAME_SHIFT) - 1);
+        self.state.store(state | u64::from(parts) << SAME_SHIFT, Ordering::Relaxed);
     }
 
     /// The version before the running epoch's, of a row that is written in it.

@@ -15,12 +15,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pmem::{Device, Port};
+use pmem::{Device, LINE_BYTES, Port};
 use storage::format::VersionWords;
 use storage::row::{First, NewVersion};
 use storage::{
-    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_hash,
-    row_hash_change,
+    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_change, row_hash,
 };
 
 use super::entry::Versions;
@@ -28,6 +27,11 @@ use super::read::Stopped;
 use super::{CachePool, EntrySlab, Place, RowEntry, TransientPool, ValueWord, Waiter};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
+
+/// A row entry remembers in so many parts of a row whether both slots hold the same ...
+const SAME_PARTS: u64 = 16;
+/// ... if a half has no more lines than this.
+const SAME_LINES_MAX: u64 = 48;
 
 /// What a transaction leaves in one declared version.
 #[derive(Debug, Clone, Copy)]
@@ -236,7 +240,7 @@ impl<D: Device> Medium<D> {
         let row = to.entry.row();
         let before = to.entry.next();
         let target = self.choose_slot(row, before, with.checkpoint_epoch);
-        self.rehash(to, before, Some(value));
+        let changed = self.rehash(to, before, Some(value));
         self.rows += i64::from(!before.is_value());
 
         if let Some(old) = to.entry.cached() {
@@ -256,6 +260,8 @@ impl<D: Device> Medium<D> {
             }
         }
         let external = self.prepare_place(to, &target, value.len() as u64, with);
+        let changed = if external.is_some() { row::ALL_LINES } else { changed };
+        let lines = lines_to_write(to, &target, changed);
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
         // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
@@ -265,7 +271,7 @@ impl<D: Device> Medium<D> {
                 false if to.layout.has_exact_keys() => First::Fresh(&key),
                 false => First::Initialised,
             };
-            let version = NewVersion { slot: target.slot, sid, value, external, first };
+            let version = NewVersion { slot: target.slot, sid, value, external, lines, first };
             row::write_version(&mut self.port, row, to.layout, version)
         };
         let address = self.port.device().image().base() as usize + at as usize;
@@ -359,8 +365,8 @@ impl<D: Device> Medium<D> {
     }
 
     /// Makes the state hash follow a row from what it was before this epoch to its last version,
-    /// `None` for a tombstone.
-    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, value: Option<&[u8]>) {
+    /// `None` for a tombstone. Returns a bit for each block that the new value changes.
+    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, value: Option<&[u8]>) -> u64 {
         let old = before.is_value().then(|| {
             let old = match to.entry.versions(to.sid.epoch()) {
                 Versions::None => before,
@@ -381,8 +387,13 @@ impl<D: Device> Medium<D> {
             (None, None) => {}
             (None, Some(new)) => self.hash.add(row_hash(table, key, new)),
             (Some(old), None) => self.hash.remove(row_hash(table, key, old)),
-            (Some(old), Some(new)) => self.hash.add(row_hash_change(table, key, old, new)),
+            (Some(old), Some(new)) => {
+                let change = row_change(table, key, old, new);
+                self.hash.add(change.hash);
+                return change.blocks;
+            }
         }
+        row::ALL_LINES
     }
 
     fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
@@ -430,6 +441,35 @@ impl<D: Device> Medium<D> {
         self.popping.fill(0);
         self.bumping.fill(0);
     }
+}
+
+/// Which lines of a value its slot does not hold yet: what `changed` since the version before, and
+/// what may differ between the two slots, unless that version itself is overwritten. Remembers in
+/// which parts the slots are the same afterwards.
+///
+/// If any line is unchanged, both versions are inline and of one length, and their halves hold them
+/// with zeros up to the end of the last line.
+fn lines_to_write(to: &Publication<'_>, target: &Target, changed: u64) -> u64 {
+    let lines = to.layout.half_bytes.div_ceil(LINE_BYTES);
+    let part_lines = lines.div_ceil(SAME_PARTS);
+    if changed == row::ALL_LINES || !to.layout.has_line_halves() || lines > SAME_LINES_MAX {
+        to.entry.set_same_parts(0);
+        return row::ALL_LINES;
+    }
+    let before = to.entry.same_parts();
+    let (mut same, mut differing) = (0_u16, 0_u64);
+    for part in 0..SAME_PARTS {
+        let of_part = ((1_u64 << part_lines) - 1) << (part * part_lines);
+        let was_same = before >> part & 1 != 0;
+        if !was_same {
+            differing |= of_part;
+        }
+        if changed & of_part == 0 && (was_same || !target.in_place) {
+            same |= 1 << part;
+        }
+    }
+    to.entry.set_same_parts(same);
+    if target.in_place { changed } else { changed | differing }
 }
 
 impl Gone {

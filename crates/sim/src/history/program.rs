@@ -445,8 +445,16 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
     Ok(())
 }
 
+/// Changes every third byte, or, by the tag, a few bytes somewhere.
 fn change(value: &mut [u8], tag: u8) {
-    value.iter_mut().step_by(3).for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(tag));
+    let tag_place = usize::from(tag);
+    let (from, to) = match tag % 3 {
+        0 => (0, value.len()),
+        by => (tag_place * 29, tag_place * 29 + tag_place * usize::from(by) / 2 + 1),
+    };
+    let (from, to) = (from.min(value.len()), to.min(value.len()));
+    let places = value[from..to].iter_mut().step_by(3);
+    places.for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(tag | 1));
 }
 
 fn put_value(tx: &mut impl Running, value: Option<&[u8]>) {
