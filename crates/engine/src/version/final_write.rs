@@ -450,26 +450,40 @@ impl<D: Device> Medium<D> {
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
 fn lines_to_write(to: &Publication<'_>, target: &Target, changed: u64) -> u64 {
-    let lines = to.layout.half_bytes.div_ceil(LINE_BYTES);
-    let part_lines = lines.div_ceil(SAME_PARTS);
+    let lines = to.layout.half_bytes / LINE_BYTES;
+    let known = to.entry.same_parts();
     if changed == row::ALL_LINES || !to.layout.has_line_halves() || lines > SAME_LINES_MAX {
-        to.entry.set_same_parts(0);
+        if known != 0 {
+            to.entry.set_same_parts(0);
+        }
         return row::ALL_LINES;
     }
-    let before = to.entry.same_parts();
-    let (mut same, mut differing) = (0_u16, 0_u64);
-    for part in 0..SAME_PARTS {
-        let of_part = ((1_u64 << part_lines) - 1) << (part * part_lines);
-        let was_same = before >> part & 1 != 0;
-        if !was_same {
-            differing |= of_part;
-        }
-        if changed & of_part == 0 && (was_same || !target.in_place) {
-            same |= 1 << part;
-        }
+    let part_lines = lines.div_ceil(SAME_PARTS);
+    let same = lines_of_parts(known, part_lines);
+    // What did not change is in both slots now, if it is in the slot that is not written or this
+    // slot gets it.
+    let same_after = !changed & if target.in_place { same } else { u64::MAX };
+    to.entry.set_same_parts(whole_parts(same_after, part_lines));
+    if target.in_place { changed } else { changed | !same }
+}
+
+/// The lines of these parts.
+fn lines_of_parts(parts: u16, part_lines: u64) -> u64 {
+    if part_lines == 1 {
+        return parts.into();
     }
-    to.entry.set_same_parts(same);
-    if target.in_place { changed } else { changed | differing }
+    let lines = |part| if parts >> part & 1 != 0 { (1_u64 << part_lines) - 1 } else { 0 };
+    (0..SAME_PARTS).fold(0, |all, part| all | lines(part) << (part * part_lines))
+}
+
+/// The parts all of whose lines are among these.
+fn whole_parts(lines: u64, part_lines: u64) -> u16 {
+    if part_lines == 1 {
+        return lines as u16;
+    }
+    let whole = (1_u64 << part_lines) - 1;
+    let is_whole = |&part: &u64| lines >> (part * part_lines) & whole == whole;
+    (0..SAME_PARTS).filter(is_whole).fold(0, |parts, part| parts | 1 << part)
 }
 
 impl Gone {
