@@ -133,10 +133,13 @@ const SHORT: usize = 16;
 /// How many hot rows a worker remembers its place in.
 const PLACES: usize = 64;
 
+/// Address of an array, and an index in it.
+type Place = (u64, u32);
+
 thread_local! {
     /// Where this worker's last searches in long arrays ended, by array. Only hints: any number
     /// leads to the right place.
-    static LAST_PLACES: [Cell<(u64, u32)>; PLACES] = const { [const { Cell::new((0, 0)) }; PLACES] };
+    static LAST_PLACES: [Cell<Place>; PLACES] = const { [const { Cell::new((0, 0)) }; PLACES] };
 }
 
 /// Index of the first element that is not smaller. A worker goes through the versions of a hot row
