@@ -1,8 +1,10 @@
 //! Row entries: what DRAM knows of a row, in one cache line, and the slab that holds them.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+// Only hands out ids, and is read by debug assertions everywhere: no place for an explorer.
+use std::sync::atomic::AtomicU32;
 
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::sync::spin_loop;
 use pmem::{DeviceError, Mapping};
 use storage::SerialId;
 

@@ -1,7 +1,9 @@
 //! One shard: an array of buckets, the lock under which it changes, and its growth.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use pmem::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use pmem::sync::{polls, spin_loop, thread};
 
 use super::super::EntryId;
 use super::super::arena::Arena;
@@ -84,10 +86,10 @@ impl Lock {
             while self.is_held.load(Ordering::Relaxed) {
                 turns += 1;
                 // The holder may have lost its processor to whoever spins here.
-                if turns.is_multiple_of(64) {
-                    std::thread::yield_now();
+                if turns.is_multiple_of(polls(64)) {
+                    thread::yield_now();
                 } else {
-                    std::hint::spin_loop();
+                    spin_loop();
                 }
             }
         }
