@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::sync::point;
+use crate::sync::{point, writes};
 use crate::{Counters, DeviceError, Mapping};
 
 /// Bytes of one CPU cache line: the unit of flushing.
@@ -239,7 +239,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the word in this phase.
     #[inline(always)]
     pub unsafe fn store_u64(&mut self, offset: u64, value: u64) {
-        point();
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += 8;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_u64(&mut self.state, offset, value) }
@@ -251,7 +251,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the range in this phase.
     #[inline(always)]
     pub unsafe fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
-        point();
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += bytes.len() as u64;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_bytes(&mut self.state, offset, bytes) }
@@ -263,7 +263,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the range in this phase.
     #[inline(always)]
     pub unsafe fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
-        point();
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.count_store_nt(offset, bytes.len() as u64);
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }

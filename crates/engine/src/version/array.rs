@@ -47,7 +47,7 @@ impl VersionArray {
         unsafe {
             *words = (capacity as u64) << 32;
             words.add(1).write_bytes(0, capacity);
-            begin_words(words.add(1), capacity);
+            begin_words(std::slice::from_raw_parts(words.add(1), capacity));
         }
         array
     }

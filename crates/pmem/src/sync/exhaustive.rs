@@ -9,6 +9,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as Counter;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -45,20 +48,32 @@ std::thread_local! {
 /// Runs a model under all schedules, with at most `preemptions` each if that is given. Returns how
 /// many there were.
 pub fn model(preemptions: Option<usize>, run: impl Fn() + Send + Sync + 'static) -> u64 {
-    let schedules = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = std::sync::Arc::clone(&schedules);
+    let schedules = Arc::new(Counter::new(0));
+    let counted = Arc::clone(&schedules);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.max_branches = 20_000;
+    let failure = Failure(Arc::clone(&schedules));
     builder.check(move || {
-        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        counted.fetch_add(1, Relaxed);
         SHADOWS.with_borrow_mut(|shadows| *shadows = Shadows::default());
         IN_MODEL.set(true);
         run();
         // `loom` ends the other threads before the next schedule begins.
         IN_MODEL.set(false);
     });
-    schedules.load(std::sync::atomic::Ordering::Relaxed)
+    std::mem::forget(failure);
+    schedules.load(Relaxed)
+}
+
+/// Says which schedule failed.
+struct Failure(Arc<Counter>);
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        IN_MODEL.set(false);
+        eprintln!("schedule {} failed", self.0.load(Relaxed));
+    }
 }
 
 fn in_model() -> bool {
@@ -80,13 +95,11 @@ fn begin(address: usize, value: u64) -> Rc<Word> {
     word
 }
 
-/// `count` shared words from `first` on begin to exist, with what is in memory now.
-pub fn begin_words(first: *const u64, count: usize) {
+/// Shared words begin to exist, with what is in memory now.
+pub fn begin_words(words: &[u64]) {
     if in_model() {
-        for at in 0..count {
-            let word = first.wrapping_add(at);
-            // SAFETY: the caller made the words just now and owns them.
-            begin(word.addr(), unsafe { word.read() });
+        for word in words {
+            begin(std::ptr::from_ref(word).addr(), *word);
         }
     }
 }
@@ -138,7 +151,7 @@ pub mod atomic {
         ($name:ident, $value:ty, $to:expr, $from:expr $(, $parameter:ident)?) => {
             /// As in the standard library; in a model, all operations go to the shadow.
             #[repr(transparent)]
-            #[derive(Debug, Default)]
+            #[derive(Default)]
             pub struct $name$(<$parameter>)?(std::sync::atomic::$name$(<$parameter>)?);
 
             impl$(<$parameter>)? $name$(<$parameter>)? {
@@ -176,15 +189,6 @@ pub mod atomic {
                 }
 
                 /// As in the standard library.
-                #[track_caller]
-                pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                    match self.shadow() {
-                        Some(word) => ($from)(word.swap(($to)(value), order)),
-                        None => self.0.swap(value, order),
-                    }
-                }
-
-                /// As in the standard library.
                 ///
                 /// # Errors
                 /// The value, if it was another.
@@ -218,6 +222,13 @@ pub mod atomic {
                     failure: Ordering,
                 ) -> Result<$value, $value> {
                     self.compare_exchange(current, new, success, failure)
+                }
+            }
+
+            // Through the shadow, so that printing a structure makes all its words begin.
+            impl$(<$parameter>)? std::fmt::Debug for $name$(<$parameter>)? {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    self.load(Ordering::Relaxed).fmt(f)
                 }
             }
         };
@@ -281,6 +292,23 @@ pub mod atomic {
     }
 
     word!(AtomicBool, bool, u64::from, |word: u64| word != 0);
+    impl AtomicBool {
+        /// As in the standard library. In a model, a swap that changes nothing is a load: `loom`
+        /// lets a thread that spins in such swaps see its own store for ever, and not the release
+        /// that it waits for.
+        #[track_caller]
+        pub fn swap(&self, value: bool, order: Ordering) -> bool {
+            match self.shadow() {
+                Some(word) => {
+                    let (other, value) = (u64::from(!value), u64::from(value));
+                    let before = word.compare_exchange(other, value, order, Ordering::Relaxed);
+                    before.unwrap_or_else(|same| same) != 0
+                }
+                None => self.0.swap(value, order),
+            }
+        }
+    }
+
     word!(AtomicPtr, *mut T, |at: *mut T| at as u64, |word: u64| word as *mut T, T);
     number!(AtomicU32, u32);
     number!(AtomicU64, u64);

@@ -22,6 +22,6 @@ pub fn reads<T>(_: *const T) {}
 #[inline(always)]
 pub fn writes<T>(_: *const T) {}
 
-/// `count` shared words from `first` on begin to exist, with what is in memory now.
+/// Shared words begin to exist, with what is in memory now.
 #[inline(always)]
-pub fn begin_words(_: *const u64, _: usize) {}
+pub fn begin_words(_: &[u64]) {}

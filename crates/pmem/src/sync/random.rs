@@ -87,8 +87,8 @@ pub fn writes<T>(_: *const T) {
     point();
 }
 
-/// `count` shared words from `first` on begin to exist, with what is in memory now.
-pub fn begin_words(_: *const u64, _: usize) {}
+/// Shared words begin to exist, with what is in memory now.
+pub fn begin_words(_: &[u64]) {}
 
 /// As in the standard library.
 pub mod atomic {

@@ -3,7 +3,7 @@
 use std::ptr::{self, NonNull};
 
 use pmem::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use pmem::sync::{polls, spin_loop, thread};
+use pmem::sync::{polls, reads, spin_loop, thread, writes};
 
 use super::super::EntryId;
 use super::super::arena::Arena;
@@ -100,6 +100,7 @@ impl Lock {
 impl Locked<'_> {
     /// The buckets.
     pub(super) fn buckets(&self) -> &[Bucket] {
+        reads(self.head);
         // SAFETY: this thread holds the lock, and changing takes `&mut self`.
         unsafe { self.head.buckets() }
     }
@@ -157,6 +158,7 @@ impl Locked<'_> {
     }
 
     fn buckets_mut(&mut self) -> &mut [Bucket] {
+        writes(self.head);
         assert!(self.lock.len_max.load(Ordering::Relaxed) > 0, "the shard has memory of its own");
         let buckets = self.head.buckets.load(Ordering::Relaxed);
         let count = self.head.mask.load(Ordering::Relaxed) + 1;
