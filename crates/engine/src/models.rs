@@ -242,8 +242,8 @@ fn o_50_nobody_waits_once_the_engine_is_stopped() {
         let seen = cell.entry().read(sid(2), &mut Waiter::new(core.stopped()));
         assert_eq!(seen, Err(Stopped));
         assert_eq!(barrier.wait(core.stopped()), Err(Stopped));
-        thread.join().unwrap();
         assert_eq!(core.stop_reason().as_deref(), Some("it died"));
+        thread.join().unwrap();
     });
 }
 

@@ -19,7 +19,8 @@ fn insert(then: Option<Op>, tag: u8) -> Vec<u8> {
 }
 
 fn update(op: Op, tag: u8) -> Vec<u8> {
-    program(vec![step(Op::DeclareUpdate)], vec![step(op).size(12).tag(tag)])
+    // As long as what was inserted: a cached version could take the place of the one before.
+    program(vec![step(Op::DeclareUpdate)], vec![step(op).size(9).tag(tag)])
 }
 
 fn read() -> Vec<u8> {
