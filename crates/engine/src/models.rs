@@ -224,8 +224,7 @@ fn o_13_a_barrier_orders_everything_before_it() {
     explore("barrier, 2 workers, 2 rounds", None, model(2, 2));
 }
 
-/// O-50: whoever waits at a barrier or for a version stops waiting when the engine is stopped, and
-/// finds the reason.
+/// O-50: whoever waits at a barrier or for a version stops waiting when the engine is stopped.
 #[test]
 fn o_50_nobody_waits_once_the_engine_is_stopped() {
     explore("stop", None, || {
