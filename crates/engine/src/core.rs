@@ -2,8 +2,9 @@
 //! flag.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, RwLock};
+
+use pmem::sync::atomic::{AtomicBool, Ordering};
+use pmem::sync::{Mutex, RwLock};
 
 use crate::config::EngineConfig;
 use crate::index::EntryId;

@@ -506,7 +506,7 @@ pub(crate) fn deal<D: Device>(workers: &mut [Worker<D>]) {
 /// Runs an epoch on all workers; the calling thread is the first.
 fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
-    let results: Vec<std::result::Result<(), Leave>> = std::thread::scope(|scope| {
+    let results: Vec<std::result::Result<(), Leave>> = pmem::sync::thread::scope(|scope| {
         let handles: Vec<_> =
             others.iter_mut().map(|worker| scope.spawn(|| run_worker(context, worker))).collect();
         let mine = run_worker(context, first);

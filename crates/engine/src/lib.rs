@@ -18,6 +18,8 @@ mod error;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
 mod local;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod procedure;
 mod recovery;
 mod stats;

@@ -10,9 +10,10 @@
 //! Each step may be cut by another crash and begins again from the start (O-29).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pmem::Device;
+use pmem::sync::atomic::{AtomicUsize, Ordering};
+use pmem::sync::thread;
 use storage::format::TABLES_MAX;
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::{
@@ -93,7 +94,7 @@ fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Re
         }
         Ok(found)
     };
-    let results: Vec<_> = std::thread::scope(|scope| {
+    let results: Vec<_> = thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(scan)).collect();
         handles.into_iter().map(|h| h.join().expect("a scan does not panic")).collect()
     });
@@ -159,7 +160,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
     for (table, &count) in core.tables.iter().zip(&counts) {
         table.hash.reserve(count);
     }
-    let mut staged: Vec<Vec<Vec<(u64, EntryId)>>> = std::thread::scope(|scope| {
+    let mut staged: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
         let handles: Vec<_> = workers
             .iter_mut()
             .zip(&found)

@@ -1,11 +1,11 @@
 //! A worker: its memory of the epoch, its side of the medium, its stream of the log.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, RwLock};
-use std::thread::JoinHandle;
 
 use pmem::Device;
+use pmem::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use pmem::sync::thread::{self, JoinHandle};
+use pmem::sync::{Mutex, RwLock, polls, spin_loop};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
 use storage::{StateHash, Store};
 
@@ -40,7 +40,7 @@ pub(crate) struct Barrier {
 }
 
 /// Polls of a barrier before the processor is yielded.
-const POLLS_BEFORE_YIELD: u32 = 2000;
+const POLLS_BEFORE_YIELD: u32 = polls(2000);
 
 impl Barrier {
     pub(crate) fn new(parties: usize) -> Self {
@@ -61,9 +61,9 @@ impl Barrier {
                 if stopped.load(Ordering::Relaxed) {
                     return Err(Stopped);
                 }
-                std::thread::yield_now();
+                thread::yield_now();
             } else {
-                std::hint::spin_loop();
+                spin_loop();
             }
         }
         if stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::sync::{point, writes};
 use crate::{Counters, DeviceError, Mapping};
 
 /// Bytes of one CPU cache line: the unit of flushing.
@@ -238,6 +239,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the word in this phase.
     #[inline(always)]
     pub unsafe fn store_u64(&mut self, offset: u64, value: u64) {
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += 8;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_u64(&mut self.state, offset, value) }
@@ -249,6 +251,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the range in this phase.
     #[inline(always)]
     pub unsafe fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += bytes.len() as u64;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_bytes(&mut self.state, offset, bytes) }
@@ -260,6 +263,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the range in this phase.
     #[inline(always)]
     pub unsafe fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.count_store_nt(offset, bytes.len() as u64);
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
@@ -274,6 +278,7 @@ impl<D: Device> Port<D> {
     /// See [`Device::flush`]. Lines and blocks written are counted here.
     #[inline(always)]
     pub fn flush(&mut self, offset: u64, len: u64) {
+        point();
         self.state.counters.count_flush(offset, len);
         self.device.flush(&mut self.state, offset, len);
     }
@@ -281,6 +286,7 @@ impl<D: Device> Port<D> {
     /// See [`Device::fence`].
     #[inline(always)]
     pub fn fence(&mut self) {
+        point();
         self.state.counters.fences += 1;
         self.device.fence(&mut self.state);
     }

@@ -45,6 +45,8 @@ mod spec;
 
 mod area;
 
+pub mod sync;
+
 pub use area::MeasuringArea;
 pub use counters::Counters;
 pub use cpu::prefetch;

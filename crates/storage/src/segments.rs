@@ -4,8 +4,7 @@
 //! is there or it is not; segments are never taken back from a pool, so a crash can at worst leave
 //! a segment that its pool has not begun to use. Knows nothing of slots.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, DeviceError, Port};
 
 use crate::format::{DIRECTORY_OFFSET, LANES, POOLS};

@@ -1,9 +1,9 @@
 //! A store: opening and creating, tables, lanes, checkpoints.
 
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use pmem::sync::Mutex;
+use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 
 use crate::format::{

@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 
 use pmem::Device;
+use pmem::sync::atomic::Ordering;
 
 use crate::calls::{Abort, StoredAnswer};
 use crate::declare::{Declaration, KeyFilter, WriteSet};

@@ -9,10 +9,10 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::RwLockReadGuard;
-use std::sync::atomic::Ordering;
 
 use pmem::Device;
+use pmem::sync::RwLockReadGuard;
+use pmem::sync::atomic::Ordering;
 use storage::{Segments, SerialId};
 
 use crate::EngineError;

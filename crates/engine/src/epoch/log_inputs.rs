@@ -53,7 +53,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if epoch.store.device().captures() {
             // A sync takes milliseconds: it runs beside the initialization phase.
             let store = std::sync::Arc::clone(epoch.store);
-            let sync = std::thread::spawn(move || store.log().make_durable());
+            let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
             *epoch.shared.sync.lock().expect("no panic while locked") = Some(sync);
         } else {
             epoch.store.log().make_durable()?;

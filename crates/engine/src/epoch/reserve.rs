@@ -5,9 +5,8 @@
 //! worker that does all of it finds least at hand in the lanes of the poorest one, and every
 //! worker, and every class of values, may begin a segment.
 
-use std::sync::atomic::Ordering;
-
 use pmem::Device;
+use pmem::sync::atomic::Ordering;
 use storage::format::{CLASSES, POOLS};
 use storage::input_log::Demand;
 use storage::{class_of, class_pool};

@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard};
+
+use pmem::sync::{Mutex, MutexGuard};
 
 use super::memory::{HUGE_PAGE_BYTES, LINE_BYTES, Region};
 

@@ -6,7 +6,9 @@
 //! one of the first capacity fills it.
 
 use std::cell::Cell;
-use std::sync::atomic::AtomicU64;
+
+use pmem::sync::atomic::AtomicU64;
+use pmem::sync::{begin_words, reads, writes};
 
 use super::TransientPool;
 
@@ -30,6 +32,7 @@ impl VersionArray {
     pub(super) fn new(pool: &mut TransientPool, low: u32, high: u32) -> Self {
         debug_assert!(low < high, "two versions with one serial id");
         let array = Self::allocate(pool, CAPACITY_FIRST);
+        writes(array.0);
         // SAFETY: freshly allocated, capacity at least two.
         unsafe {
             *array.positions() = low;
@@ -46,6 +49,7 @@ impl VersionArray {
         unsafe {
             *words = (capacity as u64) << 32;
             words.add(1).write_bytes(0, capacity);
+            begin_words(std::slice::from_raw_parts(words.add(1), capacity));
         }
         array
     }
@@ -74,6 +78,7 @@ impl VersionArray {
     /// All positions, sorted.
     #[inline(always)]
     pub(crate) fn sorted(&self) -> &[u32] {
+        reads(self.0);
         // SAFETY: `len` positions are initialised; they change only in append.
         unsafe { std::slice::from_raw_parts(self.positions(), self.len()) }
     }
@@ -99,6 +104,7 @@ impl VersionArray {
         } else {
             self
         };
+        writes(array.0);
         let positions = array.positions();
         let mut at = len;
         // SAFETY: `at` stays within 0..=len, and the capacity is larger than len.
@@ -198,7 +204,7 @@ fn widening_search(sorted: &[u32], position: u32, from: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use pmem::sync::atomic::Ordering;
 
     use super::*;
 

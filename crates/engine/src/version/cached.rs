@@ -5,8 +5,8 @@
 //! by pushing it on a free list of whoever frees it; memory never goes back to the system, so a
 //! stale pointer can at worst read another cached version, and stamps tell them apart (O-19).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
 
 use super::{Place, ValueWord};
@@ -119,6 +119,7 @@ impl CachePool {
             None => return None,
         };
         let address = start + HEADER_BYTES;
+        writes(address as *const u8);
         // SAFETY: the block is inside a cache mapping and free, so owned by this worker.
         unsafe {
             std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len());

@@ -1,8 +1,10 @@
 //! Row entries: what DRAM knows of a row, in one cache line, and the slab that holds them.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+// Only hands out ids, and is read by debug assertions everywhere: no place for an explorer.
+use std::sync::atomic::AtomicU32;
 
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::sync::spin_loop;
 use pmem::{DeviceError, Mapping};
 use storage::SerialId;
 use storage::format::EPOCH_MAX;
@@ -74,8 +76,23 @@ pub(crate) enum Versions<'e> {
     Array(VersionArray),
 }
 
+/// A row's lock. Given back even where a claim panics: nobody may spin for a worker that died
+/// (O-50).
+struct Locked<'e> {
+    entry: &'e RowEntry,
+    /// The state to leave.
+    state: u64,
+}
+
+impl Drop for Locked<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.entry.state.store(self.state, Ordering::Release);
+    }
+}
+
 impl RowEntry {
-    fn lock(&self) -> (u64, bool) {
+    fn lock(&self) -> (Locked<'_>, bool) {
         let mut contended = false;
         loop {
             let state = self.state.load(Ordering::Relaxed);
@@ -91,7 +108,7 @@ impl RowEntry {
                     )
                     .is_ok()
             {
-                return (free, contended);
+                return (Locked { entry: self, state: free }, contended);
             }
             contended |= state != free;
             spin_loop();
@@ -106,10 +123,11 @@ impl RowEntry {
         pool: &mut TransientPool,
         claim: &mut impl Claim,
     ) -> AppendCost {
-        let (state, contended) = self.lock();
+        let (mut locked, contended) = self.lock();
+        let state = locked.state;
         let mut cost = AppendCost { contended, ..AppendCost::default() };
         let mine = sid.epoch() << EPOCH_SHIFT | state >> SAME_SHIFT << SAME_SHIFT;
-        let unlocked = if state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch() {
+        locked.state = if state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch() {
             let next = ValueWord(self.next.load(Ordering::Relaxed));
             let base = claim.base(self, next, pool);
             self.base.store(base.0, Ordering::Relaxed);
@@ -131,7 +149,6 @@ impl RowEntry {
             cost.moves = moves;
             mine | ARRAY
         };
-        self.state.store(unlocked, Ordering::Release);
         cost
     }
 

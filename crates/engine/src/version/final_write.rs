@@ -13,8 +13,7 @@
 //!    only after a fence;
 //! 5. it keeps the running state hash up: minus the old row, plus the new one (O-48).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, LINE_BYTES, Port};
 use storage::format::VersionWords;
 use storage::row::{First, NewVersion};

@@ -18,6 +18,8 @@ mod pool;
 mod read;
 
 pub(crate) use cached::CachePool;
+#[cfg(all(test, feature = "loom"))]
+pub(crate) use entry::Versions;
 pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use final_write::{
     Gone, Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,

@@ -1,5 +1,6 @@
 //! The transient pool (NV 5.1): per-worker bump memory for everything that dies with the epoch.
 
+use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
 
 use super::{Place, ValueWord};
@@ -68,6 +69,7 @@ impl TransientPool {
     #[inline]
     pub(crate) fn store(&mut self, value: &[u8], slot: usize) -> ValueWord {
         let at = self.allocate(value.len());
+        writes(at);
         // SAFETY: freshly allocated, so nobody else refers to it.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), at, value.len()) };
         ValueWord::new(Place::Transient, slot, at as usize, value.len())

@@ -1,8 +1,9 @@
 //! Reading: which version a serial id sees, and its bytes.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pmem::sync::{polls, reads, spin_loop, thread};
 use storage::scan::ScannedRow;
 use storage::{RowLayout, SerialId};
 
@@ -10,7 +11,7 @@ use super::entry::Versions;
 use super::{Place, RowEntry, ValueWord, cached};
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
-const POLLS_BEFORE_YIELD: u32 = 256;
+const POLLS_BEFORE_YIELD: u32 = polls(256);
 
 /// How a reader waits for a pending version of a smaller serial id.
 pub(crate) struct Waiter<'s> {
@@ -39,20 +40,20 @@ impl<'s> Waiter<'s> {
     #[cold]
     fn wait(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
         self.waits += 1;
-        let mut polls = 0;
+        let mut polls = 0u32;
         loop {
             let word = ValueWord(cell.load(Ordering::Acquire));
             if word != ValueWord::PENDING {
                 return Ok(word);
             }
             polls += 1;
-            if polls % POLLS_BEFORE_YIELD == 0 {
+            if polls.is_multiple_of(POLLS_BEFORE_YIELD) {
                 if self.stopped.load(Ordering::Relaxed) {
                     return Err(Stopped);
                 }
-                std::thread::yield_now();
+                thread::yield_now();
             } else {
-                std::hint::spin_loop();
+                spin_loop();
             }
         }
     }
@@ -160,6 +161,7 @@ impl<'p> ReadPhase<'p> {
         if !word.is_value() {
             return &[];
         }
+        reads(word.address() as *const u8);
         // SAFETY: published value words name initialised bytes, which stay until the phase ends.
         unsafe { std::slice::from_raw_parts(word.address() as *const u8, word.len()) }
     }

@@ -1,6 +1,8 @@
 //! The input log of an open store: who may write where, and in which order.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use pmem::sync::{Mutex, MutexGuard};
 
 use pmem::{Device, DeviceError};
 

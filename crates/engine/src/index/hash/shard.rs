@@ -1,7 +1,9 @@
 //! One shard: an array of buckets, the lock under which it changes, and its growth.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use pmem::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use pmem::sync::{polls, reads, spin_loop, thread, writes};
 
 use super::super::EntryId;
 use super::super::arena::Arena;
@@ -85,10 +87,10 @@ impl Lock {
             while self.is_held.load(Ordering::Relaxed) {
                 turns += 1;
                 // The holder may have lost its processor to whoever spins here.
-                if turns.is_multiple_of(64) {
-                    std::thread::yield_now();
+                if turns.is_multiple_of(polls(64)) {
+                    thread::yield_now();
                 } else {
-                    std::hint::spin_loop();
+                    spin_loop();
                 }
             }
         }
@@ -99,6 +101,7 @@ impl Lock {
 impl Locked<'_> {
     /// The buckets.
     pub(super) fn buckets(&self) -> &[Bucket] {
+        reads(self.head);
         // SAFETY: this thread holds the lock, and changing takes `&mut self`.
         unsafe { self.head.buckets() }
     }
@@ -156,6 +159,7 @@ impl Locked<'_> {
     }
 
     fn buckets_mut(&mut self) -> &mut [Bucket] {
+        writes(self.head);
         assert!(self.lock.len_max.load(Ordering::Relaxed) > 0, "the shard has memory of its own");
         let buckets = self.head.buckets.load(Ordering::Relaxed);
         let count = self.head.mask.load(Ordering::Relaxed) + 1;

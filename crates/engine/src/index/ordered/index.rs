@@ -2,8 +2,9 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Bound;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pmem::sync::atomic::{AtomicUsize, Ordering};
+use pmem::sync::{Mutex, MutexGuard};
 
 use super::super::phase::PhaseCheck;
 use super::chunk::Chunk;
@@ -169,7 +170,7 @@ impl OrderedIndex {
         unsafe { &mut *self.directory().chunk(at).as_ptr() }
     }
 
-    pub(super) fn edits(&self) -> std::sync::MutexGuard<'_, Vec<Edit>> {
+    pub(super) fn edits(&self) -> MutexGuard<'_, Vec<Edit>> {
         self.edits.lock().expect("nothing panics while it holds the edits")
     }
 

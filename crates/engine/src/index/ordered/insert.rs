@@ -1,6 +1,6 @@
 //! Adding keys: the second sub-step of the insert step.
 
-use std::sync::atomic::Ordering;
+use pmem::sync::atomic::Ordering;
 
 use super::chunk::{Chunk, ENTRIES_MAX, merge_into};
 use super::directory::{Edit, EditKind};

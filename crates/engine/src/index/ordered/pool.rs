@@ -1,7 +1,8 @@
 //! The memory of chunks: slabs of many, on huge pages once there are enough.
 
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard};
+
+use pmem::sync::{Mutex, MutexGuard};
 
 use super::super::memory::Region;
 use super::chunk::Chunk;

@@ -1,7 +1,8 @@
 //! Removing keys after execution: the second sub-step of that round.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+
+use pmem::sync::atomic::Ordering;
 
 use super::chunk::{Chunk, ENTRIES_MAX};
 use super::directory::{Edit, EditKind};

@@ -1,0 +1,307 @@
+//! Models for `loom`: the smallest cells of the engine under all schedules, and with all that the
+//! memory orderings allow (ring R4 in docs/testing.md):
+//!
+//!     cargo test -p engine --features loom --lib models
+//!
+//! The code is the engine's own. What a thread of a model did not touch itself must be ordered
+//! after what made it: a missing release or acquire shows as unordered accesses, or as a value that
+//! should have been seen.
+
+use std::sync::{Arc, OnceLock};
+
+use pmem::Dram;
+use pmem::sync::atomic::{AtomicBool, Ordering};
+use pmem::sync::{model, reads, spawn, writes};
+use storage::{IndexKind, SerialId, Store, TableDefinition};
+
+use crate::core::Core;
+use crate::engine::new_worker;
+use crate::index::{EntryId, HashIndex};
+use crate::procedure::ProcedureTable;
+use crate::version::{
+    Claim, EntrySlab, EntrySupply, Publication, Publisher, ReadPhase, RowEntry, Stopped,
+    TransientPool, ValueWord, Waiter, Write,
+};
+use crate::worker::{Barrier, Worker};
+use crate::{Engine, EngineConfig};
+
+const EPOCH: u64 = 5;
+
+fn sid(position: u64) -> SerialId {
+    SerialId::new(EPOCH, position)
+}
+
+struct KeepNext;
+
+impl Claim for KeepNext {
+    fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
+        next
+    }
+}
+
+/// A store with the place of a row, for all models.
+struct Fixture {
+    store: Arc<Store<Dram>>,
+    row: u64,
+}
+
+fn fixture() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| {
+        let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
+        let tables = [TableDefinition {
+            name: "rows".into(),
+            index: IndexKind::Hash,
+            key_bytes_max: 8,
+            value_bytes_max: 64,
+            row_bytes: 0,
+        }];
+        let config = EngineConfig::default();
+        let (mut engine, _) = Engine::open(device, config, &tables, ProcedureTable::new()).unwrap();
+        let store = Arc::clone(&engine.store);
+        store.segments().reserve(store.device().as_ref(), 4).unwrap();
+        let row = engine.workers[0].medium.allocate(0, store.segments());
+        Fixture { store, row }
+    })
+}
+
+/// A row and the workers that use it.
+struct Cell {
+    slab: EntrySlab,
+    id: EntryId,
+    stopped: AtomicBool,
+}
+
+impl Cell {
+    /// A row that is born in this epoch, claimed by the writers at `positions`.
+    fn new(pool: &mut TransientPool, positions: &[u64]) -> Arc<Self> {
+        let slab = EntrySlab::new().unwrap();
+        let id = slab.take(&mut EntrySupply::default());
+        let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
+        cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
+        // As of an epoch before: all words of the entry begin here.
+        cell.entry().append(SerialId::new(EPOCH - 1, 0), pool, &mut KeepNext);
+        for &position in positions {
+            cell.entry().append(sid(position), pool, &mut KeepNext);
+        }
+        assert!(!cell.stopped.load(Ordering::Relaxed));
+        cell
+    }
+
+    fn entry(&self) -> &RowEntry {
+        self.slab.get(self.id)
+    }
+
+    /// What a serial id reads, in place.
+    fn read(&self, sid: SerialId) -> Result<Vec<u8>, Stopped> {
+        let seen = self.entry().read(sid, &mut Waiter::new(&self.stopped))?;
+        Ok(ReadPhase::begin().bytes(seen.word).to_vec())
+    }
+
+    fn publish(&self, worker: &mut Worker<Dram>, position: u64, write: Write<'_>) {
+        let Worker { local, medium, .. } = worker;
+        let store = &fixture().store;
+        let mut with = Publisher {
+            segments: store.segments(),
+            checkpoint_epoch: EPOCH - 1,
+            pool: &mut local.pool,
+            cache: &mut local.cache,
+            work: &mut local.work,
+            waiter: Waiter::new(&self.stopped),
+        };
+        let layout = &store.tables()[0].layout;
+        let to =
+            Publication { id: self.id, word: 7, entry: self.entry(), layout, sid: sid(position) };
+        medium.publish(&to, write, &mut with).expect("nobody stops");
+        medium.reveal(&self.slab, EPOCH);
+    }
+}
+
+fn worker(number: usize, cache_bytes: u64) -> Worker<Dram> {
+    let config = EngineConfig { cache_bytes, ..EngineConfig::default() };
+    new_worker(number, &config, &fixture().store).unwrap()
+}
+
+fn explore(what: &str, preemptions: Option<usize>, run: impl Fn() + Send + Sync + 'static) {
+    fixture();
+    let schedules = model(preemptions, run);
+    println!("{what}: {schedules} schedules");
+    assert!(schedules > 1);
+}
+
+/// O-06, O-15: a reader that waits for a final write sees the whole value, on the medium or in the
+/// cache.
+#[test]
+fn o_06_a_value_is_there_before_its_version() {
+    for cache_bytes in [0, 4096] {
+        explore(&format!("publish, cache of {cache_bytes}"), None, move || {
+            let mut writer = worker(0, cache_bytes);
+            let cell = Cell::new(&mut writer.local.pool, &[1]);
+            let writing = Arc::clone(&cell);
+            let thread = spawn(move || {
+                writing.publish(&mut writer, 1, Write::Value(&[7; 24]));
+                writer
+            });
+            assert_eq!(cell.read(sid(2)), Ok(vec![7; 24]));
+            thread.join().unwrap();
+        });
+    }
+}
+
+/// O-06, O-14: the same for a version array: a transient value, then a last version that is
+/// ignored, whose owner makes the first one persistent.
+#[test]
+fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
+    explore("version array", None, || {
+        let mut first = worker(0, 0);
+        let mut last = worker(1, 0);
+        let cell = Cell::new(&mut first.local.pool, &[1, 2]);
+        let writing = Arc::clone(&cell);
+        let thread = spawn(move || {
+            writing.publish(&mut first, 1, Write::Value(&[7; 24]));
+            first
+        });
+        cell.publish(&mut last, 2, Write::Ignore);
+        assert_eq!(cell.read(sid(3)), Ok(vec![7; 24]));
+        assert!(cell.entry().next().is_on_medium());
+        assert_eq!(ReadPhase::begin().bytes(cell.entry().next()), [7; 24]);
+        thread.join().unwrap();
+    });
+}
+
+/// O-13, O-16: two workers append to one row; after the barrier both find the same versions.
+#[test]
+fn o_16_a_version_array_is_there_before_its_tag() {
+    explore("append", None, || {
+        let mut pool = TransientPool::new().unwrap();
+        let cell = Cell::new(&mut pool, &[]);
+        let barrier = Arc::new(Barrier::new(2));
+        drop(format!("{barrier:?}"));
+        let append = |cell: &Cell, barrier: &Barrier, position| {
+            let mut pool = TransientPool::new().unwrap();
+            cell.entry().append(sid(position), &mut pool, &mut KeepNext);
+            barrier.wait(&cell.stopped).unwrap();
+            match cell.entry().versions(EPOCH) {
+                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2]),
+                _ => panic!("it has two writers"),
+            }
+            pool
+        };
+        let other = (Arc::clone(&cell), Arc::clone(&barrier));
+        let thread = spawn(move || append(&other.0, &other.1, 2));
+        let mine = append(&cell, &barrier, 1);
+        drop((thread.join().unwrap(), mine));
+    });
+}
+
+/// O-13: what was stored before a barrier is there after it, in every round.
+#[test]
+fn o_13_a_barrier_orders_everything_before_it() {
+    let model = |parties: usize, rounds: usize| {
+        move || {
+            let stopped = Arc::new(AtomicBool::new(false));
+            let barrier = Arc::new(Barrier::new(parties));
+            let plain: Arc<Vec<u64>> = Arc::new(vec![0; parties * rounds]);
+            drop(format!("{barrier:?} {stopped:?}"));
+            let run = move |me: usize| {
+                for round in 0..rounds {
+                    writes(&plain[round * parties + me]);
+                    barrier.wait(&stopped).unwrap();
+                    (0..parties).for_each(|other| reads(&plain[round * parties + other]));
+                }
+            };
+            let run = Arc::new(run);
+            let threads: Vec<_> = (1..parties)
+                .map(|me| {
+                    let run = Arc::clone(&run);
+                    spawn(move || run(me))
+                })
+                .collect();
+            run(0);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+    };
+    explore("barrier, 2 workers, 2 rounds", None, model(2, 2));
+}
+
+/// O-50: whoever waits at a barrier or for a version stops waiting when the engine is stopped.
+#[test]
+fn o_50_nobody_waits_once_the_engine_is_stopped() {
+    explore("stop", None, || {
+        let slab = EntrySlab::new().unwrap();
+        let procedures = ProcedureTable::new();
+        let core = Core::new(EngineConfig::default(), Vec::new(), slab, procedures, 0);
+        let core = Arc::new(core);
+        let mut pool = TransientPool::new().unwrap();
+        let cell = Cell::new(&mut pool, &[1]);
+        let barrier = Barrier::new(2);
+        drop(format!("{barrier:?} {:?}", core.stopped()));
+        let other = Arc::clone(&core);
+        let thread = spawn(move || other.stop("it died".into()));
+        let seen = cell.entry().read(sid(2), &mut Waiter::new(core.stopped()));
+        assert_eq!(seen, Err(Stopped));
+        assert_eq!(barrier.wait(core.stopped()), Err(Stopped));
+        assert_eq!(core.stop_reason().as_deref(), Some("it died"));
+        thread.join().unwrap();
+    });
+}
+
+/// O-15, O-20: one worker caches what it read, another finds and touches it.
+#[test]
+fn o_20_a_cached_version_is_whole_when_it_is_found() {
+    explore("cached version", None, || {
+        let mut writer = worker(0, 4096);
+        let cell = Cell::new(&mut writer.local.pool, &[1]);
+        cell.publish(&mut writer, 1, Write::Value(&[7; 24]));
+        cell.entry().set_cached(None);
+        let read = |cell: &Cell, worker: &mut Worker<Dram>| {
+            let later = SerialId::new(EPOCH + 1, 4);
+            assert_eq!(cell.read(later), Ok(vec![7; 24]));
+            let bytes = [7; 24];
+            if let Some(word) = worker.local.cache.create(cell.id, &bytes, 0, EPOCH + 1)
+                && !cell.entry().install_cached(word)
+            {
+                worker.local.cache.discard(word, EPOCH + 1);
+            }
+            assert_eq!(cell.read(later), Ok(vec![7; 24]));
+        };
+        let mut second = worker(1, 4096);
+        let other = Arc::clone(&cell);
+        let thread = spawn(move || {
+            read(&other, &mut second);
+            second
+        });
+        read(&cell, &mut writer);
+        thread.join().unwrap();
+    });
+}
+
+/// O-08: of two inserters of one key exactly one creates the row, and the smaller serial id is its
+/// birth.
+#[test]
+fn o_08_exactly_one_inserter_creates_the_row() {
+    explore("insert", None, || {
+        let mut pool = TransientPool::new().unwrap();
+        let cell = Cell::new(&mut pool, &[]);
+        let index = Arc::new(HashIndex::new(0));
+        index.find_or_insert(7, |_| true, || Ok::<_, Stopped>(EntryId(900))).unwrap();
+        assert!(index.remove(7, EntryId(900)));
+        let insert = |index: &HashIndex, cell: &Cell, position| {
+            let make = || {
+                cell.entry().initialise(fixture().row, ValueWord::PENDING, sid(position));
+                Ok::<_, Stopped>(cell.id)
+            };
+            let (id, created) = index.find_or_insert(7, |_| true, make).unwrap();
+            assert_eq!(id, cell.id);
+            if !created {
+                cell.entry().born_by(sid(position));
+            }
+            created
+        };
+        let other = (Arc::clone(&index), Arc::clone(&cell));
+        let thread = spawn(move || insert(&other.0, &other.1, 1));
+        let mine = insert(&index, &cell, 2);
+        assert_ne!(thread.join().unwrap(), mine);
+        assert_eq!(cell.entry().birth(), sid(1));
+    });
+}

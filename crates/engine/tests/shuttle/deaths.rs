@@ -1,0 +1,133 @@
+//! A worker that dies outside of a procedure, at any step: the others return, the engine is
+//! stopped, and the store opens again with all of the epoch or nothing of it.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use engine::{Engine, EngineConfig, EngineError};
+use pmem::Dram;
+use pmem::sync::die_after;
+use shuttle::current::{TaskId, me};
+use sim::history::procedures::procedures;
+use sim::history::{Mix, Model, Pair, Random, Setup, batch, info, to_calls};
+
+use crate::{NOTE, device, explore, seeds};
+
+/// Laps of an epoch, after each of which a worker asks for the time: the first time when it begins.
+const LAPS: usize = 10;
+const FAR: u64 = u64::MAX / 2;
+
+/// Who dies, and when.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// 0 is the leader; others count in the order in which they begin.
+    victim: usize,
+    lap: usize,
+    /// Points that it passes in that lap before.
+    points: u64,
+}
+
+std::thread_local! {
+    static PLAN: Cell<Option<Plan>> = const { Cell::new(None) };
+    /// Workers that have begun, and how often each asked for the time.
+    static ASKED: RefCell<Vec<(TaskId, usize)>> = const { RefCell::new(Vec::new()) };
+    /// Points that the victim passed in each lap.
+    static PASSED: Cell<[u64; LAPS]> = const { Cell::new([0; LAPS]) };
+}
+
+/// The engine's clock: it is asked when a worker begins and after each lap, which is how the plan
+/// knows where the victim is.
+fn clock() -> u64 {
+    let Some(plan) = PLAN.get() else { return 0 };
+    let laps = ASKED.with_borrow_mut(|workers| {
+        let task = me();
+        let index = workers.iter().position(|w| w.0 == task).unwrap_or_else(|| {
+            workers.push((task, 0));
+            workers.len() - 1
+        });
+        workers[index].1 += 1;
+        // The leader is the caller, who also asks before the epoch begins.
+        let before = if index == 0 { 2 } else { 1 };
+        workers[index].1.checked_sub(before).filter(|&laps| index == plan.victim && laps <= LAPS)
+    });
+    let Some(laps) = laps else { return 0 };
+    if laps > 0 {
+        let mut passed = PASSED.get();
+        passed[laps - 1] = FAR - die_after(None).unwrap_or(FAR);
+        PASSED.set(passed);
+    }
+    if laps < LAPS {
+        let _ = die_after(Some(if laps == plan.lap { plan.points } else { FAR }));
+    }
+    0
+}
+
+/// Runs an epoch of which one worker dies; says whether that stopped the engine.
+fn run(setup: &Setup, device: &Arc<Dram>, batch: &[Vec<u8>], plan: Plan) -> bool {
+    let config = EngineConfig { clock, ..setup.config() };
+    let (mut engine, _) =
+        Engine::open(Arc::clone(device), config, &setup.tables(), procedures()).unwrap();
+    ASKED.take();
+    PLAN.set(Some(plan));
+    let result = engine.run_epoch(&to_calls(batch), info(engine.epoch() + 1));
+    PLAN.set(None);
+    if let Err(error) = &result {
+        assert!(matches!(error, EngineError::Poisoned(_)), "{error}");
+        let again = engine.run_epoch(&to_calls(&[]), info(9));
+        assert!(matches!(again, Err(EngineError::Poisoned(_))), "the engine goes on");
+    }
+    result.is_err()
+}
+
+/// O-50, O-25: see the module.
+#[test]
+fn o_50_a_worker_that_dies_leaves_nobody_waiting() {
+    let deaths = Arc::new([const { AtomicU64::new(0) }; LAPS]);
+    for seed in seeds(12) {
+        let mut random = Random::new(seed);
+        let workers = 2 + random.below(2) as usize;
+        let cache_bytes = random.pick(&[0, 1 << 16]);
+        let setup = Setup { workers, cache_bytes, cache_epochs: 1, ..Setup::default() };
+        let mix = Mix { keys: random.pick(&[1, 2]), long_values: random.percent(60), lookups: 10 };
+        // Several before the one that fails, so that there is something to collect.
+        let batches: Vec<_> = (0..4).map(|_| batch(&mut random, &mix, 12)).collect();
+        let victim = random.below(workers as u64) as usize;
+        let state = Mutex::new((random, None::<[u64; LAPS]>));
+        let deaths = Arc::clone(&deaths);
+        explore("a death", seed, 16, move || {
+            let device = device();
+            let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+            let (last, first) = batches.split_last().unwrap();
+            first.iter().for_each(|batch| pair.run(batch).unwrap());
+            let before = pair.model;
+            drop(pair.engine);
+            let mut after = before.clone();
+            after.run(last, info(after.epoch + 1).timestamp_ns);
+
+            // The first schedule only counts the victim's points in each lap.
+            let plan = {
+                let (random, passed) = &mut *state.lock().unwrap();
+                let lap = random.below(LAPS as u64) as usize;
+                let points = passed.map_or(FAR, |passed| random.below(passed[lap].max(1)));
+                Plan { victim, lap, points }
+            };
+            NOTE.set(format!("({plan:?}, {setup:?})"));
+            if !run(&setup, &device, last, plan) {
+                // Or it died in a procedure, which only ended that, or got through earlier.
+                if plan.points == FAR {
+                    state.lock().unwrap().1 = Some(PASSED.get());
+                }
+                return;
+            }
+            deaths[plan.lap].fetch_add(1, Ordering::Relaxed);
+            let engine = setup.open(&device).unwrap();
+            let model = if engine.epoch() == before.epoch { before } else { after };
+            let mut pair = Pair { engine, model };
+            pair.compare_state().unwrap();
+            pair.run(&batches[0]).unwrap();
+        });
+    }
+    let deaths = deaths.each_ref().map(|count| count.load(Ordering::Relaxed));
+    assert!(deaths.iter().all(|&count| count > 0), "too few deaths: {deaths:?}");
+}

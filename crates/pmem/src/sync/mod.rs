@@ -1,0 +1,30 @@
+//! What workers share: atomic words, locks, threads and waiting, for all crates of the engine.
+//!
+//! In ordinary builds these are the standard library's own items, and the hooks at the end are
+//! empty. Two features, which no ordinary build has, put a schedule explorer in between; then the
+//! code above runs as it is, under schedules that the explorer chooses:
+//! - `shuttle`: seeded random schedules, sequentially consistent. Another thread may run before any
+//!   operation on a shared word, a lock or the image.
+//! - `loom`: all schedules of a small model, and with them all results that the memory orderings
+//!   allow.
+//!
+//! Shared words lie in mapped memory that starts as zeros, so they must have the standard library's
+//! size. The explorers' own atomics are larger; what is here keeps the size.
+
+#[cfg(all(feature = "shuttle", feature = "loom"))]
+compile_error!("one schedule explorer at a time: `shuttle` or `loom`");
+
+#[cfg(not(any(feature = "shuttle", feature = "loom")))]
+mod plain;
+#[cfg(not(any(feature = "shuttle", feature = "loom")))]
+pub use plain::*;
+
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+mod random;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+pub use random::*;
+
+#[cfg(feature = "loom")]
+mod exhaustive;
+#[cfg(feature = "loom")]
+pub use exhaustive::*;

@@ -1,0 +1,27 @@
+//! Ordinary builds: the standard library, and hooks that do nothing.
+
+pub use std::hint::spin_loop;
+pub use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use std::{sync::atomic, thread};
+
+/// How often to poll before the processor is yielded: `turns`, unless an explorer counts them.
+#[must_use]
+pub const fn polls(turns: u32) -> u32 {
+    turns
+}
+
+/// Another thread may run here.
+#[inline(always)]
+pub fn point() {}
+
+/// Plain memory that others wrote is about to be read.
+#[inline(always)]
+pub fn reads<T>(_: *const T) {}
+
+/// Plain memory that others will read is about to be written.
+#[inline(always)]
+pub fn writes<T>(_: *const T) {}
+
+/// Shared words begin to exist, with what is in memory now.
+#[inline(always)]
+pub fn begin_words(_: &[u64]) {}
