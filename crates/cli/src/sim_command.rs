@@ -95,8 +95,6 @@ fn explore_crash(
     seed: u64,
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Explored {
-    // Thousands of small stores are opened in a second.
-    pmem::small_pages_only();
     let started = Instant::now();
     let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
     let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));

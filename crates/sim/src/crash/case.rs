@@ -31,6 +31,9 @@ pub struct Case {
     pub mix: Mix,
     /// Whether the store is closed at the end.
     pub close: bool,
+    /// Whether the creation of the store is explored like the rest; else only some points of it,
+    /// because every case creates a store in the same way.
+    pub creation: bool,
     /// Limits of the device.
     pub image_limit_bytes: u64,
     /// Limits of the device.
@@ -78,6 +81,7 @@ impl Case {
             batches,
             mix,
             close: random.percent(30),
+            creation: seed.is_multiple_of(32),
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
             log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
             setup,

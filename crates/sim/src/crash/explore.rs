@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use pmem::{Left, Replay, Trace, Traced};
 
@@ -112,7 +112,8 @@ pub fn explore(seed: u64, options: &Options<'_>) -> Result<Tally, Box<Failure>> 
     explore_case(&Case::of_seed(seed), options, &mut tally).map(|()| tally)
 }
 
-/// Explores a case, and counts what was explored.
+/// Explores a case, and counts what was explored. From the first one on this process uses small
+/// pages only, because thousands of small stores are opened.
 ///
 /// # Errors
 /// The first violation.
@@ -121,6 +122,8 @@ pub fn explore_case(
     options: &Options<'_>,
     tally: &mut Tally,
 ) -> Result<(), Box<Failure>> {
+    static SMALL_PAGES: Once = Once::new();
+    SMALL_PAGES.call_once(pmem::small_pages_only);
     tally.cases += 1;
     let images_end = tally.images + options.images_max;
     let random = Random::new(case.seed ^ 0xc2a5_4ed5);
@@ -201,8 +204,7 @@ impl Explorer<'_> {
     /// Which points are explored: of each class and depth all, or a few by chance.
     fn choose_points(&mut self, points: &[Point], depth: usize) -> Vec<bool> {
         let most = match (self.case.size, depth) {
-            (Size::Tiny, 0) => usize::MAX,
-            (Size::Small, 0) => 60,
+            (Size::Tiny | Size::Small, 0) => usize::MAX,
             (_, 0) => 12,
             _ => 3,
         };
@@ -216,10 +218,8 @@ impl Explorer<'_> {
         let classes = Class::ALL.into_iter().flat_map(|c| (0..=DEPTH_MAX).map(move |d| (c, d)));
         for key in classes {
             let mut positions = of_class.remove(&key).unwrap_or_default();
-            // Every case creates a store in the same way.
-            let all_of_creation = self.case.seed.is_multiple_of(32);
-            let most =
-                if key.0 == Class::Creation && !all_of_creation { most.min(8) } else { most };
+            let few = key.0 == Class::Creation && !self.case.creation;
+            let most = if few { most.min(8) } else { most };
             while positions.len() > most {
                 positions.swap_remove(self.random.below(positions.len() as u64) as usize);
             }
