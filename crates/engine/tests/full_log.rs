@@ -2,8 +2,8 @@
 //!
 //! An engine that was told to take checkpoints seldom filled its log. Opened with a shorter
 //! interval, it took checkpoints in the middle of the replay and wanted to log the calls that were
-//! re-submitted there, for which nobody had kept room: the store did not open any more. Found by the
-//! crash lab.
+//! re-submitted there, for which nobody had kept room: the store did not open any more. The crash
+//! lab found it.
 
 use std::sync::Arc;
 

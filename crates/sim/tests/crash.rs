@@ -40,3 +40,19 @@ fn o_29_every_row_of_the_crash_matrix_is_hit() {
     assert!(missing.is_empty(), "never hit: {missing:?}");
     assert!(tally.points[Class::NumberStored as usize][0] > 0);
 }
+
+/// O-22: workers fence their own stores.
+#[test]
+fn o_22_cases_of_several_workers() {
+    let options = Options { images_max: effort("NVCARACAL_IMAGES", 150), ..Options::default() };
+    let mut tally = Tally::default();
+    for seed in 0..effort("NVCARACAL_CASES", 4) {
+        let mut case = Case::of_size(seed, Size::Small, &mut Random::new(seed));
+        case.setup.workers = 2;
+        let explored = explore_case(&case, &options, &mut tally);
+        explored.unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    assert!(tally.images > 100, "{tally:?}");
+}

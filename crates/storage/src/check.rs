@@ -152,7 +152,7 @@ impl<D: Device> Checker<'_, D> {
         }
         if let Some(late) = sids.iter().find(|sid| sid.epoch() > newest) {
             self.problems.push(format!(
-                "row at {} has a version of epoch {}, which is not sealed: the last one is {newest}",
+                "row at {} has a version of epoch {}, but {newest} is the last one sealed",
                 scanned.row,
                 late.epoch()
             ));

@@ -90,7 +90,7 @@ impl Case {
 }
 
 fn setup(random: &mut Random) -> Setup {
-    let workers = if random.percent(75) { 1 } else { random.pick(&[2, 4]) };
+    let workers = if random.percent(65) { 1 } else { random.pick(&[2, 4]) };
     let segment_bytes = random.pick(&[4096, 4096, 4096, 16 << 10]);
     Setup {
         workers,

@@ -98,9 +98,9 @@ fn what_was_reserved_can_be_written() {
     }
 }
 
-/// O-29, O-43: a full log had room for the carry of its last epoch once. A crash after the carry and
-/// before the checkpoint left it there, and recovery, which writes it again, found no room for a
-/// second one: the store did not open any more.
+/// O-29, O-43: a full log had room for the carry of its last epoch once. A crash after the carry
+/// and before the checkpoint left it there, and recovery, which writes it again, found no room for
+/// a second one: the store did not open any more.
 #[test]
 fn carry_again_needs_no_more_space() {
     let device = Arc::new(Medium::new(3 * SEGMENT_BYTES));
