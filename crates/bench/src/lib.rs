@@ -43,7 +43,7 @@ pub use error::{BenchError, Result};
 pub use job::Job;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
 pub use place::Place;
-pub use progress::Progress;
+pub use progress::{Bar, Progress};
 pub use recover::{RecoverSummary, recover};
 pub use report::Report;
 pub use run::{Settings, run};

@@ -16,7 +16,8 @@ pub enum Progress {
 
 impl Progress {
     /// Starts a bar of `length` steps of a unit.
-    pub(crate) fn bar(self, what: &'static str, length: u64, unit: &'static str) -> Bar {
+    #[must_use]
+    pub fn bar(self, what: &'static str, length: u64, unit: &'static str) -> Bar {
         let visible = self == Self::Shown && std::io::stderr().is_terminal();
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -40,13 +41,20 @@ impl Progress {
 }
 
 /// A running bar; gone when dropped.
-pub(crate) struct Bar(ProgressBar);
+#[derive(Debug)]
+pub struct Bar(ProgressBar);
 
 impl Bar {
     /// One more step is done.
     pub(crate) fn step(&self, message: impl Into<Cow<'static, str>>) {
         self.0.set_message(message);
         self.0.inc(1);
+    }
+
+    /// So many steps are done.
+    pub fn set(&self, steps: u64, message: impl Into<Cow<'static, str>>) {
+        self.0.set_message(message);
+        self.0.set_position(steps);
     }
 }
 

@@ -19,7 +19,9 @@ impl Stop {
         Self::when(|| false)
     }
 
-    pub(crate) fn asked(&self) -> bool {
+    /// The answer.
+    #[must_use]
+    pub fn asked(&self) -> bool {
         (self.0)()
     }
 }

@@ -37,6 +37,14 @@ pub(crate) enum Command {
     Inspect(InspectArguments),
     /// Recover a store that `bench` made, and show how long each part took
     Recover(RecoverArguments),
+    /// Crash small random histories at every store, flush and fence, and in recovery, and compare
+    /// what is recovered with a serial oracle
+    ///
+    /// Shows how many images were recovered, in which phases they were cut, and whether any row of
+    /// the crash matrix was never hit. On the first violation it stops and shows the seed, a small
+    /// history, the crash, the obligations that it may belong to, and the command that repeats
+    /// it; the exit code is 1 then. SIGINT or SIGTERM ends it with what was explored until then.
+    Sim(SimArguments),
 }
 
 /// What to run or to measure.
@@ -252,6 +260,47 @@ pub(crate) struct RecoverArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub(crate) workers: Option<u64>,
+}
+
+/// What the crash lab crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimDevice {
+    /// Persistent memory: cache lines and stores past the cache
+    Crash,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// Seconds to explore, 1 to 1000000 [default: 60, or no limit with --cases]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) seconds: Option<u64>,
+    /// The first case; those of the following seeds come after it [default: a new one, shown]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Cases to explore: 1 repeats the one of --seed
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) cases: Option<u64>,
+    /// What is crashed
+    #[arg(long, value_enum, default_value = "crash")]
+    pub(crate) device: SimDevice,
+    /// Threads that explore, 1 to 1024 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=1024))]
+    pub(crate) jobs: Option<u64>,
+    /// How many crashes deep recoveries are cut, 0 to 3
+    #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(0..=3))]
+    pub(crate) depth: u64,
+    /// Epochs that a store runs on after some recoveries before it is crashed again; 0: never
+    #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(0..=10_000))]
+    pub(crate) run_on: u64,
+    /// Most images of one case
+    #[arg(long, default_value_t = 30_000, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) images_per_case: u64,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
 }
 
 /// A page about a store.

@@ -1,9 +1,9 @@
-//! The one binary: `nvcaracal bench | check | inspect | recover`.
+//! The one binary: `nvcaracal bench | check | inspect | recover | sim`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
-//! verification or consistency check); 2 the command line cannot be carried out as it is; 130 or
-//! 143 a run was interrupted by SIGINT or SIGTERM. Results go to standard output, everything else
-//! to standard error. Nothing here knows how the engine works.
+//! verification or consistency check, or a violation that `sim` found); 2 the command line cannot
+//! be carried out as it is; 130 or 143 a run was interrupted by SIGINT or SIGTERM. Results go to
+//! standard output, everything else to standard error. Nothing here knows how the engine works.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod parameters;
 mod recover_command;
 mod roofline_command;
 mod signals;
+mod sim_command;
 
 use std::process::ExitCode;
 
@@ -52,5 +53,6 @@ fn dispatch(command: Command) -> Done {
         Command::Check(command) => check_command::run(&command),
         Command::Inspect(command) => inspect_command::run(&command),
         Command::Recover(command) => recover_command::run(&command),
+        Command::Sim(command) => sim_command::run(&command),
     }
 }

@@ -2,7 +2,7 @@
 
 use storage::StoreOptions;
 
-use crate::{EngineError, Result};
+use crate::{EngineError, Result, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct EngineConfig {
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
     pub clock: fn() -> u64,
+    /// Who is told where an epoch is; nobody by default. For tests.
+    pub watch: Watch,
 }
 
 /// Most workers.
@@ -42,6 +44,7 @@ impl Default for EngineConfig {
             resubmissions_max: 16,
             store: StoreOptions::default(),
             clock: || 0,
+            watch: Watch::default(),
         }
     }
 }

@@ -155,8 +155,13 @@ impl<D: Device> Engine<D> {
         self.reset_shared();
         let captures = self.store.device().captures();
         let every = self.core.config.checkpoint_every;
-        let last_replay = mode == RunMode::Replay { last: true };
         let checkpoint_epoch = self.store.checkpoint_epoch();
+        // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
+        // the middle needs space that the run before the crash did not reserve (O-43).
+        let due = |before: u64| match mode {
+            RunMode::Normal => number - before >= every,
+            RunMode::Replay { last } => last,
+        };
         let context = Epoch {
             core: &self.core,
             store: &self.store,
@@ -166,8 +171,8 @@ impl<D: Device> Engine<D> {
             number,
             workers: self.workers.len(),
             checkpoint_epoch,
-            ends_in_checkpoint: captures || last_replay || number - checkpoint_epoch >= every,
-            ends_in_capture: captures && (last_replay || number - self.last_capture >= every),
+            ends_in_checkpoint: captures || due(checkpoint_epoch),
+            ends_in_capture: captures && due(self.last_capture),
             replay: mode != RunMode::Normal,
             before: self.totals,
         };

@@ -27,6 +27,7 @@ mod table;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
+mod watch;
 mod worker;
 
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
@@ -37,3 +38,4 @@ pub use error::{EngineError, Result};
 pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};
 pub use stats::{EpochStats, MemoryUse, Phase, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
+pub use watch::{Moment, Watch, Watcher};

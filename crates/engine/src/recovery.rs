@@ -95,8 +95,10 @@ fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Re
         Ok(found)
     };
     let results: Vec<_> = thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(scan)).collect();
-        handles.into_iter().map(|h| h.join().expect("a scan does not panic")).collect()
+        let handles: Vec<_> = (1..threads).map(|_| scope.spawn(scan)).collect();
+        let mine = scan();
+        let joined = handles.into_iter().map(|h| h.join().expect("a scan does not panic"));
+        std::iter::once(mine).chain(joined).collect()
     });
     let found = results.into_iter().collect::<std::result::Result<Vec<Found>, _>>()?;
     let mut hash = StateHash::default();
@@ -161,12 +163,14 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
         table.hash.reserve(count);
     }
     let mut staged: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
-        let handles: Vec<_> = workers
-            .iter_mut()
-            .zip(&found)
+        let mut shares = workers.iter_mut().zip(&found);
+        let (first, of_first) = shares.next().expect("at least one worker");
+        let handles: Vec<_> = shares
             .map(|(worker, share)| scope.spawn(|| rebuild_share(core, store, share, worker)))
             .collect();
-        handles.into_iter().map(|h| h.join().expect("rebuilding does not panic")).collect()
+        let mine = rebuild_share(core, store, of_first, first);
+        let joined = handles.into_iter().map(|h| h.join().expect("rebuilding does not panic"));
+        std::iter::once(mine).chain(joined).collect()
     });
     for (index, table) in core.tables.iter().enumerate() {
         let Some(ordered) = &table.ordered else { continue };
@@ -232,6 +236,7 @@ fn replay<D: Device>(
         let mode = RunMode::Replay { last: index + 1 == sealed.len() };
         let outcome = engine.run(&calls, info, mode, 0)?;
         assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
+        engine.core.config.watch.replayed(&outcome);
         report.epochs_replayed += 1;
         report.calls_replayed += calls.len() as u64;
     }

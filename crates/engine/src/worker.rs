@@ -16,6 +16,7 @@ use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local};
 use crate::stats::{EpochStats, Phase};
 use crate::version::{Gone, Medium, Stopped};
+use crate::watch::Moment;
 use crate::{EngineError, EpochInfo};
 
 /// Everything that one worker owns.
@@ -211,6 +212,18 @@ impl<D: Device> Epoch<'_, D> {
     /// Whether a worker is the one that does what is done once.
     pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
         worker.local.worker == 0
+    }
+
+    /// The first worker has come to a moment of the epoch.
+    pub(crate) fn reach(&self, worker: &Worker<D>, moment: Moment) {
+        if self.leads(worker) {
+            self.core.config.watch.moment(self.number, moment);
+        }
+    }
+
+    /// Begins a phase.
+    pub(crate) fn begin(&self, worker: &Worker<D>, phase: Phase) {
+        self.reach(worker, Moment::Begin(phase));
     }
 
     /// Ends a phase: its time is taken.

@@ -265,6 +265,7 @@ impl Options {
                 resubmissions_max: self.resubmissions_max,
                 store: StoreOptions { instance: random(), ..self.store },
                 clock: monotonic_ns,
+                ..EngineConfig::default()
             },
             device,
             image_bytes_max: self.data_bytes_max,

@@ -11,6 +11,7 @@
 //! | [`Dax`] | a file on persistent memory, mapped so that a flush makes data durable | yes |
 //! | [`File`] | an ordinary file system: memory, captured atomically; a synced log | yes |
 //! | [`Crash`] | memory that knows what could be left after a power cut | simulated |
+//! | [`Traced`] | the same, as a recording that is looked at later | simulated |
 //!
 //! This crate must never know what the bytes mean: no rows, no versions, no epochs. (A capture
 //! carries a number, which is the epoch of the caller, but nothing here depends on its value.)
@@ -51,8 +52,8 @@ pub use area::MeasuringArea;
 pub use counters::Counters;
 pub use cpu::prefetch;
 pub use crash::{
-    Adversary, AllNewest, AllOldest, Crash, OneLineEarly, OneLineLate, Random, SpaceKind,
-    UndurableLine,
+    Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Left, Numbered,
+    OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;
 pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, Port, PortState};
@@ -61,5 +62,5 @@ pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;
 pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
 pub use late::Late;
-pub use mapping::{Mapping, PAGE_BYTES};
+pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
 pub use spec::{DeviceSpec, SpecError};

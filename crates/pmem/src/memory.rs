@@ -44,6 +44,11 @@ impl Limited {
         self.usable_bytes.fetch_max(bytes, Ordering::AcqRel);
     }
 
+    /// Publishes another usable size, also a smaller one, when nobody uses the space.
+    pub(crate) fn reset(&mut self, bytes: u64) {
+        *self.usable_bytes.get_mut() = bytes;
+    }
+
     pub(crate) fn grow(&self, bytes: u64) -> Result<(), DeviceError> {
         self.set(self.check_limit(bytes)?);
         Ok(())

@@ -2,7 +2,8 @@
 //!
 //! It accounts for every slot: a row slot is live, free or never used; a value slot belongs to
 //! exactly one version, or is free, or was never used (O-33, O-41). It recomputes the state hash
-//! (O-48).
+//! (O-48). A row's two versions must differ, and none may be of an epoch whose log is not sealed:
+//! final writes come after the log (O-13, O-28).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
-use crate::scan::{self, ScannedRow};
+use crate::scan::{self, ScanPlan, ScannedRow};
 use crate::{
-    LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash,
+    LanePool, Opened, Result, SerialId, StateHash, StorageError, Store, StoreOptions, row, row_hash,
 };
 
 /// What the checker found.
@@ -96,6 +97,7 @@ impl<D: Device> Checker<'_, D> {
         let (store, device) = (&opened.store, opened.store.device().as_ref());
         let plan = scan::plan(device, store.segments(), &opened.lanes, store.tables().len());
         self.find_duplicates("free row slot", &plan.free);
+        self.account_free_rows(&plan);
         for unit in &plan.units {
             let layout = store.tables()[unit.table as usize].layout;
             let visited = scan::visit(
@@ -124,6 +126,7 @@ impl<D: Device> Checker<'_, D> {
         let (key, value) = unsafe {
             (row::key(device, scanned.row), device.image().slice(at, pointer.value_bytes()))
         };
+        self.versions(scanned, epoch);
         self.hash.add(row_hash(layout.table, key, value));
         self.rows[layout.table as usize] += 1;
         let live = pointer.external_offset().map(|offset| (offset, false));
@@ -138,9 +141,40 @@ impl<D: Device> Checker<'_, D> {
         }
     }
 
+    fn versions(&mut self, scanned: &ScannedRow, epoch: u64) {
+        let newest = self.opened.log.sealed.last().map_or(epoch, |sealed| sealed.epoch.max(epoch));
+        let sids = scanned.versions.map(|version| SerialId(version.serial_id));
+        if sids[0] == sids[1] {
+            self.problems.push(format!(
+                "row at {} has two versions with serial id {:#x}",
+                scanned.row, sids[0].0
+            ));
+        }
+        if let Some(late) = sids.iter().find(|sid| sid.epoch() > newest) {
+            self.problems.push(format!(
+                "row at {} has a version of epoch {}, but {newest} is the last one sealed",
+                scanned.row,
+                late.epoch()
+            ));
+        }
+    }
+
     fn find_duplicates(&mut self, what: &str, sorted: &[u64]) {
         for pair in sorted.windows(2).filter(|p| p[0] == p[1]) {
             self.problems.push(format!("{what} at {} is on the free lists twice", pair[0]));
+        }
+    }
+
+    /// Every free row slot is one that was allocated.
+    fn account_free_rows(&mut self, plan: &ScanPlan) {
+        let (store, mut slots) = (&self.opened.store, HashSet::new());
+        for unit in &plan.units {
+            let first = store.segments().offset(unit.segment);
+            let row_bytes = store.tables()[unit.table as usize].layout.row_bytes;
+            slots.extend((0..unit.slots).map(|slot| first + slot * row_bytes));
+        }
+        for offset in plan.free.iter().filter(|offset| !slots.contains(offset)) {
+            self.problems.push(format!("free row slot at {offset} was never allocated"));
         }
     }
 

@@ -346,7 +346,7 @@ fn load_lanes<D: Device>(
     tables: &[StoredTable],
     sequence: u64,
 ) -> Result<Vec<LanePool>> {
-    let mut lanes = Vec::new();
+    let mut lanes = Vec::with_capacity((tables.len() + CLASSES) * LANES);
     let mut first_of_pool = vec![None; crate::format::POOLS];
     let rows = tables.iter().map(|t| (t.layout.table, t.layout.row_bytes));
     let values = (0..CLASSES)

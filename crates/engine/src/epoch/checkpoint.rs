@@ -11,15 +11,18 @@
 use pmem::Device;
 
 use crate::epoch::log_inputs::encode_carry;
+use crate::watch::Moment;
 use crate::worker::{Epoch, Leave, Totals, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     fence_own(epoch, worker);
     add_totals(epoch, worker);
     epoch.barrier()?;
+    epoch.reach(worker, Moment::Fenced);
     if epoch.leads(worker) {
         commit(epoch, worker)?;
     }
+    epoch.reach(worker, Moment::Committed);
     epoch.barrier()?;
     if epoch.ends_in_checkpoint {
         worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);

@@ -31,36 +31,46 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     worker.lap_ns = (epoch.core.config.clock)();
     worker.local.start_epoch();
 
+    epoch.begin(worker, Phase::Declare);
     draw::run(epoch, worker)?;
     declare::run(epoch, worker)?;
     epoch.lap(worker, Phase::Declare);
 
+    epoch.begin(worker, Phase::LogInputs);
     log_inputs::run(epoch, worker)?;
     epoch.lap(worker, Phase::LogInputs);
 
+    epoch.begin(worker, Phase::Insert);
     insert::run(epoch, worker)?;
     epoch.lap(worker, Phase::Insert);
 
+    epoch.begin(worker, Phase::MajorGc);
     major_gc::run(epoch, worker)?;
     epoch.lap(worker, Phase::MajorGc);
 
+    epoch.begin(worker, Phase::EvictCache);
     evict_cache::run(epoch, worker);
     epoch.barrier()?;
     epoch.lap(worker, Phase::EvictCache);
 
+    epoch.begin(worker, Phase::Append);
     append::run(epoch, worker)?;
     epoch.barrier()?;
     epoch.lap(worker, Phase::Append);
 
+    epoch.begin(worker, Phase::LogInputs);
     log_inputs::wait_until_durable(epoch, worker)?;
     epoch.lap(worker, Phase::LogInputs);
 
+    epoch.begin(worker, Phase::Execute);
     execute::run(epoch, worker)?;
     epoch.lap(worker, Phase::Execute);
 
+    epoch.begin(worker, Phase::Remove);
     remove::run(epoch, worker)?;
     epoch.lap(worker, Phase::Remove);
 
+    epoch.begin(worker, Phase::Checkpoint);
     checkpoint::run(epoch, worker)?;
     epoch.lap(worker, Phase::Checkpoint);
     Ok(())

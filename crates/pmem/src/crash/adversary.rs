@@ -94,6 +94,29 @@ whole_lines!(AllNewest, |_, _| true);
 whole_lines!(OneLineLate, |late, ordinal| ordinal != late.0);
 whole_lines!(OneLineEarly, |early, ordinal| ordinal == early.0);
 
+/// One of all the ways to choose, by its number: the numbers from 0 to one less than the number of
+/// ways give each of them once, 0 what [`AllOldest`] gives.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered(pub u64);
+
+impl Numbered {
+    fn digit(&mut self, base: u64) -> u64 {
+        let digit = self.0 % base;
+        self.0 /= base;
+        digit
+    }
+}
+
+impl Adversary for Numbered {
+    fn prefix(&mut self, line: &UndurableLine) -> usize {
+        self.digit(line.ordinary as u64 + 1) as usize
+    }
+
+    fn past_cache(&mut self, _: &UndurableLine, _: usize) -> bool {
+        self.digit(2) == 1
+    }
+}
+
 impl Adversary for Random {
     fn prefix(&mut self, line: &UndurableLine) -> usize {
         (self.next() % (line.ordinary as u64 + 1)) as usize

@@ -7,7 +7,7 @@ use super::history::History;
 use crate::health::lock;
 use crate::mapping::Pages;
 use crate::memory::{Memory, Space};
-use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
+use crate::{Description, Device, DeviceError, LINE_BYTES, Mapping, PAGE_BYTES, PortState};
 
 /// Memory with a history. See the module's documentation.
 ///
@@ -156,7 +156,12 @@ impl Crash {
         space.usable.check_usable(offset, bytes.len() as u64);
         let mut run = self.event();
         if run.frozen.is_none() {
-            run.history.store(kind, &space.mapping, offset, bytes, past_cache_of);
+            let line_now = |line| {
+                // SAFETY: every store of this device takes the lock that is held here.
+                let bytes = unsafe { space.mapping.slice(line, LINE_BYTES) };
+                *bytes.first_chunk().expect("a whole line")
+            };
+            run.history.store(kind, line_now, offset, bytes, past_cache_of);
         }
         apply(&space.mapping);
     }

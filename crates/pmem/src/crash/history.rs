@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::adversary::{Adversary, SpaceKind, UndurableLine};
-use crate::{LINE_BYTES, Mapping};
+use crate::LINE_BYTES;
 
-const LINE: usize = LINE_BYTES as usize;
+pub(super) const LINE: usize = LINE_BYTES as usize;
 
 /// A line: its space and the offset of its first byte.
 pub(super) type Key = (SpaceKind, u64);
@@ -98,11 +98,11 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Records a store, before it is made to the mapping.
+    /// Records a store, before it is made; `line_now` gives what memory holds at a line's offset.
     pub(super) fn store(
         &mut self,
         space: SpaceKind,
-        mapping: &Mapping,
+        line_now: impl Fn(u64) -> [u8; LINE],
         offset: u64,
         bytes: &[u8],
         past_cache_of: Option<u32>,
@@ -111,7 +111,7 @@ impl History {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (piece, later) = rest.split_at(rest.len().min(8 - (at % 8) as usize));
-            self.store_word(space, mapping, at, piece, past_cache_of);
+            self.store_word(space, &line_now, at, piece, past_cache_of);
             at += piece.len() as u64;
             rest = later;
         }
@@ -120,18 +120,16 @@ impl History {
     fn store_word(
         &mut self,
         space: SpaceKind,
-        mapping: &Mapping,
+        line_now: impl Fn(u64) -> [u8; LINE],
         offset: u64,
         piece: &[u8],
         past_cache_of: Option<u32>,
     ) {
         let key = (space, offset / LINE_BYTES * LINE_BYTES);
-        let line = self.lines.entry(key).or_insert_with(|| {
-            // SAFETY: no line has been stored to since it was durable without being in the table,
-            // and stores are made one at a time, so nobody stores to this one meanwhile.
-            let bytes = unsafe { mapping.slice(key.1, LINE_BYTES) };
-            Line { base: *bytes.first_chunk().expect("a whole line"), stores: Vec::new() }
-        });
+        let line = self
+            .lines
+            .entry(key)
+            .or_insert_with(|| Line { base: line_now(key.1), stores: Vec::new() });
         let mut bytes = [0; 8];
         bytes[..piece.len()].copy_from_slice(piece);
         line.stores.push(Store {
@@ -190,6 +188,18 @@ impl History {
     /// Number of lines with stores that are not durable.
     pub(super) fn undurable_lines(&self) -> u64 {
         self.lines.len() as u64
+    }
+
+    /// Number of ways in which an adversary can choose, at most 2^64 - 1.
+    pub(super) fn choices(&self) -> u64 {
+        let open = |line: &Line, ordinary: bool| {
+            let kind = |s: &&Store| !s.durable && (s.kind == Kind::Ordinary) == ordinary;
+            line.stores.iter().filter(kind).count() as u64
+        };
+        self.lines.values().fold(1u64, |product, line| {
+            let past_cache = 1u64.checked_shl(open(line, false) as u32).unwrap_or(u64::MAX);
+            product.saturating_mul(open(line, true) + 1).saturating_mul(past_cache)
+        })
     }
 
     /// Every such line as the adversary wants it.

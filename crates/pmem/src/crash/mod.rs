@@ -13,12 +13,23 @@
 //!
 //! A run can be cut at any numbered event (store, flush or fence): the run goes on in memory, but
 //! the history stops there. An [`Adversary`] then chooses what the medium holds.
+//!
+//! There are two ways to use the model. [`Crash`] is a device that can be cut at one event of a
+//! run. [`Traced`] is one that only records a [`Trace`] of a run; a [`Replay`] then goes through
+//! the trace and gives what is left at any event, for any adversary, without another run.
 
 mod adversary;
 mod device;
 mod history;
+mod replay;
+mod trace;
+mod traced;
 
 pub use adversary::{
-    Adversary, AllNewest, AllOldest, OneLineEarly, OneLineLate, Random, SpaceKind, UndurableLine,
+    Adversary, AllNewest, AllOldest, Numbered, OneLineEarly, OneLineLate, Random, SpaceKind,
+    UndurableLine,
 };
 pub use device::Crash;
+pub use replay::{Left, Replay};
+pub use trace::{Contents, Event, EventKind, Trace};
+pub use traced::Traced;

@@ -170,43 +170,50 @@ impl<D: Device> Pair<D> {
 
     /// Compares all rows of all tables.
     pub fn compare_state(&self) -> Result<(), String> {
-        let (engine, model) = (&self.engine, &self.model);
-        let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
-        if (engine.epoch(), engine.carried()) != (model.epoch, model.carry.len()) {
-            return at(format!(
-                "engine at {} with {} carried over, expected {}",
-                engine.epoch(),
-                engine.carried(),
-                model.carry.len()
-            ));
-        }
-        for (table, rows) in model.tables.iter().enumerate() {
-            compare_rows(rows.clone(), self.rows_of(table as u16))
-                .or_else(|difference| at(format!("table {table}: {difference}")))?;
-        }
-        let sequences = model.sequences.iter();
-        let sequences =
-            sequences.map(|(k, v)| (k.to_be_bytes().to_vec(), v.to_le_bytes().to_vec())).collect();
-        compare_rows(sequences, self.rows_of(SEQUENCES.into()))
-            .or_else(|difference| at(format!("sequences: {difference}")))?;
-        if engine.state_hash() != model.state_hash() {
-            return at("equal rows, other state hash".into());
-        }
-        if engine.rows() != model.rows() {
-            return at(format!("{} rows counted, {} are there", engine.rows(), model.rows()));
-        }
-        Ok(())
+        compare_state(&self.engine, &self.model)
     }
+}
 
-    fn rows_of(&self, table: u16) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut rows = Vec::new();
-        let mut each = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
-        self.engine.for_each(table, &mut each).expect("the table exists");
-        if table == 0 || table == u16::from(SEQUENCES) {
-            rows.sort_unstable();
-        }
-        rows
+/// Compares all rows of all tables, and everything else that an engine says of its state.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
+    let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
+    if (engine.epoch(), engine.carried()) != (model.epoch, model.carry.len()) {
+        return at(format!(
+            "engine at {} with {} carried over, expected {}",
+            engine.epoch(),
+            engine.carried(),
+            model.carry.len()
+        ));
     }
+    for (table, rows) in model.tables.iter().enumerate() {
+        compare_rows(rows.clone(), rows_of(engine, table as u16))
+            .or_else(|difference| at(format!("table {table}: {difference}")))?;
+    }
+    let sequences = model.sequences.iter();
+    let sequences =
+        sequences.map(|(k, v)| (k.to_be_bytes().to_vec(), v.to_le_bytes().to_vec())).collect();
+    compare_rows(sequences, rows_of(engine, SEQUENCES.into()))
+        .or_else(|difference| at(format!("sequences: {difference}")))?;
+    if engine.state_hash() != model.state_hash() {
+        return at("equal rows, other state hash".into());
+    }
+    if engine.rows() != model.rows() {
+        return at(format!("{} rows counted, {} are there", engine.rows(), model.rows()));
+    }
+    Ok(())
+}
+
+fn rows_of<D: Device>(engine: &Engine<D>, table: u16) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut rows = Vec::new();
+    let mut each = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
+    engine.for_each(table, &mut each).expect("the table exists");
+    if table == 0 || table == u16::from(SEQUENCES) {
+        rows.sort_unstable();
+    }
+    rows
 }
 
 fn compare_rows(
@@ -236,7 +243,11 @@ fn short(bytes: &[u8]) -> String {
     format!("{} bytes {:02x?}", bytes.len(), &bytes[..bytes.len().min(12)])
 }
 
-fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
+/// Compares all answers of an epoch.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
     if outcome.len() != expected.len() {
         return Err(format!("{} answers, expected {}", outcome.len(), expected.len()));
     }

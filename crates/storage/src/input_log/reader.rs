@@ -1,6 +1,6 @@
 //! Recovery's view of the log: which epochs are sealed, and what is in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pmem::Device;
 use zerocopy::FromBytes;
@@ -69,6 +69,20 @@ impl Index {
     ) {
         let record = CarryRecord { segments: segments.to_vec(), bytes, crc };
         self.carries.insert((epoch, attempt), record);
+    }
+
+    pub(super) fn drop_carries(&mut self, epoch: u64) {
+        self.carries.retain(|(held, _), _| *held != epoch);
+    }
+
+    /// Forgets the carries that do not count because there is another one of the same epoch.
+    fn keep_one_carry_each(&mut self) {
+        let epochs: BTreeSet<u64> = self.carries.keys().map(|(epoch, _)| *epoch).collect();
+        for epoch in epochs {
+            // None counts if the seal names another one; whoever needs it will say so.
+            let counts = self.carry(epoch).map(|(attempt, _)| attempt);
+            self.carries.retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
+        }
     }
 
     pub(super) fn release(&mut self, epoch: u64) {
@@ -206,6 +220,8 @@ pub(super) fn recover<D: Device>(
         let bytes = read_segments(device, geometry, belongs, &segments)?;
         index.add_carry(epoch, attempt, &segments, bytes.len() as u64, crc32fast::hash(&bytes));
     }
+    // Space was promised for one carry of an epoch, however often a crash made it again.
+    index.keep_one_carry_each();
     // Replay of an epoch makes the carry of the next one again; only the first has to find it here.
     if let Some((bytes, _)) = index.epochs.get(&(checkpoint + 1)).and_then(|sealed| sealed.carry)
         && index.carry(checkpoint + 1).is_none()

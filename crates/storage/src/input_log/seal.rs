@@ -79,7 +79,8 @@ impl<D: Device> InputLog<D> {
 
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
     /// [`InputLog::make_durable`], before the checkpoint of `epoch - 1`; released with `epoch`.
-    /// Replay of `epoch - 1` may write it again; the newest counts.
+    /// Replay of `epoch - 1` writes it again, into the room of the first one: `epoch - 1` has no
+    /// checkpoint then, so nobody needs that one, and there may be no room for two.
     ///
     /// # Errors
     /// [`LogError::Full`], with nothing written; the device's.
@@ -99,6 +100,10 @@ impl<D: Device> InputLog<D> {
             let durable = space.durable;
             assert!(epoch <= durable + 1, "carry to epoch {epoch} but only {durable} is durable");
             assert!(epoch > space.released, "carry to epoch {epoch}, which has a checkpoint");
+            if space.released + 1 < epoch {
+                space.drop_carries(epoch);
+                self.change_index(|index| index.drop_carries(epoch));
+            }
             let attempt = space.hold(Kind::Carry, epoch).attempt;
             space.inherit_carry_promise(epoch, attempt);
             attempt

@@ -250,6 +250,14 @@ impl Space {
         &mut self.holdings[at]
     }
 
+    /// Frees all carries of an epoch.
+    pub(super) fn drop_carries(&mut self, epoch: u64) {
+        let carry = |holding: &Holding| holding.kind == Kind::Carry && holding.epoch == epoch;
+        while let Some(at) = self.holdings.iter().position(carry) {
+            self.drop_at(at);
+        }
+    }
+
     /// Frees everything that a holding has.
     pub(super) fn drop_holding(&mut self, attempt: u64) {
         let at = self.position(attempt);

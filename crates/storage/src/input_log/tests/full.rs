@@ -98,6 +98,50 @@ fn what_was_reserved_can_be_written() {
     }
 }
 
+/// O-29, O-43: a full log had room for the carry of its last epoch once. A crash after the carry
+/// and before the checkpoint left it there, and recovery, which writes it again, found no room for
+/// a second one: the store did not open any more.
+#[test]
+fn carry_again_needs_no_more_space() {
+    let device = Arc::new(Medium::new(3 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
+    for crash in 0..4 {
+        assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES);
+        let (log, recovered) = open(&device, 0).unwrap();
+        assert_eq!(sealed(&recovered), [1], "crash {crash}");
+        log.write_carry(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+        log.make_durable().unwrap();
+        let (log, _) = open(&device, 1).unwrap();
+        assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]), "crash {crash}");
+        assert_eq!(log.bytes_in_use(), SEGMENT_BYTES, "crash {crash}");
+    }
+}
+
+/// O-43: of two carries that crashes left of one epoch the newer one counts, and only that one
+/// takes room.
+#[test]
+fn an_older_carry_takes_no_space() {
+    let device = Arc::new(Medium::new(5 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 0).unwrap();
+    write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
+    // The first one stays whole, in another place.
+    let image = device.log();
+    let (log, _) = open(&device, 0).unwrap();
+    log.write_carry(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+    let mut both = device.log();
+    let carry = 2 * SEGMENT_BYTES as usize..3 * SEGMENT_BYTES as usize;
+    let rewritten = both[carry.clone()] != image[carry.clone()];
+    assert!(rewritten, "the second is written over the first");
+    let (old, at) = (image[carry].to_vec(), 4 * SEGMENT_BYTES as usize);
+    both.resize(5 * SEGMENT_BYTES as usize, 0);
+    both[at..].copy_from_slice(&old);
+    let device = Arc::new(Medium::with_log(both, 5 * SEGMENT_BYTES));
+    let (log, _) = open(&device, 1).unwrap();
+    assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]));
+    assert_eq!(log.bytes_in_use(), SEGMENT_BYTES);
+}
+
 /// All streams are written at the same time, so that each may hold segments that it does not need.
 fn write_interleaved(
     log: &InputLog<Medium>,

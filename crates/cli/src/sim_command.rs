@@ -1,0 +1,260 @@
+//! `sim`: the crash lab. Explores until the time is over, a violation is found, or a signal comes.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bench::Progress;
+use serde::Serialize;
+use sim::crash::{
+    Campaign, Class, DEPTH_MAX, Failure, Options, Outcome, Tally, minimise, run as explore,
+};
+use sim::history::shrink::{Step, describe};
+
+use crate::args::{SimArguments, SimDevice};
+use crate::output::{self, Done, JsonTarget};
+use crate::signals::Signals;
+
+const SECONDS_DEFAULT: u64 = 60;
+/// Seeds that are made up are short enough to be typed.
+const SEED_BELOW: u64 = 1_000_000_000;
+/// Images that the search for a smaller case may recover.
+const MINIMISE_IMAGES: u64 = 400_000;
+
+/// What was explored, as shown.
+#[derive(Debug, Serialize)]
+struct Explored {
+    device: &'static str,
+    seed: u64,
+    seconds: f64,
+    jobs: usize,
+    interrupted: bool,
+    cases: u64,
+    lives: u64,
+    epochs: u64,
+    epochs_refused: u64,
+    images: u64,
+    images_per_second: f64,
+    images_per_second_and_job: f64,
+    images_skipped_as_same: u64,
+    crash_points: u64,
+    violations: u64,
+    /// Rows of the crash matrix.
+    classes: Vec<ClassCounts>,
+    never_hit: Vec<String>,
+    failure: Option<FailureShown>,
+}
+
+/// A row of the crash matrix; the columns are a run, then recoveries by depth.
+#[derive(Debug, Serialize)]
+struct ClassCounts {
+    class: &'static str,
+    crash_points: [u64; DEPTH_MAX + 1],
+    images: [u64; DEPTH_MAX + 1],
+}
+
+#[derive(Debug, Serialize)]
+struct FailureShown {
+    seed: u64,
+    violation: String,
+    obligations: Vec<&'static str>,
+    crashes: Vec<String>,
+    setup: String,
+    history: String,
+    repeat: String,
+}
+
+/// Carries a `sim` command out.
+pub(crate) fn run(arguments: &SimArguments) -> Done {
+    let signals = Signals::listen()?;
+    let target = JsonTarget::open(arguments.json.as_deref())?;
+    let seed = arguments.seed.unwrap_or_else(new_seed);
+    eprintln!("note: the first seed is {seed}");
+    let stop = signals.stop();
+    let mut explored = match arguments.device {
+        SimDevice::Crash => explore_crash(arguments, seed, &|| stop.asked()),
+    };
+    explored.interrupted = stop.asked();
+    target.write(&explored, || text(&explored))?;
+    // The report has said what there is to say.
+    let failed = |code| Err(output::Failure { messages: Vec::new(), code });
+    match (explored.violations, explored.interrupted) {
+        (0, false) => Ok(()),
+        (0, true) => failed(signals.exit_code()),
+        _ => failed(1),
+    }
+}
+
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 20) % SEED_BELOW
+}
+
+fn explore_crash(
+    arguments: &SimArguments,
+    seed: u64,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Explored {
+    let started = Instant::now();
+    let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
+    let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
+    let stop = || interrupted() || over();
+    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
+    let (length, unit) = match (seconds, arguments.cases) {
+        (Some(seconds), _) => (seconds, "s"),
+        (None, cases) => (cases.unwrap_or(1), "cases"),
+    };
+    let bar = Mutex::new(progress.bar("sim", length, unit));
+    let show = |images: u64, cases: u64| {
+        let elapsed = started.elapsed();
+        let rate = images as f64 / elapsed.as_secs_f64().max(0.001);
+        let done = if seconds.is_some() { elapsed.as_secs() } else { cases };
+        if let Ok(bar) = bar.lock() {
+            bar.set(done, format!("{images} images, {rate:.0} per second, {cases} cases"));
+        }
+    };
+    let options = Options {
+        depth_max: arguments.depth as usize,
+        run_on: arguments.run_on,
+        images_max: arguments.images_per_case,
+        ..Options::default()
+    };
+    let jobs = crate::bench_command::workers(arguments.jobs);
+    let campaign =
+        Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
+    let Outcome { tally, failure } = explore(&campaign);
+    let elapsed = started.elapsed().as_secs_f64();
+    drop(bar);
+    let failure = failure.map(|failure| {
+        eprintln!("note: a violation, {}; making it small", failure.violation);
+        let options = Options { go_on: &|| !interrupted(), ..options };
+        shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
+    });
+    explored(&tally, failure, seed, jobs, elapsed)
+}
+
+fn explored(
+    tally: &Tally,
+    failure: Option<FailureShown>,
+    seed: u64,
+    jobs: usize,
+    seconds: f64,
+) -> Explored {
+    let rate = tally.images as f64 / seconds;
+    let classes = Class::ALL.into_iter().map(|class| ClassCounts {
+        class: class.name(),
+        crash_points: tally.points[class as usize],
+        images: tally.images_of[class as usize],
+    });
+    Explored {
+        device: "crash",
+        seed,
+        seconds,
+        jobs,
+        interrupted: false,
+        cases: tally.cases,
+        lives: tally.lives,
+        epochs: tally.epochs,
+        epochs_refused: tally.refused,
+        images: tally.images,
+        images_per_second: rate,
+        images_per_second_and_job: rate / jobs as f64,
+        images_skipped_as_same: tally.same,
+        crash_points: tally.points_total(),
+        violations: tally.violations,
+        classes: classes.collect(),
+        never_hit: tally.never_hit().into_iter().map(|(class, d)| never_hit(class, d)).collect(),
+        failure,
+    }
+}
+
+fn never_hit(class: Class, depth: usize) -> String {
+    match depth {
+        0 => class.name().to_string(),
+        depth => format!("{}, in recovery {depth} deep", class.name()),
+    }
+}
+
+fn shown(failure: &Failure, arguments: &SimArguments) -> FailureShown {
+    let Failure { case, violation, cuts } = failure;
+    let history: Vec<Step<()>> =
+        case.batches.iter().map(|calls| Step { calls: calls.clone(), after: None }).collect();
+    let mut repeat = format!("nvcaracal sim --device crash --seed {} --cases 1", case.seed);
+    let given = [
+        ("depth", arguments.depth, DEPTH_MAX as u64),
+        ("run-on", arguments.run_on, Options::default().run_on),
+        ("images-per-case", arguments.images_per_case, Options::default().images_max),
+    ];
+    for (name, given, _) in given.into_iter().filter(|(_, given, default)| given != default) {
+        let _ = write!(repeat, " --{name} {given}");
+    }
+    FailureShown {
+        seed: case.seed,
+        violation: violation.to_string(),
+        obligations: violation.obligations(),
+        crashes: cuts.iter().map(ToString::to_string).collect(),
+        setup: format!("{:?}", case.setup),
+        history: describe(&history),
+        repeat,
+    }
+}
+
+fn text(explored: &Explored) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = render(explored, &mut text);
+    text
+}
+
+fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
+    let Explored { seed, seconds, jobs, cases, lives, epochs, images, crash_points, .. } = explored;
+    writeln!(to, "{images} images recovered and compared, from {crash_points} crash points")?;
+    writeln!(
+        to,
+        "{:.0} images per second and job, {jobs} jobs, {seconds:.1} s; {} images of the same bytes \
+         skipped",
+        explored.images_per_second_and_job, explored.images_skipped_as_same
+    )?;
+    writeln!(
+        to,
+        "{cases} cases from seed {seed}, {lives} records, {epochs} epochs run or replayed, {} \
+         refused",
+        explored.epochs_refused
+    )?;
+    writeln!(
+        to,
+        "\n{:<42}{:>10}{:>36}",
+        "crash points (images)", "in a run", "in recovery, by depth"
+    )?;
+    for ClassCounts { class, crash_points, images } in &explored.classes {
+        write!(to, "{class:<40}")?;
+        for (points, images) in crash_points.iter().zip(images) {
+            let cell = if *points == 0 { "-".into() } else { format!("{points} ({images})") };
+            write!(to, "{cell:>17}")?;
+        }
+        writeln!(to)?;
+    }
+    writeln!(to)?;
+    for never in &explored.never_hit {
+        writeln!(to, "never hit: {never}")?;
+    }
+    if explored.interrupted {
+        writeln!(to, "interrupted")?;
+    }
+    writeln!(to, "{} violations", explored.violations)?;
+    if let Some(failure) = &explored.failure {
+        render_failure(failure, to)?;
+    }
+    Ok(())
+}
+
+fn render_failure(failure: &FailureShown, to: &mut String) -> std::fmt::Result {
+    writeln!(to, "\nVIOLATION in the case of seed {}: {}", failure.seed, failure.violation)?;
+    for (number, crash) in failure.crashes.iter().enumerate() {
+        writeln!(to, "  {}. {crash}", number + 1)?;
+    }
+    writeln!(to, "obligations: {}", failure.obligations.join(", "))?;
+    writeln!(to, "{}", failure.setup)?;
+    write!(to, "{}", failure.history)?;
+    writeln!(to, "repeat with: {}", failure.repeat)
+}

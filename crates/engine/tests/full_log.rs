@@ -1,0 +1,52 @@
+//! A store whose input log is full opens again, with whatever options.
+//!
+//! An engine that was told to take checkpoints seldom filled its log. Opened with a shorter
+//! interval, it took checkpoints in the middle of the replay and wanted to log the calls that were
+//! re-submitted there, for which nobody had kept room: the store did not open any more. The crash
+//! lab found it.
+
+use std::sync::Arc;
+
+use pmem::Dram;
+use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step};
+
+/// A write that changes a row, and a call that has looked at it before, so that it is re-submitted.
+fn calls(tag: u8) -> Vec<Vec<u8>> {
+    let insert = |key| Step::new(Op::Insert, ORDERED, key).size(9).tag(tag);
+    let write = Program {
+        draws: vec![],
+        declares: vec![Step::new(Op::DeclareInsert, ORDERED, 0)],
+        body: vec![insert(0)],
+    };
+    let look = Program {
+        draws: vec![],
+        declares: vec![
+            Step::new(Op::LookupOrAbort, ORDERED, 0).tag(1),
+            Step::new(Op::DeclareInsert, ORDERED, 1),
+        ],
+        body: vec![insert(1)],
+    };
+    vec![write.encode(), look.encode()]
+}
+
+/// O-29, O-43: replay needs no more log than the run did.
+#[test]
+fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
+    for checkpoint_every in [1, 2, 3, 5, 1000] {
+        let device = Arc::new(Dram::new(16 << 20, 20 * 4096).unwrap());
+        let seldom = Setup { checkpoint_every: 1000, segment_bytes: 4096, ..Setup::default() };
+        let mut pair = Pair::open(&device, &seldom, Model::default()).unwrap();
+        (0..5).for_each(|tag| pair.run(&calls(tag)).unwrap());
+        // Without calls that may be re-submitted the log fills up to its last segment.
+        let refused = (5..).find_map(|tag| pair.run(&calls(tag)[..1]).err()).unwrap();
+        assert!(refused.contains("input log is full"), "{refused}");
+        let Pair { engine, model } = pair;
+        assert!(model.epoch > 5);
+        drop(engine);
+        let setup = Setup { checkpoint_every, ..seldom };
+        let mut pair = Pair::open(&device, &setup, model).unwrap_or_else(|error| {
+            panic!("opened with a checkpoint every {checkpoint_every} epochs: {error}")
+        });
+        pair.run(&calls(99)).unwrap();
+    }
+}

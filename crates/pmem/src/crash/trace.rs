@@ -1,0 +1,111 @@
+//! What a run did to a device, in order, with all bytes.
+
+use super::adversary::SpaceKind;
+use crate::PAGE_BYTES;
+
+/// The usable bytes of both spaces.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Contents {
+    pub(super) image: Vec<u8>,
+    pub(super) log: Vec<u8>,
+}
+
+impl Contents {
+    pub(super) fn space(&self, kind: SpaceKind) -> &Vec<u8> {
+        match kind {
+            SpaceKind::Image => &self.image,
+            SpaceKind::Log => &self.log,
+        }
+    }
+
+    pub(super) fn space_mut(&mut self, kind: SpaceKind) -> &mut Vec<u8> {
+        match kind {
+            SpaceKind::Image => &mut self.image,
+            SpaceKind::Log => &mut self.log,
+        }
+    }
+
+    /// The bytes of a page; those past the end of the space are zero.
+    pub(super) fn page(&self, kind: SpaceKind, page: u64) -> &[u8] {
+        const ZERO: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
+        let start = (page * PAGE_BYTES) as usize;
+        self.space(kind).get(start..start + ZERO.len()).unwrap_or(&ZERO)
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// An ordinary store.
+    Store,
+    /// A store past the cache, or a write to the log.
+    StorePastCache,
+    /// A port flushed a range.
+    Flush,
+    /// A port fenced.
+    Fence,
+    /// A space grew: it has `len` usable bytes from here on.
+    Grow,
+    /// The program said where it is, by a number that is in `offset`.
+    Mark,
+}
+
+/// One event of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// In which space; of no meaning for fences and marks.
+    pub space: SpaceKind,
+    /// By which port; of no meaning for growth and marks.
+    pub port: u32,
+    /// Where.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: u64,
+    /// Where the bytes of a store begin in the trace.
+    pub(super) bytes_at: usize,
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kind, space, port, offset, len, .. } = self;
+        let space = format!("{space:?}").to_lowercase();
+        match kind {
+            EventKind::Store => write!(f, "store of {len} bytes at {offset} of the {space}"),
+            EventKind::StorePastCache => {
+                write!(f, "store past the cache of {len} bytes at {offset} of the {space}")
+            }
+            EventKind::Flush => write!(f, "flush of {len} bytes at {offset} of the {space}"),
+            EventKind::Fence => write!(f, "fence of port {port}"),
+            EventKind::Grow => write!(f, "growth of the {space} to {len} bytes"),
+            EventKind::Mark => write!(f, "mark {offset:#x}"),
+        }
+    }
+}
+
+/// All events of a run, and what the device held before it.
+#[derive(Debug, Default, Clone)]
+pub struct Trace {
+    pub(super) start: Contents,
+    pub(super) events: Vec<Event>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Trace {
+    /// The events, in order.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The bytes of a store of this trace.
+    pub(super) fn bytes_of(&self, event: &Event) -> &[u8] {
+        &self.bytes[event.bytes_at..event.bytes_at + event.len as usize]
+    }
+
+    pub(super) fn push(&mut self, event: Event, bytes: &[u8]) {
+        self.events.push(Event { bytes_at: self.bytes.len(), ..event });
+        self.bytes.extend_from_slice(bytes);
+    }
+}

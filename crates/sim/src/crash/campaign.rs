@@ -1,0 +1,72 @@
+//! Many cases on many threads, until somebody says stop.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::case::Case;
+use super::explore::{Failure, Options, explore_case};
+use super::tally::Tally;
+
+/// What to run.
+pub struct Campaign<'c> {
+    /// The first case; the others follow.
+    pub seed: u64,
+    /// Number of cases, if it is limited.
+    pub cases: Option<u64>,
+    /// Threads that explore.
+    pub jobs: usize,
+    /// How much of each case.
+    pub options: Options<'c>,
+    /// Asked before each image, beside the options' own question: whether to stop.
+    pub stop: &'c (dyn Fn() -> bool + Sync),
+    /// Told the number of images now and then.
+    pub progress: &'c (dyn Fn(u64, u64) + Sync),
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// Counts over all threads.
+    pub tally: Tally,
+    /// The first failure that was found, if any.
+    pub failure: Option<Box<Failure>>,
+}
+
+/// How many images lie between two calls of [`Campaign::progress`].
+const IMAGES_PER_PROGRESS: u64 = 64;
+
+/// Runs cases until the last one, a failure, or a stop.
+pub fn run(campaign: &Campaign<'_>) -> Outcome {
+    let (next, images) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failed = AtomicBool::new(false);
+    let outcome = Mutex::new(Outcome { tally: Tally::default(), failure: None });
+    let go_on = || {
+        let count = images.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_multiple_of(IMAGES_PER_PROGRESS) {
+            (campaign.progress)(count, next.load(Ordering::Relaxed));
+        }
+        !failed.load(Ordering::Relaxed) && !(campaign.stop)() && (campaign.options.go_on)()
+    };
+    let options = Options { go_on: &go_on, ..campaign.options };
+    let job = || {
+        while !failed.load(Ordering::Relaxed) && !(campaign.stop)() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if campaign.cases.is_some_and(|cases| number >= cases) {
+                return;
+            }
+            let case = Case::of_seed(campaign.seed.wrapping_add(number));
+            let mut tally = Tally::default();
+            let explored = explore_case(&case, &options, &mut tally);
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.tally.add(&tally);
+            if let Err(failure) = explored {
+                failed.store(true, Ordering::Relaxed);
+                outcome.failure.get_or_insert(failure);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..campaign.jobs).for_each(|_| drop(scope.spawn(job)));
+        job();
+    });
+    outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

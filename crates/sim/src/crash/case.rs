@@ -1,0 +1,102 @@
+//! What is run: a history and all choices, by a seed.
+
+use crate::history::{Mix, Random, Setup, batch};
+
+/// The image of a store without any segment, with some room for the directory.
+const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
+
+/// How large a case is, and so how much of it can be explored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Size {
+    /// Up to 3 calls an epoch on 1 or 2 keys: every crash point, every adversary.
+    Tiny,
+    /// Up to 12 calls on up to 9 keys: every crash point.
+    Small,
+    /// Up to 200 calls on up to 50 keys: some crash points.
+    Large,
+}
+
+/// A history with all its choices.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What it was made from, and what the explorer's choices follow from.
+    pub seed: u64,
+    /// How large it is.
+    pub size: Size,
+    /// How the store is created and first opened.
+    pub setup: Setup,
+    /// The calls of each epoch.
+    pub batches: Vec<Vec<Vec<u8>>>,
+    /// How calls are mixed when the store runs on after a recovery.
+    pub mix: Mix,
+    /// Whether the store is closed at the end.
+    pub close: bool,
+    /// Whether the creation of the store is explored like the rest; else only some points of it,
+    /// because every case creates a store in the same way.
+    pub creation: bool,
+    /// Limits of the device.
+    pub image_limit_bytes: u64,
+    /// Limits of the device.
+    pub log_limit_bytes: u64,
+}
+
+impl Case {
+    /// The case of a seed.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let size = match random.below(12) {
+            0..5 => Size::Tiny,
+            5..10 => Size::Small,
+            _ => Size::Large,
+        };
+        Self::of_size(seed, size, &mut random)
+    }
+
+    /// A case of a size.
+    #[must_use]
+    pub fn of_size(seed: u64, size: Size, random: &mut Random) -> Self {
+        let (keys, calls, epochs): (&[u64], &[u64], u64) = match size {
+            Size::Tiny => (&[1, 1, 2], &[1, 2, 3], 2 + random.below(4)),
+            Size::Small => (&[1, 2, 4, 9], &[3, 6, 12], 2 + random.below(5)),
+            Size::Large => (&[4, 9, 25, 50], &[40, 100, 200], 2 + random.below(3)),
+        };
+        let mix = Mix {
+            keys: random.pick(keys),
+            long_values: random.percent(60),
+            lookups: random.pick(&[0, 5, 15, 40]),
+        };
+        let most = random.pick(calls);
+        let batches = (0..epochs)
+            .map(|_| {
+                let calls = if random.percent(5) { 0 } else { 1 + random.below(most) };
+                batch(random, &mix, calls)
+            })
+            .collect();
+        let setup = setup(random);
+        let segments = random.pick(&[40, 100, 400]) * (1 + u64::from(size == Size::Large));
+        Self {
+            seed,
+            size,
+            batches,
+            mix,
+            close: random.percent(30),
+            creation: seed.is_multiple_of(32),
+            image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
+            log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
+            setup,
+        }
+    }
+}
+
+fn setup(random: &mut Random) -> Setup {
+    let workers = if random.percent(65) { 1 } else { random.pick(&[2, 4]) };
+    let segment_bytes = random.pick(&[4096, 4096, 4096, 16 << 10]);
+    Setup {
+        workers,
+        checkpoint_every: random.pick(&[1, 1, 1, 2, 3]),
+        cache_bytes: random.pick(&[0, 0, 64 << 10]),
+        segment_bytes,
+        ..Setup::random(random)
+    }
+}

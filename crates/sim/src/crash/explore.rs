@@ -1,0 +1,344 @@
+//! The explorer: every crash point, every adversary, and recoveries of recoveries.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Once};
+
+use pmem::{Left, Replay, Trace, Traced};
+
+use super::case::{Case, Size};
+use super::choices::{Choice, choices};
+use super::life::{Known, Life, Plan};
+use super::points::{Beginning, Class, DEPTH_MAX, Point, points};
+use super::tally::Tally;
+use super::verify::{Recovered, Violation, ViolationKind, verify};
+use crate::history::{Random, Setup, batch};
+
+/// Of how many images one is checked before it is recovered, too. What the checker sees there it
+/// mostly sees afterwards as well.
+const CHECK_FIRST_ONE_IN: u64 = 8;
+
+/// Images that one point of each class costs, with what follows from them: more or less.
+const IMAGES_OF_A_CLASS: u64 = 200;
+
+/// How much is explored.
+#[derive(Clone, Copy)]
+pub struct Options<'o> {
+    /// Most images of a case.
+    pub images_max: u64,
+    /// How many crashes deep recoveries are cut, at most [`DEPTH_MAX`].
+    pub depth_max: usize,
+    /// Epochs that a store runs on after some recoveries, to be cut again; 0: never.
+    pub run_on: u64,
+    /// One of how many images, by chance, is recovered again under record, to cut its recovery.
+    pub nest_one_in: u64,
+    /// One of how many images, by chance, runs on.
+    pub run_on_one_in: u64,
+    /// Asked before each image: whether to go on.
+    pub go_on: &'o (dyn Fn() -> bool + Sync),
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            images_max: 30_000,
+            depth_max: DEPTH_MAX,
+            run_on: 100,
+            nest_one_in: 50,
+            run_on_one_in: 1500,
+            go_on: &|| true,
+        }
+    }
+}
+
+/// One crash on the way to a failure.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// Number of events that happened in this life of the store.
+    pub position: usize,
+    /// Number of events of the whole record.
+    pub events: usize,
+    /// The event that did not happen any more.
+    pub before: String,
+    /// Which row of the crash matrix.
+    pub class: Class,
+    /// How many crashes deep.
+    pub depth: usize,
+    /// The engine's phase, if an epoch was running.
+    pub phase: Option<&'static str>,
+    /// What arrived.
+    pub choice: Choice,
+    /// Epochs that the life ran after it was opened.
+    pub epochs: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let life = match (self.depth, self.epochs) {
+            (0, _) => "a run".to_string(),
+            (depth, 0) => format!("a recovery, {depth} deep"),
+            (depth, epochs) => format!("a recovery, {depth} deep, and {epochs} epochs"),
+        };
+        let phase = self.phase.map_or(String::new(), |phase| format!(" (phase {phase})"));
+        write!(
+            f,
+            "crash in {life}, after {} of {} events, in \"{}\"{phase}, before the {}; {}",
+            self.position,
+            self.events,
+            self.class.name(),
+            self.before,
+            self.choice
+        )
+    }
+}
+
+/// A violation and how to come to it.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The case.
+    pub case: Case,
+    /// What was wrong.
+    pub violation: Violation,
+    /// The crashes, the first one first; none if it failed without any.
+    pub cuts: Vec<Cut>,
+}
+
+/// Explores the case of a seed.
+///
+/// # Errors
+/// The first violation.
+pub fn explore(seed: u64, options: &Options<'_>) -> Result<Tally, Box<Failure>> {
+    let mut tally = Tally::default();
+    explore_case(&Case::of_seed(seed), options, &mut tally).map(|()| tally)
+}
+
+/// Explores a case, and counts what was explored. From the first one on this process uses small
+/// pages only, because thousands of small stores are opened.
+///
+/// # Errors
+/// The first violation.
+pub fn explore_case(
+    case: &Case,
+    options: &Options<'_>,
+    tally: &mut Tally,
+) -> Result<(), Box<Failure>> {
+    static SMALL_PAGES: Once = Once::new();
+    SMALL_PAGES.call_once(pmem::small_pages_only);
+    tally.cases += 1;
+    let images_end = tally.images + options.images_max;
+    let random = Random::new(case.seed ^ 0xc2a5_4ed5);
+    let mut explorer = Explorer {
+        case,
+        options,
+        tally,
+        random,
+        images_end,
+        direct: 0,
+        nested: 0,
+        cuts: Vec::new(),
+        ended: false,
+    };
+    let plan = Plan { setup: &case.setup, batches: &case.batches, close: case.close };
+    let device = Arc::new(explorer.device());
+    let explored = explorer.live(&device, &plan, Known::new()).and_then(|life| {
+        let opening = Class::Creation;
+        explorer.life(&life, Beginning { epoch: 0, depth: 0, opening })
+    });
+    explored.map_err(|violation| {
+        explorer.tally.violations += 1;
+        let Explorer { case, cuts, .. } = explorer;
+        Box::new(Failure { case: case.clone(), violation, cuts })
+    })
+}
+
+struct Explorer<'e> {
+    case: &'e Case,
+    options: &'e Options<'e>,
+    tally: &'e mut Tally,
+    random: Random,
+    images_end: u64,
+    /// Images of the case's own life.
+    direct: u64,
+    /// Images of the lives that came from those.
+    nested: u64,
+    /// The crashes on the way to where the explorer is.
+    cuts: Vec<Cut>,
+    ended: bool,
+}
+
+type Done<T> = Result<T, Violation>;
+
+impl Explorer<'_> {
+    fn device(&self) -> Traced {
+        let Case { image_limit_bytes, log_limit_bytes, .. } = *self.case;
+        Traced::new(image_limit_bytes, log_limit_bytes).expect("address space for a small store")
+    }
+
+    fn live(&mut self, device: &Arc<Traced>, plan: &Plan<'_>, known: Known) -> Done<Life> {
+        let life = Life::record(device, plan, known)
+            .map_err(|what| Violation::new(ViolationKind::Run, what))?;
+        self.tally.lives += 1;
+        self.tally.epochs += life.epochs;
+        self.tally.refused += life.refused;
+        Ok(life)
+    }
+
+    fn life(&mut self, life: &Life, beginning: Beginning) -> Done<()> {
+        let points = points(&life.trace, beginning);
+        let chosen = self.choose_points(&points, beginning.depth);
+        let mut replay = Replay::new(&life.trace, self.device());
+        let mut seen = HashSet::new();
+        for (point, chosen) in points.iter().zip(chosen) {
+            if chosen {
+                self.tally.count_point(point);
+                self.point(life, &mut replay, point, &mut seen)?;
+            }
+            if self.ended {
+                return Ok(());
+            }
+            replay.step();
+        }
+        Ok(())
+    }
+
+    /// Which points are explored: of each class and depth all, or a few by chance.
+    fn choose_points(&mut self, points: &[Point], depth: usize) -> Vec<bool> {
+        let most = match (self.case.size, depth) {
+            (Size::Tiny | Size::Small, 0) => usize::MAX,
+            (_, 0) => 12,
+            _ => 3,
+        };
+        // What is left of the images must do for the last points, too.
+        let most = most.min((self.options.images_max / IMAGES_OF_A_CLASS).max(2) as usize);
+        let mut of_class: HashMap<(Class, usize), Vec<usize>> = HashMap::new();
+        for (position, point) in points.iter().enumerate() {
+            of_class.entry((point.class, point.depth)).or_default().push(position);
+        }
+        let mut chosen = vec![false; points.len()];
+        let classes = Class::ALL.into_iter().flat_map(|c| (0..=DEPTH_MAX).map(move |d| (c, d)));
+        for key in classes {
+            let mut positions = of_class.remove(&key).unwrap_or_default();
+            let few = key.0 == Class::Creation && !self.case.creation;
+            let most = if few { most.min(8) } else { most };
+            while positions.len() > most {
+                positions.swap_remove(self.random.below(positions.len() as u64) as usize);
+            }
+            positions.into_iter().for_each(|position| chosen[position] = true);
+        }
+        chosen
+    }
+
+    fn point(
+        &mut self,
+        life: &Life,
+        replay: &mut Replay<'_>,
+        point: &Point,
+        seen: &mut HashSet<(u128, Class, (u64, u64))>,
+    ) -> Done<()> {
+        let mut list = choices(replay, self.case.size, &mut self.random);
+        if point.depth > 0 {
+            while list.len() > 4 {
+                list.swap_remove(self.random.below(list.len() as u64) as usize);
+            }
+        }
+        for choice in list {
+            let left = replay.left(&mut *choice.adversary());
+            if !seen.insert((left.hash(), point.class, point.epochs)) {
+                self.tally.same += 1;
+                continue;
+            }
+            if self.tally.images >= self.images_end || !(self.options.go_on)() {
+                self.ended = true;
+                return Ok(());
+            }
+            self.cuts.push(cut(&life.trace, replay.position(), point, choice, life.epochs));
+            self.image(&life.known, replay, &left, point)?;
+            self.cuts.pop();
+        }
+        Ok(())
+    }
+
+    fn image(
+        &mut self,
+        known: &Known,
+        replay: &mut Replay<'_>,
+        left: &Left,
+        point: &Point,
+    ) -> Done<()> {
+        self.tally.count_image(point);
+        *(if self.cuts.len() == 1 { &mut self.direct } else { &mut self.nested }) += 1;
+        let setup = self.reopened();
+        let check_first = self.random.below(CHECK_FIRST_ONE_IN) == 0;
+        let recovered = verify(replay.load(left), &setup, known, point, check_first)?;
+        self.tally.epochs += recovered.replayed;
+        let Options { depth_max, run_on, nest_one_in, run_on_one_in, .. } = *self.options;
+        // Half of the images are enough for what follows from the other half.
+        let deeper = point.depth < depth_max && self.nested <= self.direct;
+        if deeper && recovered.stored && self.random.below(nest_one_in) == 0 {
+            let plan = Plan { setup: &self.reopened(), batches: &[], close: false };
+            self.again(known, replay, left, point, recovered, &plan)?;
+        }
+        if deeper && run_on > 0 && self.random.below(run_on_one_in) == 0 {
+            let batches = self.batches(run_on);
+            let close = self.random.percent(50);
+            let plan = Plan { setup: &self.reopened(), batches: &batches, close };
+            self.again(known, replay, left, point, recovered, &plan)?;
+        }
+        Ok(())
+    }
+
+    /// Lives on from an image that recovers well, and explores that.
+    fn again(
+        &mut self,
+        known: &Known,
+        replay: &mut Replay<'_>,
+        left: &Left,
+        point: &Point,
+        recovered: Recovered,
+        plan: &Plan<'_>,
+    ) -> Done<()> {
+        let device = replay.load(left);
+        let device = Arc::clone(device);
+        let life = self
+            .live(&device, plan, known.up_to(recovered.epoch))
+            .map_err(|violation| violation.at(point))?;
+        drop(device);
+        let opening = if point.class == Class::Creation { Class::Creation } else { Class::Opening };
+        let (epoch, depth) = (recovered.epoch, point.depth + 1);
+        self.life(&life, Beginning { epoch, depth, opening })
+    }
+
+    /// Choices for opening the store again: mostly one worker, as long as the case has one.
+    fn reopened(&mut self) -> Setup {
+        let mut setup = self.case.setup.reopened(&mut self.random);
+        if self.case.setup.workers == 1 && !self.random.percent(2) {
+            setup.workers = 1;
+        }
+        setup
+    }
+
+    fn batches(&mut self, epochs: u64) -> Vec<Vec<Vec<u8>>> {
+        let most = if self.case.size == Size::Large { 20 } else { 4 };
+        (0..epochs)
+            .map(|_| {
+                let calls = self.random.below(most + 1);
+                batch(&mut self.random, &self.case.mix, calls)
+            })
+            .collect()
+    }
+}
+
+fn cut(trace: &Trace, position: usize, point: &Point, choice: Choice, epochs: u64) -> Cut {
+    let events = trace.events();
+    let next = events[position..].iter().find(|event| event.kind != pmem::EventKind::Mark);
+    Cut {
+        position,
+        events: events.len(),
+        before: next.map_or("end".into(), ToString::to_string),
+        class: point.class,
+        depth: point.depth,
+        phase: point.phase.map(engine::Phase::name),
+        choice,
+        epochs,
+    }
+}

@@ -1,0 +1,179 @@
+//! A life of a store: it is opened, runs epochs, and everything that it does to the device is
+//! recorded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::{Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
+use pmem::{Trace, Traced};
+
+use super::points::Place;
+use crate::history::procedures::procedures;
+use crate::history::{Expected, Model, Pair, Setup, compare_answers};
+
+/// What the oracle says of the epochs so far: the state after each, and the answers of each. The
+/// first element is that of epoch 0.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub(super) models: Vec<Arc<Model>>,
+    pub(super) answers: Vec<Arc<Vec<Expected>>>,
+}
+
+impl Known {
+    /// Of an empty store.
+    pub(super) fn new() -> Self {
+        Self { models: vec![Arc::default()], answers: vec![Arc::default()] }
+    }
+
+    /// Without what comes after `epoch`.
+    pub(super) fn up_to(&self, epoch: u64) -> Self {
+        let count = epoch as usize + 1;
+        Self { models: self.models[..count].to_vec(), answers: self.answers[..count].to_vec() }
+    }
+
+    /// The newest epoch.
+    pub(super) fn newest(&self) -> u64 {
+        self.models.len() as u64 - 1
+    }
+}
+
+/// Marks where the engine is, and compares what replay answers.
+pub(super) struct Watching {
+    device: Arc<Traced>,
+    known: Known,
+    difference: Mutex<Option<String>>,
+}
+
+impl Watching {
+    pub(super) fn new(device: &Arc<Traced>, known: &Known) -> Arc<Self> {
+        Arc::new(Self {
+            device: Arc::clone(device),
+            known: known.clone(),
+            difference: Mutex::default(),
+        })
+    }
+
+    /// The first difference between the answers of an epoch that was replayed and the oracle's.
+    pub(super) fn difference(&self) -> Option<String> {
+        self.difference.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Watcher for Watching {
+    fn moment(&self, epoch: u64, moment: Moment) {
+        self.device.mark(Place::Epoch(epoch, moment).encode());
+    }
+
+    fn replayed(&self, outcome: &EpochOutcome) {
+        let compared = match self.known.answers.get(outcome.epoch as usize) {
+            Some(expected) => compare_answers(outcome, expected),
+            None => Err("it was never run".into()),
+        };
+        if let Err(what) = compared {
+            let mut difference = self.difference.lock().unwrap_or_else(PoisonError::into_inner);
+            difference.get_or_insert(format!("replay of epoch {}: {what}", outcome.epoch));
+        }
+    }
+}
+
+/// Opens a store that is watched.
+///
+/// # Errors
+/// The engine's.
+pub(super) fn open(
+    device: &Arc<Traced>,
+    setup: &Setup,
+    watching: &Arc<Watching>,
+) -> Result<(Engine<Traced>, engine::RecoveryReport), EngineError> {
+    let watch = Watch::by(Arc::clone(watching) as Arc<dyn Watcher>);
+    let config = EngineConfig { watch, ..setup.config() };
+    Engine::open(Arc::clone(device), config, &setup.tables(), procedures())
+}
+
+/// What is done in a life.
+pub(super) struct Plan<'p> {
+    pub(super) setup: &'p Setup,
+    pub(super) batches: &'p [Vec<Vec<u8>>],
+    pub(super) close: bool,
+}
+
+/// A recorded life.
+pub(super) struct Life {
+    pub(super) trace: Trace,
+    /// With the epochs that ran.
+    pub(super) known: Known,
+    /// Epochs that ran.
+    pub(super) epochs: u64,
+    /// Epochs that were refused because the device was full.
+    pub(super) refused: u64,
+}
+
+impl Life {
+    /// Lives on a device, from the newest epoch that is known.
+    ///
+    /// # Errors
+    /// Any difference from the oracle.
+    pub(super) fn record(
+        device: &Arc<Traced>,
+        plan: &Plan<'_>,
+        known: Known,
+    ) -> Result<Self, String> {
+        device.record();
+        let watching = Watching::new(device, &known);
+        let (engine, _) =
+            open(device, plan.setup, &watching).map_err(|error| format!("open: {error}"))?;
+        if let Some(difference) = watching.difference() {
+            return Err(difference);
+        }
+        device.mark(Place::Opened.encode());
+        let mut known = known;
+        let model = known.models.last().expect("at least that of epoch 0");
+        let mut pair = Pair { engine, model: Model::clone(model) };
+        pair.compare_state()?;
+        let (mut epochs, mut refused) = (0, 0);
+        for batch in plan.batches {
+            match run(&mut pair, batch)? {
+                None => refused += 1,
+                Some(answers) => {
+                    device.mark(Place::Answered(pair.model.epoch).encode());
+                    known.models.push(Arc::new(pair.model.clone()));
+                    known.answers.push(Arc::new(answers));
+                    epochs += 1;
+                }
+            }
+        }
+        pair.compare_state()?;
+        if plan.close {
+            device.mark(Place::Closing.encode());
+            pair.engine.close().map_err(|error| format!("close: {error}"))?;
+        }
+        Ok(Self { trace: device.take_trace(), known, epochs, refused })
+    }
+}
+
+/// Runs an epoch and returns the answers, or nothing if it was refused.
+fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Option<Vec<Expected>>, String> {
+    let before = pair.model.clone();
+    let info = crate::history::info(before.epoch + 1);
+    let calls = crate::history::to_calls(batch);
+    let outcome = match pair.engine.run_epoch(&calls, info) {
+        Err(error) if error.is_limit() => return Ok(None),
+        outcome => outcome.map_err(|error| format!("epoch {}: {error}", before.epoch + 1))?,
+    };
+    let expected = pair.model.run(batch, info.timestamp_ns);
+    if outcome.epoch != pair.model.epoch || outcome.carried_in != before.carry.len() {
+        return Err(format!(
+            "epoch {} carried {} in, expected epoch {} and {}",
+            outcome.epoch,
+            outcome.carried_in,
+            pair.model.epoch,
+            before.carry.len()
+        ));
+    }
+    compare_answers(&outcome, &expected)
+        .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
+    if outcome.state_hash != pair.model.state_hash() {
+        pair.compare_state()?;
+        return Err(format!("epoch {}: equal rows, other state hash", outcome.epoch));
+    }
+    Ok(Some(expected))
+}

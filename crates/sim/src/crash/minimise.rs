@@ -1,0 +1,88 @@
+//! Makes a failing case small: fewer epochs, calls and steps, plainer choices, fewer crashes, the
+//! simplest adversary.
+
+use std::cell::Cell;
+
+use super::case::{Case, Size};
+use super::explore::{Failure, Options, explore_case};
+use super::tally::Tally;
+use crate::history::Setup;
+use crate::history::shrink::{Step, shrink};
+
+/// A smaller case that fails in the same way, if one is found; `images_max` bounds the search.
+#[must_use]
+pub fn minimise(failure: Box<Failure>, options: &Options<'_>, images_max: u64) -> Box<Failure> {
+    let search = Search { images_left: Cell::new(images_max) };
+    // With only as many crashes as the failure has, if that is enough.
+    let deepest = failure.cuts.iter().map(|cut| cut.depth).max().unwrap_or(0);
+    let runs_on = failure.cuts.iter().any(|cut| cut.depth > 0 && cut.epochs > 0)
+        || failure.cuts.windows(2).any(|pair| pair[1].depth == 0);
+    let run_on = if runs_on { options.run_on } else { 0 };
+    let Options { nest_one_in, run_on_one_in, .. } = *options;
+    let fewer = |depth_max, run_on| Options {
+        depth_max,
+        run_on,
+        // A small case has few images: more of them have to go on.
+        nest_one_in: nest_one_in.min(8),
+        run_on_one_in: run_on_one_in.min(100),
+        ..*options
+    };
+    let small = [fewer(0, 0), fewer(deepest, run_on), *options]
+        .iter()
+        .find_map(|options| search.with(&failure, options));
+    small.unwrap_or(failure)
+}
+
+struct Search {
+    images_left: Cell<u64>,
+}
+
+impl Search {
+    fn with(&self, failure: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
+        let fails = |case: &Case| self.fails(case, failure, options);
+        let mut best = fails(&failure.case)?;
+        for change in [plain, one_worker, checkpoint_always] {
+            let setup = change(&best.case.setup);
+            let case = Case { setup, size: Size::Tiny, ..best.case.clone() };
+            if let Some(smaller) = fails(&case) {
+                best = smaller;
+            }
+        }
+        let history = best.case.batches.iter();
+        let history = history.map(|calls| Step { calls: calls.clone(), after: None::<()> });
+        let template = best.case.clone();
+        let with = |steps: &[Step<()>]| {
+            let batches = steps.iter().map(|step| step.calls.clone()).collect();
+            Case { batches, ..template.clone() }
+        };
+        let small = shrink(history.collect(), &mut |smaller| fails(&with(smaller)).is_some());
+        // The last time without a limit: what is shown must be what was found.
+        self.images_left.set(u64::MAX);
+        fails(&with(&small)).or(Some(best))
+    }
+
+    /// The failure of a case, if it fails in the same way.
+    fn fails(&self, case: &Case, like: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
+        let images_max = options.images_max.min(self.images_left.get());
+        if images_max == 0 {
+            return None;
+        }
+        let mut tally = Tally::default();
+        let explored = explore_case(case, &Options { images_max, ..*options }, &mut tally);
+        self.images_left.set(self.images_left.get().saturating_sub(tally.images));
+        explored.err().filter(|failure| failure.violation.kind == like.violation.kind)
+    }
+}
+
+fn plain(setup: &Setup) -> Setup {
+    let Setup { row_bytes, segment_bytes, .. } = *setup;
+    Setup { row_bytes, segment_bytes, ..Setup::default() }
+}
+
+fn one_worker(setup: &Setup) -> Setup {
+    Setup { workers: 1, ..*setup }
+}
+
+fn checkpoint_always(setup: &Setup) -> Setup {
+    Setup { checkpoint_every: 1, ..*setup }
+}

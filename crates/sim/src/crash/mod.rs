@@ -1,0 +1,30 @@
+//! Power cuts: whatever the medium kept, recovery must find every epoch that was answered, none
+//! that was not sealed, and nothing in between, and the engine must go on from there.
+//!
+//! A [`Case`] follows from a seed. Its history runs once, on a device that records every store,
+//! flush and fence: that is a *life*. The explorer then goes through the record. At each crash
+//! point it lets adversaries choose what the medium kept; each such *image* is recovered, checked,
+//! and compared with the oracle: the whole state, and every answer of the epochs that were
+//! replayed. From some images another life begins: only the recovery, which is cut in its turn,
+//! three deep; or the recovery and a hundred epochs more.
+//!
+//! Nothing here knows how the engine orders its stores; the phases come from its own hook.
+
+mod campaign;
+mod case;
+mod choices;
+mod explore;
+mod life;
+mod minimise;
+mod points;
+mod tally;
+mod verify;
+
+pub use campaign::{Campaign, Outcome, run};
+pub use case::{Case, Size};
+pub use choices::Choice;
+pub use explore::{Cut, Failure, Options, explore, explore_case};
+pub use minimise::minimise;
+pub use points::{Class, DEPTH_MAX};
+pub use tally::Tally;
+pub use verify::{Violation, ViolationKind};

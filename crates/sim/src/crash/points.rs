@@ -1,0 +1,244 @@
+//! Crash points: the places between two events of a trace, and what a crash there is called.
+
+use engine::{Moment, Phase};
+use pmem::{EventKind, SpaceKind, Trace};
+
+/// How many crashes deep a recovery is cut.
+pub const DEPTH_MAX: usize = 3;
+
+/// A row of the crash matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// While the store is created.
+    Creation,
+    /// While the inputs are collected or logged.
+    Log,
+    /// In the insert step.
+    Insert,
+    /// In the major collection.
+    MajorGc,
+    /// While versions are evicted or appended: nothing is stored.
+    EvictAppend,
+    /// In the execution phase, before the first final write.
+    BeforeFinalWrites,
+    /// In the execution phase and after, until all workers have fenced.
+    FinalWrites,
+    /// After that, before the epoch's number is stored.
+    Fenced,
+    /// The number is stored and not fenced.
+    NumberStored,
+    /// The number is durable.
+    AfterNumber,
+    /// While a store is opened, before and between the epochs that are replayed.
+    Opening,
+    /// Right after a space has grown.
+    Growth,
+    /// While the store is closed.
+    Closing,
+}
+
+impl Class {
+    /// All classes.
+    pub const ALL: [Class; 13] = [
+        Class::Creation,
+        Class::Log,
+        Class::Insert,
+        Class::MajorGc,
+        Class::EvictAppend,
+        Class::BeforeFinalWrites,
+        Class::FinalWrites,
+        Class::Fenced,
+        Class::NumberStored,
+        Class::AfterNumber,
+        Class::Opening,
+        Class::Growth,
+        Class::Closing,
+    ];
+
+    /// Name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Creation => "store creation",
+            Class::Log => "collecting, writing the log",
+            Class::Insert => "insert step",
+            Class::MajorGc => "major collection",
+            Class::EvictAppend => "evict, append",
+            Class::BeforeFinalWrites => "execution, before the first final write",
+            Class::FinalWrites => "execution",
+            Class::Fenced => "fenced, epoch number not stored",
+            Class::NumberStored => "epoch number stored, not fenced",
+            Class::AfterNumber => "after the epoch number",
+            Class::Opening => "recovery, outside of replay",
+            Class::Growth => "after a space has grown",
+            Class::Closing => "closing",
+        }
+    }
+
+    /// Whether it can be hit so many crashes deep; 0 is a run, 1 the recovery after a crash.
+    #[must_use]
+    pub fn is_at(self, depth: usize) -> bool {
+        match self {
+            Class::Closing => depth == 0,
+            Class::Opening => depth > 0,
+            // Replay logs nothing, and a recovery alone finds its space there.
+            Class::Growth | Class::Log => depth == 0,
+            _ => true,
+        }
+    }
+}
+
+/// Where a life is, as it is marked in its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The engine came to a moment of an epoch.
+    Epoch(u64, Moment),
+    /// The store is open.
+    Opened,
+    /// The epoch was answered.
+    Answered(u64),
+    /// The store is being closed.
+    Closing,
+}
+
+const NUMBER_BITS: u32 = 40;
+
+impl Place {
+    /// As the number of a mark.
+    pub(super) fn encode(self) -> u64 {
+        let (kind, epoch) = match self {
+            Self::Epoch(epoch, Moment::Begin(phase)) => (16 + phase as u64, epoch),
+            Self::Epoch(epoch, Moment::Fenced) => (0, epoch),
+            Self::Epoch(epoch, Moment::Committed) => (1, epoch),
+            Self::Opened => (2, 0),
+            Self::Answered(epoch) => (3, epoch),
+            Self::Closing => (4, 0),
+        };
+        kind << NUMBER_BITS | epoch
+    }
+
+    fn decode(number: u64) -> Self {
+        let epoch = number & ((1 << NUMBER_BITS) - 1);
+        match number >> NUMBER_BITS {
+            0 => Self::Epoch(epoch, Moment::Fenced),
+            1 => Self::Epoch(epoch, Moment::Committed),
+            2 => Self::Opened,
+            3 => Self::Answered(epoch),
+            4 => Self::Closing,
+            phase => Self::Epoch(epoch, Moment::Begin(Phase::ALL[phase as usize - 16])),
+        }
+    }
+}
+
+/// A crash point: as many events have happened as there are points before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) class: Class,
+    /// 0 in a run, otherwise how many crashes deep.
+    pub(super) depth: usize,
+    /// The phase of the engine, if it is in an epoch.
+    pub(super) phase: Option<Phase>,
+    /// The oldest epoch that may be recovered, and the newest.
+    pub(super) epochs: (u64, u64),
+}
+
+/// How a life begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Beginning {
+    /// The epoch that it recovers to.
+    pub(super) epoch: u64,
+    /// How many crashes were before.
+    pub(super) depth: usize,
+    /// [`Class::Opening`], or [`Class::Creation`] if there may be no store yet.
+    pub(super) opening: Class,
+}
+
+/// All points of a trace.
+pub(super) fn points(trace: &Trace, beginning: Beginning) -> Vec<Point> {
+    let Beginning { epoch, depth, opening } = beginning;
+    let mut now = Point { class: opening, depth, phase: None, epochs: (epoch, epoch) };
+    let mut points = vec![now];
+    let (mut storing_begins, mut moment) = (None, None);
+    let mut grown = false;
+    for event in trace.events() {
+        match event.kind {
+            EventKind::Mark => {
+                let place = Place::decode(event.offset);
+                if place_is_committed(place)
+                    && let Some(from) = storing_begins.take()
+                {
+                    // The number is the last word that was stored.
+                    points[from..]
+                        .iter_mut()
+                        .for_each(|p: &mut Point| p.class = Class::NumberStored);
+                }
+                storing_begins = None;
+                moment = Some(place);
+                now = after(now, place, opening);
+            }
+            EventKind::Store | EventKind::StorePastCache if event.space == SpaceKind::Image => {
+                if now.class == Class::BeforeFinalWrites {
+                    now.class = Class::FinalWrites;
+                }
+                if matches!(moment, Some(Place::Epoch(_, Moment::Fenced))) {
+                    storing_begins = Some(points.len());
+                }
+            }
+            _ => {}
+        }
+        grown = event.kind == EventKind::Grow || grown && event.kind == EventKind::Mark;
+        let in_creation = now.class == Class::Creation;
+        let class = if grown && !in_creation { Class::Growth } else { now.class };
+        points.push(Point { class, ..now });
+    }
+    points
+}
+
+fn place_is_committed(place: Place) -> bool {
+    matches!(place, Place::Epoch(_, Moment::Committed))
+}
+
+/// What follows a mark.
+fn after(before: Point, place: Place, opening: Class) -> Point {
+    let Point { class, depth, epochs, .. } = before;
+    match place {
+        Place::Opened => {
+            let (epoch, _) = epochs;
+            let class = Class::AfterNumber;
+            Point { class, depth: 0, phase: None, epochs: (epoch, epoch) }
+        }
+        Place::Answered(epoch) => {
+            Point { phase: None, class: Class::AfterNumber, epochs: (epoch, epoch), depth }
+        }
+        Place::Closing => Point { class: Class::Closing, phase: None, ..before },
+        Place::Epoch(epoch, moment) => {
+            let phase = match moment {
+                Moment::Begin(phase) => Some(phase),
+                _ => Some(Phase::Checkpoint),
+            };
+            let class = match moment {
+                Moment::Fenced => Class::Fenced,
+                Moment::Committed => Class::AfterNumber,
+                Moment::Begin(phase) => class_of(phase, class, opening, depth),
+            };
+            // A run may have sealed it; what a recovery comes to is known.
+            let newest = if depth == 0 { epoch } else { epochs.1 };
+            Point { class, depth, phase, epochs: (epochs.0, newest) }
+        }
+    }
+}
+
+fn class_of(phase: Phase, before: Class, opening: Class, depth: usize) -> Class {
+    match phase {
+        Phase::Declare if depth > 0 => opening,
+        // Execution waits for the log.
+        Phase::LogInputs if before == Class::EvictAppend => Class::EvictAppend,
+        Phase::LogInputs if depth > 0 => opening,
+        Phase::Declare | Phase::LogInputs => Class::Log,
+        Phase::Insert => Class::Insert,
+        Phase::MajorGc => Class::MajorGc,
+        Phase::EvictCache | Phase::Append => Class::EvictAppend,
+        Phase::Execute => Class::BeforeFinalWrites,
+        Phase::Remove | Phase::Checkpoint => Class::FinalWrites,
+    }
+}

@@ -1,0 +1,72 @@
+//! What was explored, counted.
+
+use super::points::{Class, DEPTH_MAX, Point};
+
+/// Counts of an exploration. Those by class are by depth too: 0 is a run, 1 the recovery after a
+/// crash, and so on.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    /// Histories that were explored, or begun to be.
+    pub cases: u64,
+    /// Records of runs and recoveries that crash points were taken from.
+    pub lives: u64,
+    /// Epochs that were run or replayed, in all engines.
+    pub epochs: u64,
+    /// Epochs that were refused because a device was full.
+    pub refused: u64,
+    /// Images that were recovered and compared.
+    pub images: u64,
+    /// Images that had the bytes of another one of the same record and class, and were skipped.
+    pub same: u64,
+    /// Crash points, by class and depth: none is counted twice.
+    pub points: [[u64; DEPTH_MAX + 1]; Class::ALL.len()],
+    /// Images, by class and depth.
+    pub images_of: [[u64; DEPTH_MAX + 1]; Class::ALL.len()],
+    /// Violations found.
+    pub violations: u64,
+}
+
+impl Tally {
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Self) {
+        self.cases += other.cases;
+        self.lives += other.lives;
+        self.epochs += other.epochs;
+        self.refused += other.refused;
+        self.images += other.images;
+        self.same += other.same;
+        self.violations += other.violations;
+        for (mine, theirs) in
+            [(&mut self.points, &other.points), (&mut self.images_of, &other.images_of)]
+        {
+            for (sum, more) in mine.iter_mut().flatten().zip(theirs.iter().flatten()) {
+                *sum += more;
+            }
+        }
+    }
+
+    /// Crash points in all.
+    #[must_use]
+    pub fn points_total(&self) -> u64 {
+        self.points.iter().flatten().sum()
+    }
+
+    /// Classes and depths that can be hit and were not.
+    #[must_use]
+    pub fn never_hit(&self) -> Vec<(Class, usize)> {
+        let all = Class::ALL.into_iter().flat_map(|class| (0..=DEPTH_MAX).map(move |d| (class, d)));
+        all.filter(|&(class, depth)| {
+            class.is_at(depth) && self.images_of[class as usize][depth] == 0
+        })
+        .collect()
+    }
+
+    pub(super) fn count_point(&mut self, point: &Point) {
+        self.points[point.class as usize][point.depth] += 1;
+    }
+
+    pub(super) fn count_image(&mut self, point: &Point) {
+        self.images += 1;
+        self.images_of[point.class as usize][point.depth] += 1;
+    }
+}

@@ -1,0 +1,58 @@
+//! The crash explorer finds nothing in an engine that is right, and comes everywhere.
+
+use sim::crash::{Case, Class, Options, Size, Tally, explore_case};
+use sim::history::{Random, effort};
+
+/// O-22 to O-31, O-33 to O-41, O-48, O-53: cases of every size, with recoveries that are cut and
+/// stores that run on.
+#[test]
+fn o_29_random_cases_recover_at_every_depth() {
+    let first = effort("NVCARACAL_FIRST_SEED", 0);
+    let options = Options {
+        images_max: effort("NVCARACAL_IMAGES", 200),
+        nest_one_in: 12,
+        run_on_one_in: 400,
+        run_on: 40,
+        ..Options::default()
+    };
+    let mut tally = Tally::default();
+    for seed in first..first + effort("NVCARACAL_CASES", 10) {
+        explore_case(&Case::of_seed(seed), &options, &mut tally).unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    assert!(tally.images > 500, "{tally:?}");
+    assert_eq!(tally.violations, 0);
+}
+
+/// O-29: a few cases come to every row of the crash matrix, in runs and in recoveries.
+#[test]
+fn o_29_every_row_of_the_crash_matrix_is_hit() {
+    let mut tally = Tally::default();
+    let options = Options { images_max: 400, nest_one_in: 6, run_on: 0, ..Options::default() };
+    for seed in 0..4 {
+        let size = if seed % 2 == 0 { Size::Small } else { Size::Large };
+        let case = Case { close: true, ..Case::of_size(seed, size, &mut Random::new(seed)) };
+        let explored = explore_case(&case, &options, &mut tally);
+        explored.unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.violation));
+    }
+    let missing: Vec<_> = tally.never_hit().into_iter().filter(|&(_, depth)| depth < 2).collect();
+    assert!(missing.is_empty(), "never hit: {missing:?}");
+    assert!(tally.points[Class::NumberStored as usize][0] > 0);
+}
+
+/// O-22: workers fence their own stores.
+#[test]
+fn o_22_cases_of_several_workers() {
+    let options = Options { images_max: effort("NVCARACAL_IMAGES", 150), ..Options::default() };
+    let mut tally = Tally::default();
+    for seed in 0..effort("NVCARACAL_CASES", 4) {
+        let mut case = Case::of_size(seed, Size::Small, &mut Random::new(seed));
+        case.setup.workers = 2;
+        let explored = explore_case(&case, &options, &mut tally);
+        explored.unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    assert!(tally.images > 100, "{tally:?}");
+}
