@@ -4,4 +4,5 @@
 //! Everything here follows from a seed: the same seed finds the same failure.
 #![forbid(unsafe_code)]
 
+pub mod disk;
 pub mod history;

@@ -11,7 +11,7 @@ pub mod shrink;
 
 pub use generate::{Mix, batch};
 pub use model::{Expected, Model};
-pub use pair::{Pair, Setup, check_clean, info, to_calls};
+pub use pair::{Pair, Setup, check_clean, compare_answers, info, to_calls};
 pub use program::{HASHED, LONG, ORDERED, Op, Program, SEQUENCES, Step};
 pub use random::Random;
 

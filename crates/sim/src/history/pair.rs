@@ -236,7 +236,8 @@ fn short(bytes: &[u8]) -> String {
     format!("{} bytes {:02x?}", bytes.len(), &bytes[..bytes.len().min(12)])
 }
 
-fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
+/// Compares the answers of an epoch with what the oracle says.
+pub fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
     if outcome.len() != expected.len() {
         return Err(format!("{} answers, expected {}", outcome.len(), expected.len()));
     }
