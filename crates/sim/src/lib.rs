@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod disk;
+pub mod fuzz;
 pub mod history;

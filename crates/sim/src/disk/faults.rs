@@ -213,6 +213,12 @@ impl<'a> Run<'a> {
                         return Err(format!("epoch {epoch} is refused although there is room"));
                     }
                 }
+                // Healed or not, nothing fails that is not growth: the refusal was none.
+                Err(error) if refusals > 1 => {
+                    return Err(format!(
+                        "epoch {epoch} was refused for lack of room, then: {error}"
+                    ));
+                }
                 Err(error) => {
                     self.failure = Some(error.to_string());
                     if error.to_string().contains("panicked") {

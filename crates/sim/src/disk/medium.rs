@@ -215,6 +215,18 @@ impl Medium {
         }
     }
 
+    /// All bytes of a file, if it is there.
+    pub(crate) fn contents(&self, file: DiskFile) -> Option<Vec<u8>> {
+        let content = self.durable.get(&file)?;
+        let mut bytes = vec![0; content.len as usize];
+        for (number, page) in &content.pages {
+            let start = *number as usize * PAGE_BYTES;
+            let len = bytes.len().saturating_sub(start).min(PAGE_BYTES);
+            bytes[start..start + len].copy_from_slice(&page[..len]);
+        }
+        Some(bytes)
+    }
+
     /// Writes what is on the medium into an empty directory.
     pub(crate) fn write_to(&self, dir: &Path) -> io::Result<()> {
         assert!(self.pending.is_empty(), "cut the power first");

@@ -29,3 +29,6 @@ mod explore;
 
 pub use explore::{Failure, Options, Report, explore};
 pub use faults::{Fault, sweep};
+
+pub(crate) use medium::{Arrival, Medium};
+pub(crate) use story::{Progress, Story, fast_dir, options};
