@@ -9,7 +9,7 @@ fn o_29_random_histories_on_a_bad_disk() {
     let first = effort("NVCARACAL_FIRST_SEED", 0);
     let keep = effort("NVCARACAL_KEEP", 0) == 1;
     let mut report = Report::default();
-    for seed in first..first + effort("NVCARACAL_DISKS", 12) {
+    for seed in first..first + effort("NVCARACAL_DISKS", 6) {
         let fault_stride = effort("NVCARACAL_FAULT_STRIDE", Options::default().fault_stride);
         let options = Options { keep, fault_stride, ..Options::default() };
         report.add(&explore(seed, &options).unwrap_or_else(|failure| panic!("{failure}")));
