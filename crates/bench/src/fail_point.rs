@@ -9,8 +9,9 @@ use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 /// Where a process ends: `FILE-CALL[:N]`, before the Nth such call (from 1, which is the default).
 ///
 /// FILE is `meta`, `image`, `journal`, `log`, `directory` or `any`; CALL is `read`, `write`,
-/// `sync`, `grow`, `any`, or `torn`: a write of which the first half is made. On the `file` device
-/// these moments of an epoch are such calls:
+/// `sync`, `grow`, `any`, or `torn`: a write of which the first half is made, in whole sectors, as
+/// the device's model of the medium has it. On the `file` device these moments of an epoch are such
+/// calls:
 ///
 /// | moment | fail point |
 /// |---|---|
@@ -84,6 +85,9 @@ impl FailPoint {
     }
 }
 
+/// What a medium writes whole or not at all.
+const SECTOR_BYTES: u64 = 512;
+
 /// Ends the process at a fail point.
 #[derive(Debug)]
 pub(crate) struct Dying {
@@ -119,9 +123,14 @@ impl DiskHook for Dying {
             return Outcome::Proceed;
         }
         match (self.point.call, call.operation) {
-            (Call::Torn, DiskOperation::Write { bytes, .. }) if bytes.len() > 1 => {
+            (Call::Torn, DiskOperation::Write { offset, bytes }) => {
+                let half = offset + bytes.len() as u64 / 2;
+                let made = (half - half % SECTOR_BYTES).saturating_sub(offset);
+                if made == 0 {
+                    std::process::abort();
+                }
                 state.torn = Some(call.file);
-                Outcome::Short(bytes.len() / 2)
+                Outcome::Short(made as usize)
             }
             _ => std::process::abort(),
         }
@@ -148,12 +157,12 @@ mod tests {
     fn a_fail_point_counts_its_own_calls() {
         let point: FailPoint = "log-torn:2".parse().expect("a fail point");
         let dying = Dying::at(point);
-        let write = DiskOperation::Write { offset: 0, bytes: &[0; 100] };
+        let write = DiskOperation::Write { offset: 100, bytes: &[0; 2048] };
         let call = |file, operation| dying.before(&DiskCall { file, operation });
         assert_eq!(call(DiskFile::Log, write), Outcome::Proceed);
         assert_eq!(call(DiskFile::Image, write), Outcome::Proceed);
         assert_eq!(call(DiskFile::Log, DiskOperation::Sync), Outcome::Proceed);
-        assert_eq!(call(DiskFile::Log, write), Outcome::Short(50));
+        assert_eq!(call(DiskFile::Log, write), Outcome::Short(924));
         assert_eq!(call(DiskFile::Image, write), Outcome::Proceed);
     }
 }
