@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Crash, Dax, Device, DeviceError, DeviceSpec, Dram, Emulated, File, FileOptions};
+use pmem::{
+    Crash, Dax, Device, DeviceError, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions,
+};
 
+use crate::fail_point::{Dying, FailPoint};
 use crate::{BenchError, Result};
 
 /// Default limit of the image: address space, not memory or disk.
@@ -13,7 +16,7 @@ pub const IMAGE_LIMIT_BYTES_DEFAULT: u64 = 64 << 30;
 const LOG_LIMIT_BYTES: u64 = 64 << 30;
 
 /// How much a device may grow, and whether it may be created.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Most bytes of the image.
     pub image_bytes: u64,
@@ -21,13 +24,15 @@ pub struct Limits {
     pub log_bytes: u64,
     /// Whether to create a store where there is none.
     pub create: bool,
+    /// Where the process ends; only on the `file` device.
+    pub die_at: Option<FailPoint>,
 }
 
 impl Limits {
     /// For a store that may be created.
     #[must_use]
     pub fn new(image_bytes: u64) -> Self {
-        Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true }
+        Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true, die_at: None }
     }
 
     /// For a store that must be there: it fits, whatever its size is, and has room to replay its
@@ -48,6 +53,7 @@ impl Limits {
             image_bytes: (bytes(&image) * 2).max(IMAGE_LIMIT_BYTES_DEFAULT),
             log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES),
             create: false,
+            die_at: None,
         }
     }
 }
@@ -72,7 +78,10 @@ pub fn open_device<V: DeviceVisitor>(
     limits: Limits,
     visitor: V,
 ) -> Result<V::Output> {
-    let Limits { image_bytes, log_bytes, create } = limits;
+    let Limits { image_bytes, log_bytes, create, die_at } = limits;
+    if die_at.is_some() && !matches!(spec, DeviceSpec::File(_)) {
+        return Err(BenchError::Usage(format!("{spec} has no fail points, only file:DIR has")));
+    }
     match spec {
         DeviceSpec::Dram => visitor.visit(Arc::new(Dram::new(image_bytes, log_bytes)?)),
         DeviceSpec::Emulated(profile) => {
@@ -85,7 +94,8 @@ pub fn open_device<V: DeviceVisitor>(
             visitor.visit(Arc::new(Dax::open(path, image_bytes, log_bytes)?))
         }
         DeviceSpec::File(directory) => {
-            let options = FileOptions { create, ..FileOptions::new(image_bytes, log_bytes) };
+            let hook = die_at.map(|point| Arc::new(Dying::at(point)) as Arc<dyn DiskHook>);
+            let options = FileOptions { create, hook, ..FileOptions::new(image_bytes, log_bytes) };
             visitor.visit(Arc::new(File::open(directory, &options)?))
         }
         DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),

@@ -18,6 +18,8 @@ mod parameters;
 
 pub mod adapter;
 
+mod fail_point;
+
 mod devices;
 mod manifest;
 mod place;
@@ -40,6 +42,7 @@ pub mod roofline;
 pub use ack::AckLog;
 pub use devices::{DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, Limits, open_device, spec_of_path};
 pub use error::{BenchError, Result};
+pub use fail_point::FailPoint;
 pub use job::Job;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
 pub use place::Place;

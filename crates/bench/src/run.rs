@@ -21,7 +21,7 @@ use crate::clock::now_ns;
 use crate::devices::{DeviceVisitor, Limits, open_device};
 use crate::tally::Tally;
 use crate::verify::Verifier;
-use crate::{AckLog, BenchError, Job, Place, Progress, Report, Result, Stop};
+use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result, Stop};
 
 /// How to run; what may differ from run to run over the same store.
 #[derive(Debug, Clone)]
@@ -50,6 +50,8 @@ pub struct Settings {
     pub progress: Progress,
     /// Whether to stop before all epochs have run.
     pub stop: Stop,
+    /// Where the process ends, for the harness that kills it.
+    pub die_at: Option<FailPoint>,
 }
 
 impl Settings {
@@ -88,7 +90,8 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
         ack.check_recovered(0, "")?;
     }
     place.remember(job.parameters())?;
-    let limits = Limits::new(settings.image_limit_bytes);
+    let die_at = settings.die_at.clone();
+    let limits = Limits { die_at, ..Limits::new(settings.image_limit_bytes) };
     let opened = Cell::new(false);
     let result = open_device(&place.spec, limits, Open { job, settings, ack, opened: &opened });
     if result.is_err() && !opened.get() {

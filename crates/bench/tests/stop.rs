@@ -27,6 +27,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         check: true,
         progress: Progress::Hidden,
         stop,
+        die_at: None,
     }
 }
 

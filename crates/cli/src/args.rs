@@ -240,6 +240,10 @@ pub(crate) struct RunArguments {
     /// No progress bars; there are none where standard error is not a terminal
     #[arg(long)]
     pub(crate) no_progress: bool,
+    /// For tests: end the process without warning before the Nth call of a kind that it makes to a
+    /// file of file:DIR, as log-sync:3
+    #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]
+    pub(crate) die_at: Option<bench::FailPoint>,
 }
 
 /// A store.

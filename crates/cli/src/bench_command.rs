@@ -127,6 +127,7 @@ fn settings(
         check: !arguments.no_check,
         progress,
         stop,
+        die_at: arguments.die_at.clone(),
     }
 }
 

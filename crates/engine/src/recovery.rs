@@ -129,7 +129,7 @@ fn scan_unit<D: Device>(
         store.segments(),
         unit,
         &layout,
-        &plan.free,
+        plan,
         store.checkpoint_epoch(),
         |row| {
             let word = medium_word(base, &layout, &row);

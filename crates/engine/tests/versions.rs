@@ -46,7 +46,7 @@ fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
     for unit in &plan.units {
         let layout = store.tables()[usize::from(unit.table)].layout;
         let epoch = store.checkpoint_epoch();
-        scan::visit(device.as_ref(), store.segments(), *unit, &layout, &plan.free, epoch, |row| {
+        scan::visit(device.as_ref(), store.segments(), *unit, &layout, &plan, epoch, |row| {
             found.push(SerialId(row.versions[row.slot].serial_id));
             Ok(())
         })

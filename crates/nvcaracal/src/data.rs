@@ -174,10 +174,15 @@ impl<T: Data> Data for Vec<T> {
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
         let len = decode_len(from)?;
-        // A wrong length must not make this reserve memory.
-        let mut items = Vec::with_capacity(len.min(from.len()));
+        // A wrong length must neither reserve more memory than there are bytes, nor count items of
+        // no bytes for ever.
+        let mut items = Vec::with_capacity(len.min(from.len() / size_of::<T>().max(1)));
         for _ in 0..len {
+            let before = from.len();
             items.push(T::decode(from)?);
+            if from.len() == before {
+                return None;
+            }
         }
         Some(items)
     }
@@ -362,6 +367,10 @@ mod tests {
         assert_eq!(String::from_bytes(&[0xff]), None);
         assert_eq!(Vec::<u64>::from_bytes(&[0; 9]), None);
         assert_eq!(Vec::<String>::decode(&mut [0xff; 4].as_slice()), None);
+        // Found by fuzzing: four thousand million items of no bytes.
+        assert_eq!(<(Vec<()>, u8)>::from_bytes(&[0xff, 0xff, 0xff, 0xff, 1]), None);
+        // And room for so many large items as there are bytes.
+        assert_eq!(Vec::<[u64; 4096]>::decode(&mut [0xff; 30_000].as_slice()), None);
         assert_eq!(Option::<u8>::from_bytes(&[2, 0]), None);
     }
 }

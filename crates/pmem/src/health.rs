@@ -25,13 +25,14 @@ impl Health {
         if self.broken.load(Ordering::Acquire) { Err(self.sticky()) } else { Ok(()) }
     }
 
-    /// Passes a result on, and remembers the first error.
+    /// Passes a result on, and remembers the first error. That there is no room is a failure here,
+    /// and must not look like a refusal after which the caller may go on: a file system that copies
+    /// on write may say so in the middle of an epoch.
     pub(crate) fn note<T>(&self, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
-        if let Err(error) = &result {
-            lock(&self.first).get_or_insert_with(|| error.to_string());
-            self.broken.store(true, Ordering::Release);
-        }
-        result
+        let Err(error) = result else { return result };
+        lock(&self.first).get_or_insert_with(|| error.to_string());
+        self.broken.store(true, Ordering::Release);
+        Err(if error.is_limit() { self.sticky() } else { error })
     }
 
     /// The same for growth: an error that only says that there is no room is not a failure, because

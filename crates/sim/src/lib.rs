@@ -5,4 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod crash;
+pub mod disk;
+pub mod fuzz;
 pub mod history;

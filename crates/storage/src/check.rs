@@ -100,18 +100,11 @@ impl<D: Device> Checker<'_, D> {
         self.account_free_rows(&plan);
         for unit in &plan.units {
             let layout = store.tables()[unit.table as usize].layout;
-            let visited = scan::visit(
-                device,
-                store.segments(),
-                *unit,
-                &layout,
-                &plan.free,
-                epoch,
-                |scanned| {
+            let visited =
+                scan::visit(device, store.segments(), *unit, &layout, &plan, epoch, |scanned| {
                     self.row(&scanned, &layout, epoch);
                     Ok(())
-                },
-            );
+                });
             if let Err(error) = visited {
                 self.problems.push(error.to_string());
             }

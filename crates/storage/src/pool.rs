@@ -303,6 +303,33 @@ impl LanePool {
         (self.now.head..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
     }
 
+    /// Checks that every entry of the free list is a slot of this pool: what is taken from the list
+    /// is written to. (That it is there once, and free, only the checker looks into.)
+    ///
+    /// # Errors
+    /// `Corrupt` naming the pool, the lane and the entry.
+    pub fn validate_free_list<D: Device>(&self, device: &D, segments: &Segments) -> Result<()> {
+        let is_slot = |offset: u64| {
+            let segment = segments.segment_of(offset)?;
+            let entry = segments.use_of(device, segment)?;
+            let within = offset - segments.offset(segment);
+            let whole = within.is_multiple_of(self.slot_bytes)
+                && within / self.slot_bytes < self.slots_per_segment;
+            (entry.kind == SegmentKind::Slots && entry.pool == self.pool && whole).then_some(())
+        };
+        for place in self.now.head..self.now.tail {
+            let offset = self.entry(device, segments, place);
+            if is_slot(offset).is_none() {
+                return Err(StorageError::Corrupt(format!(
+                    "pool {} lane {}: entry {place} of the free list is {offset}, which is no slot \
+                     of the pool",
+                    self.pool, self.lane
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Entries that a major collection appended after the checkpoint with number `sequence` (O-36).
     pub fn collected_slots<D: Device>(
         &self,

@@ -5,7 +5,7 @@
 
 use pmem::Device;
 
-use crate::format::{CLASS_BYTES_MIN, SerialId, ValuePointer, VersionWords};
+use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
 use crate::row::{self, RowLayout};
 use crate::store::{class_of, class_pool};
 use crate::{LanePool, Result, SegmentKind, Segments, StorageError};
@@ -55,6 +55,9 @@ pub struct ScanPlan {
     pub units: Vec<ScanUnit>,
     /// Offsets of free slots, sorted.
     pub free: Vec<u64>,
+    /// Slots of values that were ever handed out, by segment: nothing may point past them, because
+    /// they would be handed out again.
+    pub value_slots: Vec<u64>,
 }
 
 /// Plans the scan of all row pools.
@@ -64,7 +67,13 @@ pub fn plan<D: Device>(
     lanes: &[LanePool],
     tables: usize,
 ) -> ScanPlan {
-    let mut plan = ScanPlan { units: Vec::new(), free: Vec::new() };
+    let value_slots = vec![0; segments.used() as usize];
+    let mut plan = ScanPlan { units: Vec::new(), free: Vec::new(), value_slots };
+    for lane in lanes.iter().filter(|l| (l.pool() as usize) >= TABLES_MAX) {
+        for (segment, slots) in lane.used_segments() {
+            plan.value_slots[segment as usize] = slots;
+        }
+    }
     for lane in lanes.iter().filter(|l| (l.pool() as usize) < tables) {
         plan.units.extend(lane.used_segments().map(|(segment, slots)| ScanUnit {
             table: lane.pool(),
@@ -86,10 +95,11 @@ pub fn visit<D: Device>(
     segments: &Segments,
     unit: ScanUnit,
     layout: &RowLayout,
-    free: &[u64],
+    plan: &ScanPlan,
     checkpoint_epoch: u64,
     mut each: impl FnMut(ScannedRow) -> Result<()>,
 ) -> Result<()> {
+    let free = &plan.free;
     let first = segments.offset(unit.segment);
     let mut next_free = free.partition_point(|&f| f < first);
     for slot in 0..unit.slots {
@@ -107,7 +117,7 @@ pub fn visit<D: Device>(
             )));
         };
         let scanned = ScannedRow { row: at, slot: newest, versions };
-        check_row(device, segments, &scanned, layout, checkpoint_epoch)?;
+        check_row(device, segments, &scanned, layout, plan, checkpoint_epoch)?;
         each(scanned)?;
     }
     Ok(())
@@ -118,6 +128,7 @@ fn check_row<D: Device>(
     segments: &Segments,
     scanned: &ScannedRow,
     layout: &RowLayout,
+    plan: &ScanPlan,
     checkpoint_epoch: u64,
 ) -> Result<()> {
     let corrupt = |what: String| {
@@ -136,23 +147,25 @@ fn check_row<D: Device>(
         return corrupt("its key fails its checksum".into());
     }
     let live = scanned.pointer();
-    if live.is_null() || !leads_to_a_value(device, segments, live, layout) {
+    if live.is_null() || !leads_to_a_value(device, segments, plan, live, layout) {
         return corrupt(format!("its value pointer {:#x} leads nowhere", live.0));
     }
     // The major collector frees what a stale pointer names: it must be one, too.
     let stale = scanned.versions[1 - scanned.slot];
     let sid = SerialId(stale.serial_id);
     let counts = sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
-    if counts && !leads_to_a_value(device, segments, ValuePointer(stale.pointer), layout) {
+    if counts && !leads_to_a_value(device, segments, plan, ValuePointer(stale.pointer), layout) {
         return corrupt(format!("its stale value pointer {:#x} leads nowhere", stale.pointer));
     }
     Ok(())
 }
 
-/// Whether a pointer is null, names an inline value, or a slot of the pool of its class.
+/// Whether a pointer is null, names an inline value, or a slot of the pool of its class that was
+/// handed out.
 fn leads_to_a_value<D: Device>(
     device: &D,
     segments: &Segments,
+    plan: &ScanPlan,
     pointer: ValuePointer,
     layout: &RowLayout,
 ) -> bool {
@@ -171,6 +184,8 @@ fn leads_to_a_value<D: Device>(
         let entry = segments.use_of(device, segment);
         let right_pool =
             entry.is_some_and(|e| e.kind == SegmentKind::Slots && e.pool == class_pool(class));
-        right_pool && (offset - segments.offset(segment)).is_multiple_of(CLASS_BYTES_MIN << class)
+        let (within, slot_bytes) = (offset - segments.offset(segment), CLASS_BYTES_MIN << class);
+        let handed_out = within / slot_bytes < plan.value_slots[segment as usize];
+        right_pool && within.is_multiple_of(slot_bytes) && handed_out
     })
 }

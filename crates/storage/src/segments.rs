@@ -129,7 +129,10 @@ impl Segments {
         for segment in 0..places.min(self.segments_max) {
             let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
             if word != 0 {
-                let entry = SegmentUse::decode(word).ok_or_else(|| {
+                let entry = SegmentUse::decode(word);
+                // No pool has more segments than there are.
+                let entry = entry.filter(|entry| u64::from(entry.ordinal) < self.segments_max);
+                let entry = entry.ok_or_else(|| {
                     StorageError::Corrupt(format!("segment directory entry {segment}: {word:#x}"))
                 })?;
                 uses.push((segment as u32, entry));

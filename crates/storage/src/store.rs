@@ -14,6 +14,9 @@ use crate::input_log::{InputLog, Recovered};
 use crate::superblock::{self, TableDefinition};
 use crate::{LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint};
 
+/// Most entries of a segment directory.
+const SEGMENTS_MAX: u64 = 1 << 22;
+
 /// Choices that are fixed when a store is created.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
@@ -102,18 +105,20 @@ impl<D: Device> Store<D> {
             None => return Err(StorageError::Missing(device.description().name)),
         };
         check_geometry(&superblock, device.as_ref())?;
+        check_capture(device.as_ref())?;
         let (table_ids, added) = add_tables(&mut port, &superblock, wanted)?;
         if added || created {
             capture(device.as_ref(), checkpoint::read(device.as_ref())?.epoch)?;
         }
-        let tables: Vec<StoredTable> = superblock::read_catalog(device.as_ref())?
-            .iter()
-            .enumerate()
-            .map(|(i, record)| StoredTable {
-                definition: superblock::definition(record),
-                layout: RowLayout::new(i as u16, record),
-            })
-            .collect();
+        let tables: Vec<StoredTable> =
+            superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?
+                .iter()
+                .enumerate()
+                .map(|(i, record)| StoredTable {
+                    definition: superblock::definition(record),
+                    layout: RowLayout::new(i as u16, record),
+                })
+                .collect();
         let current = checkpoint::read(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         let lanes = load_lanes(device.as_ref(), &segments, &tables, current.sequence)?;
@@ -264,7 +269,7 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
         features_optional: 0,
         instance: options.instance,
         segment_bytes: options.segment_bytes,
-        segments_max: (reserved / options.segment_bytes).clamp(1, 1 << 22),
+        segments_max: (reserved / options.segment_bytes).clamp(1, SEGMENTS_MAX),
         log_segment_bytes: options.log_segment_bytes,
     };
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
@@ -285,7 +290,27 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
     Ok(superblock)
 }
 
+/// A capture is made at a checkpoint: a device that names another epoch holds another image.
+fn check_capture<D: Device>(device: &D) -> Result<()> {
+    let epoch = checkpoint::read(device)?.epoch;
+    match device.captured_epoch() {
+        Some(captured) if captured != epoch => Err(StorageError::Corrupt(format!(
+            "the image was captured at epoch {captured}, but its checkpoint is of epoch {epoch}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn check_geometry<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+    let Superblock { segment_bytes, segments_max, log_segment_bytes, .. } = *superblock;
+    let sizes = [(segment_bytes, 64 << 20), (log_segment_bytes, 16 << 20)];
+    let wrong = |(bytes, max)| !u64::is_power_of_two(bytes) || !(4096..=max).contains(&bytes);
+    if sizes.into_iter().any(wrong) || !(1..=SEGMENTS_MAX).contains(&segments_max) {
+        return Err(StorageError::Corrupt(format!(
+            "the superblock has {segments_max} segments of {segment_bytes} bytes, and \
+             {log_segment_bytes} in the log"
+        )));
+    }
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
     let needed = segments.image_bytes(0);
     if device.image_bytes() < needed {
@@ -305,7 +330,7 @@ fn add_tables<D: Device>(
     superblock: &Superblock,
     wanted: &[TableDefinition],
 ) -> Result<(Vec<u16>, bool)> {
-    let mut records = superblock::read_catalog(port.device().as_ref())?;
+    let mut records = superblock::read_catalog(port.device().as_ref(), superblock.segment_bytes)?;
     let before = records.len();
     let mut ids = Vec::new();
     for table in wanted {
@@ -369,6 +394,7 @@ fn load_lanes<D: Device>(
     }
     for lane in &lanes {
         lane.validate()?;
+        lane.validate_free_list(device, segments)?;
     }
     Ok(lanes)
 }

@@ -210,8 +210,9 @@ fn is_torn(superblock: &Superblock) -> bool {
 /// Reads the catalog.
 ///
 /// # Errors
-/// `Corrupt` with the number of the damaged record, if it is not the last one.
-pub(crate) fn read_catalog<D: Device>(device: &D) -> Result<Vec<TableRecord>> {
+/// `Corrupt` with the number of the damaged record, if it is not the last one, or of one that
+/// describes no table.
+pub(crate) fn read_catalog<D: Device>(device: &D, segment_bytes: u64) -> Result<Vec<TableRecord>> {
     let mut tables = Vec::new();
     for place in 0..TABLES_MAX {
         let record: TableRecord = read_struct(device, record_offset(place));
@@ -227,6 +228,11 @@ pub(crate) fn read_catalog<D: Device>(device: &D) -> Result<Vec<TableRecord>> {
                 return Err(StorageError::Corrupt(format!("catalog record {place}")));
             }
             break;
+        }
+        // Sizes are divided by, and added to offsets: they must be those of a table.
+        if !matches!(definition(&record).to_record(segment_bytes), Ok(same) if same == record) {
+            let what = format!("catalog record {place} describes no table that can be");
+            return Err(StorageError::Corrupt(what));
         }
         tables.push(record);
     }
@@ -248,4 +254,43 @@ pub(crate) fn write_table<D: Device>(port: &mut Port<D>, place: usize, record: &
 
 fn record_offset(place: usize) -> u64 {
     CATALOG_OFFSET + (place * size_of::<TableRecord>()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pmem::Dram;
+
+    use super::*;
+
+    /// Found by fuzzing: a record with a right checksum and rows of no bytes was divided by.
+    #[test]
+    fn o_54_a_record_that_describes_no_table_is_corrupt() {
+        let definition = TableDefinition {
+            name: "rows".into(),
+            index: IndexKind::Hash,
+            key_bytes_max: 8,
+            value_bytes_max: 100,
+            row_bytes: 0,
+        };
+        let good = definition.to_record(4096).unwrap();
+        let bad = [
+            TableRecord { row_bytes: 0, ..good },
+            TableRecord { row_bytes: 8192, ..good },
+            TableRecord { key_bytes_max: 1 << 31, ..good },
+            TableRecord { index_kind: 7, ..good },
+            TableRecord { name: [0xff; NAME_BYTES], ..good },
+        ];
+        for (record, works) in bad.into_iter().map(|r| (r, false)).chain([(good, true)]) {
+            let crc = crc32fast::hash(TableRecord { crc: 0, ..record }.as_bytes());
+            let device = Arc::new(Dram::new(4 << 20, 4096).unwrap());
+            device.grow_image(4 << 20).unwrap();
+            let mut port = Port::new(Arc::clone(&device), 0);
+            write_table(&mut port, 0, &TableRecord { crc, ..record });
+            let read = read_catalog(device.as_ref(), 4096);
+            assert_eq!(read.is_ok(), works, "{record:?}");
+            assert!(read.is_ok() || read.unwrap_err().to_string().contains("catalog record 0"));
+        }
+    }
 }

@@ -100,6 +100,10 @@ pub enum Outcome {
 pub trait DiskHook: std::fmt::Debug + Send + Sync {
     /// Called before `call` is made.
     fn before(&self, call: &DiskCall<'_>) -> Outcome;
+
+    /// Called with the bytes that were read at an offset, and may change them: disks return the
+    /// wrong sector or damaged ones.
+    fn after_read(&self, _file: DiskFile, _offset: u64, _bytes: &mut [u8]) {}
 }
 
 /// Whether the error says that there is no room, as opposed to a failure.
@@ -193,7 +197,11 @@ impl DiskHandle {
                 Err(e) => return Err(error(into.len(), e)),
             }
         }
-        self.file.read_exact_at(into, offset).map_err(|e| error(into.len(), e))
+        self.file.read_exact_at(into, offset).map_err(|e| error(into.len(), e))?;
+        if let Some(hook) = &self.hook {
+            hook.after_read(self.which, offset, into);
+        }
+        Ok(())
     }
 
     /// Makes everything written durable, together with the length of the file.

@@ -132,23 +132,54 @@ impl<D: Device> InputLog<D> {
     /// before anything is built on it. A crash on the way leaves the same bytes.
     ///
     /// # Errors
-    /// The device's.
+    /// [`LogError::Damaged`] if a segment does not read as it did at open; the device's.
     pub fn harden(&self, port: &mut Port<D>) -> Result<(), LogError> {
         let mut scratch = self.scratch();
-        let segments: Vec<u32> = {
+        let segments: Vec<(u64, u64, u32)> = {
             let space = self.space();
-            space.holdings.iter().flat_map(|holding| holding.segments.iter().copied()).collect()
+            let each = space.holdings.iter().flat_map(|holding| {
+                holding.segments.iter().map(|segment| (holding.epoch, holding.attempt, *segment))
+            });
+            each.collect()
         };
-        for segment in segments {
+        for (epoch, attempt, segment) in segments {
             let offset = self.geometry().offset(segment);
             self.device().log_read(offset, &mut scratch.segment)?;
-            let header = SegmentHeader::parse(&scratch.segment);
-            let payload_bytes = header.map_or(0, |header| header.payload_bytes.get() as usize);
-            let used = (HEADER_BYTES + payload_bytes).min(scratch.segment.len());
+            // A bad read must not be written over what is still right on the medium.
+            let used = self.intact_bytes(epoch, attempt, offset, &scratch.segment)?;
             port.log_write(offset, &scratch.segment[..used])?;
         }
         port.log_fence();
         self.make_durable()
+    }
+
+    /// Bytes in use of a segment that was intact when the log was opened, if it still is.
+    fn intact_bytes(
+        &self,
+        epoch: u64,
+        attempt: u64,
+        offset: u64,
+        segment: &[u8],
+    ) -> Result<usize, LogError> {
+        let header = SegmentHeader::parse(segment);
+        let same = header.filter(|header| {
+            (header.epoch.get(), header.attempt.get()) == (epoch, attempt)
+                && header.instance.get() == self.geometry().instance
+        });
+        let payload = same.and_then(|header| {
+            let payload = segment[HEADER_BYTES..].get(..header.payload_bytes.get() as usize)?;
+            (crc32fast::hash(payload) == header.payload_crc.get()).then_some(payload)
+        });
+        match payload {
+            Some(payload) => Ok(HEADER_BYTES + payload.len()),
+            None => Err(LogError::Damaged {
+                epoch,
+                stream: header.map_or(0, |header| header.stream.get()),
+                ordinal: header.map_or(0, |header| header.ordinal.get()),
+                offset,
+                what: "it was intact when the log was opened and is not any more",
+            }),
+        }
     }
 
     /// Checks the order of seals; returns the epoch's attempt, and bytes and checksum of its carry.

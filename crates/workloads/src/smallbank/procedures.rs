@@ -65,7 +65,7 @@ impl Procedure for Balance {
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let [customer] = words(args)?;
         check_account(tx, customer)?;
-        let total = balance(tx, SAVINGS, customer)? + balance(tx, CHECKING, customer)?;
+        let total = balance(tx, SAVINGS, customer)?.wrapping_add(balance(tx, CHECKING, customer)?);
         tx.output().extend_from_slice(&total.to_le_bytes());
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Procedure for Amalgamate {
         let [from, to] = words(args)?;
         check_account(tx, from)?;
         check_account(tx, to)?;
-        let moved = balance(tx, SAVINGS, from)? + balance(tx, CHECKING, from)?;
+        let moved = balance(tx, SAVINGS, from)?.wrapping_add(balance(tx, CHECKING, from)?);
         set_balance(tx, SAVINGS, from, 0)?;
         set_balance(tx, CHECKING, from, 0)?;
         let checking = balance(tx, CHECKING, to)?.wrapping_add(moved);
@@ -178,7 +178,7 @@ impl Procedure for WriteCheck {
         check_account(tx, customer)?;
         let savings = balance(tx, SAVINGS, customer)?;
         let checking = balance(tx, CHECKING, customer)?;
-        let penalty = if savings + checking < amount { PENALTY } else { 0 };
+        let penalty = if savings.wrapping_add(checking) < amount { PENALTY } else { 0 };
         let taken = amount.wrapping_add(penalty);
         let checking = checking.wrapping_sub(taken);
         set_balance(tx, CHECKING, customer, checking)?;

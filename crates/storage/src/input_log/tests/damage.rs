@@ -185,3 +185,21 @@ fn damage_after_open_is_found() {
     assert!(matches!(log.read_epoch(1), Err(LogError::Damaged { epoch: 1, stream: 0, .. })));
     assert!(log.read_epoch(2).is_ok());
 }
+
+/// Found by the crash lab: a sector that read wrongly while the log was hardened was written back,
+/// over the right bytes of an epoch that had been answered.
+#[test]
+fn o_54_hardening_does_not_write_a_bad_read_back() {
+    let (bytes, _) = small_log();
+    for at in [HEADER_BYTES + 3, 20, 0] {
+        let device = Arc::new(Medium::with_log(bytes.clone(), u64::MAX));
+        let (log, _) = open(&device, 0).unwrap();
+        let mut port = Port::new(Arc::clone(&device), 0);
+        port.log_write(at as u64, &[bytes[at] ^ 1]).unwrap();
+        device.take_history();
+        let error = log.harden(&mut port).unwrap_err();
+        assert!(error.is_corrupt() && error.to_string().contains("not any more"), "{error}");
+        let written = device.take_history();
+        assert!(written.iter().all(|write| write.offset != 0), "segment 0 was written");
+    }
+}

@@ -1,0 +1,242 @@
+//! The hook between the `file` device and its files: records every call, and spoils some.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
+
+use super::medium::{Change, Medium};
+use crate::history::Random;
+
+pub(crate) const EINTR: i32 = 4;
+pub(crate) const EIO: i32 = 5;
+pub(crate) const ENOSPC: i32 = 28;
+
+/// What happened, in order.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Change(DiskFile, Change),
+    /// The store is there and empty, or recovered.
+    Opened,
+    /// An epoch was begun; from now on it may be found after a crash.
+    Started,
+    /// The epoch's answers were given; from now on it must be found.
+    Answered,
+}
+
+/// Calls that do not do what they should.
+#[derive(Debug, Clone)]
+pub(crate) struct Spoiled {
+    /// Only calls that ask for space count.
+    pub(crate) only_growth: bool,
+    /// Which of the calls that count, from zero.
+    pub(crate) calls: Range<u64>,
+    pub(crate) outcome: Outcome,
+}
+
+/// A read that returns something else than what was written.
+#[derive(Debug, Clone)]
+pub(crate) struct BadRead {
+    /// Which of the reads, from zero.
+    pub(crate) at: u64,
+    pub(crate) how: BadReadKind,
+    pub(crate) seed: u64,
+    /// Where bytes from elsewhere or from earlier come from.
+    pub(crate) donor: Medium,
+}
+
+/// How a read goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadReadKind {
+    /// One bit is another one.
+    Bit,
+    /// A sector of noise.
+    Noise,
+    /// A sector that reads as zero.
+    Zeros,
+    /// A sector from another place of the file.
+    Misdirected,
+    /// The sector of another file.
+    OtherFile,
+    /// A sector as it was earlier: the disk lost a write and did not say so.
+    Earlier,
+}
+
+pub(crate) const BAD_READ_KINDS: [BadReadKind; 6] = [
+    BadReadKind::Bit,
+    BadReadKind::Noise,
+    BadReadKind::Zeros,
+    BadReadKind::Misdirected,
+    BadReadKind::OtherFile,
+    BadReadKind::Earlier,
+];
+
+#[derive(Debug, Default)]
+struct State {
+    events: Vec<Event>,
+    kinds: BTreeSet<(DiskFile, &'static str)>,
+    spoiled: Option<Spoiled>,
+    calls: u64,
+    hits: u64,
+    bad_read: Option<BadRead>,
+    reads: u64,
+    read_changed: bool,
+}
+
+/// The hook.
+#[derive(Debug, Default)]
+pub(crate) struct Lab(Mutex<State>);
+
+impl Lab {
+    pub(crate) fn recording() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn spoiling(spoiled: Spoiled) -> Arc<Self> {
+        let lab = Self::default();
+        lab.state().spoiled = Some(spoiled);
+        Arc::new(lab)
+    }
+
+    pub(crate) fn misreading(bad_read: BadRead) -> Arc<Self> {
+        let lab = Self::default();
+        lab.state().bad_read = Some(bad_read);
+        Arc::new(lab)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the program did between calls.
+    pub(crate) fn mark(&self, event: Event) {
+        self.state().events.push(event);
+    }
+
+    /// From now on all calls do what they should.
+    pub(crate) fn heal(&self) {
+        self.state().spoiled = None;
+    }
+
+    /// How many calls were spoiled.
+    pub(crate) fn hits(&self) -> u64 {
+        self.state().hits
+    }
+
+    /// How many reads there were.
+    pub(crate) fn reads(&self) -> u64 {
+        self.state().reads
+    }
+
+    /// Whether a read returned other bytes than the file has.
+    pub(crate) fn read_changed(&self) -> bool {
+        self.state().read_changed
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.state().events.clone()
+    }
+
+    /// Kinds of calls that were seen.
+    pub(crate) fn kinds(&self) -> BTreeSet<(DiskFile, &'static str)> {
+        self.state().kinds.clone()
+    }
+}
+
+impl State {
+    fn decide(&mut self, operation: DiskOperation<'_>) -> Outcome {
+        let Some(spoiled) = &self.spoiled else { return Outcome::Proceed };
+        if spoiled.only_growth && !matches!(operation, DiskOperation::Allocate { .. }) {
+            return Outcome::Proceed;
+        }
+        let short = matches!(spoiled.outcome, Outcome::Short(_));
+        if short && !matches!(operation, DiskOperation::Write { .. }) {
+            return Outcome::Proceed;
+        }
+        let call = self.calls;
+        self.calls += 1;
+        if !spoiled.calls.contains(&call) {
+            return Outcome::Proceed;
+        }
+        self.hits += 1;
+        spoiled.outcome
+    }
+}
+
+impl DiskHook for Lab {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let mut state = self.state();
+        let outcome = state.decide(call.operation);
+        let (kind, change) = match (call.operation, outcome) {
+            // A write that failed may have reached the medium all the same, or in part; one that
+            // was interrupted did not begin.
+            (DiskOperation::Write { .. }, Outcome::Fail(EINTR)) => ("write", None),
+            (DiskOperation::Write { offset, bytes }, outcome) => {
+                let made = if let Outcome::Short(len) = outcome { len } else { bytes.len() };
+                ("write", Some(Change::Write(offset, bytes[..made.min(bytes.len())].into())))
+            }
+            (DiskOperation::Allocate { len }, Outcome::Proceed) => {
+                ("allocate", Some(Change::Allocate(len)))
+            }
+            (DiskOperation::Allocate { .. }, _) => ("allocate", None),
+            (DiskOperation::Sync, Outcome::Proceed) => ("sync", Some(Change::Sync)),
+            (DiskOperation::Sync, _) => ("sync", None),
+            (DiskOperation::Read { .. }, _) => ("read", None),
+        };
+        state.kinds.insert((call.file, kind));
+        state.events.extend(change.map(|change| Event::Change(call.file, change)));
+        outcome
+    }
+
+    fn after_read(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
+        let mut state = self.state();
+        let read = state.reads;
+        state.reads += 1;
+        if let Some(bad) = state.bad_read.as_ref().filter(|bad| bad.at == read) {
+            let before = bytes.to_vec();
+            bad.spoil(file, offset, bytes);
+            state.read_changed = before != bytes;
+        }
+    }
+}
+
+impl BadRead {
+    fn spoil(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut random = Random::new(self.seed);
+        // Half of the bytes read at open are zeros: prefer a place where something is.
+        let mut at = random.below(bytes.len() as u64);
+        for _ in 0..20 {
+            if bytes[at as usize] != 0 {
+                break;
+            }
+            at = random.below(bytes.len() as u64);
+        }
+        let start = at.saturating_sub((offset + at) % 512) as usize;
+        let end = bytes.len().min(start + 512);
+        let sector = &mut bytes[start..end];
+        let place = offset + start as u64;
+        match self.how {
+            BadReadKind::Bit => bytes[at as usize] ^= 1 << random.below(8),
+            BadReadKind::Noise => sector.fill_with(|| random.byte(256)),
+            BadReadKind::Zeros => sector.fill(0),
+            BadReadKind::Misdirected => {
+                let distance = 512 * random.pick(&[1, 2, 7, 8, 16, 64]);
+                let from = if random.percent(50) && place >= distance {
+                    place - distance
+                } else {
+                    place + distance
+                };
+                self.donor.read(file, from, sector);
+            }
+            BadReadKind::OtherFile => {
+                let files = [DiskFile::Meta, DiskFile::Image, DiskFile::Journal, DiskFile::Log];
+                self.donor.read(random.pick(&files), place, sector);
+            }
+            BadReadKind::Earlier => self.donor.read(file, place, sector),
+        }
+    }
+}

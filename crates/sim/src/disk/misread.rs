@@ -1,0 +1,122 @@
+//! Disks that return other bytes than were written: an open fails and says why, or the state is
+//! right; never another state, never a panic (O-48, O-54).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use engine::EngineError;
+use pmem::File;
+
+use super::explore::{Options, Report};
+use super::hook::{BAD_READ_KINDS, BadRead, BadReadKind, Lab};
+use super::medium::{Arrival, Medium};
+use super::recover::{recover, run_on};
+use super::story::{Progress, Recording, Story, fast_dir};
+use crate::history::{Pair, Random};
+
+/// Opens what a cut left with bad reads.
+pub(crate) fn explore_reads(
+    story: &Story,
+    recording: &Recording,
+    random: &mut Random,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), String> {
+    for _ in 0..options.bad_reads {
+        let at = random.below(recording.events.len() as u64 + 1) as usize;
+        let (progress, medium) = Progress::after(&recording.events[..at]);
+        if !progress.opened {
+            continue;
+        }
+        let how = random.pick(&BAD_READ_KINDS);
+        let left = medium.cut(Arrival::Everything);
+        let donor = if how == BadReadKind::Earlier {
+            let earlier = random.below(at as u64 + 1) as usize;
+            Progress::after(&recording.events[..earlier]).1.cut(Arrival::Everything)
+        } else {
+            left.clone()
+        };
+        let reads = count_reads(story, &left)?;
+        let bad = BadRead { at: random.below(reads), how, seed: random.word(), donor };
+        let text = format!("{how:?} in read {} of {reads} after {at} calls", bad.at);
+        one_read(story, progress, &left, bad, random, report)
+            .map_err(|error| format!("{text}, {:?}: {error}", story.setup))?;
+    }
+    Ok(())
+}
+
+fn count_reads(story: &Story, left: &Medium) -> Result<u64, String> {
+    let dir = fast_dir()?;
+    left.write_to(dir.path()).map_err(|error| error.to_string())?;
+    let lab = Lab::recording();
+    let device = super::story::open_device(dir.path(), Some(lab.clone()))?;
+    story.setup.open(&device).map_err(|error| format!("open: {error}"))?;
+    Ok(lab.reads().max(1))
+}
+
+/// How an open ended that the caller may look at.
+enum Opening {
+    Open(Box<Pair<File>>),
+    Refused,
+}
+
+fn one_read(
+    story: &Story,
+    progress: Progress,
+    left: &Medium,
+    bad: BadRead,
+    random: &mut Random,
+    report: &mut Report,
+) -> Result<(), String> {
+    let dir = fast_dir()?;
+    left.write_to(dir.path()).map_err(|error| error.to_string())?;
+    let lab = Lab::misreading(bad);
+    report.bad_reads += 1;
+    let opened = catch_unwind(AssertUnwindSafe(|| open(story, progress, &dir, &lab)));
+    let opened = opened.map_err(|_| "the open panicked".to_string())??;
+    if !lab.read_changed() {
+        report.unchanged_reads += 1;
+    }
+    match opened {
+        Opening::Refused => {
+            report.refused_opens += 1;
+            // The disk itself is well, and a refused open changes nothing.
+            recover(dir.path(), story, progress, random)
+                .map_err(|error| format!("after a refused open: {error}"))?;
+        }
+        Opening::Open(mut pair) => {
+            if pair.model.epoch < progress.answered {
+                report.older_states += 1;
+            }
+            let on = catch_unwind(AssertUnwindSafe(|| run_on(&mut pair, random, 10)));
+            on.map_err(|_| "running on panicked".to_string())??;
+        }
+    }
+    Ok(())
+}
+
+fn open(
+    story: &Story,
+    progress: Progress,
+    dir: &tempfile::TempDir,
+    lab: &Arc<Lab>,
+) -> Result<Opening, String> {
+    let options = pmem::FileOptions { hook: Some(lab.clone()), ..super::story::options() };
+    let device = match File::open(dir.path(), &options) {
+        Ok(device) => Arc::new(device),
+        Err(_) => return Ok(Opening::Refused),
+    };
+    match story.setup.open(&device) {
+        Ok(engine) => {
+            let epoch = engine.epoch();
+            if epoch > progress.started {
+                return Err(format!("epoch {epoch} was never begun"));
+            }
+            let pair = Pair { engine, model: story.models[epoch as usize].clone() };
+            pair.compare_state()?;
+            Ok(Opening::Open(Box::new(pair)))
+        }
+        Err(EngineError::Poisoned(why)) => Err(format!("the open ended with a bug: {why}")),
+        Err(_) => Ok(Opening::Refused),
+    }
+}

@@ -1,0 +1,136 @@
+//! A random history, what the oracle says of it, and the calls that a run of it makes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pmem::{Device, DiskHook, File, FileOptions};
+use tempfile::TempDir;
+
+use super::hook::{Event, Lab};
+use super::medium::Medium;
+use crate::history::{Expected, Mix, Model, Random, Setup, batch, compare_answers, info, to_calls};
+
+const IMAGE_LIMIT_BYTES: u64 = 64 << 20;
+const LOG_LIMIT_BYTES: u64 = 8 << 20;
+
+/// A directory in memory if the system has one: there are thousands of syncs.
+pub(crate) fn fast_dir() -> Result<TempDir, String> {
+    let shm = Path::new("/dev/shm");
+    let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
+    dir.map_err(|error| format!("a temporary directory: {error}"))
+}
+
+/// Limits that no history reaches.
+pub(crate) fn options() -> FileOptions {
+    FileOptions::new(IMAGE_LIMIT_BYTES, LOG_LIMIT_BYTES)
+}
+
+/// Opens the device of a directory.
+pub(crate) fn open_device(dir: &Path, hook: Option<Arc<Lab>>) -> Result<Arc<File>, String> {
+    let hook = hook.map(|hook| hook as Arc<dyn DiskHook>);
+    let options = FileOptions { hook, ..options() };
+    let device = File::open(dir, &options).map_err(|error| format!("open device: {error}"))?;
+    Ok(Arc::new(device))
+}
+
+/// A history and its right outcome.
+#[derive(Debug)]
+pub(crate) struct Story {
+    pub(crate) setup: Setup,
+    pub(crate) batches: Vec<Vec<Vec<u8>>>,
+    /// The state after each epoch, from 0.
+    pub(crate) models: Vec<Model>,
+    /// The answers of each epoch, from 1.
+    pub(crate) expected: Vec<Vec<Expected>>,
+    /// Whether each capture is waited for, so that the order of calls is always the same.
+    pub(crate) settled: bool,
+    /// Whether the store is closed at the end.
+    pub(crate) closed: bool,
+}
+
+impl Story {
+    pub(crate) fn random(random: &mut Random, epochs_max: u64) -> Self {
+        let setup = Setup::random(random);
+        let keys = random.pick(&[2, 6, 20]);
+        let mix = Mix { keys, long_values: random.percent(70), lookups: 10 };
+        let most = random.pick(&[4, 12, 30]);
+        let epochs = 2 + random.below(epochs_max.max(1));
+        let (mut model, mut models) = (Model::default(), vec![Model::default()]);
+        let (mut batches, mut expected) = (Vec::new(), Vec::new());
+        for epoch in 1..=epochs {
+            let calls = 1 + random.below(most);
+            let batch = batch(random, &mix, calls);
+            expected.push(model.run(&batch, info(epoch).timestamp_ns));
+            models.push(model.clone());
+            batches.push(batch);
+        }
+        let (settled, closed) = (random.percent(50), random.percent(30));
+        Self { setup, batches, models, expected, settled, closed }
+    }
+
+    /// Runs the history on a new directory and returns what happened; nothing may go wrong.
+    pub(crate) fn record(&self) -> Result<Recording, String> {
+        let dir = fast_dir()?;
+        let lab = Lab::recording();
+        let device = open_device(dir.path(), Some(Arc::clone(&lab)))?;
+        let engine = self.setup.open(&device).map_err(|error| format!("first open: {error}"))?;
+        let mut engine = engine;
+        lab.mark(Event::Opened);
+        for (batch, expected) in self.batches.iter().zip(&self.expected) {
+            lab.mark(Event::Started);
+            let outcome = engine.run_epoch(&to_calls(batch), info(engine.epoch() + 1));
+            let outcome = outcome.map_err(|error| format!("run: {error}"))?;
+            compare_answers(&outcome, expected)?;
+            lab.mark(Event::Answered);
+            if self.settled {
+                device.settle().map_err(|error| format!("settle: {error}"))?;
+            }
+        }
+        if self.closed {
+            engine.close().map_err(|error| format!("close: {error}"))?;
+        } else {
+            drop(engine);
+        }
+        drop(device);
+        Ok(Recording { events: lab.events(), kinds: lab.kinds() })
+    }
+}
+
+/// What a run did to its disk.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) events: Vec<Event>,
+    pub(crate) kinds: std::collections::BTreeSet<(pmem::DiskFile, &'static str)>,
+}
+
+/// How far a program was when something ended it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Whether the store was there.
+    pub(crate) opened: bool,
+    /// The last epoch that was begun: a later one must not be found.
+    pub(crate) started: u64,
+    /// The last epoch whose answers were given: it must be found.
+    pub(crate) answered: u64,
+}
+
+impl Progress {
+    /// Follows an event, and makes it on a medium.
+    pub(crate) fn follow(&mut self, event: &Event, medium: &mut Medium) {
+        match event {
+            Event::Change(file, change) => medium.change(*file, change),
+            Event::Opened => self.opened = true,
+            Event::Started => self.started = self.answered + 1,
+            Event::Answered => self.answered += 1,
+        }
+    }
+
+    /// The medium and the progress after so many events.
+    pub(crate) fn after(events: &[Event]) -> (Self, Medium) {
+        let (mut progress, mut medium) = (Self::default(), Medium::default());
+        for event in events {
+            progress.follow(event, &mut medium);
+        }
+        (progress, medium)
+    }
+}

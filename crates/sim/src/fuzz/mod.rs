@@ -1,0 +1,26 @@
+//! Fuzzing with any toolchain: seeded changes of bytes that somebody else may have changed, and
+//! what must become of them.
+//!
+//! The changes know the structures: they prefer bytes that are in use, overwrite whole words with
+//! values that break sums and sizes, move blocks about, mix moments of one file; and half of the
+//! time they put the checksums right afterwards, so that the code behind the checksum is reached.
+//!
+//! | target | bytes | must be |
+//! |---|---|---|
+//! | [`Target::Store`] | files of a `file:DIR` store | opened with the right state, or refused |
+//! | [`Target::Log`] | the input log's space | read as it was written, or refused |
+//! | [`decode`] | anything that the caller decodes | decoded or refused |
+//!
+//! Never a panic, never an open without end, never memory out of all proportion. A case that was
+//! made right again with new checksums is forged: then another state is nobody's fault, but the
+//! rest holds. A failing case is made smaller before it is reported.
+
+mod checksums;
+mod edit;
+
+mod log;
+mod store;
+
+mod run;
+
+pub use run::{Failure, Report, Target, decode, run};
