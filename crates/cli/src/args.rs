@@ -271,6 +271,8 @@ pub(crate) struct RecoverArguments {
 pub(crate) enum SimDevice {
     /// Persistent memory: cache lines and stores past the cache
     Crash,
+    /// The `file` device on a simulated disk: power cuts, kills, faults, bad reads
+    File,
 }
 
 #[derive(Debug, Args)]
@@ -290,13 +292,14 @@ pub(crate) struct SimArguments {
     /// Threads that explore, 1 to 1024 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
-    /// How many crashes deep recoveries are cut, 0 to 3
+    /// How many crashes deep recoveries are cut, 0 to 3 (`crash` only)
     #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(0..=3))]
     pub(crate) depth: u64,
     /// Epochs that a store runs on after some recoveries before it is crashed again; 0: never
+    /// (`crash` only)
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(0..=10_000))]
     pub(crate) run_on: u64,
-    /// Most images of one case
+    /// Most images of one case (`crash` only)
     #[arg(long, default_value_t = 30_000, value_parser = value_parser!(u64).range(1..))]
     pub(crate) images_per_case: u64,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table

@@ -17,6 +17,7 @@ mod recover_command;
 mod roofline_command;
 mod signals;
 mod sim_command;
+mod sim_disk;
 
 use std::process::ExitCode;
 

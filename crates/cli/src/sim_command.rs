@@ -14,6 +14,7 @@ use sim::history::shrink::{Step, describe};
 use crate::args::{SimArguments, SimDevice};
 use crate::output::{self, Done, JsonTarget};
 use crate::signals::Signals;
+use crate::sim_disk;
 
 const SECONDS_DEFAULT: u64 = 60;
 /// Seeds that are made up are short enough to be typed.
@@ -67,13 +68,14 @@ struct FailureShown {
 /// Carries a `sim` command out.
 pub(crate) fn run(arguments: &SimArguments) -> Done {
     let signals = Signals::listen()?;
-    let target = JsonTarget::open(arguments.json.as_deref())?;
     let seed = arguments.seed.unwrap_or_else(new_seed);
     eprintln!("note: the first seed is {seed}");
+    if arguments.device == SimDevice::File {
+        return sim_disk::run(arguments, seed, &signals);
+    }
+    let target = JsonTarget::open(arguments.json.as_deref())?;
     let stop = signals.stop();
-    let mut explored = match arguments.device {
-        SimDevice::Crash => explore_crash(arguments, seed, &|| stop.asked()),
-    };
+    let mut explored = explore_crash(arguments, seed, &|| stop.asked());
     explored.interrupted = stop.asked();
     target.write(&explored, || text(&explored))?;
     // The report has said what there is to say.

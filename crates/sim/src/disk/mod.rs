@@ -25,8 +25,10 @@ mod cuts;
 mod faults;
 mod misread;
 
+mod campaign;
 mod explore;
 
+pub use campaign::campaign;
 pub use explore::{Failure, Options, Report, explore};
 pub use faults::{Fault, sweep};
 

@@ -1,0 +1,132 @@
+//! `sim --device file`: histories on the `file` device over a simulated disk.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bench::Progress;
+use serde::Serialize;
+use sim::disk::{Failure, Options, Report, campaign};
+
+use crate::args::SimArguments;
+use crate::output::{Done, Failure as Failed, JsonTarget};
+use crate::signals::Signals;
+
+const SECONDS_DEFAULT: u64 = 60;
+
+/// What was explored, as shown.
+#[derive(Debug, Serialize)]
+struct Explored {
+    device: &'static str,
+    seed: u64,
+    seconds: f64,
+    jobs: usize,
+    interrupted: bool,
+    histories: u64,
+    images: u64,
+    power_cuts: u64,
+    kills: u64,
+    faults: u64,
+    runs_ended_by_a_fault: u64,
+    epochs_refused: u64,
+    bad_reads: u64,
+    bad_reads_of_the_same: u64,
+    opens_refused: u64,
+    opens_at_an_older_epoch: u64,
+    call_kinds: Vec<String>,
+    violations: u64,
+    failure: Option<FailureShown>,
+}
+
+#[derive(Debug, Serialize)]
+struct FailureShown {
+    seed: u64,
+    violation: String,
+    repeat: String,
+}
+
+/// Explores until the time is over, a violation is found, or a signal comes.
+pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Done {
+    let target = JsonTarget::open(arguments.json.as_deref())?;
+    let started = Instant::now();
+    let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
+    let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
+    let signal = signals.stop();
+    let stop = || signal.asked() || over();
+    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
+    let (length, unit) = match (seconds, arguments.cases) {
+        (Some(seconds), _) => (seconds, "s"),
+        (None, cases) => (cases.unwrap_or(1), "histories"),
+    };
+    let bar = Mutex::new(progress.bar("sim", length, unit));
+    let show = |report: &Report| {
+        let done = if seconds.is_some() { started.elapsed().as_secs() } else { report.histories };
+        if let Ok(bar) = bar.lock() {
+            bar.set(done, format!("{} images, {} histories", report.images, report.histories));
+        }
+    };
+    let jobs = crate::bench_command::workers(arguments.jobs);
+    let seeds = (seed, arguments.cases);
+    let (report, failure) = campaign(seeds, jobs, &Options::default(), &stop, &show);
+    drop(bar);
+    let mut explored = explored(&report, failure.as_ref());
+    explored.seed = seed;
+    explored.jobs = jobs;
+    explored.seconds = started.elapsed().as_secs_f64();
+    explored.interrupted = signal.asked();
+    target.write(&explored, || text(&explored, &report))?;
+    let failed = |code| Err(Failed { messages: Vec::new(), code });
+    match (explored.violations, explored.interrupted) {
+        (0, false) => Ok(()),
+        (0, true) => failed(signals.exit_code()),
+        _ => failed(1),
+    }
+}
+
+fn explored(report: &Report, failure: Option<&Failure>) -> Explored {
+    let kind = |(file, call): &(pmem::DiskFile, &str)| match file.name() {
+        "" => format!("directory {call}"),
+        name => format!("{name} {call}"),
+    };
+    Explored {
+        device: "file",
+        seed: 0,
+        seconds: 0.0,
+        jobs: 0,
+        interrupted: false,
+        histories: report.histories,
+        images: report.images,
+        power_cuts: report.power_cuts,
+        kills: report.kills,
+        faults: report.faults,
+        runs_ended_by_a_fault: report.failures,
+        epochs_refused: report.refusals,
+        bad_reads: report.bad_reads,
+        bad_reads_of_the_same: report.unchanged_reads,
+        opens_refused: report.refused_opens,
+        opens_at_an_older_epoch: report.older_states,
+        call_kinds: report.call_kinds.iter().map(kind).collect(),
+        violations: failure.iter().count() as u64,
+        failure: failure.map(|failure| FailureShown {
+            seed: failure.seed,
+            violation: failure.what.clone(),
+            repeat: format!("nvcaracal sim --device file --seed {} --cases 1", failure.seed),
+        }),
+    }
+}
+
+fn text(explored: &Explored, report: &Report) -> String {
+    let Explored { seed, seconds, jobs, violations, call_kinds, .. } = explored;
+    let mut text = format!(
+        "{report}: {}\nhistories from seed {seed}, {jobs} jobs, {seconds:.1} s\n",
+        call_kinds.join(", ")
+    );
+    if explored.interrupted {
+        text += "interrupted\n";
+    }
+    text += &format!("{violations} violations\n");
+    if let Some(FailureShown { seed, violation, repeat }) = &explored.failure {
+        text += &format!("\nVIOLATION in the history of seed {seed}: {violation}\n");
+        text += &format!("repeat with: {repeat}\n");
+    }
+    text
+}
