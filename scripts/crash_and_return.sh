@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Kills a benchmark with SIGKILL at random moments, resumes it each time, and shows that nothing that was
-# acknowledged was lost and that every epoch comes out as in a run that was never killed.
+# acknowledged was lost and that every epoch comes out as in a run that was never killed (O-25). Each
+# process maps the store at another address (O-45).
 #
 #   scripts/crash_and_return.sh [smallbank|tpcc|ycsb] [options] [-- options of `nvcaracal bench`]
 #

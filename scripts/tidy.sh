@@ -108,6 +108,10 @@ outside+='|available_parallelism'
 breach 'reads the outside world below the sequencer' < <(
     only '^crates/(storage|engine|workloads)/src/' <<<"$sources" | search -E "$outside" | no_comments)
 
+# --- Obligations --------------------------------------------------------------------------------
+
+breach 'obligations' < <(scripts/obligations.sh --check 2>&1 || true)
+
 # --- Rooms --------------------------------------------------------------------------------------
 
 # Which crate may name which. A new edge is a commit of its own that changes this table and

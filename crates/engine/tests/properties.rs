@@ -110,7 +110,7 @@ fn one_seed(seed: u64) {
     panic!("seed {seed}, device {device}, {setup:?}: {difference}");
 }
 
-/// O-02 to O-10, O-14, O-18, O-25, O-28, O-30 to O-33, O-37 to O-44, O-48, O-49.
+/// O-02 to O-10, O-14, O-18, O-25, O-28, O-30 to O-33, O-37 to O-44, O-46, O-48, O-49.
 #[test]
 fn random_histories_match_the_serial_oracle() {
     let first = effort("NVCARACAL_FIRST_SEED", 0);
