@@ -36,7 +36,8 @@ struct Explored {
     epochs_refused: u64,
     images: u64,
     images_per_second: f64,
-    images_per_second_and_job: f64,
+    /// By the processor time of the whole process, whoever else uses the machine.
+    images_per_core_second: f64,
     images_skipped_as_same: u64,
     crash_points: u64,
     violations: u64,
@@ -97,7 +98,7 @@ fn explore_crash(
     seed: u64,
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Explored {
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), processor_seconds());
     let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
     let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
     let stop = || interrupted() || over();
@@ -125,14 +126,20 @@ fn explore_crash(
     let campaign =
         Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { tally, failure } = explore(&campaign);
-    let elapsed = started.elapsed().as_secs_f64();
+    let (elapsed, processor) = (started.elapsed().as_secs_f64(), processor_seconds() - before);
     drop(bar);
     let failure = failure.map(|failure| {
         eprintln!("note: a violation, {}; making it small", failure.violation);
         let options = Options { go_on: &|| !interrupted(), ..options };
         shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
     });
-    explored(&tally, failure, seed, jobs, elapsed)
+    explored(&tally, failure, seed, jobs, (elapsed, processor))
+}
+
+/// What this process has used of all cores.
+fn processor_seconds() -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 fn explored(
@@ -140,9 +147,9 @@ fn explored(
     failure: Option<FailureShown>,
     seed: u64,
     jobs: usize,
-    seconds: f64,
+    (seconds, processor): (f64, f64),
 ) -> Explored {
-    let rate = tally.images as f64 / seconds;
+    let images = tally.images as f64;
     let classes = Class::ALL.into_iter().map(|class| ClassCounts {
         class: class.name(),
         crash_points: tally.points[class as usize],
@@ -159,8 +166,8 @@ fn explored(
         epochs: tally.epochs,
         epochs_refused: tally.refused,
         images: tally.images,
-        images_per_second: rate,
-        images_per_second_and_job: rate / jobs as f64,
+        images_per_second: images / seconds,
+        images_per_core_second: images / processor,
         images_skipped_as_same: tally.same,
         crash_points: tally.points_total(),
         violations: tally.violations,
@@ -213,9 +220,11 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
     writeln!(to, "{images} images recovered and compared, from {crash_points} crash points")?;
     writeln!(
         to,
-        "{:.0} images per second and job, {jobs} jobs, {seconds:.1} s; {} images of the same bytes \
-         skipped",
-        explored.images_per_second_and_job, explored.images_skipped_as_same
+        "{:.0} images per second, {:.0} per second of a core, {jobs} jobs, {seconds:.1} s; {} \
+         images of the same bytes skipped",
+        explored.images_per_second,
+        explored.images_per_core_second,
+        explored.images_skipped_as_same
     )?;
     writeln!(
         to,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
-use storage::{SerialId, StateHash, Store, TableDefinition};
+use storage::{LanePool, SerialId, StateHash, Store, TableDefinition};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
@@ -187,7 +187,9 @@ impl<D: Device> Engine<D> {
                 let alone = Epoch { shared: &shared, workers: 1, ..context };
                 let result = run_workers(&alone, &mut self.workers[..1]);
                 self.shared.take_results(shared);
-                deal(&mut self.workers);
+                let gathered = &mut self.workers[0].medium.lanes;
+                let lanes = gathered.iter_mut().flat_map(std::mem::take).collect();
+                deal(lanes, &mut self.workers);
                 result?;
             }
             result => result?,
@@ -497,11 +499,10 @@ fn rotate<D: Device>(workers: &mut [Worker<D>]) {
     }
 }
 
-/// Deals the lanes of the first worker out to all (O-44).
-pub(crate) fn deal<D: Device>(workers: &mut [Worker<D>]) {
+/// Deals lanes out to all workers (O-44).
+pub(crate) fn deal<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
     let count = workers.len();
-    let all: Vec<_> = workers[0].medium.lanes.iter_mut().flat_map(std::mem::take).collect();
-    for lane in all {
+    for lane in lanes {
         let worker = &mut workers[lane.lane() as usize % count];
         worker.medium.lanes[lane.pool() as usize].push(lane);
     }

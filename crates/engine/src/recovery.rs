@@ -55,10 +55,7 @@ pub(crate) fn open<D: Device>(
     let scanned = clock();
 
     remember_collected(&store, &lanes, &mut workers);
-    for lane in lanes {
-        workers[0].medium.lanes[lane.pool() as usize].push(lane);
-    }
-    deal(&mut workers);
+    deal(lanes, &mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let core = Core::new(config, in_memory, EntrySlab::new()?, procedures, image_base);

@@ -108,7 +108,8 @@ impl HashIndex {
     /// Makes room for `additional` entries more, so that adding them does not grow the index
     /// step by step. For the phases in which it changes.
     pub fn reserve(&self, additional: usize) {
-        if additional == 0 {
+        if additional < SHARDS_COUNT {
+            // So few that most shards get one at most: each takes its first bucket when it does.
             return;
         }
         let _inside = self.phase.change();

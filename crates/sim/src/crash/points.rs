@@ -75,14 +75,13 @@ impl Class {
         }
     }
 
-    /// Whether it can be hit so many crashes deep; 0 is a run, 1 the recovery after a crash.
+    /// Whether it must be hit so many crashes deep; 0 is a run, 1 the recovery after a crash.
     #[must_use]
     pub fn is_at(self, depth: usize) -> bool {
         match self {
-            Class::Closing => depth == 0,
             Class::Opening => depth > 0,
-            // Replay logs nothing, and a recovery alone finds its space there.
-            Class::Growth | Class::Log => depth == 0,
+            // Replay logs nothing, and mostly finds its space there.
+            Class::Creation | Class::Closing | Class::Growth | Class::Log => depth == 0,
             _ => true,
         }
     }

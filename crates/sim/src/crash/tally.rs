@@ -51,7 +51,7 @@ impl Tally {
         self.points.iter().flatten().sum()
     }
 
-    /// Classes and depths that can be hit and were not.
+    /// Classes and depths that must be hit and were not.
     #[must_use]
     pub fn never_hit(&self) -> Vec<(Class, usize)> {
         let all = Class::ALL.into_iter().flat_map(|class| (0..=DEPTH_MAX).map(move |d| (class, d)));
