@@ -20,7 +20,7 @@ const SECONDS_DEFAULT: u64 = 60;
 /// Seeds that are made up are short enough to be typed.
 const SEED_BELOW: u64 = 1_000_000_000;
 /// Images that the search for a smaller case may recover.
-const MINIMISE_IMAGES: u64 = 400_000;
+const MINIMISE_IMAGES: u64 = 100_000;
 
 /// What was explored, as shown.
 #[derive(Debug, Serialize)]

@@ -112,8 +112,8 @@
 //!   from many threads, or many tickets from one.
 //! * **Not for procedures with side effects.** They run again in recovery and must do the same
 //!   again: no clock, no randomness, no files, no messages. Act on the answer, outside.
-//! * **Not for procedures that may not end.** Nothing interrupts one, and its epoch, like every later
-//!   one, waits for it; so would recovery, which runs it again.
+//! * **Not for procedures that may not end.** Nothing interrupts one, and its epoch, like every
+//!   later one, waits for it; so would recovery, which runs it again.
 //! * **Not larger than memory.** On `file` all rows are in memory, too. On every device indexes
 //!   are.
 //! * **Not distributed**, and open in one process at a time.
