@@ -20,7 +20,6 @@ pub(crate) struct Arguments {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one value of it in a process")]
 pub(crate) enum Command {
     /// Run a workload of the papers and report what it took, or measure the machine
     ///
@@ -45,8 +44,9 @@ pub(crate) enum Command {
     /// Shows how many images were recovered, in which phases they were cut, and whether any row of
     /// the crash matrix was never hit. On the first violation it stops and shows the seed, a small
     /// history, the crash, the obligations that it may belong to, and the command that repeats
-    /// it; the exit code is 1 then. With --plant NAME the engine has a bug on purpose, and 1 says that
-    /// it was found; with --plant all, that one of them was not. SIGINT or SIGTERM ends it with what was explored until then.
+    /// it; the exit code is 1 then. With --plant NAME the engine has a bug on purpose, and 1 says
+    /// that it was found; with --plant all, that one of them was not. SIGINT or SIGTERM ends it
+    /// with what was explored until then.
     Sim(SimArguments),
 }
 
