@@ -13,6 +13,7 @@ mod check_command;
 mod inspect_command;
 mod output;
 mod parameters;
+mod plant_command;
 mod recover_command;
 mod roofline_command;
 mod signals;

@@ -10,8 +10,9 @@ use sim::crash::{
     Campaign, Class, DEPTH_MAX, Failure, Options, Outcome, Tally, minimise, run as explore,
 };
 use sim::history::shrink::{Step, describe};
+use storage::plant::Plant;
 
-use crate::args::{SimArguments, SimDevice};
+use crate::args::{Planted, SimArguments, SimDevice};
 use crate::output::{self, Done, JsonTarget};
 use crate::signals::Signals;
 use crate::sim_disk;
@@ -19,6 +20,12 @@ use crate::sim_disk;
 const SECONDS_DEFAULT: u64 = 60;
 /// Seeds that are made up are short enough to be typed.
 const SEED_BELOW: u64 = 1_000_000_000;
+/// The first seed if a bug is planted: always the same, so that its table is, too.
+const PLANT_SEED: u64 = 1;
+/// Cases in which a planted bug must be found.
+const PLANT_CASES: u64 = 200;
+/// Most images of a case if a bug is planted: most bugs need another case rather than more images.
+const PLANT_IMAGES: u64 = 2000;
 /// Images that the search for a smaller case may recover.
 const MINIMISE_IMAGES: u64 = 100_000;
 
@@ -26,6 +33,7 @@ const MINIMISE_IMAGES: u64 = 100_000;
 #[derive(Debug, Serialize)]
 struct Explored {
     device: &'static str,
+    planted: Option<PlantShown>,
     seed: u64,
     seconds: f64,
     jobs: usize,
@@ -45,6 +53,16 @@ struct Explored {
     classes: Vec<ClassCounts>,
     never_hit: Vec<String>,
     failure: Option<FailureShown>,
+}
+
+/// The bug that was planted.
+#[derive(Debug, Serialize)]
+struct PlantShown {
+    name: &'static str,
+    what: &'static str,
+    obligations: &'static [&'static str],
+    /// Cases up to the one that failed, if one did.
+    found_after_cases: Option<u64>,
 }
 
 /// A row of the crash matrix; the columns are a run, then recoveries by depth.
@@ -68,8 +86,21 @@ struct FailureShown {
 
 /// Carries a `sim` command out.
 pub(crate) fn run(arguments: &SimArguments) -> Done {
+    if arguments.plant.is_some() {
+        if arguments.device == SimDevice::File {
+            return Err(output::Failure::usage(
+                "--plant needs --device crash: no bug is planted under `file`",
+            ));
+        }
+        // A planted bug may well end in panics, which are caught and compared.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    if arguments.plant == Some(Planted::All) {
+        return crate::plant_command::run_all(arguments, arguments.seed.unwrap_or(PLANT_SEED));
+    }
     let signals = Signals::listen()?;
-    let seed = arguments.seed.unwrap_or_else(new_seed);
+    let planted = one_planted(arguments);
+    let seed = arguments.seed.or(planted.map(|_| PLANT_SEED)).unwrap_or_else(new_seed);
     eprintln!("note: the first seed is {seed}");
     if arguments.device == SimDevice::File {
         return sim_disk::run(arguments, seed, &signals);
@@ -88,6 +119,33 @@ pub(crate) fn run(arguments: &SimArguments) -> Done {
     }
 }
 
+fn one_planted(arguments: &SimArguments) -> Option<Plant> {
+    match arguments.plant {
+        Some(Planted::One(plant)) => Some(plant),
+        _ => None,
+    }
+}
+
+/// Cases in which a planted bug must be found.
+pub(crate) fn plant_cases(arguments: &SimArguments) -> u64 {
+    arguments.cases.unwrap_or(PLANT_CASES)
+}
+
+/// How much of each case is explored.
+pub(crate) fn options(arguments: &SimArguments, plant: Option<Plant>) -> Options<'static> {
+    let images_max = match plant {
+        Some(_) => PLANT_IMAGES,
+        None => Options::default().images_max,
+    };
+    Options {
+        depth_max: arguments.depth as usize,
+        run_on: arguments.run_on,
+        images_max: arguments.images_per_case.unwrap_or(images_max),
+        plant,
+        ..Options::default()
+    }
+}
+
 fn new_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 20) % SEED_BELOW
@@ -99,11 +157,13 @@ fn explore_crash(
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Explored {
     let (started, before) = (Instant::now(), processor_seconds());
-    let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
+    let plant = one_planted(arguments);
+    let cases = arguments.cases.or(plant.map(|_| PLANT_CASES));
+    let seconds = arguments.seconds.or(cases.is_none().then_some(SECONDS_DEFAULT));
     let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
     let stop = || interrupted() || over();
     let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
-    let (length, unit) = match (seconds, arguments.cases) {
+    let (length, unit) = match (seconds, cases) {
         (Some(seconds), _) => (seconds, "s"),
         (None, cases) => (cases.unwrap_or(1), "cases"),
     };
@@ -116,15 +176,9 @@ fn explore_crash(
             bar.set(done, format!("{images} images, {rate:.0} per second, {cases} cases"));
         }
     };
-    let options = Options {
-        depth_max: arguments.depth as usize,
-        run_on: arguments.run_on,
-        images_max: arguments.images_per_case,
-        ..Options::default()
-    };
+    let options = options(arguments, plant);
     let jobs = crate::bench_command::workers(arguments.jobs);
-    let campaign =
-        Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
+    let campaign = Campaign { seed, cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { tally, failure } = explore(&campaign);
     let (elapsed, processor) = (started.elapsed().as_secs_f64(), processor_seconds() - before);
     drop(bar);
@@ -133,7 +187,13 @@ fn explore_crash(
         let options = Options { go_on: &|| !interrupted(), ..options };
         shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
     });
-    explored(&tally, failure, seed, jobs, (elapsed, processor))
+    let planted = plant.map(|plant| PlantShown {
+        name: plant.name(),
+        what: plant.what(),
+        obligations: plant.obligations(),
+        found_after_cases: failure.as_ref().map(|f| f.seed.wrapping_sub(seed) + 1),
+    });
+    Explored { planted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
 }
 
 /// What this process has used of all cores.
@@ -157,6 +217,7 @@ fn explored(
     });
     Explored {
         device: "crash",
+        planted: None,
         seed,
         seconds,
         jobs,
@@ -189,12 +250,15 @@ fn shown(failure: &Failure, arguments: &SimArguments) -> FailureShown {
     let history: Vec<Step<()>> =
         case.batches.iter().map(|calls| Step { calls: calls.clone(), after: None }).collect();
     let mut repeat = format!("nvcaracal sim --device crash --seed {} --cases 1", case.seed);
+    if let Some(plant) = one_planted(arguments) {
+        let _ = write!(repeat, " --plant {plant}");
+    }
     let given = [
-        ("depth", arguments.depth, DEPTH_MAX as u64),
-        ("run-on", arguments.run_on, Options::default().run_on),
-        ("images-per-case", arguments.images_per_case, Options::default().images_max),
+        ("depth", Some(arguments.depth).filter(|&depth| depth != DEPTH_MAX as u64)),
+        ("run-on", Some(arguments.run_on).filter(|&epochs| epochs != Options::default().run_on)),
+        ("images-per-case", arguments.images_per_case),
     ];
-    for (name, given, _) in given.into_iter().filter(|(_, given, default)| given != default) {
+    for (name, given) in given.into_iter().filter_map(|(name, given)| Some((name, given?))) {
         let _ = write!(repeat, " --{name} {given}");
     }
     FailureShown {
@@ -253,6 +317,13 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
         writeln!(to, "interrupted")?;
     }
     writeln!(to, "{} violations", explored.violations)?;
+    if let Some(PlantShown { name, what, found_after_cases, .. }) = &explored.planted {
+        let found = match found_after_cases {
+            Some(cases) => format!("found in case {cases}, with {images} images until then"),
+            None => "NOT FOUND".to_string(),
+        };
+        writeln!(to, "\nthe bug {name} was planted on purpose: {what}; {found}")?;
+    }
     if let Some(failure) = &explored.failure {
         render_failure(failure, to)?;
     }

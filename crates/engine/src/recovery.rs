@@ -15,6 +15,7 @@ use pmem::Device;
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
 use storage::format::TABLES_MAX;
+use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::{
     IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store, TableDefinition,
@@ -188,7 +189,12 @@ fn rebuild_share<D: Device>(
 ) -> Vec<Vec<(u64, EntryId)>> {
     let phase = ReadPhase::begin();
     let mut staged = vec![Vec::new(); core.tables.len()];
-    let checkpoint_epoch = store.checkpoint_epoch();
+    let device = store.device().as_ref();
+    let checkpoint_epoch = match planted(device, Plant::CollectCrashed) {
+        true => u64::MAX,
+        false => store.checkpoint_epoch(),
+    };
+    let skip_collection = planted(device, Plant::SkipCollection);
     for (table, row) in &share.rows {
         let t = &core.tables[*table as usize];
         let id = core.entries.take(&mut worker.local.supply);
@@ -209,7 +215,7 @@ fn rebuild_share<D: Device>(
                 SequenceState { next, id: Some(id), ..SequenceState::default() },
             );
         }
-        if row.stale_external(checkpoint_epoch).is_some() {
+        if row.stale_external(checkpoint_epoch).is_some() && !skip_collection {
             worker.collect.push((id, entry.generation()));
         }
     }

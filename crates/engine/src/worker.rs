@@ -7,6 +7,7 @@ use pmem::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use pmem::sync::thread::{self, JoinHandle};
 use pmem::sync::{Mutex, RwLock, polls, spin_loop};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
+use storage::plant::{Plant, planted};
 use storage::{StateHash, Store};
 
 use crate::calls::Calls;
@@ -212,6 +213,12 @@ impl<D: Device> Epoch<'_, D> {
     /// Whether a worker is the one that does what is done once.
     pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
         worker.local.worker == 0
+    }
+
+    /// Whether a bug is planted.
+    #[inline(always)]
+    pub(crate) fn planted(&self, plant: Plant) -> bool {
+        planted(self.store.device().as_ref(), plant)
     }
 
     /// The first worker has come to a moment of the epoch.

@@ -19,6 +19,7 @@ use pmem::{Device, Port};
 use zerocopy::IntoBytes;
 
 use crate::format::{POOL_STATES_OFFSET, POOLS, PoolOffsets, PoolState};
+use crate::plant::{Plant, planted};
 use crate::segments::{SegmentKind, SegmentUse, Segments};
 use crate::{Result, StorageError};
 
@@ -163,7 +164,8 @@ impl LanePool {
     /// Takes a slot from the free list, if invariant 2 allows one.
     #[inline]
     pub fn pop<D: Device>(&mut self, port: &Port<D>, segments: &Segments) -> Option<u64> {
-        if self.now.head >= self.limit {
+        let reuse = planted(port.device().as_ref(), Plant::ReuseFreed);
+        if self.now.head >= (if reuse { self.now.tail } else { self.limit }) {
             return None;
         }
         let offset = self.entry(port.device().as_ref(), segments, self.now.head);
@@ -173,7 +175,7 @@ impl LanePool {
 
     /// Slots that can be taken from the free list now.
     pub fn available(&self) -> u64 {
-        self.limit - self.now.head
+        self.limit.saturating_sub(self.now.head)
     }
 
     /// Slots that the bump allocator can hand out without a new segment.
@@ -273,7 +275,8 @@ impl LanePool {
 
     /// Writes the offsets into the set of checkpoint `sequence`, if they differ from what is there.
     pub fn save<D: Device>(&mut self, port: &mut Port<D>, sequence: u64) {
-        let set = (sequence % 2) as usize;
+        let wrong = planted(port.device().as_ref(), Plant::WrongParity);
+        let set = ((sequence + u64::from(wrong)) % 2) as usize;
         if self.sets[set] == self.now {
             return;
         }

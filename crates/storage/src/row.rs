@@ -13,6 +13,7 @@ use pmem::{Device, Port};
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer, VersionWords,
 };
+use crate::plant::{Plant, planted};
 use crate::{class_bytes, class_of};
 
 /// Offset of the key in a row; it goes on past the header line.
@@ -256,10 +257,18 @@ pub unsafe fn write_version<D: Device>(
             return at;
         }
         let words = row + slot as u64 * 16;
-        port.store_u64(words, sid.0);
-        port.store_u64(words + 8, pointer.0);
+        if planted(port.device().as_ref(), Plant::PointerBeforeSid) {
+            port.store_u64(words + 8, pointer.0);
+            port.store_u64(words, sid.0);
+        } else {
+            port.store_u64(words, sid.0);
+            port.store_u64(words + 8, pointer.0);
+        }
     }
     let is_first = first == First::Initialised;
+    if !is_first && planted(port.device().as_ref(), Plant::HeaderNotFlushed) {
+        return at;
+    }
     port.flush(row, if is_first { layout.heap_offset } else { ROW_HEADER_BYTES });
     at
 }
@@ -275,6 +284,10 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
     let (lines, rest) = value.split_at(whole);
     // SAFETY: owned by the caller, and what is stored fits the room.
     unsafe {
+        if planted(port.device().as_ref(), Plant::FirstLineOnly) {
+            port.store_bytes(at, value);
+            return port.flush(at, value.len().min(LINE) as u64);
+        }
         if !at.is_multiple_of(LINE as u64) {
             port.store_bytes(at, value);
             return port.flush(at, value.len() as u64);

@@ -6,6 +6,7 @@
 use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
+use crate::plant::{Plant, planted};
 use crate::row::{self, RowLayout};
 use crate::store::{class_of, class_pool};
 use crate::{LanePool, Result, SegmentKind, Segments, StorageError};
@@ -104,7 +105,7 @@ pub fn visit<D: Device>(
     let mut next_free = free.partition_point(|&f| f < first);
     for slot in 0..unit.slots {
         let at = first + slot * layout.row_bytes;
-        if free.get(next_free) == Some(&at) {
+        if free.get(next_free) == Some(&at) && !planted(device, Plant::ScanFreeRows) {
             next_free += 1;
             continue;
         }

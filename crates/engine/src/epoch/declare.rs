@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
+use storage::plant::Plant;
 
 use crate::calls::{Abort, StoredAnswer};
 use crate::declare::{Declaration, KeyFilter, WriteSet};
@@ -32,7 +33,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker)
         && let Err(error) = reserve::reserve(epoch)
     {
-        draw::undo(epoch, worker);
+        if !epoch.planted(Plant::RefusedKeepsNumbers) {
+            draw::undo(epoch, worker);
+        }
         *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
     }
     epoch.barrier()?;

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 
 use pmem::Device;
 use storage::SerialId;
+use storage::plant::Plant;
 
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
@@ -98,7 +99,7 @@ fn find_or_create<D: Device>(
     let Ok((id, created)) = t.hash.find_or_insert(word.hash, same, make);
     let entry = core.entries.get(id);
     if !created && entry.birth().epoch() == epoch.number {
-        entry.born_by(sid);
+        entry.born_by(sid, epoch.planted(Plant::BirthNotSmallest));
     }
     (id, created)
 }

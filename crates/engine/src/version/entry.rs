@@ -231,8 +231,13 @@ impl RowEntry {
     }
 
     /// Another inserter of the same epoch (insert step; O-08).
-    pub(crate) fn born_by(&self, sid: SerialId) {
-        self.birth.fetch_min(sid.0, Ordering::Relaxed);
+    #[inline(always)]
+    pub(crate) fn born_by(&self, sid: SerialId, planted_largest: bool) {
+        if planted_largest {
+            self.birth.fetch_max(sid.0, Ordering::Relaxed);
+        } else {
+            self.birth.fetch_min(sid.0, Ordering::Relaxed);
+        }
     }
 
     /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.

@@ -16,6 +16,7 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, LINE_BYTES, Port};
 use storage::format::VersionWords;
+use storage::plant::{Plant, planted};
 use storage::row::{First, NewVersion};
 use storage::{
     LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_change, row_hash,
@@ -163,7 +164,8 @@ impl<D: Device> Medium<D> {
         last: usize,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        for index in (0..last).rev() {
+        let first = if self.planted(Plant::IgnoreNotWalkedBack) { last } else { 0 };
+        for index in (first..last).rev() {
             let cell = array.cell(index);
             match with.waiter.value(cell)? {
                 ValueWord::IGNORE => {}
@@ -260,7 +262,8 @@ impl<D: Device> Medium<D> {
         }
         let external = self.prepare_place(to, &target, value.len() as u64, with);
         let changed = if external.is_some() { row::ALL_LINES } else { changed };
-        let lines = lines_to_write(to, &target, changed);
+        let forget = self.planted(Plant::ForgetLines);
+        let lines = lines_to_write(to, &target, changed, forget);
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
         // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
@@ -290,7 +293,13 @@ impl<D: Device> Medium<D> {
         let words = row::versions(self.port.device().as_ref(), row);
         let newest = before.slot();
         let in_place = SerialId(words[newest].serial_id).epoch() > checkpoint_epoch;
-        Target { slot: if in_place { newest } else { 1 - newest }, in_place, words }
+        let over = in_place || self.planted(Plant::CheckpointSlot);
+        Target { slot: if over { newest } else { 1 - newest }, in_place, words }
+    }
+
+    #[inline(always)]
+    fn planted(&self, plant: Plant) -> bool {
+        planted(self.port.device().as_ref(), plant)
     }
 
     /// Frees what the slot held, where that may be done here, and takes a pool slot if the value
@@ -448,7 +457,12 @@ impl<D: Device> Medium<D> {
 ///
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
-fn lines_to_write(to: &Publication<'_>, target: &Target, changed: u64) -> u64 {
+fn lines_to_write(
+    to: &Publication<'_>,
+    target: &Target,
+    changed: u64,
+    planted_forget: bool,
+) -> u64 {
     let lines = to.layout.half_bytes / LINE_BYTES;
     let known = to.entry.same_parts();
     if changed == row::ALL_LINES || !to.layout.has_line_halves() || lines > SAME_LINES_MAX {
@@ -463,7 +477,7 @@ fn lines_to_write(to: &Publication<'_>, target: &Target, changed: u64) -> u64 {
     // slot gets it.
     let same_after = !changed & if target.in_place { same } else { u64::MAX };
     to.entry.set_same_parts(whole_parts(same_after, part_lines));
-    if target.in_place { changed } else { changed | !same }
+    if target.in_place || planted_forget { changed } else { changed | !same }
 }
 
 /// The lines of these parts.

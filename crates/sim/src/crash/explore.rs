@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::{Arc, Once};
 
 use pmem::{Left, Replay, Trace, Traced};
+use storage::plant::Plant;
 
 use super::case::{Case, Size};
 use super::choices::{Choice, choices};
 use super::life::{Known, Life, Plan};
 use super::points::{Beginning, Class, DEPTH_MAX, Point, points};
 use super::tally::Tally;
-use super::verify::{Recovered, Violation, ViolationKind, verify};
+use super::verify::{Recovered, Violation, ViolationKind, caught, verify};
 use crate::history::{Random, Setup, batch};
 
 /// Of how many images one is checked before it is recovered, too. What the checker sees there it
@@ -34,6 +35,8 @@ pub struct Options<'o> {
     pub nest_one_in: u64,
     /// One of how many images, by chance, runs on.
     pub run_on_one_in: u64,
+    /// The bug that every engine has, on purpose.
+    pub plant: Option<Plant>,
     /// Asked before each image: whether to go on.
     pub go_on: &'o (dyn Fn() -> bool + Sync),
 }
@@ -46,6 +49,7 @@ impl Default for Options<'_> {
             run_on: 100,
             nest_one_in: 50,
             run_on_one_in: 1500,
+            plant: None,
             go_on: &|| true,
         }
     }
@@ -171,12 +175,17 @@ type Done<T> = Result<T, Violation>;
 impl Explorer<'_> {
     fn device(&self) -> Traced {
         let Case { image_limit_bytes, log_limit_bytes, .. } = *self.case;
-        Traced::new(image_limit_bytes, log_limit_bytes).expect("address space for a small store")
+        let device = Traced::new(image_limit_bytes, log_limit_bytes);
+        device
+            .expect("address space for a small store")
+            .with_planted(self.options.plant.map_or(0, Plant::number))
     }
 
     fn live(&mut self, device: &Arc<Traced>, plan: &Plan<'_>, known: Known) -> Done<Life> {
-        let life = Life::record(device, plan, known)
-            .map_err(|what| Violation::new(ViolationKind::Run, what))?;
+        let life = caught(|| {
+            Life::record(device, plan, known)
+                .map_err(|what| Violation::new(ViolationKind::Run, what))
+        })?;
         self.tally.lives += 1;
         self.tally.epochs += life.epochs;
         self.tally.refused += life.refused;

@@ -55,7 +55,7 @@ impl ViolationKind {
             Self::Run => "another result without a crash",
             Self::LeftUnclean => "the crash left an unclean store",
             Self::DoesNotOpen => "the store does not open",
-            Self::Panic => "recovery panics",
+            Self::Panic => "the engine panics",
             Self::Lost => "an answered epoch is lost",
             Self::Invented => "an epoch is there that was never sealed",
             Self::OtherAnswers => "replay answers otherwise",
@@ -158,13 +158,16 @@ pub(super) fn verify(
         }
         recover(device, setup, known, point)
     };
-    catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
-            Err(Violation::new(ViolationKind::Panic, text.unwrap_or_else(|| "no message".into())))
-        })
-        .map_err(|violation| violation.at(point))
+    caught(run).map_err(|violation| violation.at(point))
+}
+
+/// Makes a panic a violation.
+pub(super) fn caught<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
+        Err(Violation::new(ViolationKind::Panic, text.unwrap_or_else(|| "no message".into())))
+    })
 }
 
 fn recover(
