@@ -48,6 +48,7 @@ all=$(list '*.rs' '*.toml' '*.sh' '*.md' '.ci/run')
 # --- Text ---------------------------------------------------------------------------------------
 
 breach 'not ASCII' < <(search -P '[^\x00-\x7F]' <<<"$all" | cut -c1-120)
+breach 'mark of a merge' < <(search -E '^(<<<<<<<|>>>>>>>) ' <<<"$all" | cut -c1-120)
 breach 'trailing space or tab' < <(search -P '[ \t]+$|\t' <<<"$all" | cut -c1-120)
 breach 'more than 100 columns' < <(search -E '^.{101,}' <<<"$sources" | cut -d: -f1,2)
 
