@@ -135,6 +135,42 @@ fn o_21_no_choice_changes_an_answer() {
     }
 }
 
+/// Whether what a call does depends on where its epoch begins: what the epoch before left, its
+/// serial id, its time.
+fn knows_its_epoch(call: &[u8]) -> bool {
+    use Op::{DeclareDerived, DeclareLast, Info, LookupOrAbort, SequenceStart};
+    let mut program = Program::decode(call);
+    let mut steps = program.parts().into_iter().flatten();
+    steps.any(|step| {
+        matches!(step.op, DeclareDerived | DeclareLast | Info | LookupOrAbort | SequenceStart)
+    })
+}
+
+/// O-21: how calls are split into epochs changes no state. (The answers are the oracle's for each
+/// split.)
+#[test]
+fn o_21_epoch_splits_change_no_state() {
+    for seed in 2000..2000 + effort("NVCARACAL_METAMORPHIC", 4) {
+        let mut random = Random::new(seed);
+        let mix = Mix { keys: 12, long_values: true, lookups: 0 };
+        let mut calls = batch(&mut random, &mix, 400);
+        calls.retain(|call| !knows_its_epoch(call));
+        assert!(calls.len() > 100, "most calls do not know their epoch");
+        let mut states = Vec::new();
+        for split in [calls.len(), 1, 7, 50, 1 + random.below(100) as usize] {
+            let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+            let mut pair =
+                Pair::open(&device, &Setup::random(&mut random), Model::default()).unwrap();
+            for epoch in calls.chunks(split) {
+                pair.run(epoch).unwrap_or_else(|error| panic!("seed {seed}, {split}: {error}"));
+            }
+            pair.compare_state().unwrap();
+            states.push(pair.engine.state_hash());
+        }
+        assert!(states.iter().all(|state| *state == states[0]), "seed {seed}: {states:?}");
+    }
+}
+
 /// O-15, O-19: cached versions are freed when they are replaced, those of sequences too, and a full
 /// cache hides nothing.
 #[test]
