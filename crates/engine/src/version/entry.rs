@@ -234,7 +234,7 @@ impl RowEntry {
     #[inline(always)]
     pub(crate) fn born_by(&self, sid: SerialId, planted_largest: bool) {
         if planted_largest {
-            self.birth.fetch_max(sid.0, Ordering::Relaxed);
+            self.birth.store(sid.0, Ordering::Relaxed);
         } else {
             self.birth.fetch_min(sid.0, Ordering::Relaxed);
         }
