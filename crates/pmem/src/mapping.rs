@@ -118,6 +118,7 @@ impl Mapping {
     /// # Panics
     /// If the word is not aligned or not inside the mapping.
     #[inline(always)]
+    // SAFETY: the caller owns the word, see above.
     pub unsafe fn store_u64(&self, offset: u64, value: u64) {
         self.word(offset).store(value, Ordering::Relaxed);
     }
@@ -131,6 +132,7 @@ impl Mapping {
     /// # Panics
     /// If the range is not inside the mapping.
     #[inline(always)]
+    // SAFETY: the caller owns the range, see above.
     pub unsafe fn store_bytes(&self, offset: u64, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: mapped (checked by `at`), and owned by the caller in this phase; `bytes` cannot
@@ -147,6 +149,7 @@ impl Mapping {
     /// If the range is not inside the mapping.
     #[inline(always)]
     #[must_use]
+    // SAFETY: the caller keeps the range from being stored to, see above.
     pub unsafe fn slice(&self, offset: u64, len: u64) -> &[u8] {
         let from = self.at(offset, len as usize);
         // SAFETY: mapped and initialised (zero-filled at first), and not stored to while borrowed.

@@ -131,9 +131,21 @@ impl Memory {
 }
 
 /// What devices have in common whose two spaces are a [`Memory`] in the field `memory`: everything
-/// of [`crate::Device`] that is about spaces and not about what makes bytes durable.
+/// of [`crate::Device`] that is about spaces and not about what makes bytes durable. With the word
+/// `watched`, without growth, which such devices note down.
 macro_rules! in_memory {
     () => {
+        crate::memory::in_memory!(watched);
+
+        fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
+            self.memory.image.usable.grow(bytes)
+        }
+
+        fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
+            self.memory.log.usable.grow(bytes)
+        }
+    };
+    (watched) => {
         #[inline(always)]
         fn image(&self) -> &Mapping {
             &self.memory.image.mapping
@@ -144,16 +156,8 @@ macro_rules! in_memory {
             self.memory.image.usable.bytes()
         }
 
-        fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
-            self.memory.image.usable.grow(bytes)
-        }
-
         fn log_bytes(&self) -> u64 {
             self.memory.log.usable.bytes()
-        }
-
-        fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
-            self.memory.log.usable.grow(bytes)
         }
 
         fn log_sync(&self) -> Result<(), DeviceError> {

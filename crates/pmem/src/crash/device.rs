@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::adversary::{Adversary, SpaceKind};
+use super::contents::Contents;
 use super::history::History;
 use crate::health::lock;
 use crate::mapping::Pages;
@@ -37,14 +38,8 @@ struct Run {
     events: u64,
     cut_at: Option<u64>,
     /// What memory held when the run was cut.
-    frozen: Option<Frozen>,
+    frozen: Option<Contents>,
     history: History,
-}
-
-#[derive(Debug)]
-struct Frozen {
-    image: Vec<u8>,
-    log: Vec<u8>,
 }
 
 impl Crash {
@@ -99,28 +94,17 @@ impl Crash {
         let (image_limit, log_limit) =
             (self.memory.image.usable.limit_bytes(), self.memory.log.usable.limit_bytes());
         let after = Self::new(image_limit, log_limit).expect("address space for another image");
-        match &run.frozen {
-            Some(frozen) => {
-                fill(&after.memory.image, &frozen.image);
-                fill(&after.memory.log, &frozen.log);
-            }
-            None => {
-                fill(&after.memory.image, usable(&self.memory.image));
-                fill(&after.memory.log, usable(&self.memory.log));
-            }
-        }
+        let held = match &run.frozen {
+            Some(frozen) => frozen,
+            None => &Contents::of(&self.memory),
+        };
+        fill(&after.memory.image, &held.image);
+        fill(&after.memory.log, &held.log);
         for ((space, offset), line) in run.history.after_power_cut(adversary) {
             // SAFETY: nobody else knows the new device yet.
-            unsafe { after.space(space).mapping.store_bytes(offset, &line) };
+            unsafe { after.memory.space(space).mapping.store_bytes(offset, &line) };
         }
         after
-    }
-
-    fn space(&self, kind: SpaceKind) -> &Space {
-        match kind {
-            SpaceKind::Image => &self.memory.image,
-            SpaceKind::Log => &self.memory.log,
-        }
     }
 
     /// Counts an event; the history is changed only if the power is still on.
@@ -133,10 +117,7 @@ impl Crash {
 
     fn freeze_if_cut(&self, run: &mut Run) {
         if run.frozen.is_none() && run.cut_at == Some(run.events) {
-            run.frozen = Some(Frozen {
-                image: usable(&self.memory.image).to_vec(),
-                log: usable(&self.memory.log).to_vec(),
-            });
+            run.frozen = Some(Contents::of(&self.memory));
         }
     }
 
@@ -152,7 +133,7 @@ impl Crash {
         past_cache_of: Option<u32>,
         apply: impl FnOnce(&Mapping),
     ) {
-        let space = self.space(kind);
+        let space = self.memory.space(kind);
         space.usable.check_usable(offset, bytes.len() as u64);
         let mut run = self.event();
         if run.frozen.is_none() {
@@ -165,12 +146,6 @@ impl Crash {
         }
         apply(&space.mapping);
     }
-}
-
-/// The usable bytes of a space; stores are made under the lock that the caller holds.
-fn usable(space: &Space) -> &[u8] {
-    // SAFETY: mapped, and not stored to: every store of this device takes the lock.
-    unsafe { space.mapping.slice(0, space.usable.bytes()) }
 }
 
 /// Makes a new space hold these bytes, without touching pages that are zero.
@@ -195,13 +170,7 @@ impl Device for Crash {
         }
     }
 
-    fn image(&self) -> &Mapping {
-        &self.memory.image.mapping
-    }
-
-    fn image_bytes(&self) -> u64 {
-        self.memory.image.usable.bytes()
-    }
+    crate::memory::in_memory!(watched);
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
         let _one = lock(&self.run);
@@ -252,10 +221,6 @@ impl Device for Crash {
         }
     }
 
-    fn log_bytes(&self) -> u64 {
-        self.memory.log.usable.bytes()
-    }
-
     fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
         let _one = lock(&self.run);
         self.memory.log.usable.grow(bytes)
@@ -278,14 +243,5 @@ impl Device for Crash {
 
     fn log_fence(&self, port: &mut PortState) {
         self.fence(port);
-    }
-
-    fn log_sync(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.memory.log.read(offset, into);
-        Ok(())
     }
 }

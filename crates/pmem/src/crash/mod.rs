@@ -19,6 +19,7 @@
 //! the trace and gives what is left at any event, for any adversary, without another run.
 
 mod adversary;
+mod contents;
 mod device;
 mod history;
 mod replay;
@@ -29,7 +30,8 @@ pub use adversary::{
     Adversary, AllNewest, AllOldest, Numbered, OneLineEarly, OneLineLate, Random, SpaceKind,
     UndurableLine,
 };
+pub use contents::Contents;
 pub use device::Crash;
 pub use replay::{Left, Replay};
-pub use trace::{Contents, Event, EventKind, Trace};
+pub use trace::{Event, EventKind, Trace};
 pub use traced::Traced;

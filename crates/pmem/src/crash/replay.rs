@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::adversary::{Adversary, SpaceKind};
+use super::contents::Contents;
 use super::history::{History, Key, LINE};
-use super::trace::{Contents, Event, EventKind, Trace};
+use super::trace::{Event, EventKind, Trace};
 use super::traced::{Touched, Traced};
 use crate::{LINE_BYTES, PAGE_BYTES};
 

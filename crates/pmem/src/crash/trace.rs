@@ -1,37 +1,7 @@
 //! What a run did to a device, in order, with all bytes.
 
 use super::adversary::SpaceKind;
-use crate::PAGE_BYTES;
-
-/// The usable bytes of both spaces.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Contents {
-    pub(super) image: Vec<u8>,
-    pub(super) log: Vec<u8>,
-}
-
-impl Contents {
-    pub(super) fn space(&self, kind: SpaceKind) -> &Vec<u8> {
-        match kind {
-            SpaceKind::Image => &self.image,
-            SpaceKind::Log => &self.log,
-        }
-    }
-
-    pub(super) fn space_mut(&mut self, kind: SpaceKind) -> &mut Vec<u8> {
-        match kind {
-            SpaceKind::Image => &mut self.image,
-            SpaceKind::Log => &mut self.log,
-        }
-    }
-
-    /// The bytes of a page; those past the end of the space are zero.
-    pub(super) fn page(&self, kind: SpaceKind, page: u64) -> &[u8] {
-        const ZERO: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
-        let start = (page * PAGE_BYTES) as usize;
-        self.space(kind).get(start..start + ZERO.len()).unwrap_or(&ZERO)
-    }
-}
+use super::contents::Contents;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

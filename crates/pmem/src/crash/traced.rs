@@ -3,10 +3,11 @@
 use std::sync::Mutex;
 
 use super::adversary::SpaceKind;
-use super::trace::{Contents, Event, EventKind, Trace};
+use super::contents::Contents;
+use super::trace::{Event, EventKind, Trace};
 use crate::health::lock;
 use crate::mapping::Pages;
-use crate::memory::{Memory, Space};
+use crate::memory::Memory;
 use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
 
 /// Memory that records what is done to it. See the module's documentation.
@@ -75,10 +76,7 @@ impl Traced {
     /// on.
     pub fn record(&self) {
         let mut run = lock(&self.run);
-        let start = Contents {
-            image: usable(&self.memory.image).to_vec(),
-            log: usable(&self.memory.log).to_vec(),
-        };
+        let start = Contents::of(&self.memory);
         run.trace = Some(Trace { start, ..Trace::default() });
     }
 
@@ -110,14 +108,14 @@ impl Traced {
     /// Makes the device hold these bytes in a page.
     pub(super) fn set_page(&mut self, kind: SpaceKind, page: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller, who has the device alone.
-        unsafe { self.space(kind).mapping.store_bytes(page * PAGE_BYTES, bytes) };
+        unsafe { self.memory.space(kind).mapping.store_bytes(page * PAGE_BYTES, bytes) };
     }
 
     /// Makes the device hold these bytes in a line, until its page is set.
     pub(super) fn set_line(&mut self, kind: SpaceKind, offset: u64, bytes: &[u8]) {
         self.touched().add(kind, offset, bytes.len());
         // SAFETY: owned by the caller, who has the device alone.
-        unsafe { self.space(kind).mapping.store_bytes(offset, bytes) };
+        unsafe { self.memory.space(kind).mapping.store_bytes(offset, bytes) };
     }
 
     /// Makes as many bytes usable as there are in `contents`, and begins to count stores.
@@ -125,13 +123,6 @@ impl Traced {
         self.run().stores = 0;
         self.memory.image.usable.reset(contents.image.len() as u64);
         self.memory.log.usable.reset(contents.log.len() as u64);
-    }
-
-    fn space(&self, kind: SpaceKind) -> &Space {
-        match kind {
-            SpaceKind::Image => &self.memory.image,
-            SpaceKind::Log => &self.memory.log,
-        }
     }
 
     fn push(
@@ -160,7 +151,7 @@ impl Traced {
         port: u32,
         apply: impl FnOnce(&Mapping),
     ) {
-        let place = self.space(space);
+        let place = self.memory.space(space);
         place.usable.check_usable(offset, bytes.len() as u64);
         let mut run = lock(&self.run);
         self.push(&mut run, kind, (space, offset, bytes.len() as u64), port, bytes);
@@ -171,7 +162,7 @@ impl Traced {
 
     fn grow(&self, kind: SpaceKind, bytes: u64) -> Result<(), DeviceError> {
         let mut run = lock(&self.run);
-        let usable = &self.space(kind).usable;
+        let usable = &self.memory.space(kind).usable;
         let before = usable.bytes();
         usable.grow(bytes)?;
         if usable.bytes() > before {
@@ -179,12 +170,6 @@ impl Traced {
         }
         Ok(())
     }
-}
-
-/// The usable bytes of a space, when nobody stores.
-fn usable(space: &Space) -> &[u8] {
-    // SAFETY: mapped, and not stored to: every store takes the lock that the caller holds.
-    unsafe { space.mapping.slice(0, space.usable.bytes()) }
 }
 
 impl Device for Traced {
@@ -200,18 +185,13 @@ impl Device for Traced {
         self.planted
     }
 
-    fn image(&self) -> &Mapping {
-        &self.memory.image.mapping
-    }
-
-    fn image_bytes(&self) -> u64 {
-        self.memory.image.usable.bytes()
-    }
+    crate::memory::in_memory!(watched);
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
         self.grow(SpaceKind::Image, bytes)
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
         let bytes = value.to_ne_bytes();
         // SAFETY: owned by the caller in this phase.
@@ -222,6 +202,7 @@ impl Device for Traced {
         }
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe {
@@ -231,6 +212,7 @@ impl Device for Traced {
         }
     }
 
+    // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         let kind = EventKind::StorePastCache;
         // SAFETY: owned by the caller in this phase.
@@ -249,10 +231,6 @@ impl Device for Traced {
     fn fence(&self, port: &mut PortState) {
         let nowhere = (SpaceKind::Image, 0, 0);
         self.push(&mut lock(&self.run), EventKind::Fence, nowhere, port.id, &[]);
-    }
-
-    fn log_bytes(&self) -> u64 {
-        self.memory.log.usable.bytes()
     }
 
     fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
@@ -277,14 +255,5 @@ impl Device for Traced {
 
     fn log_fence(&self, port: &mut PortState) {
         self.fence(port);
-    }
-
-    fn log_sync(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.memory.log.read(offset, into);
-        Ok(())
     }
 }

@@ -123,6 +123,7 @@ impl Device for Medium {
         Ok(())
     }
 
+    // SAFETY: it stores nothing.
     unsafe fn store_nt(&self, _: &mut PortState, _: u64, _: &[u8]) {
         unreachable!("the input log does not touch the image")
     }
