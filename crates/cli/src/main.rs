@@ -10,6 +10,7 @@
 mod args;
 mod bench_command;
 mod check_command;
+mod exploring;
 mod inspect_command;
 mod output;
 mod parameters;

@@ -1,10 +1,8 @@
 //! `sim`: the crash lab. Explores until the time is over, a violation is found, or a signal comes.
 
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use bench::Progress;
 use serde::Serialize;
 use sim::crash::{
     Campaign, Class, DEPTH_MAX, Failure, Options, Outcome, Tally, minimise, run as explore,
@@ -13,11 +11,11 @@ use sim::history::shrink::{Step, describe};
 use storage::plant::Plant;
 
 use crate::args::{Planted, SimArguments, SimDevice};
+use crate::exploring::Exploring;
 use crate::output::{self, Done, JsonTarget};
 use crate::signals::Signals;
 use crate::sim_disk;
 
-const SECONDS_DEFAULT: u64 = 60;
 /// Seeds that are made up are short enough to be typed.
 const SEED_BELOW: u64 = 1_000_000_000;
 /// The first seed if a bug is planted: always the same, so that its table is, too.
@@ -106,17 +104,11 @@ pub(crate) fn run(arguments: &SimArguments) -> Done {
         return sim_disk::run(arguments, seed, &signals);
     }
     let target = JsonTarget::open(arguments.json.as_deref())?;
-    let stop = signals.stop();
-    let mut explored = explore_crash(arguments, seed, &|| stop.asked());
-    explored.interrupted = stop.asked();
+    let cases = arguments.cases.or(planted.map(|_| PLANT_CASES));
+    let exploring = Exploring::begin(arguments, cases, "cases", &signals);
+    let explored = explore_crash(arguments, seed, cases, &exploring);
     target.write(&explored, || text(&explored))?;
-    // The report has said what there is to say.
-    let failed = |code| Err(output::Failure { messages: Vec::new(), code });
-    match (explored.violations, explored.interrupted) {
-        (0, false) => Ok(()),
-        (0, true) => failed(signals.exit_code()),
-        _ => failed(1),
-    }
+    exploring.end(explored.violations, &signals)
 }
 
 fn one_planted(arguments: &SimArguments) -> Option<Plant> {
@@ -154,37 +146,25 @@ fn new_seed() -> u64 {
 fn explore_crash(
     arguments: &SimArguments,
     seed: u64,
-    interrupted: &(dyn Fn() -> bool + Sync),
+    cases: Option<u64>,
+    exploring: &Exploring,
 ) -> Explored {
-    let (started, before) = (Instant::now(), processor_seconds());
+    let before = processor_seconds();
     let plant = one_planted(arguments);
-    let cases = arguments.cases.or(plant.map(|_| PLANT_CASES));
-    let seconds = arguments.seconds.or(cases.is_none().then_some(SECONDS_DEFAULT));
-    let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
-    let stop = || interrupted() || over();
-    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
-    let (length, unit) = match (seconds, cases) {
-        (Some(seconds), _) => (seconds, "s"),
-        (None, cases) => (cases.unwrap_or(1), "cases"),
-    };
-    let bar = Mutex::new(progress.bar("sim", length, unit));
+    let stop = || exploring.is_over();
     let show = |images: u64, cases: u64| {
-        let elapsed = started.elapsed();
-        let rate = images as f64 / elapsed.as_secs_f64().max(0.001);
-        let done = if seconds.is_some() { elapsed.as_secs() } else { cases };
-        if let Ok(bar) = bar.lock() {
-            bar.set(done, format!("{images} images, {rate:.0} per second, {cases} cases"));
-        }
+        let rate = images as f64 / exploring.elapsed().max(0.001);
+        exploring.show(cases, format!("{images} images, {rate:.0} per second, {cases} cases"));
     };
     let options = options(arguments, plant);
     let jobs = crate::bench_command::workers(arguments.jobs);
     let campaign = Campaign { seed, cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { tally, failure } = explore(&campaign);
-    let (elapsed, processor) = (started.elapsed().as_secs_f64(), processor_seconds() - before);
-    drop(bar);
+    let (elapsed, processor) = (exploring.elapsed(), processor_seconds() - before);
+    exploring.hide();
     let failure = failure.map(|failure| {
         eprintln!("note: a violation, {}; making it small", failure.violation);
-        let options = Options { go_on: &|| !interrupted(), ..options };
+        let options = Options { go_on: &|| !exploring.interrupted(), ..options };
         shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
     });
     let planted = plant.map(|plant| PlantShown {
@@ -193,7 +173,8 @@ fn explore_crash(
         obligations: plant.obligations(),
         found_after_cases: failure.as_ref().map(|f| f.seed.wrapping_sub(seed) + 1),
     });
-    Explored { planted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
+    let interrupted = exploring.interrupted();
+    Explored { planted, interrupted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
 }
 
 /// What this process has used of all cores.

@@ -1,17 +1,12 @@
 //! `sim --device file`: histories on the `file` device over a simulated disk.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-use bench::Progress;
 use serde::Serialize;
 use sim::disk::{Failure, Options, Report, campaign};
 
 use crate::args::SimArguments;
-use crate::output::{Done, Failure as Failed, JsonTarget};
+use crate::exploring::Exploring;
+use crate::output::{Done, JsonTarget};
 use crate::signals::Signals;
-
-const SECONDS_DEFAULT: u64 = 60;
 
 /// What was explored, as shown.
 #[derive(Debug, Serialize)]
@@ -47,39 +42,20 @@ struct FailureShown {
 /// Explores until the time is over, a violation is found, or a signal comes.
 pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Done {
     let target = JsonTarget::open(arguments.json.as_deref())?;
-    let started = Instant::now();
-    let seconds = arguments.seconds.or(arguments.cases.is_none().then_some(SECONDS_DEFAULT));
-    let over = || seconds.is_some_and(|s| started.elapsed() >= Duration::from_secs(s));
-    let signal = signals.stop();
-    let stop = || signal.asked() || over();
-    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
-    let (length, unit) = match (seconds, arguments.cases) {
-        (Some(seconds), _) => (seconds, "s"),
-        (None, cases) => (cases.unwrap_or(1), "histories"),
-    };
-    let bar = Mutex::new(progress.bar("sim", length, unit));
+    let exploring = Exploring::begin(arguments, arguments.cases, "histories", signals);
     let show = |report: &Report| {
-        let done = if seconds.is_some() { started.elapsed().as_secs() } else { report.histories };
-        if let Ok(bar) = bar.lock() {
-            bar.set(done, format!("{} images, {} histories", report.images, report.histories));
-        }
+        let message = format!("{} images, {} histories", report.images, report.histories);
+        exploring.show(report.histories, message);
     };
     let jobs = crate::bench_command::workers(arguments.jobs);
-    let seeds = (seed, arguments.cases);
+    let (seeds, stop) = ((seed, arguments.cases), || exploring.is_over());
     let (report, failure) = campaign(seeds, jobs, &Options::default(), &stop, &show);
-    drop(bar);
-    let mut explored = explored(&report, failure.as_ref());
-    explored.seed = seed;
-    explored.jobs = jobs;
-    explored.seconds = started.elapsed().as_secs_f64();
-    explored.interrupted = signal.asked();
+    exploring.hide();
+    let (seconds, interrupted) = (exploring.elapsed(), exploring.interrupted());
+    let explored =
+        Explored { seed, jobs, seconds, interrupted, ..explored(&report, failure.as_ref()) };
     target.write(&explored, || text(&explored, &report))?;
-    let failed = |code| Err(Failed { messages: Vec::new(), code });
-    match (explored.violations, explored.interrupted) {
-        (0, false) => Ok(()),
-        (0, true) => failed(signals.exit_code()),
-        _ => failed(1),
-    }
+    exploring.end(explored.violations, signals)
 }
 
 fn explored(report: &Report, failure: Option<&Failure>) -> Explored {

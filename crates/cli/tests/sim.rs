@@ -48,3 +48,30 @@ fn a_device_that_it_cannot_crash_is_refused() {
     let output = sim(&["--device", "dram"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// O-29, O-57, O-58: the `file` device is crashed on a simulated disk.
+#[test]
+fn the_file_device_has_a_lab_too() {
+    let result = json(&sim(&["--device", "file", "--seed", "3", "--cases", "1", "--json", "-"]));
+    assert_eq!((&result["device"], &result["histories"]), (&"file".into(), &1.into()));
+    assert_eq!((&result["violations"], &result["interrupted"]), (&0.into(), &false.into()));
+    for counted in ["images", "power_cuts", "bad_reads"] {
+        assert!(result[counted].as_u64() > Some(0), "{counted}: {result}");
+    }
+}
+
+/// A planted bug is found, said to be planted, and made small; no bug is planted under `file`.
+#[test]
+fn a_planted_bug_is_found() {
+    let output = sim(&["--plant", "checkpoint-slot", "--jobs", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for expected in
+        ["was planted on purpose", "VIOLATION", "--plant checkpoint-slot", "obligations: "]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let output = sim(&["--plant", "checkpoint-slot", "--device", "file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--device crash"));
+}

@@ -8,3 +8,4 @@ pub mod crash;
 pub mod disk;
 pub mod fuzz;
 pub mod history;
+mod seeds;

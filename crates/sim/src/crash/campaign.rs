@@ -1,11 +1,12 @@
 //! Many cases on many threads, until somebody says stop.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::case::Case;
 use super::explore::{Failure, Options, explore_case};
 use super::tally::Tally;
+use crate::seeds::Seeds;
 
 /// What to run.
 pub struct Campaign<'c> {
@@ -36,37 +37,26 @@ const IMAGES_PER_PROGRESS: u64 = 64;
 
 /// Runs cases until the last one, a failure, or a stop.
 pub fn run(campaign: &Campaign<'_>) -> Outcome {
-    let (next, images) = (AtomicU64::new(0), AtomicU64::new(0));
-    let failed = AtomicBool::new(false);
+    let (seeds, images) = (Seeds::new(campaign.seed, campaign.cases), AtomicU64::new(0));
     let outcome = Mutex::new(Outcome { tally: Tally::default(), failure: None });
     let go_on = || {
         let count = images.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_multiple_of(IMAGES_PER_PROGRESS) {
-            (campaign.progress)(count, next.load(Ordering::Relaxed));
+            (campaign.progress)(count, seeds.begun());
         }
-        !failed.load(Ordering::Relaxed) && !(campaign.stop)() && (campaign.options.go_on)()
+        !seeds.ended() && !(campaign.stop)() && (campaign.options.go_on)()
     };
     let options = Options { go_on: &go_on, ..campaign.options };
-    let job = || {
-        while !failed.load(Ordering::Relaxed) && !(campaign.stop)() {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if campaign.cases.is_some_and(|cases| number >= cases) {
-                return;
-            }
-            let case = Case::of_seed(campaign.seed.wrapping_add(number));
-            let mut tally = Tally::default();
-            let explored = explore_case(&case, &options, &mut tally);
-            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-            outcome.tally.add(&tally);
-            if let Err(failure) = explored {
-                failed.store(true, Ordering::Relaxed);
-                outcome.failure.get_or_insert(failure);
-            }
+    seeds.explore(campaign.jobs, campaign.stop, &|seed| {
+        let mut tally = Tally::default();
+        let explored = explore_case(&Case::of_seed(seed), &options, &mut tally);
+        let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.tally.add(&tally);
+        let clean = explored.is_ok();
+        if let Err(failure) = explored {
+            outcome.failure.get_or_insert(failure);
         }
-    };
-    std::thread::scope(|scope| {
-        (1..campaign.jobs).for_each(|_| drop(scope.spawn(job)));
-        job();
+        clean
     });
     outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,8 +16,7 @@ pub(crate) fn explore_cuts(
     report: &mut Report,
 ) -> Result<(), String> {
     for _ in 0..options.cuts {
-        let at = random.below(recording.events.len() as u64 + 1) as usize;
-        let (progress, medium) = Progress::after(&recording.events[..at]);
+        let (at, progress, medium) = recording.any_cut(random);
         let depth = random.pick(&[0, 0, 1, 1, 2, 3]);
         let seed = random.word();
         let cut = Cut { story, medium, progress, depth };

@@ -23,8 +23,7 @@ pub(crate) fn explore_reads(
     report: &mut Report,
 ) -> Result<(), String> {
     for _ in 0..options.bad_reads {
-        let at = random.below(recording.events.len() as u64 + 1) as usize;
-        let (progress, medium) = Progress::after(&recording.events[..at]);
+        let (at, progress, medium) = recording.any_cut(random);
         if !progress.opened {
             continue;
         }

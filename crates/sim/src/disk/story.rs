@@ -103,6 +103,15 @@ pub(crate) struct Recording {
     pub(crate) kinds: std::collections::BTreeSet<(pmem::DiskFile, &'static str)>,
 }
 
+impl Recording {
+    /// A cut at any call: how many were made, how far the program was, what the medium knows.
+    pub(crate) fn any_cut(&self, random: &mut Random) -> (usize, Progress, Medium) {
+        let at = random.below(self.events.len() as u64 + 1) as usize;
+        let (progress, medium) = Progress::after(&self.events[..at]);
+        (at, progress, medium)
+    }
+}
+
 /// How far a program was when something ended it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pmem::{Device, Dram, Port};
 use storage::input_log::{InputLog, LogError, LoggedEpoch};
 
-use super::checksums::repair;
 use super::edit::{Editor, Files};
 use super::run::{Case, Subject, Verdict};
 use crate::history::{Mix, Random, Setup, batch, info, to_calls};
@@ -75,19 +74,8 @@ impl LogSubject {
 }
 
 impl Subject for LogSubject {
-    fn case(&self, random: &mut Random) -> Case {
-        Case { edits: self.editor.edits(&self.files, random), repaired: random.percent(50) }
-    }
-
-    fn apply(&self, case: &Case) -> Files {
-        let mut files = self.files.clone();
-        for edit in &case.edits {
-            edit.apply(&mut files);
-            if case.repaired {
-                repair(&mut files, "log", edit.place().unwrap_or(0));
-            }
-        }
-        files
+    fn files(&self) -> (&Files, &Editor) {
+        (&self.files, &self.editor)
     }
 
     fn check(&self, files: &Files, case: &Case) -> Result<Verdict, String> {
@@ -105,11 +93,5 @@ impl Subject for LogSubject {
             return Ok(if whole { Verdict::Right } else { Verdict::Older });
         }
         if case.repaired { Ok(Verdict::Forged) } else { Err("other epochs were read".into()) }
-    }
-
-    fn without(&self, case: &Case, edit: usize) -> Case {
-        let mut smaller = case.clone();
-        smaller.edits.remove(edit);
-        smaller
     }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::edit::{Edit, Files, describe};
+use super::checksums::repair;
+use super::edit::{Edit, Editor, Files, describe};
 use super::log::LogSubject;
 use super::store::StoreSubject;
 use crate::history::Random;
@@ -120,11 +121,29 @@ pub(crate) enum Verdict {
 
 /// Something that is fuzzed.
 pub(crate) trait Subject: Send {
-    fn case(&self, random: &mut Random) -> Case;
-    fn apply(&self, case: &Case) -> Files;
+    /// What is right, and who changes it.
+    fn files(&self) -> (&Files, &Editor);
+
+    /// Opens changed files, and compares.
     fn check(&self, files: &Files, case: &Case) -> Result<Verdict, String>;
-    /// The case without one of its changes.
-    fn without(&self, case: &Case, edit: usize) -> Case;
+
+    /// Any case.
+    fn case(&self, random: &mut Random) -> Case {
+        let (files, editor) = self.files();
+        Case { edits: editor.edits(files, random), repaired: random.percent(50) }
+    }
+
+    /// The files of a case.
+    fn apply(&self, case: &Case) -> Files {
+        let mut files = self.files().0.clone();
+        for edit in &case.edits {
+            edit.apply(&mut files);
+            if case.repaired {
+                repair(&mut files, edit.file(), edit.place().unwrap_or(0));
+            }
+        }
+        files
+    }
 }
 
 /// Tries so many cases. The same seed tries the same ones.
@@ -200,7 +219,8 @@ fn shrunk(subject: &dyn Subject, mut case: Case, seed: u64, number: u64, what: S
     let mut what = what;
     let mut edit = 0;
     while edit < case.edits.len() {
-        let smaller = subject.without(&case, edit);
+        let mut smaller = case.clone();
+        smaller.edits.remove(edit);
         match one(subject, &smaller) {
             Err(error) => (case, what) = (smaller, error),
             Ok(_) => edit += 1,

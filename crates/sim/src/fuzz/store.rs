@@ -5,8 +5,7 @@ use std::sync::Arc;
 use engine::EngineError;
 use pmem::{DiskFile, File};
 
-use super::checksums::repair;
-use super::edit::{Edit, Editor, Files};
+use super::edit::{Editor, Files};
 use super::run::{Case, Subject, Verdict};
 use crate::disk::{Arrival, Medium, Progress, Story, fast_dir, options};
 use crate::history::{Pair, Random, batch, info, to_calls};
@@ -76,19 +75,8 @@ impl StoreSubject {
 }
 
 impl Subject for StoreSubject {
-    fn case(&self, random: &mut Random) -> Case {
-        Case { edits: self.editor.edits(&self.files, random), repaired: random.percent(50) }
-    }
-
-    fn apply(&self, case: &Case) -> Files {
-        let mut files = self.files.clone();
-        for edit in &case.edits {
-            edit.apply(&mut files);
-            if case.repaired {
-                repair(&mut files, edit.file(), edit.place().unwrap_or(0));
-            }
-        }
-        files
+    fn files(&self) -> (&Files, &Editor) {
+        (&self.files, &self.editor)
     }
 
     fn check(&self, files: &Files, case: &Case) -> Result<Verdict, String> {
@@ -125,12 +113,6 @@ impl Subject for StoreSubject {
         };
         self.go_on(&mut pair, forged)?;
         Ok(verdict)
-    }
-
-    fn without(&self, case: &Case, edit: usize) -> Case {
-        let mut smaller = case.clone();
-        let _: Edit = smaller.edits.remove(edit);
-        smaller
     }
 }
 
