@@ -177,12 +177,13 @@ impl workloads::Tx for Running<'_, '_> {
     }
 
     #[inline]
-    fn will_get<'k>(
+    fn get_many<'k>(
         &mut self,
         table: TableId,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
+        each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stopped> {
-        Ok(self.0.will_get(table.0, keys)?)
+        Ok(self.0.get_many(table.0, keys, each)?)
     }
 
     #[inline]

@@ -195,7 +195,14 @@ impl Declaration<'_> {
             return;
         }
         let key = if exact { Span::default() } else { self.lists.keep_key(key) };
-        self.lists.declared.push(Declared { word: word.hash, key, table, kind, id: NO_ENTRY });
+        self.lists.declared.push(Declared {
+            word: word.hash,
+            key,
+            table,
+            kind,
+            appended: false,
+            id: NO_ENTRY,
+        });
     }
 }
 

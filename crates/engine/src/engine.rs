@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
 use crate::index::{EntryId, ExactWords};
-use crate::local::Local;
+use crate::local::{Local, Reads};
 use crate::procedure::ProcedureTable;
 use crate::recovery;
 use crate::stats::{EpochStats, MemoryUse, RecoveryReport};
@@ -578,7 +578,7 @@ pub(crate) fn new_worker<D: Device>(
         writes: Vec::new(),
         scratch: Vec::new(),
         ahead: Vec::new(),
-        reads: Vec::new(),
+        reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
         pool: TransientPool::new()?,
         cache: CachePool::new(

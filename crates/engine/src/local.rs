@@ -1,6 +1,8 @@
 //! What one worker keeps of an epoch in memory, whatever the device: its calls, their declarations,
 //! their private writes, their answers.
 
+use pmem::{Device, Loads, Port};
+
 use crate::calls::{StoredAnswer, WorkerAnswers};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
@@ -46,6 +48,8 @@ pub(crate) struct Declared {
     pub(crate) key: Span,
     pub(crate) table: u16,
     pub(crate) kind: DeclaredKind,
+    /// This call created the row, so its pending version is there already.
+    pub(crate) appended: bool,
     /// Row entry, once it is looked up; [`NO_ENTRY`] if there is none.
     pub(crate) id: EntryId,
 }
@@ -163,8 +167,8 @@ pub(crate) struct Local {
     pub(crate) scratch: Vec<u8>,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<EntryId>,
-    /// Reads of the medium to account for: address and length.
-    pub(crate) reads: Vec<(usize, usize)>,
+    /// Reads of the medium to account for.
+    pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,
     pub(crate) pool: TransientPool,
     pub(crate) cache: CachePool,
@@ -174,6 +178,43 @@ pub(crate) struct Local {
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Calls to carry to the next epoch: position and attempt.
     pub(crate) carried: Vec<(u32, u16)>,
+}
+
+/// Reads of the medium that are not accounted for yet: bodies know no device.
+#[derive(Debug)]
+pub(crate) enum Reads {
+    /// They cost nothing on the device, and are only counted.
+    Counted(Loads),
+    /// Each of them is charged: address and length.
+    Charged(Vec<(usize, usize)>),
+}
+
+impl Reads {
+    /// None yet.
+    pub(crate) fn new(charged: bool) -> Self {
+        if charged { Self::Charged(Vec::new()) } else { Self::Counted(Loads::default()) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn note(&mut self, address: usize, len: usize) {
+        match self {
+            Self::Counted(loads) => loads.count(address as u64, len as u64),
+            Self::Charged(list) => list.push((address, len)),
+        }
+    }
+
+    /// Accounts for those that were noted.
+    #[inline(always)]
+    pub(crate) fn account<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
+        match self {
+            Self::Counted(loads) => port.add_loads(std::mem::take(loads)),
+            Self::Charged(list) => {
+                for (address, len) in list.drain(..) {
+                    port.count_load((address - image_base) as u64, len as u64);
+                }
+            }
+        }
+    }
 }
 
 /// A sequence that was drawn from in this epoch.

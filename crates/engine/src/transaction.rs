@@ -163,29 +163,44 @@ impl<'a> Transaction<'a> {
         self.see(id, false)
     }
 
-    /// A hint: the body will read these keys soon, one after the other. Their index buckets, row
-    /// entries and values are fetched together, so that their misses overlap.
+    /// Reads many rows of one table, as [`Transaction::get`] does one by one: `each` gets what is
+    /// there for each key, in order. Index buckets, row entries and values of a group of keys are
+    /// fetched together, so that their misses overlap.
     ///
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
-    pub fn will_get<'k>(
+    pub fn get_many<'k>(
         &mut self,
         table: u16,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
+        mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         for key in keys.clone() {
             t.hash.prefetch(t.word(key)?.hash);
         }
         let mut ids = std::mem::take(&mut self.local.ahead);
-        for key in keys {
-            if let Some(id) = t.find(core, t.word(key)?) {
+        for key in keys.clone() {
+            let id = t.find(core, t.word(key)?).unwrap_or(NO_ENTRY);
+            if id != NO_ENTRY {
                 core.entries.prefetch(id);
-                ids.push(id);
+            }
+            ids.push(id);
+        }
+        let mut arrays = false;
+        let there = || ids.iter().filter(|&&id| id != NO_ENTRY).map(|&id| core.entries.get(id));
+        there().for_each(|entry| arrays |= entry.fetch(self.sid, LINES_HEAD));
+        if arrays {
+            there().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD));
+        }
+        let writes_nothing = self.local.writes.is_empty();
+        for (key, id) in keys.zip(ids.drain(..)) {
+            match id {
+                NO_ENTRY if writes_nothing => each(None),
+                id if writes_nothing => each(self.see(id, false)?),
+                _ => each(self.get(table, key)?),
             }
         }
-        ids.iter().for_each(|&id| core.entries.get(id).fetch(self.sid, LINES_HEAD));
-        ids.drain(..).for_each(|id| core.entries.get(id).fetch_from_array(self.sid, LINES_HEAD));
         self.local.ahead = ids;
         Ok(())
     }
@@ -221,7 +236,9 @@ impl<'a> Transaction<'a> {
                 count += 1;
             }
             let found = &found[..count];
-            found.iter().for_each(|&(_, id)| core.entries.get(id).fetch(self.sid, LINES_HEAD));
+            for &(_, id) in found {
+                core.entries.get(id).fetch(self.sid, LINES_HEAD);
+            }
             for &(word, id) in found {
                 let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, word, id)?
@@ -355,7 +372,7 @@ impl<'a> Transaction<'a> {
         }
         let bytes = self.phase.bytes(word);
         if word.is_on_medium() {
-            self.local.reads.push((word.address(), word.len()));
+            self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
             if seen.untouched && self.local.cache.is_on() {
                 self.cache(id, bytes, word.slot());

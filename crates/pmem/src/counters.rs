@@ -25,6 +25,24 @@ pub struct Counters {
     pub log_bytes: u64,
 }
 
+/// Reads of the image, counted by whoever makes them without a port.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Loads {
+    /// Cache lines.
+    pub lines: u64,
+    /// 256-byte blocks.
+    pub blocks: u64,
+}
+
+impl Loads {
+    /// Counts a read at an address or offset: images begin at a block.
+    #[inline(always)]
+    pub fn count(&mut self, at: u64, len: u64) {
+        self.lines += units(at, len, LINE_BYTES);
+        self.blocks += units(at, len, BLOCK_BYTES);
+    }
+}
+
 /// How many aligned units of `unit` bytes a range touches.
 #[inline(always)]
 pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {

@@ -111,6 +111,33 @@ mod x86 {
         /// The range at `to` is mapped and owned by the caller in this phase.
         #[inline(always)]
         pub(crate) unsafe fn store_nt(self, to: *mut u8, bytes: &[u8]) {
+            if (to.addr() | bytes.len()).is_multiple_of(LINE) {
+                // SAFETY: whole lines of the caller's range.
+                unsafe { self.stream_lines(to, bytes) }
+            } else {
+                // SAFETY: forwarded to the caller.
+                unsafe { self.store_nt_ragged(to, bytes) }
+            }
+        }
+
+        /// # Safety
+        /// As for `store_nt`; whole lines.
+        #[inline(always)]
+        unsafe fn stream_lines(self, to: *mut u8, lines: &[u8]) {
+            // SAFETY: forwarded to the caller; the feature was detected.
+            unsafe {
+                if self.wide {
+                    stream_wide(to, lines);
+                } else {
+                    stream(to, lines);
+                }
+            }
+        }
+
+        /// # Safety
+        /// As for `store_nt`.
+        #[inline(never)]
+        unsafe fn store_nt_ragged(self, to: *mut u8, bytes: &[u8]) {
             let head = to.align_offset(LINE).min(bytes.len());
             let (head, rest) = bytes.split_at(head);
             let (body, tail) = rest.split_at(rest.len() - rest.len() % LINE);
@@ -120,11 +147,7 @@ mod x86 {
             // a line unless the body is empty.
             unsafe {
                 self.store_ragged(to, head);
-                if self.wide {
-                    stream_wide(body_to, body);
-                } else {
-                    stream(body_to, body);
-                }
+                self.stream_lines(body_to, body);
                 self.store_ragged(tail_to, tail);
             }
         }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::sync::{point, writes};
-use crate::{Counters, DeviceError, Mapping};
+use crate::{Counters, DeviceError, Loads, Mapping};
 
 /// Bytes of one CPU cache line: the unit of flushing.
 pub const LINE_BYTES: u64 = 64;
@@ -104,7 +104,13 @@ pub trait Device: Send + Sync + 'static {
     #[inline(always)]
     fn order_stores(&self) {}
 
-    /// Called for every read of the image that a report should count.
+    /// Whether reads cost something here, so that [`Device::loaded`] must know each of them.
+    #[inline(always)]
+    fn charges_loads(&self) -> bool {
+        false
+    }
+
+    /// Called for every read of the image that a report should count, where reads cost something.
     #[inline(always)]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         let _ = (port, offset, len);
@@ -238,6 +244,13 @@ impl<D: Device> Port<D> {
     pub fn count_load(&mut self, offset: u64, len: u64) {
         self.state.counters.count_load(offset, len);
         self.device.loaded(&mut self.state, offset, len);
+    }
+
+    /// Adds reads that were counted elsewhere, on a device that charges nothing for them.
+    #[inline(always)]
+    pub fn add_loads(&mut self, loads: Loads) {
+        self.state.counters.lines_read += loads.lines;
+        self.state.counters.blocks_read += loads.blocks;
     }
 
     /// See [`Device::store_u64`].

@@ -213,6 +213,11 @@ impl Device for Emulated {
     }
 
     #[inline(always)]
+    fn charges_loads(&self) -> bool {
+        self.profile != Profile::None
+    }
+
+    #[inline(always)]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         self.owe(port, self.costs.of_read(offset, len));
     }

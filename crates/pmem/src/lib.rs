@@ -49,7 +49,7 @@ mod area;
 pub mod sync;
 
 pub use area::MeasuringArea;
-pub use counters::Counters;
+pub use counters::{Counters, Loads};
 pub use cpu::prefetch;
 pub use crash::{
     Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Left, Numbered,

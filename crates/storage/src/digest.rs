@@ -1,18 +1,44 @@
 //! The state hash: a sum over the blocks of all live rows, so that it can be kept up by difference
 //! and does not depend on where a row lies or who wrote it (O-48).
+//!
+//! It is kept up for every final write, of which most change a few words. So the hash is one that
+//! can follow single words: a multilinear one (Carter and Wegman, "Universal Classes of Hash
+//! Functions", 1979; Lemire and Kaser, "Strongly Universal String Hashing is Fast", 2014), the sum
+//! of each word times a number that depends on its place. Were these numbers random, two states
+//! would collide with a probability of 2^-64 at most; here they follow from table, key and place. It
+//! tells mistakes, not attacks.
 
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes of a value that are hashed together: an update costs what it changes, not what the row
 /// holds.
 const BLOCK_BYTES: usize = 64;
 
-/// Hash of one row: the sum of the hashes of its value's blocks, modulo 2^128. Table, key and place
-/// in the value are in the seed of each; an empty value has one empty block. The state hash is the
-/// sum of these.
+/// Words of a block.
+const WORDS: usize = BLOCK_BYTES / 8;
+
+/// Multipliers of the words of a block: digits of pi.
+const FACTORS: [u64; WORDS] = [
+    0x243f_6a88_85a3_08d3,
+    0x1319_8a2e_0370_7344,
+    0xa409_3822_299f_31d0,
+    0x082e_fa98_ec4e_6c89,
+    0x4528_21e6_38d0_1377,
+    0xbe54_66cf_34e9_0c6c,
+    0xc0ac_29b7_c97c_50dd,
+    0x3f84_d5b5_b547_0917,
+];
+
+/// Odd multipliers that spread bits: more digits of pi, made odd.
+const SPREAD: [u64; 3] = [0x9216_d5d9_8979_fb1b, 0xd131_0ba6_98df_b5ad, 0x2ffd_72db_d01a_dfb7];
+
+/// Hash of one row, modulo 2^128: a number for its table, key and length, and for each block of its
+/// value the sum of its words, each times that of its place, times a number for table, key and
+/// block. The state hash is the sum of these.
 #[inline]
 pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
-    hash_from(row_seed(table, key), 0, value)
+    let seed = row_seed(table, key);
+    blocks_hash(seed, value).wrapping_add(length_hash(seed, value.len()))
 }
 
 /// What a new value changes in a row.
@@ -29,46 +55,114 @@ pub struct RowChange {
 #[inline]
 pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> RowChange {
     let seed = row_seed(table, key);
+    if old.len() != new.len() {
+        let [gain, loss] = [new, old]
+            .map(|value| blocks_hash(seed, value).wrapping_add(length_hash(seed, value.len())));
+        return RowChange { hash: gain.wrapping_sub(loss), blocks: u64::MAX };
+    }
     let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
     let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
     let mut change = RowChange { hash: 0, blocks: 0 };
     for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
-        if before != after {
-            let gain = block_hash(seed, index, after);
-            change.hash =
-                change.hash.wrapping_add(gain).wrapping_sub(block_hash(seed, index, before));
-            change.blocks |= 1 << index.min(63);
-        }
+        change.add_block(seed, index, before, after);
     }
-    let common = old_whole.len().min(new_whole.len());
-    if old.len() != new.len() {
-        change.blocks = u64::MAX;
-    } else if old_rest == new_rest {
-        return change;
-    } else {
-        change.blocks |= 1 << common.min(63);
+    if old_rest != new_rest {
+        change.add_block(seed, new_whole.len(), &last_block(old_rest), &last_block(new_rest));
     }
-    let gain = hash_from(seed, common, new);
-    change.hash = change.hash.wrapping_add(gain).wrapping_sub(hash_from(seed, common, old));
     change
 }
 
-fn row_seed(table: u16, key: &[u8]) -> u64 {
-    xxh3_64_with_seed(key, u64::from(table) + 1)
-}
-
-fn block_hash(seed: u64, index: usize, block: &[u8]) -> u128 {
-    xxh3_128_with_seed(block, seed.wrapping_add(index as u64))
-}
-
-/// The hash of the blocks from one on.
-fn hash_from(seed: u64, from: usize, value: &[u8]) -> u128 {
-    let rest = &value[from * BLOCK_BYTES..];
-    if value.is_empty() {
-        return block_hash(seed, 0, rest);
+impl RowChange {
+    /// Adds what a block gains.
+    #[inline(always)]
+    fn add_block(&mut self, seed: u64, index: usize, before: &Block, after: &Block) {
+        let differs = |place| word(before, place) ^ word(after, place);
+        if (0..WORDS).fold(0, |all, place| all | differs(place)) == 0 {
+            return;
+        }
+        let mut sum = 0_u128;
+        for (place, factor) in FACTORS.into_iter().enumerate() {
+            let (old, new) = (word(before, place), word(after, place));
+            if old != new {
+                let product = |word: u64| u128::from(word) * u128::from(factor);
+                sum = sum.wrapping_add(product(new)).wrapping_sub(product(old));
+            }
+        }
+        self.hash = self.hash.wrapping_add(sum.wrapping_mul(block_factor(seed, index)));
+        self.blocks |= 1 << index.min(63);
     }
-    let blocks = rest.chunks(BLOCK_BYTES).zip(from..);
-    blocks.fold(0, |sum, (block, index)| sum.wrapping_add(block_hash(seed, index, block)))
+}
+
+type Block = [u8; BLOCK_BYTES];
+
+/// A word of a block.
+#[inline(always)]
+fn word(block: &Block, place: usize) -> u64 {
+    u64::from_le_bytes(block.as_chunks::<8>().0[place])
+}
+
+/// What all numbers of a row follow from.
+#[inline]
+fn row_seed(table: u16, key: &[u8]) -> u64 {
+    let table = u64::from(table) + 1;
+    match key.try_into() {
+        Ok(word) => {
+            let word = u64::from_le_bytes(word) ^ SPREAD[0];
+            fold(word, SPREAD[1].wrapping_mul(table << 1 | 1))
+        }
+        Err(_) => xxh3_64_with_seed(key, table),
+    }
+}
+
+/// Both halves of a product.
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// An odd number for a block of a row.
+#[inline(always)]
+fn block_factor(seed: u64, index: usize) -> u128 {
+    let seed = seed.wrapping_add((index as u64).wrapping_mul(SPREAD[2]));
+    let product = u128::from(seed) * u128::from(SPREAD[0]);
+    product ^ u128::from(seed.rotate_left(32)) << 64 | 1
+}
+
+/// A number for the length of a row's value, which says that the row exists.
+#[inline(always)]
+fn length_hash(seed: u64, len: usize) -> u128 {
+    let mixed = fold(seed ^ SPREAD[2], SPREAD[1].wrapping_mul((len as u64) << 1 | 1));
+    u128::from(mixed) << 64 | u128::from(mixed.wrapping_mul(SPREAD[0]) ^ seed)
+}
+
+/// The last block of a value, with zeros behind its end.
+#[inline(always)]
+fn last_block(rest: &[u8]) -> Block {
+    let mut block = [0; BLOCK_BYTES];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
+#[inline(always)]
+fn block_hash(seed: u64, index: usize, block: &Block) -> u128 {
+    let product = |place: usize| u128::from(word(block, place)) * u128::from(FACTORS[place]);
+    let sum = (0..WORDS).fold(0_u128, |sum, place| sum.wrapping_add(product(place)));
+    sum.wrapping_mul(block_factor(seed, index))
+}
+
+/// The sum over all blocks of a value.
+#[inline]
+fn blocks_hash(seed: u64, value: &[u8]) -> u128 {
+    let (whole, rest) = value.as_chunks::<BLOCK_BYTES>();
+    let mut sum = 0_u128;
+    for (index, block) in whole.iter().enumerate() {
+        sum = sum.wrapping_add(block_hash(seed, index, block));
+    }
+    if rest.is_empty() {
+        return sum;
+    }
+    sum.wrapping_add(block_hash(seed, whole.len(), &last_block(rest)))
 }
 
 /// A running state hash.
@@ -126,6 +220,31 @@ mod tests {
                     };
                     assert_eq!(change.blocks, differing, "{old_len} to {new_len}, {salt}");
                 }
+            }
+        }
+    }
+
+    /// O-48: every bit of a value, of its key and of its length counts.
+    #[test]
+    fn o_48_every_bit_counts() {
+        let value: Vec<u8> = (0..150_u8).map(|i| i.wrapping_mul(37)).collect();
+        for key in [&b"12345678"[..], b"a longer key"] {
+            let mut seen = std::collections::BTreeSet::new();
+            let mut is_new = |hash: u128| seen.insert(hash);
+            assert!(is_new(row_hash(1, key, &value)));
+            for bit in 0..value.len() * 8 {
+                let mut flipped = value.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(is_new(row_hash(1, key, &flipped)), "bit {bit} of the value");
+            }
+            for bit in 0..key.len() * 8 {
+                let mut flipped = key.to_vec();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(is_new(row_hash(1, &flipped, &value)), "bit {bit} of the key");
+            }
+            for zeros in 1..100 {
+                let longer = [&value[..], &vec![0; zeros]].concat();
+                assert!(is_new(row_hash(1, key, &longer)), "{zeros} zeros more");
             }
         }
     }

@@ -192,7 +192,7 @@ pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLa
     }
 }
 
-/// What [`write_version`] writes.
+/// A version to write.
 #[derive(Debug, Clone, Copy)]
 pub struct NewVersion<'v> {
     /// Version slot.
@@ -206,19 +206,15 @@ pub struct NewVersion<'v> {
     /// Which lines of an inline value differ from what its half holds: a bit for each of the first
     /// 63, and one for all further ones. Only these are written, where halves are whole lines.
     pub lines: u64,
-    /// What must become durable with the row's first version.
-    pub first: First<'v>,
 }
 
 /// Whether a version is its row's first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum First<'k> {
+pub enum First {
     /// It is not: the key is durable.
     No,
-    /// It is, and [`initialise`] stored the key.
-    Initialised,
-    /// It is, and nothing is stored yet: this is the key, of a table with exact keys.
-    Fresh(&'k [u8]),
+    /// It is, and the key, which [`initialise`] stored, must become durable with it.
+    Yes,
 }
 
 /// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence
@@ -232,45 +228,81 @@ pub unsafe fn write_version<D: Device>(
     row: u64,
     layout: &RowLayout,
     version: NewVersion<'_>,
+    first: First,
 ) -> u64 {
-    let NewVersion { slot, sid, value, external, lines, first } = version;
-    let len = value.len() as u64;
-    let (at, pointer, room) = match external {
-        Some(offset) => (offset, ValuePointer::external(offset, len), class_bytes(class_of(len))),
-        None => {
-            assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
-            (layout.half_offset(row, slot), ValuePointer::inline(len), layout.half_bytes)
-        }
-    };
+    let words = row + version.slot as u64 * 16;
     // SAFETY: owned by the caller.
+    let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
+    // SAFETY: as above.
     unsafe {
-        if lines == ALL_LINES || external.is_some() || !layout.has_line_halves() {
-            store_value(port, at, value, room);
-        } else {
-            store_lines(port, at, value, lines);
-        }
-        if let First::Fresh(key) = first {
-            let mut line = header_line(layout, key);
-            line[..8].copy_from_slice(&sid.0.to_le_bytes());
-            line[8..16].copy_from_slice(&pointer.0.to_le_bytes());
-            port.store_nt(row, &line);
-            return at;
-        }
-        let words = row + slot as u64 * 16;
         if planted(port.device().as_ref(), Plant::PointerBeforeSid) {
             port.store_u64(words + 8, pointer.0);
-            port.store_u64(words, sid.0);
+            port.store_u64(words, version.sid.0);
         } else {
-            port.store_u64(words, sid.0);
+            port.store_u64(words, version.sid.0);
             port.store_u64(words + 8, pointer.0);
         }
     }
-    let is_first = first == First::Initialised;
+    let is_first = first == First::Yes;
     if !is_first && planted(port.device().as_ref(), Plant::HeaderNotFlushed) {
         return at;
     }
     port.flush(row, if is_first { layout.heap_offset } else { ROW_HEADER_BYTES });
     at
+}
+
+/// Writes the first version of a row of a table with exact keys, of which nothing is stored yet:
+/// as [`write_version`], with the key. The whole header goes past the cache.
+///
+/// # Safety
+/// As [`write_version`]; the caller owns the whole row.
+pub unsafe fn write_with_key<D: Device>(
+    port: &mut Port<D>,
+    row: u64,
+    layout: &RowLayout,
+    key: &[u8; 8],
+    version: NewVersion<'_>,
+) -> u64 {
+    // SAFETY: owned by the caller.
+    let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
+    let mut line = header_line(layout, key);
+    let words = version.slot * 16;
+    line[words..words + 8].copy_from_slice(&version.sid.0.to_le_bytes());
+    line[words + 8..words + 16].copy_from_slice(&pointer.0.to_le_bytes());
+    // SAFETY: as above.
+    unsafe { port.store_nt(row, &line) };
+    at
+}
+
+/// Writes the value of a version; where it is, and the pointer to it.
+///
+/// # Safety
+/// As [`write_version`].
+#[inline(always)]
+unsafe fn write_value<D: Device>(
+    port: &mut Port<D>,
+    row: u64,
+    layout: &RowLayout,
+    version: &NewVersion<'_>,
+) -> (u64, ValuePointer) {
+    let NewVersion { slot, value, external, lines, .. } = *version;
+    let len = value.len() as u64;
+    if let Some(at) = external {
+        // SAFETY: owned by the caller.
+        unsafe { store_value(port, at, value, class_bytes(class_of(len))) };
+        return (at, ValuePointer::external(at, len));
+    }
+    assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
+    let at = layout.half_offset(row, slot);
+    // SAFETY: owned by the caller.
+    unsafe {
+        if lines == ALL_LINES || !layout.has_line_halves() {
+            store_value(port, at, value, layout.half_bytes);
+        } else {
+            store_lines(port, at, value, lines);
+        }
+    }
+    (at, ValuePointer::inline(len))
 }
 
 /// Stores a value where `room` bytes are its own: past the cache, in whole lines where there are

@@ -129,17 +129,20 @@ pub trait Tx {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Self::Error>;
-    /// A hint: the body will read these keys soon. Costs nothing semantically; lets the engine
-    /// overlap their misses.
+    /// Reads many rows of one table: `each` gets what is there for each key, in order. An engine
+    /// may overlap their misses.
     ///
     /// # Errors
     /// Engine failure.
-    fn will_get<'k>(
+    fn get_many<'k>(
         &mut self,
         table: TableId,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
+        mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Self::Error> {
-        let _ = (table, keys);
+        for key in keys {
+            each(self.get(table, key)?);
+        }
         Ok(())
     }
     /// Inserts a declared row, or overwrites it where it exists.

@@ -1,4 +1,5 @@
-//! The append step (NV 4.1, CA 3.2): every declared write gets its pending version.
+//! The append step (NV 4.1, CA 3.2): every declared write gets its pending version, unless the
+//! insert step gave it one with its row.
 //!
 //! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries,
 //! then the versions are appended, so that the misses of a group overlap. Contended rows wait for
@@ -40,15 +41,20 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
     let span = lists.txns[from].declared.from as usize..lists.txns[to - 1].declared.to as usize;
     for declared in &lists.declared[span.clone()] {
-        core.tables[declared.table as usize].hash.prefetch(declared.word);
+        if declared.id == NO_ENTRY {
+            core.tables[declared.table as usize].hash.prefetch(declared.word);
+        }
     }
     for declared in &mut lists.declared[span] {
+        if declared.appended {
+            continue;
+        }
         if declared.id == NO_ENTRY {
             let table = &core.tables[declared.table as usize];
             let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
             declared.id = table.find(core, word).unwrap_or(NO_ENTRY);
         }
-        if declared.id != NO_ENTRY {
+        if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
             core.entries.prefetch(declared.id);
         }
     }
@@ -59,7 +65,8 @@ fn append_declared<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, index: us
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     for at in txn.declared.range() {
         let declared = local.lists.declared[at];
-        if declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY {
+        let written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
+        if written && !declared.appended {
             append(epoch, local, declared.id, sid);
         }
     }

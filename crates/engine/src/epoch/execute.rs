@@ -76,7 +76,7 @@ fn run_calls<D: Device>(
     while let Some(call) = ahead.next() {
         let answer = run_call(epoch, local, runner, call)?;
         local.answers.answers.push((call.txn.position, answer));
-        account_reads(local, runner.medium, epoch.core.image_base);
+        local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
     Ok(())
 }
@@ -87,31 +87,36 @@ fn run_calls<D: Device>(
 struct Ahead<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
-    taken: VecDeque<CallView<'a>>,
+    taken: VecDeque<Taken<'a>>,
     /// Rows that the taken calls declared.
     rows: usize,
     /// How many of the taken calls have got their values fetched.
     fetched: usize,
 }
 
+/// A call that waits to be run.
+struct Taken<'a> {
+    call: CallView<'a>,
+    /// A bit for each of its first 64 rows whose version array was asked for.
+    arrays: u64,
+}
+
 impl<'a, D: Device> Ahead<'a, '_, D> {
     /// The next call to run.
     fn next(&mut self) -> Option<CallView<'a>> {
         self.take();
-        let call = self.taken.pop_front()?;
+        let Taken { call, .. } = self.taken.pop_front()?;
         // Or a call could wait for one that its own worker runs later.
         let next = self.taken.front();
-        debug_assert!(next.is_none_or(|next| call.txn.position < next.txn.position));
+        debug_assert!(next.is_none_or(|next| call.txn.position < next.call.txn.position));
         self.rows -= rows_count(call);
         self.fetched = self.fetched.saturating_sub(1);
-        if let Some(&next) = self.taken.front() {
-            let sid = SerialId::new(self.epoch.number, u64::from(next.txn.position));
-            rows(next).for_each(|(id, _)| {
-                self.epoch.core.entries.get(id).fetch_from_array(sid, LINES_WHOLE)
-            });
+        if let Some(next) = next {
+            self.fetch_from_arrays(next);
         }
         while self.fetched + 1 < self.taken.len() {
-            self.fetch_values(self.taken[self.fetched]);
+            let call = self.taken[self.fetched].call;
+            self.taken[self.fetched].arrays = self.fetch_values(call);
             self.fetched += 1;
         }
         Some(call)
@@ -119,7 +124,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
 
     /// Takes calls, and fetches the row entries that they declared.
     fn take(&mut self) {
-        while !self.taken.back().is_some_and(|&call| is_long(call))
+        while !self.taken.back().is_some_and(|taken| is_long(taken.call))
             && (self.taken.len() <= CALLS_AHEAD_MIN
                 || self.rows < ROWS_AHEAD && self.taken.len() <= CALLS_AHEAD_MAX)
         {
@@ -128,26 +133,47 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
                 return;
             }
             let call = call_at(self.lists, position);
-            rows(call).for_each(|(id, _)| self.epoch.core.entries.prefetch(id));
+            rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
             self.rows += rows_count(call);
-            self.taken.push_back(call);
+            self.taken.push_back(Taken { call, arrays: 0 });
         }
     }
 
-    /// Fetches what a call reads, and the persistent rows that it writes.
-    fn fetch_values(&self, call: CallView<'_>) {
+    /// Fetches what a call reads, and the persistent rows that it writes; a bit for each row whose
+    /// version array it asked for instead.
+    fn fetch_values(&self, call: CallView<'_>) -> u64 {
         let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
-        for (id, written) in rows(call) {
-            let entry = core.entries.get(id);
-            entry.fetch(sid, LINES_WHOLE);
-            if let Some(table) = written {
+        let mut arrays = 0;
+        for (index, row) in rows(call).enumerate() {
+            let entry = core.entries.get(row.id);
+            let in_array = entry.fetch(sid, LINES_WHOLE);
+            arrays |= u64::from(in_array && index < 64) << (index % 64);
+            if let Some(table) = row.written {
                 let layout = &core.tables[table as usize].layout;
+                if row.is_new && layout.has_exact_keys() {
+                    // Written past the cache.
+                    continue;
+                }
                 let row = core.image_base + entry.row() as usize;
                 prefetch(row);
                 if layout.half_bytes < pmem::LINE_BYTES {
                     prefetch(row + layout.heap_offset as usize);
                 }
+            }
+        }
+        arrays
+    }
+
+    /// Fetches what the version arrays of a call's rows lead to.
+    fn fetch_from_arrays(&self, taken: &Taken<'_>) {
+        if taken.arrays == 0 {
+            return;
+        }
+        let sid = SerialId::new(self.epoch.number, u64::from(taken.call.txn.position));
+        for (index, row) in rows(taken.call).take(64).enumerate() {
+            if taken.arrays >> index & 1 != 0 {
+                self.epoch.core.entries.get(row.id).fetch_from_array(sid, LINES_WHOLE);
             }
         }
     }
@@ -162,11 +188,25 @@ fn is_long(call: CallView<'_>) -> bool {
     rows == 0 || rows > ROWS_LONG
 }
 
-/// The rows that a call declared, with the tables of those that it may write.
-fn rows(call: CallView<'_>) -> impl Iterator<Item = (EntryId, Option<u16>)> {
+/// A row that a call will need.
+struct Row {
+    id: EntryId,
+    /// The table, if the call may write the row.
+    written: Option<u16>,
+    /// The call created it.
+    is_new: bool,
+}
+
+/// The rows that a call declared.
+#[inline(always)]
+fn rows(call: CallView<'_>) -> impl Iterator<Item = Row> {
     let declared = call.declared().iter().filter(|d| d.id != NO_ENTRY);
-    let members = call.members().iter().map(|m| (m.id, Some(m.table)));
-    declared.map(|d| (d.id, (d.kind != DeclaredKind::Read).then_some(d.table))).chain(members)
+    let declared = declared.map(|d| {
+        let written = (d.kind != DeclaredKind::Read).then_some(d.table);
+        Row { id: d.id, written, is_new: d.appended }
+    });
+    let members = call.members().iter();
+    declared.chain(members.map(|m| Row { id: m.id, written: Some(m.table), is_new: false }))
 }
 
 /// The declarations of the call at a position.
@@ -328,12 +368,6 @@ fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -
     }
     local.carried.push((position, attempt));
     StoredAnswer::Resubmitted
-}
-
-fn account_reads<D: Device>(local: &mut Local, medium: &mut Medium<D>, image_base: usize) {
-    for (address, len) in local.reads.drain(..) {
-        medium.port.count_load((address - image_base) as u64, len as u64);
-    }
 }
 
 fn count_answers(local: &mut Local) {

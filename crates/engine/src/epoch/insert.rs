@@ -1,8 +1,9 @@
 //! The insert step (NV 4.1): rows for inserted keys, so that the append step sees all of them.
 //!
 //! Of several inserters of one key exactly one creates the row; the smallest serial id becomes its
-//! birth (O-08). The row's first version is appended with all others in the append step. Ordered
-//! indexes take their new keys in one merge at the end.
+//! birth (O-08). Who creates it leaves its pending version there at once, because most new rows
+//! have no other writer; the other inserters append theirs in the append step. Ordered indexes take
+//! their new keys in one merge at the end.
 
 use std::convert::Infallible;
 
@@ -67,11 +68,15 @@ fn insert_declared<D: Device>(
         KeyWord { hash: declared.word, key },
         sid,
     );
-    if created && epoch.core.tables[declared.table as usize].ordered.is_some() {
-        staged[declared.table as usize].push((order_word(key), id));
+    if created {
+        epoch.core.entries.get(id).claim_new(sid);
+        if epoch.core.tables[declared.table as usize].ordered.is_some() {
+            staged[declared.table as usize].push((order_word(key), id));
+        }
     }
     worker.local.lists.keys = keys;
-    worker.local.lists.declared[at].id = id;
+    let declared = &mut worker.local.lists.declared[at];
+    (declared.id, declared.appended) = (id, created);
 }
 
 /// The row entry of a key; creates entry and persistent row if there is none.

@@ -60,7 +60,6 @@ pub(crate) trait Claim {
 /// Costs of one append.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct AppendCost {
-    pub(crate) first: bool,
     pub(crate) new_array: bool,
     pub(crate) moves: usize,
     pub(crate) contended: bool,
@@ -133,7 +132,6 @@ impl RowEntry {
             self.base.store(base.0, Ordering::Relaxed);
             self.first.store(sid.0, Ordering::Relaxed);
             self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-            cost.first = true;
             mine
         } else if state & ARRAY == 0 {
             let other = SerialId(self.first.load(Ordering::Relaxed));
@@ -150,6 +148,15 @@ impl RowEntry {
             mine | ARRAY
         };
         cost
+    }
+
+    /// The first append to a row that its writer just created (insert step): no other worker
+    /// touches its versions before the append step.
+    #[inline]
+    pub(crate) fn claim_new(&self, sid: SerialId) {
+        self.first.store(sid.0, Ordering::Relaxed);
+        self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
+        self.state.store(sid.epoch() << EPOCH_SHIFT, Ordering::Relaxed);
     }
 
     /// The versions of the running epoch. After append only.

@@ -238,59 +238,86 @@ impl<D: Device> Medium<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Option<ValueWord> {
         with.work.persistent_versions += 1;
-        let row = to.entry.row();
         let before = to.entry.next();
-        let target = self.choose_slot(row, before, with.checkpoint_epoch);
-        let changed = self.rehash(to, before, Some(value));
-        self.rows += i64::from(!before.is_value());
-
-        if let Some(old) = to.entry.cached() {
-            // Only rows of sequences are written without having been claimed.
-            to.entry.set_cached(None);
-            with.cache.retire(old);
+        let target = before.is_value().then(|| self.choose_slot(to, before, with.checkpoint_epoch));
+        let slot = target.as_ref().map_or(0, |target| target.slot);
+        let cached = cache(to, slot, sid, value, with);
+        if let (Some(word), Some(cell)) = (cached, cell) {
+            cell.store(word.0, Ordering::Release);
         }
-        let cached = if with.cache.is_on() {
-            with.cache.create(to.id, value, target.slot, sid.epoch())
-        } else {
-            None
+        let at = match target {
+            Some(target) => self.write_update(to, before, &target, (sid, value), with),
+            None => self.write_first(to, (sid, value), with),
         };
-        if let Some(word) = cached {
-            to.entry.set_cached(Some(word));
-            if let Some(cell) = cell {
-                cell.store(word.0, Ordering::Release);
+        let address = self.port.device().image().base() as usize + at as usize;
+        let word = ValueWord::new(Place::Medium, slot, address, value.len());
+        to.entry.set_next(word);
+        cached.is_none().then_some(word)
+    }
+
+    /// Writes the first version of a row; returns the offset of its value.
+    #[inline]
+    fn write_first(
+        &mut self,
+        to: &Publication<'_>,
+        (sid, value): (SerialId, &[u8]),
+        with: &mut Publisher<'_, '_>,
+    ) -> u64 {
+        self.rows += 1;
+        let (row, layout) = (to.entry.row(), to.layout);
+        let len = value.len() as u64;
+        let external = (!layout.is_inline(len)).then(|| self.allocate_value(len, with.segments));
+        let exact = to.word.to_be_bytes();
+        let key = key_of(self.port.device().as_ref(), to, &exact);
+        self.hash.add(row_hash(layout.table, key, value));
+        let version = NewVersion { slot: 0, sid, value, external, lines: row::ALL_LINES };
+        // SAFETY: the row was created in this epoch and nobody reads its slots before it is
+        // published; a fresh pool slot is owned by whoever allocated it.
+        unsafe {
+            if layout.has_exact_keys() {
+                row::write_with_key(&mut self.port, row, layout, &exact, version)
+            } else {
+                row::write_version(&mut self.port, row, layout, version, First::Yes)
             }
         }
-        let external = self.prepare_place(to, &target, value.len() as u64, with);
-        let changed = if external.is_some() { row::ALL_LINES } else { changed };
+    }
+
+    /// Writes a further version of a row; returns the offset of its value.
+    #[inline]
+    fn write_update(
+        &mut self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        target: &Target,
+        (sid, value): (SerialId, &[u8]),
+        with: &mut Publisher<'_, '_>,
+    ) -> u64 {
+        let change = self.rehash(to, before, value);
+        let external = self.prepare_place(to, target, value.len() as u64, with);
+        let changed = if external.is_some() { row::ALL_LINES } else { change };
         let forget = self.planted(Plant::ForgetLines);
-        let lines = lines_to_write(to, &target, changed, forget);
+        let lines = lines_to_write(to, target, changed, forget);
+        let version = NewVersion { slot: target.slot, sid, value, external, lines };
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
         // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
-            let key = to.word.to_be_bytes();
-            let first = match before.is_value() {
-                true => First::No,
-                false if to.layout.has_exact_keys() => First::Fresh(&key),
-                false => First::Initialised,
-            };
-            let version = NewVersion { slot: target.slot, sid, value, external, lines, first };
-            row::write_version(&mut self.port, row, to.layout, version)
+            row::write_version(&mut self.port, to.entry.row(), to.layout, version, First::No)
         };
-        let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::Medium, target.slot, address, value.len());
-        to.entry.set_next(word);
-        self.note_stale(to, before, &target);
-        cached.is_none().then_some(word)
+        self.note_stale(to, target);
+        at
     }
 
     /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
     /// does not hold the newest version; else, if the newest version is younger than the
     /// checkpoint, its own slot.
-    fn choose_slot(&self, row: u64, before: ValueWord, checkpoint_epoch: u64) -> Target {
-        if !before.is_value() {
-            return Target { slot: 0, in_place: false, words: Default::default() };
-        }
-        let words = row::versions(self.port.device().as_ref(), row);
+    #[inline]
+    fn choose_slot(
+        &self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        checkpoint_epoch: u64,
+    ) -> Target {
+        let words = row::versions(self.port.device().as_ref(), to.entry.row());
         let newest = before.slot();
         let in_place = SerialId(words[newest].serial_id).epoch() > checkpoint_epoch;
         let over = in_place || self.planted(Plant::CheckpointSlot);
@@ -331,8 +358,8 @@ impl<D: Device> Medium<D> {
     }
 
     /// Remembers a checkpointed external version that became stale with this write.
-    fn note_stale(&mut self, to: &Publication<'_>, before: ValueWord, target: &Target) {
-        if !before.is_value() || target.in_place {
+    fn note_stale(&mut self, to: &Publication<'_>, target: &Target) {
+        if target.in_place {
             return;
         }
         let stale = ValuePointer(target.words[1 - target.slot].pointer);
@@ -345,8 +372,12 @@ impl<D: Device> Medium<D> {
     /// execution.
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
-        self.rehash(to, before, None);
-        self.rows -= i64::from(before.is_value());
+        if before.is_value() {
+            let exact = to.word.to_be_bytes();
+            let key = key_of(self.port.device().as_ref(), to, &exact);
+            self.hash.remove(row_hash(to.layout.table, key, value_before(to, before)));
+            self.rows -= 1;
+        }
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
         to.entry.set_next(ValueWord::PENDING);
         self.gone.push(Gone::of(to));
@@ -372,36 +403,15 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// Makes the state hash follow a row from what it was before this epoch to its last version,
-    /// `None` for a tombstone. Returns a bit for each block that the new value changes.
-    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, value: Option<&[u8]>) -> u64 {
-        let old = before.is_value().then(|| {
-            let old = match to.entry.versions(to.sid.epoch()) {
-                Versions::None => before,
-                _ => to.entry.base(),
-            };
-            // SAFETY: the base stays readable until the epoch ends: the final write overwrites only
-            // what it does not need.
-            unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) }
-        });
-        let (table, exact) = (to.layout.table, to.word.to_be_bytes());
-        let key = if to.layout.has_exact_keys() {
-            &exact
-        } else {
-            // SAFETY: the row is initialised and its key never changes.
-            unsafe { row::key(self.port.device().as_ref(), to.entry.row()) }
-        };
-        match (old, value) {
-            (None, None) => {}
-            (None, Some(new)) => self.hash.add(row_hash(table, key, new)),
-            (Some(old), None) => self.hash.remove(row_hash(table, key, old)),
-            (Some(old), Some(new)) => {
-                let change = row_change(table, key, old, new);
-                self.hash.add(change.hash);
-                return change.blocks;
-            }
-        }
-        row::ALL_LINES
+    /// Makes the state hash follow a row from what it was before this epoch to its last version.
+    /// Returns a bit for each block that the new value changes.
+    #[inline]
+    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, new: &[u8]) -> u64 {
+        let exact = to.word.to_be_bytes();
+        let key = key_of(self.port.device().as_ref(), to, &exact);
+        let change = row_change(to.layout.table, key, value_before(to, before), new);
+        self.hash.add(change.hash);
+        change.blocks
     }
 
     fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
@@ -448,6 +458,51 @@ impl<D: Device> Medium<D> {
     pub(crate) fn lanes_changed(&mut self) {
         self.popping.fill(0);
         self.bumping.fill(0);
+    }
+}
+
+/// Keeps a copy of a final write, if there is a cache, instead of the one that was there.
+#[inline]
+fn cache(
+    to: &Publication<'_>,
+    slot: usize,
+    sid: SerialId,
+    value: &[u8],
+    with: &mut Publisher<'_, '_>,
+) -> Option<ValueWord> {
+    if let Some(old) = to.entry.cached() {
+        // Only rows of sequences are written without having been claimed.
+        to.entry.set_cached(None);
+        with.cache.retire(old);
+    }
+    if !with.cache.is_on() {
+        return None;
+    }
+    let word = with.cache.create(to.id, value, slot, sid.epoch())?;
+    to.entry.set_cached(Some(word));
+    Some(word)
+}
+
+/// What a row was before this epoch; `before` is its newest persistent version.
+#[inline(always)]
+fn value_before<'e>(to: &Publication<'e>, before: ValueWord) -> &'e [u8] {
+    let old = match to.entry.versions(to.sid.epoch()) {
+        Versions::None => before,
+        _ => to.entry.base(),
+    };
+    // SAFETY: the base stays readable until the epoch ends: the final write overwrites only what it
+    // does not need.
+    unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) }
+}
+
+/// The key of a row that is being written.
+#[inline(always)]
+fn key_of<'k, D: Device>(device: &'k D, to: &Publication<'_>, exact: &'k [u8; 8]) -> &'k [u8] {
+    if to.layout.has_exact_keys() {
+        exact
+    } else {
+        // SAFETY: the row is initialised and its key never changes.
+        unsafe { row::key(device, to.entry.row()) }
     }
 }
 

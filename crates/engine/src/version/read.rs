@@ -108,18 +108,23 @@ impl RowEntry {
 /// Fetching ahead, in two steps because a version array has to be there before the place of a value
 /// is known. Hints: what they look at may change until the row is read.
 impl RowEntry {
-    /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
-    /// should be there.
+    /// Asks for what [`RowEntry::read`] will need: the value, or the version array, and then
+    /// returns true. The entry should be there.
     #[inline]
-    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) {
-        match self.versions(sid.epoch()) {
-            Versions::None => self.cached().unwrap_or(self.next()).prefetch(lines_max),
+    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) -> bool {
+        let word = match self.versions(sid.epoch()) {
+            Versions::None => self.cached().unwrap_or(self.next()),
             Versions::Single(writer, cell) if writer < sid => {
-                ValueWord(cell.load(Ordering::Relaxed)).prefetch(lines_max);
+                ValueWord(cell.load(Ordering::Relaxed))
             }
-            Versions::Single(..) => self.base().prefetch(lines_max),
-            Versions::Array(array) => array.prefetch(),
-        }
+            Versions::Single(..) => self.base(),
+            Versions::Array(array) => {
+                array.prefetch();
+                return true;
+            }
+        };
+        word.prefetch(lines_max);
+        false
     }
 
     /// Asks for the value that a version array leads to. The array should be there.

@@ -9,10 +9,10 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::api::{Abort, Declare, Draw, Procedure, Tx};
-use crate::common::BAD_ARGUMENTS;
+use crate::common::{BAD_ARGUMENTS, MISSING_ROW};
 use crate::tpcc::schema::{
     Key, LINES_MAX, ORDER_IDS, ORDER_LINES, OrderLine, STOCK, Stock, district_code, district_key,
-    line_key, read, stock_key,
+    line_key, stock_key,
 };
 
 /// The arguments.
@@ -38,6 +38,8 @@ impl StockLevelArgs {
 
 const ORDERS_MAX: u32 = 20;
 const ITEMS_MAX: usize = ORDERS_MAX as usize * LINES_MAX as usize;
+/// Rows of STOCK that are read together.
+const GROUP: usize = 32;
 
 /// The procedure. Answers the number of items (4 bytes).
 pub(crate) enum StockLevel {}
@@ -58,47 +60,96 @@ impl Procedure for StockLevel {
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let args = StockLevelArgs::parse(args)?;
         let warehouse = args.warehouse.get();
-        let mut items = [0_u32; ITEMS_MAX];
-        let used = last_items(tx, args, &mut items)?;
-        let items = &mut items[..used];
-        items.sort_unstable();
-        let mut keys = [Key::default(); ITEMS_MAX];
-        let mut distinct = 0;
-        for group in items.chunk_by(|a, b| a == b) {
-            keys[distinct] = stock_key(warehouse, group[0]);
-            distinct += 1;
-        }
-        let keys = &keys[..distinct];
-        tx.will_get(STOCK, keys.iter().map(<[u8; 8]>::as_slice))?;
+        let mut items = Items::default();
+        last_items(tx, args, &mut items)?;
         let mut short = 0_u32;
-        for key in keys {
-            let stock = read::<T, Stock>(tx, STOCK, key)?;
-            short += u32::from(i64::from(stock.quantity.get()) < i64::from(args.threshold.get()));
+        for group in items.distinct().chunks(GROUP) {
+            let mut keys = [Key::default(); GROUP];
+            for (key, &item) in keys.iter_mut().zip(group) {
+                *key = stock_key(warehouse, item);
+            }
+            let keys = keys[..group.len()].iter().map(<[u8; 8]>::as_slice);
+            let mut missing = false;
+            tx.get_many(STOCK, keys, |stock| match stock.map(Stock::ref_from_bytes) {
+                Some(Ok(stock)) => {
+                    let quantity = i64::from(stock.quantity.get());
+                    short += u32::from(quantity < i64::from(args.threshold.get()));
+                }
+                _ => missing = true,
+            })?;
+            if missing {
+                return Err(MISSING_ROW.into());
+            }
         }
         tx.output().extend_from_slice(&short.to_le_bytes());
         Ok(())
     }
 }
 
-/// Gathers the items of the last orders of a district, with repetitions; how many they are.
-fn last_items<T: Tx>(
-    tx: &mut T,
-    args: &StockLevelArgs,
-    items: &mut [u32; ITEMS_MAX],
-) -> Result<usize, T::Error> {
+/// A set of items: the distinct ones in the order in which they came, and where each of them is in
+/// a table with open addressing.
+struct Items {
+    distinct: [u32; ITEMS_MAX],
+    count: usize,
+    /// Items; 0 where there is none, as no item has that number.
+    places: [u32; PLACES],
+}
+
+/// A power of two, so large that less than a third of the places are taken.
+const PLACES: usize = (3 * ITEMS_MAX).next_power_of_two();
+
+impl Default for Items {
+    fn default() -> Self {
+        Self { distinct: [0; ITEMS_MAX], count: 0, places: [0; PLACES] }
+    }
+}
+
+impl Items {
+    /// Adds an item; false if there is no room for more.
+    fn add(&mut self, item: u32) -> bool {
+        let mut place = item.wrapping_mul(0x9e37_79b9) as usize >> (32 - PLACES.ilog2());
+        while self.places[place] != 0 {
+            if self.places[place] == item {
+                return true;
+            }
+            place = (place + 1) % PLACES;
+        }
+        let Some(next) = self.distinct.get_mut(self.count) else { return false };
+        (*next, self.places[place]) = (item, item);
+        self.count += 1;
+        true
+    }
+
+    fn distinct(&self) -> &[u32] {
+        &self.distinct[..self.count]
+    }
+}
+
+/// Gathers the items of the last orders of a district.
+fn last_items<T: Tx>(tx: &mut T, args: &StockLevelArgs, items: &mut Items) -> Result<(), T::Error> {
     let code = args.district_code();
     let next = args.first_order.get() + tx.drawn(0) as u32;
     // Up to the next order only: beyond it are lines of orders that come later in the epoch.
     let (low, high) = (line_key(code, next.saturating_sub(ORDERS_MAX), 0), line_key(code, next, 0));
-    let mut used = 0;
-    tx.scan(ORDER_LINES, &low, &high, false, &mut |_, value| {
-        let (Ok(line), Some(place)) = (OrderLine::ref_from_bytes(value), items.get_mut(used))
-        else {
-            return ControlFlow::Break(());
-        };
-        *place = line.item.get();
-        used += 1;
-        ControlFlow::Continue(())
-    })?;
-    Ok(used)
+    tx.scan(ORDER_LINES, &low, &high, false, &mut |_, value| match OrderLine::ref_from_bytes(value)
+    {
+        Ok(line) if items.add(line.item.get()) => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_count_once() {
+        let mut items = Items::default();
+        let numbers = (1..=ITEMS_MAX as u32).map(|i| i * 1024);
+        for item in numbers.clone().chain(numbers.clone()) {
+            assert!(items.add(item));
+        }
+        assert!(items.distinct().iter().copied().eq(numbers));
+        assert!(!items.add(7));
+    }
 }
