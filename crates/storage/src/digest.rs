@@ -5,8 +5,8 @@
 //! can follow single words: a multilinear one (Carter and Wegman, "Universal Classes of Hash
 //! Functions", 1979; Lemire and Kaser, "Strongly Universal String Hashing is Fast", 2014), the sum
 //! of each word times a number that depends on its place. Were these numbers random, two states
-//! would collide with a probability of 2^-64 at most; here they follow from table, key and place. It
-//! tells mistakes, not attacks.
+//! would collide with a probability of 2^-64 at most; here they follow from table, key and place.
+//! It tells mistakes, not attacks.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
