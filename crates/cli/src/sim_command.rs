@@ -40,6 +40,8 @@ struct Explored {
     lives: u64,
     epochs: u64,
     epochs_refused: u64,
+    /// Of these, the epochs for which only the log was too small.
+    epochs_refused_by_log: u64,
     images: u64,
     images_per_second: f64,
     /// By the processor time of the whole process, whoever else uses the machine.
@@ -78,6 +80,8 @@ struct FailureShown {
     obligations: Vec<&'static str>,
     crashes: Vec<String>,
     setup: String,
+    image_limit_bytes: u64,
+    log_limit_bytes: u64,
     history: String,
     repeat: String,
 }
@@ -207,6 +211,7 @@ fn explored(
         lives: tally.lives,
         epochs: tally.epochs,
         epochs_refused: tally.refused,
+        epochs_refused_by_log: tally.refused_by_log,
         images: tally.images,
         images_per_second: images / seconds,
         images_per_core_second: images / processor,
@@ -248,6 +253,8 @@ fn shown(failure: &Failure, arguments: &SimArguments) -> FailureShown {
         obligations: violation.obligations(),
         crashes: cuts.iter().map(ToString::to_string).collect(),
         setup: format!("{:?}", case.setup),
+        image_limit_bytes: case.image_limit_bytes,
+        log_limit_bytes: case.log_limit_bytes,
         history: describe(&history),
         repeat,
     }
@@ -274,8 +281,8 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
     writeln!(
         to,
         "{cases} cases from seed {seed}, {lives} records, {epochs} epochs run or replayed, {} \
-         refused",
-        explored.epochs_refused
+         refused, {} of them for want of log",
+        explored.epochs_refused, explored.epochs_refused_by_log
     )?;
     writeln!(
         to,
@@ -318,6 +325,8 @@ fn render_failure(failure: &FailureShown, to: &mut String) -> std::fmt::Result {
     }
     writeln!(to, "obligations: {}", failure.obligations.join(", "))?;
     writeln!(to, "{}", failure.setup)?;
+    let FailureShown { image_limit_bytes, log_limit_bytes, .. } = failure;
+    writeln!(to, "an image of {image_limit_bytes} bytes at most, a log of {log_limit_bytes}")?;
     write!(to, "{}", failure.history)?;
     writeln!(to, "repeat with: {}", failure.repeat)
 }

@@ -41,6 +41,29 @@ fn o_29_every_row_of_the_crash_matrix_is_hit() {
     assert!(tally.points[Class::NumberStored as usize][0] > 0);
 }
 
+/// O-43: where the log is nearly full, epochs are refused or run, and what ran is replayed, however
+/// often checkpoints are taken then.
+#[test]
+fn o_43_nearly_full_logs_are_replayed() {
+    let first = effort("NVCARACAL_FIRST_SEED", 0);
+    let options = Options {
+        images_max: effort("NVCARACAL_IMAGES", 150),
+        nest_one_in: 12,
+        run_on_one_in: 100,
+        run_on: 40,
+        ..Options::default()
+    };
+    let mut tally = Tally::default();
+    for seed in first..first + effort("NVCARACAL_CASES", 6) {
+        let case = Case::of_full_log(seed, Size::Small, &mut Random::new(seed));
+        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    assert!(tally.images > 300, "{tally:?}");
+    assert!(tally.refused_by_log > 10, "{tally:?}");
+}
+
 /// O-22: workers fence their own stores.
 #[test]
 fn o_22_cases_of_several_workers() {

@@ -1,9 +1,12 @@
 //! What is run: a history and all choices, by a seed.
 
-use crate::history::{Mix, Random, Setup, batch};
+use crate::history::{Mix, Random, Setup, batch, stale_look};
 
 /// The image of a store without any segment, with some room for the directory.
 const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
+
+/// One of how many seeds has a log that is nearly full.
+const FULL_LOG_ONE_IN: u64 = 8;
 
 /// How large a case is, and so how much of it can be explored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +41,8 @@ pub struct Case {
     pub image_limit_bytes: u64,
     /// Limits of the device.
     pub log_limit_bytes: u64,
+    /// Whether the log has room for a few epochs only.
+    pub full_log: bool,
 }
 
 impl Case {
@@ -50,7 +55,39 @@ impl Case {
             5..10 => Size::Small,
             _ => Size::Large,
         };
+        if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
+            return Self::of_full_log(seed, size, &mut random);
+        }
         Self::of_size(seed, size, &mut random)
+    }
+
+    /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
+    /// enough, but for the calls that are carried over; with a long one the log fills up, and only
+    /// opening the store again empties it. Large cases would be refused from the first epoch on;
+    /// small ones take their place.
+    #[must_use]
+    pub fn of_full_log(seed: u64, size: Size, random: &mut Random) -> Self {
+        let case = Self::of_size(seed, size.min(Size::Small), random);
+        let checkpoint_every = random.pick(&[1, 1, 1, 2, 3, 10, 10, 10, 10]);
+        // The streams of more workers mostly need less than was reserved.
+        let workers = if random.percent(90) { 1 } else { case.setup.workers };
+        let setup = Setup { workers, checkpoint_every, ..case.setup };
+        let room_for = checkpoint_every.min(4 + random.below(3));
+        // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
+        let carries: &[u64] =
+            if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
+        // Each epoch has its streams and a seal.
+        let segments = room_for * (workers as u64 + 1) + random.pick(carries);
+        let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
+        let mut spells = Spells::begin(random, mix, true);
+        let batches = (0..room_for + 3 + random.below(4))
+            .map(|_| {
+                let calls = random.below(4);
+                spells.batch(random, calls)
+            })
+            .collect();
+        let log_limit_bytes = segments * setup.segment_bytes;
+        Self { batches, mix, log_limit_bytes, full_log: true, setup, ..case }
     }
 
     /// A case of a size.
@@ -84,8 +121,44 @@ impl Case {
             creation: seed.is_multiple_of(32),
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
             log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
+            full_log: false,
             setup,
         }
+    }
+}
+
+/// The calls of one epoch after the other. If the log is to be full, there are spells of epochs
+/// that look things up and carry calls over, and spells of epochs that do not: an epoch that may
+/// carry calls over is refused as long as there is no room for those too, so that only the others
+/// fill a log up to its last segment.
+pub(super) struct Spells {
+    mix: Mix,
+    full_log: bool,
+    quiet: bool,
+    /// Epochs that are left of this spell.
+    left: u64,
+}
+
+impl Spells {
+    pub(super) fn begin(random: &mut Random, mix: Mix, full_log: bool) -> Self {
+        Self { mix, full_log, quiet: full_log && random.percent(70), left: 0 }
+    }
+
+    pub(super) fn batch(&mut self, random: &mut Random, calls: u64) -> Vec<Vec<u8>> {
+        if !self.full_log {
+            return batch(random, &self.mix, calls);
+        }
+        if self.left == 0 {
+            self.quiet = !self.quiet;
+            self.left = if self.quiet { 2 + random.below(5) } else { 1 + random.below(2) };
+        }
+        self.left -= 1;
+        let lookups = if self.quiet { 0 } else { self.mix.lookups };
+        let mut all = batch(random, &Mix { lookups, ..self.mix }, calls);
+        if !self.quiet && random.percent(75) {
+            all.extend(stale_look(random, &self.mix));
+        }
+        all
     }
 }
 

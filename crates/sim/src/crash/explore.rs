@@ -7,13 +7,13 @@ use std::sync::{Arc, Once};
 use pmem::{Left, Replay, Trace, Traced};
 use storage::plant::Plant;
 
-use super::case::{Case, Size};
+use super::case::{Case, Size, Spells};
 use super::choices::{Choice, choices};
 use super::life::{Known, Life, Plan};
 use super::points::{Beginning, Class, DEPTH_MAX, Point, points};
 use super::tally::Tally;
 use super::verify::{Recovered, Violation, ViolationKind, caught, verify};
-use crate::history::{Random, Setup, batch};
+use crate::history::{Random, Setup};
 
 /// Of how many images one is checked before it is recovered, too. What the checker sees there it
 /// mostly sees afterwards as well.
@@ -189,6 +189,7 @@ impl Explorer<'_> {
         self.tally.lives += 1;
         self.tally.epochs += life.epochs;
         self.tally.refused += life.refused;
+        self.tally.refused_by_log += life.refused_by_log;
         Ok(life)
     }
 
@@ -328,10 +329,11 @@ impl Explorer<'_> {
 
     fn batches(&mut self, epochs: u64) -> Vec<Vec<Vec<u8>>> {
         let most = if self.case.size == Size::Large { 20 } else { 4 };
+        let mut spells = Spells::begin(&mut self.random, self.case.mix, self.case.full_log);
         (0..epochs)
             .map(|_| {
                 let calls = self.random.below(most + 1);
-                batch(&mut self.random, &self.case.mix, calls)
+                spells.batch(&mut self.random, calls)
             })
             .collect()
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
 use pmem::{Trace, Traced};
+use storage::StorageError;
 
 use super::points::Place;
 use crate::history::procedures::procedures;
@@ -105,6 +106,14 @@ pub(super) struct Life {
     pub(super) epochs: u64,
     /// Epochs that were refused because the device was full.
     pub(super) refused: u64,
+    /// Of these, the epochs for which only the log was too small.
+    pub(super) refused_by_log: u64,
+}
+
+/// What became of an epoch.
+enum Ran {
+    Answered(Vec<Expected>),
+    Refused { by_log: bool },
 }
 
 impl Life {
@@ -129,11 +138,14 @@ impl Life {
         let model = known.models.last().expect("at least that of epoch 0");
         let mut pair = Pair { engine, model: Model::clone(model) };
         pair.compare_state()?;
-        let (mut epochs, mut refused) = (0, 0);
+        let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
         for batch in plan.batches {
             match run(&mut pair, batch)? {
-                None => refused += 1,
-                Some(answers) => {
+                Ran::Refused { by_log } => {
+                    refused += 1;
+                    refused_by_log += u64::from(by_log);
+                }
+                Ran::Answered(answers) => {
                     device.mark(Place::Answered(pair.model.epoch).encode());
                     known.models.push(Arc::new(pair.model.clone()));
                     known.answers.push(Arc::new(answers));
@@ -146,17 +158,20 @@ impl Life {
             device.mark(Place::Closing.encode());
             pair.engine.close().map_err(|error| format!("close: {error}"))?;
         }
-        Ok(Self { trace: device.take_trace(), known, epochs, refused })
+        Ok(Self { trace: device.take_trace(), known, epochs, refused, refused_by_log })
     }
 }
 
-/// Runs an epoch and returns the answers, or nothing if it was refused.
-fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Option<Vec<Expected>>, String> {
+/// Runs an epoch, if the device has room for it.
+fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
     let before = pair.model.clone();
     let info = crate::history::info(before.epoch + 1);
     let calls = crate::history::to_calls(batch);
     let outcome = match pair.engine.run_epoch(&calls, info) {
-        Err(error) if error.is_limit() => return Ok(None),
+        Err(error) if error.is_limit() => {
+            let by_log = matches!(error, EngineError::Storage(StorageError::Log(_)));
+            return Ok(Ran::Refused { by_log });
+        }
         outcome => outcome.map_err(|error| format!("epoch {}: {error}", before.epoch + 1))?,
     };
     let expected = pair.model.run(batch, info.timestamp_ns);
@@ -175,5 +190,5 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Option<Vec<Expected
         pair.compare_state()?;
         return Err(format!("epoch {}: equal rows, other state hash", outcome.epoch));
     }
-    Ok(Some(expected))
+    Ok(Ran::Answered(expected))
 }

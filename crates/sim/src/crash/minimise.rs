@@ -9,6 +9,9 @@ use super::tally::Tally;
 use crate::history::Setup;
 use crate::history::shrink::{Step, shrink};
 
+/// A log in which no small case runs out of space.
+const LOG_BYTES_ROOMY: u64 = 1 << 20;
+
 /// A smaller case that fails in the same way, if one is found; `images_max` bounds the search.
 #[must_use]
 pub fn minimise(failure: Box<Failure>, options: &Options<'_>, images_max: u64) -> Box<Failure> {
@@ -41,9 +44,8 @@ impl Search {
     fn with(&self, failure: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
         let fails = |case: &Case| self.fails(case, failure, options);
         let mut best = fails(&failure.case)?;
-        for change in [plain, one_worker, checkpoint_always] {
-            let setup = change(&best.case.setup);
-            let case = Case { setup, size: Size::Tiny, ..best.case.clone() };
+        for change in [roomy_log, plain, one_worker, checkpoint_always] {
+            let case = Case { size: Size::Tiny, ..change(&best.case) };
             if let Some(smaller) = fails(&case) {
                 best = smaller;
             }
@@ -74,15 +76,21 @@ impl Search {
     }
 }
 
-fn plain(setup: &Setup) -> Setup {
-    let Setup { row_bytes, segment_bytes, .. } = *setup;
-    Setup { row_bytes, segment_bytes, ..Setup::default() }
+fn roomy_log(case: &Case) -> Case {
+    Case { log_limit_bytes: case.log_limit_bytes.max(LOG_BYTES_ROOMY), ..case.clone() }
 }
 
-fn one_worker(setup: &Setup) -> Setup {
-    Setup { workers: 1, ..*setup }
+/// But for the checkpoint interval, which has a step of its own: a log fills up only if it is long.
+fn plain(case: &Case) -> Case {
+    let Setup { row_bytes, segment_bytes, checkpoint_every, .. } = case.setup;
+    let setup = Setup { row_bytes, segment_bytes, checkpoint_every, ..Setup::default() };
+    Case { setup, ..case.clone() }
 }
 
-fn checkpoint_always(setup: &Setup) -> Setup {
-    Setup { checkpoint_every: 1, ..*setup }
+fn one_worker(case: &Case) -> Case {
+    Case { setup: Setup { workers: 1, ..case.setup }, ..case.clone() }
+}
+
+fn checkpoint_always(case: &Case) -> Case {
+    Case { setup: Setup { checkpoint_every: 1, ..case.setup }, ..case.clone() }
 }

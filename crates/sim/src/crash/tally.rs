@@ -14,6 +14,8 @@ pub struct Tally {
     pub epochs: u64,
     /// Epochs that were refused because a device was full.
     pub refused: u64,
+    /// Of these, the epochs for which only the log was too small.
+    pub refused_by_log: u64,
     /// Images that were recovered and compared.
     pub images: u64,
     /// Images that had the bytes of another one of the same record and class, and were skipped.
@@ -33,6 +35,7 @@ impl Tally {
         self.lives += other.lives;
         self.epochs += other.epochs;
         self.refused += other.refused;
+        self.refused_by_log += other.refused_by_log;
         self.images += other.images;
         self.same += other.same;
         self.violations += other.violations;

@@ -47,6 +47,25 @@ pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
     (0..calls).map(|_| program(random, mix).encode()).collect()
 }
 
+/// A write of a row, and a call that looked at the row while declaring: it is re-submitted, unless
+/// the value stays the same.
+pub fn stale_look(random: &mut Random, mix: &Mix) -> [Vec<u8>; 2] {
+    let (table, key) = (mix.table(random), mix.key(random));
+    let insert = Step::new(Op::Insert, table, key).size(mix.size(table, random));
+    let write = Program {
+        draws: vec![],
+        declares: vec![Step::new(Op::DeclareInsert, table, key)],
+        body: vec![insert.tag(random.byte(256))],
+    };
+    let derived = |op| Step::new(op, table, key).to(0).n(4);
+    let look = Program {
+        draws: vec![],
+        declares: vec![derived(Op::DeclareDerived)],
+        body: vec![derived(Op::InsertDerived).size(9).tag(random.byte(256))],
+    };
+    [write.encode(), look.encode()]
+}
+
 fn program(random: &mut Random, mix: &Mix) -> Program {
     if random.percent(6) {
         return committing(random, mix);

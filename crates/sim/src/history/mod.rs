@@ -9,7 +9,7 @@ pub mod program;
 pub mod random;
 pub mod shrink;
 
-pub use generate::{Mix, batch};
+pub use generate::{Mix, batch, stale_look};
 pub use model::{Expected, Model};
 pub use pair::{Pair, Setup, check_clean, compare_answers, compare_state, info, to_calls};
 pub use program::{HASHED, LONG, ORDERED, Op, Program, SEQUENCES, Step};
