@@ -12,8 +12,8 @@ use crate::{BenchError, Result};
 
 /// Default limit of the image: address space, not memory or disk.
 pub const IMAGE_LIMIT_BYTES_DEFAULT: u64 = 64 << 30;
-/// Limit of the input log's space.
-const LOG_LIMIT_BYTES: u64 = 64 << 30;
+/// Default limit of the input log: address space, too.
+pub const LOG_LIMIT_BYTES_DEFAULT: u64 = 64 << 30;
 
 /// How much a device may grow, and whether it may be created.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ pub struct Limits {
 impl Limits {
     /// For a store that may be created.
     #[must_use]
-    pub fn new(image_bytes: u64) -> Self {
-        Self { image_bytes, log_bytes: LOG_LIMIT_BYTES, create: true, die_at: None }
+    pub fn new(image_bytes: u64, log_bytes: u64) -> Self {
+        Self { image_bytes, log_bytes, create: true, die_at: None }
     }
 
     /// For a store that must be there: it fits, whatever its size is, and has room to replay its
@@ -51,7 +51,7 @@ impl Limits {
         let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         Self {
             image_bytes: (bytes(&image) * 2).max(IMAGE_LIMIT_BYTES_DEFAULT),
-            log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES),
+            log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES_DEFAULT),
             create: false,
             die_at: None,
         }

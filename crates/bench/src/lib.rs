@@ -40,7 +40,10 @@ mod table;
 pub mod roofline;
 
 pub use ack::AckLog;
-pub use devices::{DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, Limits, open_device, spec_of_path};
+pub use devices::{
+    DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
+    spec_of_path,
+};
 pub use error::{BenchError, Result};
 pub use fail_point::FailPoint;
 pub use job::Job;

@@ -38,6 +38,8 @@ pub struct Settings {
     pub checkpoint_every: u64,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
+    /// Most bytes of the input log.
+    pub log_limit_bytes: u64,
     /// Where to write one line for each acknowledged epoch.
     pub ack_log: Option<PathBuf>,
     /// Whether to go on with the acknowledgements of earlier runs; otherwise they are overwritten.
@@ -91,7 +93,8 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     }
     place.remember(job.parameters())?;
     let die_at = settings.die_at.clone();
-    let limits = Limits { die_at, ..Limits::new(settings.image_limit_bytes) };
+    let limits = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
+    let limits = Limits { die_at, ..limits };
     let opened = Cell::new(false);
     let result = open_device(&place.spec, limits, Open { job, settings, ack, opened: &opened });
     if result.is_err() && !opened.get() {

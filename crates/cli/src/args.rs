@@ -218,6 +218,10 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value_t = bench::IMAGE_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
     pub(crate) image_limit_bytes: u64,
+    /// Bytes that its input log may grow to: address space, not memory or disk
+    #[arg(long, default_value_t = bench::LOG_LIMIT_BYTES_DEFAULT,
+          value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
+    pub(crate) log_limit_bytes: u64,
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,

@@ -121,6 +121,7 @@ fn settings(
             1
         }),
         image_limit_bytes: arguments.image_limit_bytes,
+        log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),
         resume: arguments.resume,
         verify: arguments.verify,

@@ -118,11 +118,7 @@ fn a_temporary_store_is_named_and_removed_unless_it_is_kept() {
 #[test]
 fn the_format_page_is_the_golden_one() {
     let page = run("inspect format").succeeded().stdout;
-    let golden = support::repository().join("crates/cli/tests/golden/format.txt");
-    if std::env::var_os("NVCARACAL_BLESS").is_some() {
-        std::fs::write(&golden, &page).expect("a written golden file");
-    }
-    let expected = std::fs::read_to_string(&golden).expect("the golden file");
+    let expected = support::golden("format.txt", &page);
     assert_eq!(
         page, expected,
         "bytes on the medium changed: that needs a new format version or feature bit; then run \

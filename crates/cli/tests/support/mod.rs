@@ -168,6 +168,15 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// What a golden file holds; with NVCARACAL_BLESS set it first becomes what was found.
+pub fn golden(name: &str, found: &str) -> String {
+    let path = repository().join("crates/cli/tests/golden").join(name);
+    if std::env::var_os("NVCARACAL_BLESS").is_some() {
+        std::fs::write(&path, found).expect("a written golden file");
+    }
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// Small sizes of each workload.
 pub const SMALL: [(&str, &str); 3] = [
     ("ycsb", "--rows 2000 --epoch-size 400"),
