@@ -5,7 +5,8 @@
 //! so a run that was killed, or asked to stop, goes on where its recovered store stopped. With
 //! `--verify` a serial oracle runs beside (module `verify`).
 //!
-//! What the machine can do at most is measured apart from all that (module [`roofline`]).
+//! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
+//! short after a run, which is then held against it (module `share`).
 //!
 //! This crate knows the engine and the workloads; it knows nothing of the command line.
 
@@ -35,6 +36,8 @@ mod tally;
 
 mod recover;
 mod report;
+mod share;
+mod share_table;
 mod table;
 
 pub mod roofline;
@@ -53,5 +56,6 @@ pub use progress::{Bar, Progress};
 pub use recover::{RecoverSummary, recover};
 pub use report::Report;
 pub use run::{Settings, run};
+pub use share::{Measuring, Parts, PhaseShare, Share};
 pub use stop::Stop;
 pub use table::render;

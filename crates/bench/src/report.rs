@@ -1,7 +1,7 @@
 //! What came of a run, as one JSON object. Names and units are a promise to scripts;
 //! [`crate::render`] shows the same to people.
 
-use engine::{Engine, EpochStats, Phase, RecoveryReport};
+use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
 use pmem::{Description, Device};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use crate::clock::seconds;
 use crate::tally::Tally;
-use crate::{Job, Parameters, Settings};
+use crate::{Job, Parameters, Settings, Share};
 
 /// Names and numbers, as an object that keeps their order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,8 +23,12 @@ impl Named {
 
     /// Adds a ratio; 0 where there is none.
     fn ratio(&mut self, name: String, of: u64, to: u64) {
-        let ratio = if to == 0 { 0.0 } else { of as f64 / to as f64 };
-        self.0.push((name, Number::from_f64(ratio).unwrap_or(Number::from(0))));
+        self.number(&name, ratio(of as f64, to as f64));
+    }
+
+    /// Adds a number.
+    fn number(&mut self, name: &str, value: f64) {
+        self.0.push((name.to_string(), Number::from_f64(value).unwrap_or(Number::from(0))));
     }
 
     /// The number with a name; 0 if there is none.
@@ -109,6 +113,8 @@ pub struct Report {
     pub latency_ns: Latency,
     /// Time of each phase over all epochs, in nanoseconds.
     pub phase_ns: Named,
+    /// How evenly the workers were loaded, and how far calls depend on one another.
+    pub balance: Balance,
     /// What was counted in epochs: totals, then `..._per_txn` (of committed, aborted and failed
     /// ones).
     pub counters: Named,
@@ -137,8 +143,72 @@ pub struct Report {
     pub loading_seconds: f64,
     /// Time to close: the last checkpoint, made durable.
     pub close_seconds: f64,
-    /// Time of everything together.
+    /// Time of everything together, but for the measurement of the limits.
     pub wall_seconds: f64,
+    /// Which share of the machine's limit it reached; absent if that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Share>,
+}
+
+/// How evenly the workers were loaded, and how far calls depend on one another: what decides about
+/// more cores.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Balance {
+    /// Calls that the worker of an epoch ran that ran most of them, by the mean; 1 is even.
+    pub calls_most_to_mean: f64,
+    /// The same of the versions that they appended.
+    pub appends_most_to_mean: f64,
+    /// Time that the workers waited for the slowest, per cent of all their time.
+    pub waiting_percent: f64,
+    /// The same in each phase.
+    pub waiting_percent_of: Named,
+    /// The busiest worker's time in each phase, by the mean; 1 is even.
+    pub busiest_to_mean_of: Named,
+    /// Calls of an epoch in the longest chain in which each needs what the one before left; absent
+    /// without the oracle.
+    pub chain_calls_per_epoch: Option<f64>,
+    /// How many calls could run at a time, on average, if only the chain held them up; absent
+    /// without the oracle.
+    pub calls_by_chain: Option<f64>,
+}
+
+impl Balance {
+    fn new(tally: &Tally, workers: usize) -> Self {
+        let (stats, workers) = (&tally.stats, workers as f64);
+        let work = &stats.work;
+        let calls = (work.committed + work.aborted + work.failed + work.resubmitted) as f64;
+        let by_phase = |of: fn(&PhaseStats) -> (f64, f64), factor| {
+            let mut named = Named::default();
+            for (phase, did) in Phase::ALL.iter().zip(&stats.phases) {
+                let (part, whole) = of(did);
+                named.number(phase.name(), factor * ratio(part, whole));
+            }
+            named
+        };
+        let waited =
+            |did: &PhaseStats| (did.waited_ns as f64, (did.waited_ns + did.busy_ns) as f64);
+        let busiest = |did: &PhaseStats| (did.busiest_ns as f64, did.busy_ns as f64);
+        let (waited_all, all) = stats
+            .phases
+            .iter()
+            .map(waited)
+            .fold((0.0, 0.0), |sum, did| (sum.0 + did.0, sum.1 + did.1));
+        let chain = (tally.chain_calls > 0).then_some(tally.chain_calls as f64);
+        Self {
+            calls_most_to_mean: ratio(stats.calls_most as f64 * workers, calls),
+            appends_most_to_mean: ratio(stats.appends_most as f64 * workers, work.appends as f64),
+            waiting_percent: 100.0 * ratio(waited_all, all),
+            waiting_percent_of: by_phase(waited, 100.0),
+            busiest_to_mean_of: by_phase(busiest, workers),
+            chain_calls_per_epoch: chain.map(|chain| ratio(chain, tally.epochs as f64)),
+            calls_by_chain: chain.map(|chain| ratio(calls, chain)),
+        }
+    }
+}
+
+/// 0 where there is nothing to divide by.
+fn ratio(of: f64, to: f64) -> f64 {
+    if to > 0.0 { of / to } else { 0.0 }
 }
 
 impl Report {
@@ -175,6 +245,7 @@ impl Report {
                 p999: tally.latency_ns(99.9),
             },
             phase_ns: phases(&tally.stats),
+            balance: Balance::new(tally, settings.workers),
             counters: counters(&tally.stats),
             memory_bytes: Named::default(),
             rows: 0,
@@ -189,6 +260,7 @@ impl Report {
             loading_seconds: 0.0,
             close_seconds: 0.0,
             wall_seconds: 0.0,
+            limits: None,
         }
     }
 
@@ -244,6 +316,8 @@ fn counters(stats: &EpochStats) -> Named {
         ("flushes", medium.flushes),
         ("fences", medium.fences),
         ("log_bytes", medium.log_bytes),
+        ("store_orders", medium.store_orders),
+        ("added_ns", medium.added_ns),
     ]);
     let work = &stats.work;
     let answered = work.committed + work.aborted + work.failed;

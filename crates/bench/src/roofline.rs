@@ -5,6 +5,7 @@
 //! means, `memory` and `disk` measure, `table` shows. Every figure is a median, so that a neighbour
 //! who takes the machine for a moment does not count. Nothing here knows the engine.
 
+mod costs;
 mod disk;
 mod limits;
 mod machine;
@@ -19,6 +20,8 @@ use serde::Serialize;
 use crate::place::is_in_memory;
 use crate::progress::Bar;
 use crate::{BenchError, Progress, Result};
+pub use costs::Costs;
+pub(crate) use costs::measure as measure_costs;
 use limits::LIMITS_COUNT;
 pub use limits::{Figure, Figures, Limit, Unit};
 pub use table::render;

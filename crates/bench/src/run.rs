@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
-use pmem::Device;
+use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
 use crate::adapter::{EngineView, answer};
 use crate::clock::now_ns;
 use crate::devices::{DeviceVisitor, Limits, open_device};
+use crate::share::{self, Measuring};
 use crate::tally::Tally;
 use crate::verify::Verifier;
 use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result, Stop};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub verify: bool,
     /// Whether to run the workload's own consistency check at the end.
     pub check: bool,
+    /// When to measure the machine and hold the run against it.
+    pub limits: Measuring,
     /// What to show on standard error.
     pub progress: Progress,
     /// Whether to stop before all epochs have run.
@@ -96,7 +99,8 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let limits = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
     let limits = Limits { die_at, ..limits };
     let opened = Cell::new(false);
-    let result = open_device(&place.spec, limits, Open { job, settings, ack, opened: &opened });
+    let open = Open { job, settings, spec: &place.spec, ack, opened: &opened };
+    let result = open_device(&place.spec, limits, open);
     if result.is_err() && !opened.get() {
         place.forget();
     }
@@ -106,6 +110,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
 struct Open<'a> {
     job: &'a Job,
     settings: &'a Settings,
+    spec: &'a DeviceSpec,
     ack: Option<AckLog>,
     /// Set once the device is open, so that there may be a store.
     opened: &'a Cell<bool>,
@@ -115,7 +120,7 @@ impl DeviceVisitor for Open<'_> {
     type Output = Report;
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
-        let Self { job, settings, ack, opened } = self;
+        let Self { job, settings, spec, ack, opened } = self;
         opened.set(true);
         let started = now_ns();
         let mut run = Run::open(device, job, settings, ack)?;
@@ -139,6 +144,14 @@ impl DeviceVisitor for Open<'_> {
         run.engine.close()?;
         report.close_seconds = crate::clock::seconds(now_ns() - closing);
         report.wall_seconds = crate::clock::seconds(now_ns() - started);
+        if run.tally.epochs > 0 && settings.limits.is_due(report.seconds) {
+            let (stats, epochs) = (&run.tally.stats, run.tally.epochs);
+            match share::measure(stats, epochs, settings, spec) {
+                Ok(share) => report.limits = Some(share),
+                // The run is as good without.
+                Err(error) => settings.progress.note(&format!("limits not measured: {error}")),
+            }
+        }
         Ok(report)
     }
 }
@@ -259,6 +272,7 @@ impl<'a, D: Device> Run<'a, D> {
             }
             let (outcome, ns) = self.epoch(epoch)?;
             self.tally.add(&outcome, ns);
+            self.tally.chain_calls += self.verifier.as_ref().map_or(0, Verifier::longest_chain);
             self.tell_observer(&outcome);
             let rate = outcome.stats.work.committed as f64 * 1e6 / ns.max(1) as f64;
             bar.step(format!("{rate:.0} k txn/s"));

@@ -19,10 +19,14 @@ pub fn render(report: &Report) -> String {
         ("", summary(report)),
         ("Time per phase", phases(report)),
         ("Work", work(report)),
+        ("Workers", workers(report)),
         ("Medium", medium(report)),
         ("Memory", memory(report)),
     ] {
         let _ = writeln!(text, "\n{title}{}{table}", if title.is_empty() { "" } else { "\n" });
+    }
+    if let Some(share) = &report.limits {
+        text.push_str(&crate::share_table::render(share));
     }
     closing(&mut text, report);
     text
@@ -63,7 +67,7 @@ pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
     table.add_rows(rows);
     for (column, name) in table.column_iter_mut().zip(columns) {
-        let is_text = ["", "phase", "structure", "where", "unit"].contains(name);
+        let is_text = ["", "phase", "structure", "where", "unit", "bound by"].contains(name);
         let side = if is_text { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
     }
@@ -144,9 +148,30 @@ fn work(report: &Report) -> Table {
             ("cache misses", "cache_misses"),
             ("cache evictions", "cache_evictions"),
             ("waits for a pending version", "waits"),
+            ("declared keys", "declared_keys"),
+            ("row locks taken to append", "appends"),
             ("contended row locks", "contended_locks"),
+            ("rows handed over in append", "locks_handed_over"),
+            ("other workers' versions read", "versions_handed_over"),
+            ("final versions read", "final_versions_read"),
         ],
     )
+}
+
+fn workers(report: &Report) -> Table {
+    let balance = &report.balance;
+    let row =
+        |name: &str, value: f64, unit: &str| vec![name.into(), format!("{value:.2}"), unit.into()];
+    let mut rows = vec![
+        row("calls run: most by mean", balance.calls_most_to_mean, ""),
+        row("versions appended: most by mean", balance.appends_most_to_mean, ""),
+        row("waiting for the slowest", balance.waiting_percent, "%"),
+    ];
+    if let (Some(chain), Some(by)) = (balance.chain_calls_per_epoch, balance.calls_by_chain) {
+        rows.push(row("longest chain of an epoch", chain, "calls"));
+        rows.push(row("calls by that", by, ""));
+    }
+    table(&["", "value", "unit"], rows)
 }
 
 fn medium(report: &Report) -> Table {

@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) epochs: u64,
     /// What the engine counted.
     pub(crate) stats: EpochStats,
+    /// Calls in the longest chain of each epoch, added up; only beside the oracle.
+    pub(crate) chain_calls: u64,
     /// Time in `run_epoch`.
     pub(crate) run_ns: u64,
     /// Latency of each answered call: from the start of the epoch that it was first in, to the end
@@ -33,6 +35,7 @@ impl Tally {
         Ok(Self {
             epochs: 0,
             stats: EpochStats::default(),
+            chain_calls: 0,
             run_ns: 0,
             latency,
             first_failure: None,

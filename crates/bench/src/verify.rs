@@ -39,14 +39,21 @@ pub(crate) struct Verifier<'j> {
 
 impl<'j> Verifier<'j> {
     pub(crate) fn new(job: &'j Job, resubmissions_max: u16) -> Self {
+        let mut oracle = job.oracle();
+        oracle.watch_chains();
         Self {
             job,
             names: job.procedures().names,
-            oracle: job.oracle(),
+            oracle,
             carried: Vec::new(),
             resubmissions_max,
             epoch: 0,
         }
+    }
+
+    /// Calls in the longest chain of the last epoch in which each needs what the one before left.
+    pub(crate) fn longest_chain(&self) -> u64 {
+        self.oracle.longest_chain()
     }
 
     /// Runs everything up to and including `epoch`, answers unseen, and compares the digests.

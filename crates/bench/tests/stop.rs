@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
-    Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Parameters, Place,
-    Progress, Report, Settings, Stop, WorkloadParameters,
+    Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring, Parameters,
+    Place, Progress, Report, Settings, Stop, WorkloadParameters,
 };
 use pmem::DeviceSpec;
 
@@ -26,6 +26,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         resume,
         verify: true,
         check: true,
+        limits: Measuring::Never,
         progress: Progress::Hidden,
         stop,
         die_at: None,

@@ -163,6 +163,17 @@ pub(crate) struct TpccArguments {
     pub(crate) run: RunArguments,
 }
 
+/// When to measure what the machine can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Limits {
+    /// After runs of 5 s or more
+    Long,
+    /// After every run
+    Always,
+    /// Not at all
+    Never,
+}
+
 /// What to measure the machine with.
 #[derive(Debug, Args)]
 pub(crate) struct RooflineArguments {
@@ -242,6 +253,12 @@ pub(crate) struct RunArguments {
     /// Keep the temporary directory
     #[arg(long)]
     pub(crate) keep: bool,
+    /// When to measure, after a run, what this machine's memory can do, and to show which share of
+    /// that each phase reached; takes a second or two [default: long, that is after 5 s or
+    /// more; without a value: always]
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
+          default_value = "long", default_missing_value = "always", hide_default_value = true)]
+    pub(crate) limits: Limits,
     /// Leave out the workload's own consistency check at the end
     #[arg(long)]
     pub(crate) no_check: bool,

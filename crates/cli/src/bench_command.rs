@@ -1,9 +1,9 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
-use bench::{BenchError, Job, Parameters, Place, Progress, Report, Settings, Stop};
+use bench::{BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop};
 use pmem::{DeviceSpec, Profile};
 
-use crate::args::{BenchCommand, RunArguments};
+use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::roofline_command;
@@ -126,6 +126,11 @@ fn settings(
         resume: arguments.resume,
         verify: arguments.verify,
         check: !arguments.no_check,
+        limits: match arguments.limits {
+            Limits::Long => Measuring::AfterLongRuns,
+            Limits::Always => Measuring::Always,
+            Limits::Never => Measuring::Never,
+        },
         progress,
         stop,
         die_at: arguments.die_at.clone(),

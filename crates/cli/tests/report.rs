@@ -9,11 +9,14 @@ const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 3 --no-progress";
 /// Keys that scripts may rely on.
 const KEYS: &str = "workload design device durable device_note workers epochs interrupted \
     epoch_size seed committed aborted failed resubmitted seconds throughput_txn_per_s latency_ns \
-    phase_ns counters memory_bytes state_digest contention parameters";
+    phase_ns counters balance memory_bytes state_digest contention parameters";
 const PHASES: &str = "log_inputs insert major_gc evict_cache append execute checkpoint";
 const COUNTERS: &str = "committed transient_versions persistent_versions minor_collections \
     major_collections cache_hits blocks_read blocks_written lines_read lines_written flushes \
-    fences log_bytes";
+    fences log_bytes declared_keys appends locks_handed_over versions_handed_over \
+    final_versions_read store_orders added_ns";
+const BALANCE: &str = "calls_most_to_mean appends_most_to_mean waiting_percent \
+    waiting_percent_of busiest_to_mean_of chain_calls_per_epoch calls_by_chain";
 
 #[track_caller]
 fn has_keys(object: &serde_json::Value, keys: &str) {
@@ -35,6 +38,8 @@ fn the_report_of_a_run_has_all_keys_and_adds_up() {
     has_keys(&report["counters"], COUNTERS);
     has_keys(&report["counters"], &COUNTERS.replace(' ', "_per_txn "));
     has_keys(&report["latency_ns"], "p50 p99 p999");
+    has_keys(&report["balance"], BALANCE);
+    assert!(report.get("limits").is_none(), "a short run pays for no measurement");
     assert_eq!(report["workload"], "smallbank");
     assert_eq!(report["design"], "nvcaracal");
     assert_eq!(report["durable"], true);
@@ -67,6 +72,49 @@ fn the_table_says_what_was_measured_and_where() {
     ] {
         assert!(table.contains(word), "{word:?} is not in\n{table}");
     }
+}
+
+#[test]
+fn a_run_is_held_against_the_limits_of_the_machine_where_asked() {
+    let room = Room::new();
+    let (store, file) = (room.text("store"), room.text("report.json"));
+    let line = format!("bench smallbank {SIZE} --device file:{store} --json {file}");
+    let table = run(&format!("{line} --limits --workers 2")).succeeded().stdout;
+    let text = std::fs::read_to_string(&file).expect("the report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let limits = &report["limits"];
+    has_keys(limits, "costs percent limit_txn_per_s phases");
+    for cost in ["read_line_ns", "store_line_ns", "stream_nt_byte_ns", "log_sync_ns"] {
+        assert!(limits["costs"][cost].as_f64() > Some(0.0), "{cost} in {limits}");
+    }
+    let phases = limits["phases"].as_array().expect("phases");
+    let least = |phase: &serde_json::Value| phase["least_ns"].as_f64().expect("a number");
+    for name in ["log_inputs", "append", "execute"] {
+        let phase = phases.iter().find(|phase| phase["phase"] == name).expect("a phase");
+        has_keys(phase, "measured_ns least_ns percent waiting_percent bound_by parts");
+        assert!(least(phase) > 0.0 && phase["bound_by"] != "", "{phase}");
+    }
+    let sum: f64 = phases.iter().map(least).sum();
+    let limit = limits["limit_txn_per_s"].as_f64().expect("a number");
+    assert!((limit * sum / 1e9 - 1500.0).abs() < 1.0, "{limits}");
+    for word in ["Limits: ", "least ms", "bound by", "an epoch's log"] {
+        assert!(table.contains(word), "{word:?} is not in\n{table}");
+    }
+    assert!(!std::path::Path::new(&store).read_dir().expect("a store").any(|entry| {
+        entry.expect("an entry").file_name().to_string_lossy().contains("roofline")
+    }));
+    run(&format!("bench smallbank {SIZE} --limits=sometimes")).failed(2, &["sometimes"]);
+}
+
+#[test]
+fn beside_the_oracle_the_report_has_the_longest_chain() {
+    let line = format!("bench smallbank {SIZE} --device dram --json -");
+    let report = run(&format!("{line} --verify")).succeeded().json();
+    let balance = &report["balance"];
+    let chain = balance["chain_calls_per_epoch"].as_f64().expect("a number");
+    assert!((1.0..=500.0).contains(&chain), "{balance}");
+    assert!((balance["calls_by_chain"].as_f64().expect("a number") * chain - 500.0).abs() < 0.1);
+    assert!(run(&line).succeeded().json()["balance"]["chain_calls_per_epoch"].is_null());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::index::{EntryId, ExactWords};
 use crate::local::{Local, Reads};
 use crate::procedure::ProcedureTable;
 use crate::recovery;
-use crate::stats::{EpochStats, MemoryUse, RecoveryReport};
+use crate::stats::{EpochStats, Laps, MemoryUse, RecoveryReport};
 use crate::table::RowKeys;
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
 use crate::worker::{Epoch, Leave, Shared, Totals, Worker};
@@ -238,10 +238,11 @@ impl<D: Device> Engine<D> {
         }
         let mut stats = EpochStats::default();
         for worker in &mut self.workers {
-            stats.work.add(&worker.local.work);
+            let calls = worker.local.answers.answers.len() as u64;
+            stats.add_worker(&worker.local.work, &worker.laps, calls);
             stats.medium.add(&worker.medium.port.take_counters());
         }
-        stats.phase_ns = std::mem::take(&mut self.workers[0].stats.phase_ns);
+        stats.phase_ns = self.workers[0].laps.phase_ns();
         stats.total_ns = (self.core.config.clock)().saturating_sub(started);
         let answers: Vec<WorkerAnswers> =
             self.workers.iter_mut().map(|w| std::mem::take(&mut w.local.answers)).collect();
@@ -580,7 +581,7 @@ pub(crate) fn new_worker<D: Device>(
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
-        pool: TransientPool::new()?,
+        pool: TransientPool::of_worker(number)?,
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,
@@ -608,7 +609,6 @@ pub(crate) fn new_worker<D: Device>(
         log: store.log().stream_writer(),
         collect: Vec::new(),
         already_collected: std::collections::HashSet::new(),
-        stats: EpochStats::default(),
-        lap_ns: 0,
+        laps: Laps::default(),
     })
 }

@@ -36,6 +36,6 @@ pub use declare::{Draws, Visit, WriteSet};
 pub use engine::{Engine, EpochInfo};
 pub use error::{EngineError, Result};
 pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};
-pub use stats::{EpochStats, MemoryUse, Phase, RecoveryReport, WorkCounts};
+pub use stats::{EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

@@ -115,6 +115,78 @@ counts! {
         waits,
         /// Row locks that were taken when another worker held them.
         contended_locks,
+        /// Keys that calls declared, those that they only read included.
+        declared_keys,
+        /// Versions appended: each but the first one of a new row took its row's lock once.
+        appends,
+        /// Appends to a row to which another worker had appended last in the epoch: its entry, and
+        /// its version array if it has one, came from another core.
+        locks_handed_over,
+        /// Reads of transient versions that another worker had made.
+        versions_handed_over,
+        /// Reads of versions on the medium that were written in the same epoch, by this worker or
+        /// another one.
+        final_versions_read,
+    }
+}
+
+/// What all workers did in one phase.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct PhaseStats {
+    /// What went to and from the medium.
+    pub medium: Counters,
+    /// Nanoseconds in which workers waited for all others, added up; zero without a clock.
+    pub waited_ns: u64,
+    /// Nanoseconds in which they did not, added up.
+    pub busy_ns: u64,
+    /// Those of the busiest worker.
+    pub busiest_ns: u64,
+}
+
+impl PhaseStats {
+    /// Adds another epoch's.
+    fn add(&mut self, other: &Self) {
+        self.medium.add(&other.medium);
+        self.waited_ns += other.waited_ns;
+        self.busy_ns += other.busy_ns;
+        self.busiest_ns += other.busiest_ns;
+    }
+}
+
+/// What one worker measures at the end of each phase.
+#[derive(Debug, Default)]
+pub(crate) struct Laps {
+    /// In the order of [`Phase::ALL`].
+    phases: [Lap; Phase::ALL.len()],
+    /// When the phase began that is running.
+    began_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Lap {
+    medium: Counters,
+    elapsed_ns: u64,
+    waited_ns: u64,
+}
+
+impl Laps {
+    /// Nanoseconds of each phase.
+    pub(crate) fn phase_ns(&self) -> [u64; Phase::ALL.len()] {
+        self.phases.each_ref().map(|lap| lap.elapsed_ns)
+    }
+
+    /// An epoch begins.
+    pub(crate) fn start(&mut self, now_ns: u64) {
+        *self = Self { began_ns: now_ns, ..Self::default() };
+    }
+
+    /// A phase ends in which the worker waited so long for others.
+    pub(crate) fn lap(&mut self, phase: Phase, now_ns: u64, waited_ns: u64, medium: &Counters) {
+        let lap = &mut self.phases[phase as usize];
+        lap.elapsed_ns += now_ns.saturating_sub(self.began_ns);
+        lap.waited_ns += waited_ns;
+        lap.medium.add(medium);
+        self.began_ns = now_ns;
     }
 }
 
@@ -128,11 +200,32 @@ pub struct EpochStats {
     /// Nanoseconds of each phase, as the first worker saw it; zero without a clock. In the order of
     /// [`Phase::ALL`].
     pub phase_ns: [u64; Phase::ALL.len()],
+    /// What all workers did in each phase. In the order of [`Phase::ALL`].
+    pub phases: [PhaseStats; Phase::ALL.len()],
+    /// Calls that the worker ran that ran most of them.
+    pub calls_most: u64,
+    /// Versions that the worker appended that appended most of them.
+    pub appends_most: u64,
     /// Nanoseconds of the whole epoch.
     pub total_ns: u64,
 }
 
 impl EpochStats {
+    /// Adds one worker's part of the epoch.
+    pub(crate) fn add_worker(&mut self, work: &WorkCounts, laps: &Laps, calls: u64) {
+        self.work.add(work);
+        self.calls_most = self.calls_most.max(calls);
+        self.appends_most = self.appends_most.max(work.appends);
+        for (phase, lap) in self.phases.iter_mut().zip(&laps.phases) {
+            let busy_ns = lap.elapsed_ns.saturating_sub(lap.waited_ns);
+            phase.medium.add(&lap.medium);
+            phase.waited_ns += lap.waited_ns;
+            phase.busy_ns += busy_ns;
+            phase.busiest_ns = phase.busiest_ns.max(busy_ns);
+            self.medium.add(&lap.medium);
+        }
+    }
+
     /// Adds another epoch's.
     pub fn add(&mut self, other: &Self) {
         self.work.add(&other.work);
@@ -140,6 +233,11 @@ impl EpochStats {
         for (sum, ns) in self.phase_ns.iter_mut().zip(other.phase_ns) {
             *sum += ns;
         }
+        for (sum, phase) in self.phases.iter_mut().zip(&other.phases) {
+            sum.add(phase);
+        }
+        self.calls_most += other.calls_most;
+        self.appends_most += other.appends_most;
         self.total_ns += other.total_ns;
     }
 }
@@ -186,4 +284,34 @@ pub struct RecoveryReport {
     pub rebuild_ns: u64,
     /// Running the sealed epochs again.
     pub replay_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_and_epochs_add_up_and_the_busiest_stand_out() {
+        let epoch = |waited: [u64; 2], calls: [u64; 2]| {
+            let mut stats = EpochStats::default();
+            for worker in 0..2 {
+                let mut laps = Laps::default();
+                laps.start(1000);
+                let medium = Counters { fences: 3, ..Counters::default() };
+                laps.lap(Phase::Append, 1010, 0, &medium);
+                laps.lap(Phase::Execute, 1110, waited[worker], &medium);
+                let work = WorkCounts { appends: 10 * calls[worker], ..WorkCounts::default() };
+                stats.add_worker(&work, &laps, calls[worker]);
+                assert_eq!(laps.phase_ns()[Phase::Execute as usize], 100);
+            }
+            stats
+        };
+        let mut sum = epoch([0, 60], [7, 3]);
+        sum.add(&epoch([20, 0], [4, 6]));
+        let execute = &sum.phases[Phase::Execute as usize];
+        assert_eq!((execute.waited_ns, execute.busy_ns, execute.busiest_ns), (80, 320, 200));
+        assert_eq!((execute.medium.fences, sum.medium.fences), (12, 24));
+        assert_eq!(sum.phases[Phase::Append as usize].busy_ns, 40);
+        assert_eq!((sum.calls_most, sum.appends_most, sum.work.appends), (13, 130, 200));
+    }
 }

@@ -374,11 +374,15 @@ impl<'a> Transaction<'a> {
         if word.is_on_medium() {
             self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
+            let written_now = !seen.untouched && word != entry.base();
+            self.local.work.final_versions_read += u64::from(written_now);
             if seen.untouched && self.local.cache.is_on() {
                 self.cache(id, bytes, word.slot());
             }
         } else if word.is_cached() {
             self.local.work.cache_hits += 1;
+        } else if !self.local.pool.holds(word.address()) {
+            self.local.work.versions_handed_over += 1;
         }
         Ok(Some(bytes))
     }

@@ -1,5 +1,6 @@
 //! A worker: its memory of the epoch, its side of the medium, its stream of the log.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use pmem::Device;
@@ -15,7 +16,7 @@ use crate::core::Core;
 use crate::epoch::SpaceDemand;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local};
-use crate::stats::{EpochStats, Phase};
+use crate::stats::{Laps, Phase};
 use crate::version::{Gone, Medium, Stopped};
 use crate::watch::Moment;
 use crate::{EngineError, EpochInfo};
@@ -29,8 +30,7 @@ pub(crate) struct Worker<D: Device> {
     pub(crate) collect: Vec<(EntryId, u32)>,
     /// Pool slots that a collection before a crash already freed (O-36); only after recovery.
     pub(crate) already_collected: HashSet<u64>,
-    pub(crate) stats: EpochStats,
-    pub(crate) lap_ns: u64,
+    pub(crate) laps: Laps,
 }
 
 /// Waits for all workers; gives up when the engine is stopped (O-13, O-50).
@@ -70,6 +70,11 @@ impl Barrier {
         }
         if stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
     }
+}
+
+thread_local! {
+    /// How long this worker has waited for all others since its last lap. Only for reports.
+    static WAITED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A list of index entries for each table.
@@ -207,7 +212,11 @@ impl From<pmem::DeviceError> for Leave {
 
 impl<D: Device> Epoch<'_, D> {
     pub(crate) fn barrier(&self) -> Result<(), Stopped> {
-        self.shared.barrier.wait(self.core.stopped())
+        let clock = self.core.config.clock;
+        let arrived = clock();
+        let result = self.shared.barrier.wait(self.core.stopped());
+        WAITED_NS.set(WAITED_NS.get() + clock().saturating_sub(arrived));
+        result
     }
 
     /// Whether a worker is the one that does what is done once.
@@ -233,10 +242,15 @@ impl<D: Device> Epoch<'_, D> {
         self.reach(worker, Moment::Begin(phase));
     }
 
-    /// Ends a phase: its time is taken.
+    /// Begins the first phase. An epoch before may have ended within one.
+    pub(crate) fn start_clock(&self, worker: &mut Worker<D>) {
+        WAITED_NS.set(0);
+        worker.laps.start((self.core.config.clock)());
+    }
+
+    /// Ends a phase: its time and its counts are taken.
     pub(crate) fn lap(&self, worker: &mut Worker<D>, phase: Phase) {
-        let now = (self.core.config.clock)();
-        worker.stats.phase_ns[phase as usize] += now.saturating_sub(worker.lap_ns);
-        worker.lap_ns = now;
+        let (now, medium) = ((self.core.config.clock)(), worker.medium.port.take_counters());
+        worker.laps.lap(phase, now, WAITED_NS.take(), &medium);
     }
 }

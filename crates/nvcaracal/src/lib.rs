@@ -160,7 +160,9 @@ pub use batch::{Added, Batch, Submitted};
 pub use data::{Data, Plain, zeroed};
 pub use database::Database;
 pub use declare::{Draws, WriteSet};
-pub use engine::{Abort, EpochStats, MemoryUse, Phase, RecoveryReport, Stop, WorkCounts};
+pub use engine::{
+    Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, Stop, WorkCounts,
+};
 pub use error::{Error, Result};
 pub use key::{Key, KeyBuffer};
 pub use options::Options;

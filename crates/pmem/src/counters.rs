@@ -23,6 +23,10 @@ pub struct Counters {
     pub fences: u64,
     /// Bytes written to the log space.
     pub log_bytes: u64,
+    /// How often stores past the cache were ordered with others, which makes nothing durable.
+    pub store_orders: u64,
+    /// Nanoseconds of waiting that an emulated medium added.
+    pub added_ns: u64,
 }
 
 /// Reads of the image, counted by whoever makes them without a port.
@@ -61,6 +65,8 @@ impl Counters {
         self.flushes += other.flushes;
         self.fences += other.fences;
         self.log_bytes += other.log_bytes;
+        self.store_orders += other.store_orders;
+        self.added_ns += other.added_ns;
     }
 
     #[inline(always)]

@@ -291,7 +291,8 @@ impl<D: Device> Port<D> {
 
     /// See [`Device::order_stores`].
     #[inline(always)]
-    pub fn order_stores(&self) {
+    pub fn order_stores(&mut self) {
+        self.state.counters.store_orders += 1;
         self.device.order_stores();
     }
 

@@ -172,7 +172,9 @@ impl Emulated {
 /// Waits for as long as the port owes.
 #[cold]
 fn pay(port: &mut PortState) {
-    let debt = Duration::from_nanos(std::mem::take(&mut port.debt_ns));
+    let debt_ns = std::mem::take(&mut port.debt_ns);
+    port.counters.added_ns += debt_ns;
+    let debt = Duration::from_nanos(debt_ns);
     let start = Instant::now();
     while start.elapsed() < debt {
         std::hint::spin_loop();

@@ -133,35 +133,50 @@ pub(super) fn stream_write_nt(area: &mut MeasuringArea) -> f64 {
 /// Nanoseconds of a store to a random line and its flush, with a fence every 16.
 pub(super) fn store_flush_ns(area: &mut MeasuringArea) -> f64 {
     let line = black_box([1; LINE_BYTES as usize]);
-    fenced_stores_ns(area, LINE_BYTES, |area, offset| {
+    fenced_stores_ns(area, LINE_BYTES, FENCE_EVERY, |area, offset| {
         area.store_bytes(offset, &line);
         area.flush(offset, LINE_BYTES);
     })
 }
 
+/// Nanoseconds of an ordinary store to a random line.
+pub(super) fn store_ns(area: &mut MeasuringArea) -> f64 {
+    let line = black_box([1; LINE_BYTES as usize]);
+    fenced_stores_ns(area, LINE_BYTES, 1 << 10, |area, offset| area.store_bytes(offset, &line))
+}
+
+/// Nanoseconds of a fence that has one store past the cache to wait for.
+pub(super) fn fence_ns(area: &mut MeasuringArea) -> f64 {
+    let line = black_box([1; LINE_BYTES as usize]);
+    let each = fenced_stores_ns(area, LINE_BYTES, 1, |area, offset| area.store_nt(offset, &line));
+    (each - store_nt_ns::<{ LINE_BYTES as usize }>(area)).max(0.0)
+}
+
 /// Nanoseconds of a store of `BYTES` past the cache to a random place, with a fence every 16.
 pub(super) fn store_nt_ns<const BYTES: usize>(area: &mut MeasuringArea) -> f64 {
     let bytes = black_box([1; BYTES]);
-    fenced_stores_ns(area, BYTES as u64, |area, offset| area.store_nt(offset, &bytes))
+    let store = |area: &mut MeasuringArea, offset| area.store_nt(offset, &bytes);
+    fenced_stores_ns(area, BYTES as u64, FENCE_EVERY, store)
 }
 
 #[inline(always)]
 fn fenced_stores_ns(
     area: &mut MeasuringArea,
     bytes: u64,
+    fence_every: u64,
     mut store: impl FnMut(&mut MeasuringArea, u64),
 ) -> f64 {
-    let (places, fences) = (area.bytes() / bytes, times(area, 16) / FENCE_EVERY);
+    let (places, fences) = (area.bytes() / bytes, times(area, 16) / fence_every);
     repeated(|seed| {
         let mut random = Random::new(seed, 4, bytes);
         let start = now_ns();
         for _ in 0..fences {
-            for _ in 0..FENCE_EVERY {
+            for _ in 0..fence_every {
                 store(area, random.below(places) * bytes);
             }
             area.fence();
         }
-        ns_since(start) / (fences * FENCE_EVERY) as f64
+        ns_since(start) / (fences * fence_every) as f64
     })
 }
 

@@ -34,6 +34,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
         from = to;
     }
+    local.work.declared_keys += local.lists.declared.len() as u64;
     Ok(())
 }
 
@@ -125,6 +126,8 @@ fn append<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, id: EntryId, sid: 
     local.work.version_arrays += u64::from(cost.new_array);
     local.work.insertion_moves += cost.moves as u64;
     local.work.contended_locks += u64::from(cost.contended);
+    local.work.appends += 1;
+    local.work.locks_handed_over += u64::from(cost.handed_over);
 }
 
 /// Decides what the base of a row is when its first writer claims it.

@@ -69,7 +69,8 @@ fn insert_declared<D: Device>(
         sid,
     );
     if created {
-        epoch.core.entries.get(id).claim_new(sid);
+        epoch.core.entries.get(id).claim_new(sid, &worker.local.pool);
+        worker.local.work.appends += 1;
         if epoch.core.tables[declared.table as usize].ordered.is_some() {
             staged[declared.table as usize].push((order_word(key), id));
         }

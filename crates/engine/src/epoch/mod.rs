@@ -28,7 +28,7 @@ use crate::worker::{Epoch, Leave, Worker};
 
 /// Runs one epoch as one of its workers.
 pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    worker.lap_ns = (epoch.core.config.clock)();
+    epoch.start_clock(worker);
     worker.local.start_epoch();
 
     epoch.begin(worker, Phase::Declare);

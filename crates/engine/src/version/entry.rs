@@ -17,7 +17,10 @@ const LOCKED: u64 = 1;
 const ARRAY: u64 = 2;
 const EPOCH_SHIFT: u32 = 2;
 const EPOCH_MASK: u64 = EPOCH_MAX;
+const WORKER_SHIFT: u32 = 42;
+const WORKER_MASK: u64 = 63;
 const SAME_SHIFT: u32 = 48;
+const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && crate::WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
 
 /// What DRAM knows of a row. An entry of zeros is unused.
@@ -27,8 +30,8 @@ const GENERATION_SHIFT: u32 = 40;
 /// epoch.
 #[repr(align(64))]
 pub(crate) struct RowEntry {
-    /// In which parts the row's two inline halves are the same (16 bits), epoch of the last claim,
-    /// whether there is an array, lock.
+    /// In which parts the row's two inline halves are the same (16 bits), worker that appended last
+    /// (6 bits), epoch of the last claim, whether there is an array, lock.
     state: AtomicU64,
     /// Serial id of the only version, or address of the version array.
     first: AtomicU64,
@@ -63,6 +66,8 @@ pub(crate) struct AppendCost {
     pub(crate) new_array: bool,
     pub(crate) moves: usize,
     pub(crate) contended: bool,
+    /// The worker that appended to the row before, in this epoch, was another one.
+    pub(crate) handed_over: bool,
 }
 
 /// The versions of a row in the running epoch.
@@ -124,9 +129,14 @@ impl RowEntry {
     ) -> AppendCost {
         let (mut locked, contended) = self.lock();
         let state = locked.state;
-        let mut cost = AppendCost { contended, ..AppendCost::default() };
-        let mine = sid.epoch() << EPOCH_SHIFT | state >> SAME_SHIFT << SAME_SHIFT;
-        locked.state = if state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch() {
+        let is_first = state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch();
+        let by_other = state >> WORKER_SHIFT & WORKER_MASK != pool.worker;
+        let handed_over = !is_first && by_other;
+        let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
+        let mine = sid.epoch() << EPOCH_SHIFT
+            | pool.worker << WORKER_SHIFT
+            | state >> SAME_SHIFT << SAME_SHIFT;
+        locked.state = if is_first {
             let next = ValueWord(self.next.load(Ordering::Relaxed));
             let base = claim.base(self, next, pool);
             self.base.store(base.0, Ordering::Relaxed);
@@ -153,10 +163,11 @@ impl RowEntry {
     /// The first append to a row that its writer just created (insert step): no other worker
     /// touches its versions before the append step.
     #[inline]
-    pub(crate) fn claim_new(&self, sid: SerialId) {
+    pub(crate) fn claim_new(&self, sid: SerialId, pool: &TransientPool) {
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-        self.state.store(sid.epoch() << EPOCH_SHIFT, Ordering::Relaxed);
+        let state = sid.epoch() << EPOCH_SHIFT | pool.worker << WORKER_SHIFT;
+        self.state.store(state, Ordering::Relaxed);
     }
 
     /// The versions of the running epoch. After append only.
@@ -342,5 +353,48 @@ impl EntrySlab {
     /// Bytes of DRAM in use.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.used.load(Ordering::Relaxed)) * size_of::<RowEntry>() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct KeepNext;
+
+    impl Claim for KeepNext {
+        fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
+            next
+        }
+    }
+
+    #[test]
+    fn a_row_knows_which_worker_appended_last_whatever_else_its_state_holds() {
+        let slab = EntrySlab::new().unwrap();
+        let entry = slab.get(slab.take(&mut EntrySupply::default()));
+        entry.initialise(0, ValueWord::PENDING, SerialId(0));
+        entry.set_same_parts(0xf00f);
+        let mut pools = [0, 63].map(|number| TransientPool::of_worker(number).unwrap());
+        let mut position = 0;
+        for epoch in [1, 2, EPOCH_MAX] {
+            for (pool, handed_over) in [(1, false), (1, false), (0, true), (1, true)] {
+                position += 1;
+                let sid = SerialId::new(epoch, position);
+                let cost = entry.append(sid, &mut pools[pool], &mut KeepNext);
+                assert_eq!(cost.handed_over, handed_over);
+            }
+            assert_eq!(entry.same_parts(), 0xf00f);
+            assert!(matches!(entry.versions(epoch), Versions::Array(array) if array.len() == 4));
+        }
+    }
+
+    #[test]
+    fn a_pool_knows_what_it_handed_out() {
+        let mut pools = [0, 1].map(|number| TransientPool::of_worker(number).unwrap());
+        let words = pools.each_mut().map(|pool| pool.store(&[1; 40], 0));
+        for (index, pool) in pools.iter().enumerate() {
+            assert!(pool.holds(words[index].address()) && !pool.holds(words[1 - index].address()));
+            assert!(!pool.holds(words[index].address() + 48), "not handed out yet");
+        }
     }
 }

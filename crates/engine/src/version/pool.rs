@@ -16,6 +16,8 @@ pub(crate) struct TransientPool {
     memory: Mapping,
     used: u64,
     high_water: u64,
+    /// Number of the worker.
+    pub(crate) worker: u64,
 }
 
 impl TransientPool {
@@ -24,7 +26,19 @@ impl TransientPool {
             memory: Mapping::reserve_up_to(RESERVED_BYTES, RESERVED_BYTES_MIN)?,
             used: 0,
             high_water: 0,
+            worker: 0,
         })
+    }
+
+    /// Whether an address is in this pool, so that its worker made what is there.
+    #[inline(always)]
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        (address.wrapping_sub(self.memory.base() as usize) as u64) < self.used
+    }
+
+    /// The pool of a worker with a number.
+    pub(crate) fn of_worker(number: usize) -> Result<Self, DeviceError> {
+        Ok(Self { worker: number as u64, ..Self::new()? })
     }
 
     /// Most bytes ever in use.

@@ -19,7 +19,7 @@ struct KeyEntry {
 }
 
 impl Keys {
-    fn add(&mut self, table: TableId, key: &[u8], insert: bool) {
+    pub(super) fn add(&mut self, table: TableId, key: &[u8], insert: bool) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
         self.entries.push(KeyEntry { table, insert, start, end: self.bytes.len() as u32 });
@@ -31,6 +31,11 @@ impl Keys {
         self.entries.sort_unstable_by(|a, b| a.place(bytes).cmp(&b.place(bytes)));
         self.entries.shrink_to_fit();
         self.bytes.shrink_to_fit();
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TableId, &[u8])> {
+        self.entries.iter().map(|entry| entry.place(&self.bytes))
     }
 
     /// Whether a key was declared, and if so, whether as an insert.

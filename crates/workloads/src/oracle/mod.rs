@@ -15,6 +15,7 @@
 //! declaration of the key, or a range around it. An undeclared write fails the transaction. The
 //! caller feeds re-submitted calls at the front of the next epoch, in order.
 
+mod chains;
 mod declaring;
 mod running;
 mod state;
@@ -24,9 +25,10 @@ use std::collections::{BTreeMap, HashMap};
 use crate::api::{
     Answer, IndexKind, Procedure, ProcedureId, Register, TableId, TableSpec, View, Workload,
 };
+use chains::Chains;
 use declaring::{Declaration, Declaring, Wanted};
 use running::Running;
-use state::{Error, Rows, State};
+use state::{Error, Lookup, Rows, State};
 
 /// What became of a transaction; [`Answer`] with its own bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +79,7 @@ impl Register for Entries {
 pub struct Oracle {
     state: State,
     procedures: Vec<Entry>,
+    chains: Option<Chains>,
 }
 
 impl Oracle {
@@ -92,7 +95,19 @@ impl Oracle {
             sequences: vec![BTreeMap::new(); specs.len()],
             starts: HashMap::new(),
         };
-        Self { state, procedures: entries.0 }
+        Self { state, procedures: entries.0, chains: None }
+    }
+
+    /// From now on finds out how far the calls of an epoch depend on one another.
+    pub fn watch_chains(&mut self) {
+        self.chains = Some(Chains::new(self.state.tables.len()));
+    }
+
+    /// Calls in the longest chain of the last epoch in which each needs what the one before left;
+    /// 0 if nobody asked to watch them.
+    #[must_use]
+    pub fn longest_chain(&self) -> u64 {
+        self.chains.as_ref().map_or(0, Chains::longest)
     }
 
     /// A database with the workload's data in it.
@@ -121,6 +136,9 @@ impl Oracle {
     /// If a procedure number is not registered, or a body panics.
     pub fn run_epoch(&mut self, calls: &[(ProcedureId, &[u8])]) -> Vec<OracleAnswer> {
         self.state.starts.clear();
+        if let Some(chains) = &mut self.chains {
+            chains.clear();
+        }
         let mut declarations: Vec<Declaration> =
             calls.iter().map(|call| self.draw(*call)).collect();
         for (call, declaration) in calls.iter().zip(&mut declarations) {
@@ -194,12 +212,23 @@ impl Oracle {
         declaration.outcome = result.err();
     }
 
+    /// A call that wrote nothing ends.
+    fn end_in_chain(&mut self, declaration: &Declaration) {
+        if let Some(chains) = &mut self.chains {
+            chains.end(&declaration.keys, std::iter::empty());
+        }
+    }
+
     fn execute(
         &mut self,
         (procedure, args): (ProcedureId, &[u8]),
         declaration: Declaration,
     ) -> OracleAnswer {
+        if let Some(chains) = &mut self.chains {
+            declaration.lookups.iter().for_each(|lookup| read_again(chains, lookup));
+        }
         if !declaration.lookups.iter().all(|lookup| self.state.still_holds(lookup)) {
+            self.end_in_chain(&declaration);
             return OracleAnswer::Resubmitted;
         }
         match declaration.outcome {
@@ -211,18 +240,36 @@ impl Oracle {
         let mut running = Running {
             state: &mut self.state,
             declaration: &declaration,
+            chains: self.chains.as_mut(),
             undo: Vec::new(),
             output: Vec::new(),
         };
         match run(args, &mut running) {
-            Ok(()) => OracleAnswer::Committed(running.output),
+            Ok(()) => {
+                let written = running.undo.iter().map(|(table, key, _)| (*table, key.as_slice()));
+                if let Some(chains) = running.chains {
+                    chains.end(&declaration.keys, written);
+                }
+                OracleAnswer::Committed(running.output)
+            }
             Err(error) => {
                 running.roll_back();
+                self.end_in_chain(&declaration);
                 match error {
                     Error::Abort(code) => OracleAnswer::Aborted(code),
                     Error::Broken => OracleAnswer::Failed,
                 }
             }
+        }
+    }
+}
+
+/// A call reads once more what it read to declare.
+fn read_again(chains: &mut Chains, lookup: &Lookup) {
+    match lookup {
+        Lookup::Row { table, key, .. } => chains.read(*table, key),
+        Lookup::Scan { table, visited, .. } => {
+            visited.iter().for_each(|(key, _)| chains.read(*table, key));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A running transaction, on the state as its predecessors left it.
 
 use crate::api::{TableId, Tx, Visit};
+use crate::oracle::chains::Chains;
 use crate::oracle::declaring::Declaration;
 use crate::oracle::state::{Error, State};
 
@@ -8,6 +9,7 @@ use crate::oracle::state::{Error, State};
 pub(super) struct Running<'a> {
     pub(super) state: &'a mut State,
     pub(super) declaration: &'a Declaration,
+    pub(super) chains: Option<&'a mut Chains>,
     pub(super) undo: Vec<(TableId, Vec<u8>, Option<Vec<u8>>)>,
     pub(super) output: Vec<u8>,
 }
@@ -20,6 +22,14 @@ impl Running<'_> {
         let declared = self.declaration.keys.get(table, key).is_some()
             || self.declaration.ranges.iter().any(in_range);
         if declared { Ok(()) } else { Err(Error::Broken) }
+    }
+
+    /// The row as it is; a read counts for the chains of calls.
+    fn row(&mut self, table: TableId, key: &[u8]) -> Option<&Vec<u8>> {
+        if let Some(chains) = &mut self.chains {
+            chains.read(table, key);
+        }
+        self.state.rows(table).get(key)
     }
 
     /// Writes a row, keeping what was there before.
@@ -48,7 +58,7 @@ impl Tx for Running<'_> {
     type Error = Error;
 
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
-        Ok(self.state.rows(table).get(key).map(Vec::as_slice))
+        Ok(self.row(table, key).map(Vec::as_slice))
     }
 
     fn scan(
@@ -59,7 +69,13 @@ impl Tx for Running<'_> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Error> {
-        self.state.scan((table, low, high), descending, each)
+        let chains = &mut self.chains;
+        self.state.scan((table, low, high), descending, &mut |key, value| {
+            if let Some(chains) = chains {
+                chains.read(table, key);
+            }
+            each(key, value)
+        })
     }
 
     fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Error> {
@@ -72,7 +88,7 @@ impl Tx for Running<'_> {
 
     fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         self.may_change(table, key)?;
-        let exists = self.state.rows(table).contains_key(key);
+        let exists = self.row(table, key).is_some();
         if exists {
             self.write(table, key, Some(value.to_vec()));
         }
@@ -86,7 +102,7 @@ impl Tx for Running<'_> {
         change: F,
     ) -> Result<bool, Error> {
         self.may_change(table, key)?;
-        let Some(mut value) = self.state.rows(table).get(key).cloned() else { return Ok(false) };
+        let Some(mut value) = self.row(table, key).cloned() else { return Ok(false) };
         change(&mut value);
         self.write(table, key, Some(value));
         Ok(true)
@@ -94,7 +110,7 @@ impl Tx for Running<'_> {
 
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Error> {
         self.may_change(table, key)?;
-        let exists = self.state.rows(table).contains_key(key);
+        let exists = self.row(table, key).is_some();
         if exists {
             self.write(table, key, None);
         }

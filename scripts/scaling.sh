@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What more workers do to each other, by counters, because counters do not need as many cores as
+# workers: row locks, waits, hand-overs from worker to worker, balance, and how many calls of an epoch
+# can run at a time at all. Prints the table of docs/scaling.md, which says what each column means.
+#
+#   scripts/scaling.sh [options] [workload ...]     default: all workloads of the table
+#
+#   --workers 'N ...'   numbers of workers (default '2 8 32')
+#   --epochs N          epochs of the stream (default 3)
+#   --epoch-size N      transactions of an epoch (default 20000)
+#   --binary FILE       the program (default target/release/nvcaracal)
+#
+# A workload is a quoted list of options of `nvcaracal bench`. Every run is compared with the serial
+# oracle, which also finds the chains. Exit code 0 if all runs succeed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C
+
+workers='2 8 32' epochs=3 epoch_size=20000
+binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
+while [ $# -gt 0 ]; do
+    case $1 in
+        --workers) workers=$2; shift 2 ;;
+        --epochs) epochs=$2; shift 2 ;;
+        --epoch-size) epoch_size=$2; shift 2 ;;
+        --binary) binary=$2; shift 2 ;;
+        --*) echo "unknown option $1" >&2; exit 2 ;;
+        *) break ;;
+    esac
+done
+if [ $# -eq 0 ]; then
+    set -- \
+        'ycsb --rows 200000 --contention low' \
+        'ycsb --rows 200000 --contention high' \
+        'ycsb --rows 200000 --read-ratio 8' \
+        'smallbank --customers 180000 --contention low' \
+        'smallbank --customers 180000 --contention high' \
+        'tpcc --warehouses 2' \
+        'tpcc --warehouses 1'
+fi
+
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+
+# The number with a name that the report has once, with so many digits.
+number() {
+    sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*$/\1/p" "$report" | awk -v digits="$2" '
+        NR == 1 { printf "%." digits "f", $1 }
+        END { if (NR != 1) exit 1 }'
+}
+
+printf '| %s ' workload workers 'locks taken' 'handed over' contended waits 'versions of others read' \
+    'final versions read' 'calls, most by mean' 'appends, most by mean' chain 'calls by chain'
+echo '|'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+for workload in "$@"; do
+    for count in $workers; do
+        # shellcheck disable=SC2086
+        "$binary" bench $workload --workers "$count" --epochs "$epochs" --epoch-size "$epoch_size" \
+            --device emulated:none --verify --limits=never --no-progress --json - \
+            >"$report" 2>/dev/null
+        row="| $workload | $count"
+        for name in appends locks_handed_over contended_locks waits versions_handed_over \
+            final_versions_read; do
+            row+=" | $(number "${name}_per_txn" 3)"
+        done
+        row+=" | $(number calls_most_to_mean 2) | $(number appends_most_to_mean 2)"
+        row+=" | $(number chain_calls_per_epoch 0) | $(number calls_by_chain 0) |"
+        echo "$row"
+    done
+done
