@@ -2,7 +2,7 @@
 //! which the goals were measured: a result says little without them.
 //!
 //! One straight function ([`run`]) names the measurements in order; `limits` says what each figure
-//! means, `memory` and `disk` measure, `table` shows. Every figure is a median, so that a neighbour
+//! means, `memory`, `plain` and `disk` measure, `table` shows. Every figure is a median, so that a neighbour
 //! who takes the machine for a moment does not count. Nothing here knows the engine.
 
 mod costs;
@@ -10,6 +10,7 @@ mod disk;
 mod limits;
 mod machine;
 mod memory;
+mod plain;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -73,6 +74,7 @@ pub fn run(settings: &Settings) -> Result<Report> {
     let huge_pages_percent = machine::huge_pages_percent(bytes);
     found.loads(&area, settings.workers);
     found.stores(&mut area);
+    found.add(&limits::PLAIN_RMW, plain::rmw_us(&mut area));
     drop(area);
     found.syncs(&settings.directory)?;
     Ok(Report {

@@ -5,7 +5,7 @@ mod support;
 use support::{Room, run};
 
 /// Keys that scripts may rely on.
-const FIGURES: [&str; 14] = [
+const FIGURES: [&str; 15] = [
     "first_touch_2_mib_us",
     "read_64_b_dependent_ns",
     "read_64_b_16_in_flight_ns",
@@ -17,6 +17,7 @@ const FIGURES: [&str; 14] = [
     "store_64_b_flush_fence_16_ns",
     "store_64_b_nt_fence_16_ns",
     "store_256_b_nt_fence_16_ns",
+    "plain_10_rmw_1000_b_us",
     "overwrite_4_kib_fdatasync_us",
     "overwrite_64_kib_fdatasync_us",
     "overwrite_1_mib_fdatasync_us",

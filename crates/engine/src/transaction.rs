@@ -15,7 +15,7 @@ use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
 use crate::table::{Table, order_word};
-use crate::version::{LINES_HEAD, ReadPhase, Stopped, Waiter};
+use crate::version::{Fetched, LINES_HEAD, ReadPhase, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,9 @@ impl<'a> Transaction<'a> {
         }
         let mut arrays = false;
         let there = || ids.iter().filter(|&&id| id != NO_ENTRY).map(|&id| core.entries.get(id));
-        there().for_each(|entry| arrays |= entry.fetch(self.sid, LINES_HEAD));
+        for entry in there() {
+            arrays |= entry.fetch(self.sid, LINES_HEAD) == Fetched::Array;
+        }
         if arrays {
             there().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD));
         }

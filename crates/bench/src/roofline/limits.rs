@@ -122,6 +122,8 @@ limits! {
         "random 64 B store past the cache, a fence every 16", Nanoseconds, Some(8.0);
     STORE_NT_256 = "store_256_b_nt_fence_16_ns",
         "random 256 B store past the cache, a fence every 16", Nanoseconds, Some(15.0);
+    PLAIN_RMW = "plain_10_rmw_1000_b_us",
+        "10 read-modify-writes, plain array, 1 mutex, 1 thread", Microseconds, Some(4.93);
     SYNC_4_KIB = "overwrite_4_kib_fdatasync_us",
         "overwrite 4 KiB of a file and fdatasync", Microseconds, Some(125.0);
     SYNC_64_KIB = "overwrite_64_kib_fdatasync_us",

@@ -24,7 +24,8 @@ use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{
-    LINES_WHOLE, Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write, prefetch,
+    Fetched, LINES_WHOLE, Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write,
+    prefetch,
 };
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -33,6 +34,9 @@ use crate::worker::{Epoch, Leave, Worker};
 const CALLS_AHEAD_MIN: usize = 3;
 const CALLS_AHEAD_MAX: usize = 8;
 const ROWS_AHEAD: usize = 32;
+/// Of the calls taken, the values of a few are fetched: until so many lines are on their way, which
+/// leaves most of the nearest cache to the call that runs.
+const LINES_AHEAD: usize = 128;
 /// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
 /// than this, or one that does not say what it reads.
 const ROWS_LONG: usize = 64;
@@ -72,7 +76,8 @@ fn run_calls<D: Device>(
         .iter()
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
-    let mut ahead = Ahead { epoch, lists: &lists, taken: VecDeque::new(), rows: 0, fetched: 0 };
+    let mut ahead =
+        Ahead { epoch, lists: &lists, taken: VecDeque::new(), rows: 0, fetched: 0, lines: 0 };
     while let Some(call) = ahead.next() {
         let answer = run_call(epoch, local, runner, call)?;
         local.answers.answers.push((call.txn.position, answer));
@@ -90,8 +95,9 @@ struct Ahead<'a, 'e, D: Device> {
     taken: VecDeque<Taken<'a>>,
     /// Rows that the taken calls declared.
     rows: usize,
-    /// How many of the taken calls have got their values fetched.
+    /// How many of the taken calls have got their values fetched, and how many lines these are.
     fetched: usize,
+    lines: usize,
 }
 
 /// A call that waits to be run.
@@ -99,24 +105,29 @@ struct Taken<'a> {
     call: CallView<'a>,
     /// A bit for each of its first 64 rows whose version array was asked for.
     arrays: u64,
+    /// Lines of values that were asked for.
+    lines: usize,
 }
 
 impl<'a, D: Device> Ahead<'a, '_, D> {
     /// The next call to run.
     fn next(&mut self) -> Option<CallView<'a>> {
         self.take();
-        let Taken { call, .. } = self.taken.pop_front()?;
+        let Taken { call, lines, .. } = self.taken.pop_front()?;
         // Or a call could wait for one that its own worker runs later.
         let next = self.taken.front();
         debug_assert!(next.is_none_or(|next| call.txn.position < next.call.txn.position));
         self.rows -= rows_count(call);
         self.fetched = self.fetched.saturating_sub(1);
+        self.lines -= lines;
         if let Some(next) = next {
             self.fetch_from_arrays(next);
         }
-        while self.fetched + 1 < self.taken.len() {
+        while self.fetched + 1 < self.taken.len() && self.lines < LINES_AHEAD {
             let call = self.taken[self.fetched].call;
-            self.taken[self.fetched].arrays = self.fetch_values(call);
+            let (arrays, lines) = self.fetch_values(call);
+            self.taken[self.fetched] = Taken { call, arrays, lines };
+            self.lines += lines;
             self.fetched += 1;
         }
         Some(call)
@@ -135,20 +146,23 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             let call = call_at(self.lists, position);
             rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
             self.rows += rows_count(call);
-            self.taken.push_back(Taken { call, arrays: 0 });
+            self.taken.push_back(Taken { call, arrays: 0, lines: 0 });
         }
     }
 
-    /// Fetches what a call reads, and the persistent rows that it writes; a bit for each row whose
-    /// version array it asked for instead.
-    fn fetch_values(&self, call: CallView<'_>) -> u64 {
+    /// Fetches what a call reads, and the persistent rows that it writes: a bit for each row whose
+    /// version array it asked for instead, and the number of lines.
+    fn fetch_values(&self, call: CallView<'_>) -> (u64, usize) {
         let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
-        let mut arrays = 0;
+        let (mut arrays, mut lines) = (0, 0);
         for (index, row) in rows(call).enumerate() {
             let entry = core.entries.get(row.id);
-            let in_array = entry.fetch(sid, LINES_WHOLE);
-            arrays |= u64::from(in_array && index < 64) << (index % 64);
+            match entry.fetch(sid, LINES_WHOLE) {
+                Fetched::Lines(of_value) => lines += of_value,
+                Fetched::Array if index < 64 => arrays |= 1 << index,
+                Fetched::Array => {}
+            }
             if let Some(table) = row.written {
                 let layout = &core.tables[table as usize].layout;
                 if row.is_new && layout.has_exact_keys() {
@@ -162,7 +176,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
                 }
             }
         }
-        arrays
+        (arrays, lines)
     }
 
     /// Fetches what the version arrays of a call's rows lead to.

@@ -106,14 +106,13 @@ impl VersionArray {
         };
         writes(array.0);
         let positions = array.positions();
-        let mut at = len;
-        // SAFETY: `at` stays within 0..=len, and the capacity is larger than len.
+        // SAFETY: `len` positions are initialised, and change only here, under the row's lock.
+        let sorted = unsafe { std::slice::from_raw_parts(positions, len) };
+        let at = place_from_end(sorted, position);
+        debug_assert!(at == 0 || sorted[at - 1] < position, "one serial id twice");
+        // SAFETY: `at` is within 0..=len, and the capacity is larger than len.
         unsafe {
-            while at > 0 && *positions.add(at - 1) > position {
-                *positions.add(at) = *positions.add(at - 1);
-                at -= 1;
-            }
-            debug_assert!(at == 0 || *positions.add(at - 1) < position, "one serial id twice");
+            std::ptr::copy(positions.add(at), positions.add(at + 1), len - at);
             *positions.add(at) = position;
         }
         array.set_len(len + 1);
@@ -164,6 +163,21 @@ fn lower_bound(array: u64, sorted: &[u32], position: u32) -> usize {
         place.set((array, found as u32));
         found
     })
+}
+
+/// Index of the first element that is larger, which is rarely far from the end.
+#[inline]
+fn place_from_end(sorted: &[u32], position: u32) -> usize {
+    let (mut low, mut high, mut step) = (0, sorted.len(), 1);
+    while let Some(probe) = high.checked_sub(step) {
+        if sorted[probe] < position {
+            low = probe + 1;
+            break;
+        }
+        high = probe;
+        step *= 2;
+    }
+    low + sorted[low..high].partition_point(|&p| p < position)
 }
 
 /// Where an even spread would put a position.
@@ -220,6 +234,7 @@ mod tests {
                 let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
                 for position in around.chain([0, 2, 5000, u32::MAX]) {
                     let halved = sorted.partition_point(|&p| p < position);
+                    assert_eq!(place_from_end(&sorted, position), halved);
                     let found = lower_bound(64 * u64::from(len), &sorted, position);
                     assert_eq!(found, halved, "{position} in {sorted:?}");
                     for from in (0..sorted.len()).step_by(7) {

@@ -295,6 +295,9 @@ pub(crate) struct EntrySupply {
 /// Entries taken from the slab at a time.
 const SUPPLY_ENTRIES: u32 = 1024;
 
+/// How far ahead fresh entries are fetched: they were never touched, and are written one by one.
+const FRESH_AHEAD: u32 = 8;
+
 impl EntrySlab {
     pub(crate) fn new() -> Result<Self, DeviceError> {
         // Address space for every id, unless the system allows less; zeros are a valid entry.
@@ -334,7 +337,9 @@ impl EntrySlab {
             // Touched by a store first: a page that is read first is faulted in twice.
             self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
         }
-        EntryId(supply.fresh.next().expect("just filled"))
+        let id = supply.fresh.next().expect("just filled");
+        self.prefetch(EntryId(id + FRESH_AHEAD));
+        EntryId(id)
     }
 
     /// Makes the pages of so many fresh entries present.

@@ -26,7 +26,7 @@ pub(crate) use final_write::{
 };
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{ReadPhase, Stopped, Waiter, medium_word};
+pub(crate) use read::{Fetched, ReadPhase, Stopped, Waiter, medium_word};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
 /// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
@@ -90,15 +90,17 @@ impl ValueWord {
         (self.0 >> 21) as usize * 16
     }
 
-    /// Hints that the value will be read soon: its first lines.
+    /// Hints that the value will be read soon: its first lines; how many.
     #[inline(always)]
-    pub(crate) fn prefetch(self, lines_max: usize) {
-        if self.is_value() {
-            let lines = self.len().div_ceil(64).clamp(1, lines_max);
-            for line in 0..lines {
-                prefetch(self.address() + line * 64);
-            }
+    pub(crate) fn prefetch(self, lines_max: usize) -> usize {
+        if !self.is_value() {
+            return 0;
         }
+        let lines = self.len().div_ceil(64).clamp(1, lines_max);
+        for line in 0..lines {
+            prefetch(self.address() + line * 64);
+        }
+        lines
     }
 }
 

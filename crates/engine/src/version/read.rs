@@ -105,13 +105,22 @@ impl RowEntry {
     }
 }
 
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// So many lines of the value.
+    Lines(usize),
+    /// The version array.
+    Array,
+}
+
 /// Fetching ahead, in two steps because a version array has to be there before the place of a value
 /// is known. Hints: what they look at may change until the row is read.
 impl RowEntry {
-    /// Asks for what [`RowEntry::read`] will need: the value, or the version array, and then
-    /// returns true. The entry should be there.
+    /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
+    /// should be there.
     #[inline]
-    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) -> bool {
+    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) -> Fetched {
         let word = match self.versions(sid.epoch()) {
             Versions::None => self.cached().unwrap_or(self.next()),
             Versions::Single(writer, cell) if writer < sid => {
@@ -120,11 +129,10 @@ impl RowEntry {
             Versions::Single(..) => self.base(),
             Versions::Array(array) => {
                 array.prefetch();
-                return true;
+                return Fetched::Array;
             }
         };
-        word.prefetch(lines_max);
-        false
+        Fetched::Lines(word.prefetch(lines_max))
     }
 
     /// Asks for the value that a version array leads to. The array should be there.
@@ -136,7 +144,7 @@ impl RowEntry {
                     ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(lines_max)
                 }
                 None => self.base().prefetch(lines_max),
-            }
+            };
         }
     }
 }
