@@ -2,8 +2,8 @@
 //! which the goals were measured: a result says little without them.
 //!
 //! One straight function ([`run`]) names the measurements in order; `limits` says what each figure
-//! means, `memory`, `plain` and `disk` measure, `table` shows. Every figure is a median, so that a neighbour
-//! who takes the machine for a moment does not count. Nothing here knows the engine.
+//! means, `memory`, `plain` and `disk` measure, `table` shows. Every figure is a median, so that a
+//! neighbour who takes the machine for a moment does not count. Nothing here knows the engine.
 
 mod costs;
 mod disk;
