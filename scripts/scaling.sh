@@ -49,7 +49,7 @@ number() {
         END { if (NR != 1) exit 1 }'
 }
 
-printf '| %s ' workload workers 'locks taken' 'handed over' contended waits 'versions of others read' \
+printf '| %s ' workload workers appended 'handed over' contended waits 'versions of others read' \
     'final versions read' 'calls, most by mean' 'appends, most by mean' chain 'calls by chain'
 echo '|'
 echo '|---|---|---|---|---|---|---|---|---|---|---|---|'

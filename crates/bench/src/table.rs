@@ -149,7 +149,7 @@ fn work(report: &Report) -> Table {
             ("cache evictions", "cache_evictions"),
             ("waits for a pending version", "waits"),
             ("declared keys", "declared_keys"),
-            ("row locks taken to append", "appends"),
+            ("versions appended", "appends"),
             ("contended row locks", "contended_locks"),
             ("rows handed over in append", "locks_handed_over"),
             ("other workers' versions read", "versions_handed_over"),
