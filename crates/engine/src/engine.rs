@@ -581,7 +581,7 @@ pub(crate) fn new_worker<D: Device>(
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
-        pool: TransientPool::of_worker(number)?,
+        pool: TransientPool::new(number)?,
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,

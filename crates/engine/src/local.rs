@@ -165,8 +165,8 @@ pub(crate) struct Local {
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
     pub(crate) scratch: Vec<u8>,
-    /// Rows that are being fetched ahead.
-    pub(crate) ahead: Vec<EntryId>,
+    /// Rows that are being fetched ahead: word of the hash index, and entry.
+    pub(crate) ahead: Vec<(u64, EntryId)>,
     /// Reads of the medium to account for.
     pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,

@@ -19,7 +19,7 @@ use crate::engine::new_worker;
 use crate::index::{EntryId, HashIndex};
 use crate::procedure::ProcedureTable;
 use crate::version::{
-    Claim, EntrySlab, EntrySupply, Publication, Publisher, ReadPhase, RowEntry, Stopped,
+    EntrySlab, EntrySupply, KeepNext, Publication, Publisher, ReadPhase, RowEntry, Stopped,
     TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Worker};
@@ -29,14 +29,6 @@ const EPOCH: u64 = 5;
 
 fn sid(position: u64) -> SerialId {
     SerialId::new(EPOCH, position)
-}
-
-struct KeepNext;
-
-impl Claim for KeepNext {
-    fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
-        next
-    }
 }
 
 /// A store with the place of a row, for all models.
@@ -173,12 +165,12 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
 #[test]
 fn o_16_a_version_array_is_there_before_its_tag() {
     explore("append", None, || {
-        let mut pool = TransientPool::new().unwrap();
+        let mut pool = TransientPool::new(0).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let barrier = Arc::new(Barrier::new(2));
         drop(format!("{barrier:?}"));
         let append = |cell: &Cell, barrier: &Barrier, position| {
-            let mut pool = TransientPool::new().unwrap();
+            let mut pool = TransientPool::new(0).unwrap();
             cell.entry().append(sid(position), &mut pool, &mut KeepNext);
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
@@ -232,7 +224,7 @@ fn o_50_nobody_waits_once_the_engine_is_stopped() {
         let procedures = ProcedureTable::new();
         let core = Core::new(EngineConfig::default(), Vec::new(), slab, procedures, 0);
         let core = Arc::new(core);
-        let mut pool = TransientPool::new().unwrap();
+        let mut pool = TransientPool::new(0).unwrap();
         let cell = Cell::new(&mut pool, &[1]);
         let barrier = Barrier::new(2);
         drop(format!("{barrier:?} {:?}", core.stopped()));
@@ -281,7 +273,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
 #[test]
 fn o_08_exactly_one_inserter_creates_the_row() {
     explore("insert", None, || {
-        let mut pool = TransientPool::new().unwrap();
+        let mut pool = TransientPool::new(0).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let index = Arc::new(HashIndex::new(0));
         index.find_or_insert(7, |_| true, || Ok::<_, Stopped>(EntryId(900))).unwrap();

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
-use crate::table::{Table, order_word};
+use crate::table::{KeyWord, Table, order_word};
 use crate::version::{Fetched, LINES_HEAD, ReadPhase, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
@@ -146,16 +146,28 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let t = self.core.row_table(table)?;
+        let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
-        let id = match self.find_declared(t, table, word.hash, key) {
+        self.get_row(t, table, word, || t.find(core, word).unwrap_or(NO_ENTRY))
+    }
+
+    /// Reads the row of a key: what this call wrote, or the row that `find` finds.
+    #[inline]
+    fn get_row(
+        &mut self,
+        t: &Table,
+        table: u16,
+        word: KeyWord<'_>,
+        find: impl FnOnce() -> EntryId,
+    ) -> Result<Option<&[u8]>, Stop> {
+        let id = match self.find_declared(t, table, word.hash, word.key) {
             Some((write, id, _)) => match self.local.writes[write] {
                 PrivateWrite::Value(span) => return Ok(Some(&self.local.scratch[span.range()])),
                 PrivateWrite::Tombstone => return Ok(None),
                 PrivateWrite::Published => return self.see(id, true),
                 PrivateWrite::None => id,
             },
-            None => t.find(self.core, word).unwrap_or(NO_ENTRY),
+            None => find(),
         };
         if id == NO_ENTRY {
             return Ok(None);
@@ -176,34 +188,32 @@ impl<'a> Transaction<'a> {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
+        let mut rows = std::mem::take(&mut self.local.ahead);
+        rows.clear();
         for key in keys.clone() {
-            t.hash.prefetch(t.word(key)?.hash);
+            let hash = t.word(key)?.hash;
+            t.hash.prefetch(hash);
+            rows.push((hash, NO_ENTRY));
         }
-        let mut ids = std::mem::take(&mut self.local.ahead);
-        for key in keys.clone() {
-            let id = t.find(core, t.word(key)?).unwrap_or(NO_ENTRY);
-            if id != NO_ENTRY {
-                core.entries.prefetch(id);
+        for (key, (hash, id)) in keys.clone().zip(&mut rows) {
+            if let Some(found) = t.find(core, KeyWord { hash: *hash, key }) {
+                core.entries.prefetch(found);
+                *id = found;
             }
-            ids.push(id);
         }
+        let there = |&&(_, id): &&(u64, EntryId)| id != NO_ENTRY;
+        let entries = || rows.iter().filter(there).map(|&(_, id)| core.entries.get(id));
         let mut arrays = false;
-        let there = || ids.iter().filter(|&&id| id != NO_ENTRY).map(|&id| core.entries.get(id));
-        for entry in there() {
+        for entry in entries() {
             arrays |= entry.fetch(self.sid, LINES_HEAD) == Fetched::Array;
         }
         if arrays {
-            there().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD));
+            entries().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD));
         }
-        let writes_nothing = self.local.writes.is_empty();
-        for (key, id) in keys.zip(ids.drain(..)) {
-            match id {
-                NO_ENTRY if writes_nothing => each(None),
-                id if writes_nothing => each(self.see(id, false)?),
-                _ => each(self.get(table, key)?),
-            }
+        for (key, &(hash, id)) in keys.zip(&rows) {
+            each(self.get_row(t, table, KeyWord { hash, key }, || id)?);
         }
-        self.local.ahead = ids;
+        self.local.ahead = rows;
         Ok(())
     }
 

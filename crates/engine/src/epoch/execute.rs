@@ -103,7 +103,7 @@ struct Ahead<'a, 'e, D: Device> {
 /// A call that waits to be run.
 struct Taken<'a> {
     call: CallView<'a>,
-    /// A bit for each of its first 64 rows whose version array was asked for.
+    /// A bit for each of its first rows whose version array was asked for.
     arrays: u64,
     /// Lines of values that were asked for.
     lines: usize,
@@ -160,8 +160,8 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             let entry = core.entries.get(row.id);
             match entry.fetch(sid, LINES_WHOLE) {
                 Fetched::Lines(of_value) => lines += of_value,
-                Fetched::Array if index < 64 => arrays |= 1 << index,
-                Fetched::Array => {}
+                // A call with more rows than bits is long, and what is too many is fetched late.
+                Fetched::Array => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
             }
             if let Some(table) = row.written {
                 let layout = &core.tables[table as usize].layout;
@@ -185,7 +185,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             return;
         }
         let sid = SerialId::new(self.epoch.number, u64::from(taken.call.txn.position));
-        for (index, row) in rows(taken.call).take(64).enumerate() {
+        for (index, row) in rows(taken.call).take(u64::BITS as usize).enumerate() {
             if taken.arrays >> index & 1 != 0 {
                 self.epoch.core.entries.get(row.id).fetch_from_array(sid, LINES_WHOLE);
             }

@@ -60,6 +60,17 @@ pub(crate) trait Claim {
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord;
 }
 
+/// For tests: the base is what is there.
+#[cfg(test)]
+pub(crate) struct KeepNext;
+
+#[cfg(test)]
+impl Claim for KeepNext {
+    fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
+        next
+    }
+}
+
 /// Costs of one append.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct AppendCost {
@@ -365,21 +376,13 @@ impl EntrySlab {
 mod tests {
     use super::*;
 
-    struct KeepNext;
-
-    impl Claim for KeepNext {
-        fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
-            next
-        }
-    }
-
     #[test]
     fn a_row_knows_which_worker_appended_last_whatever_else_its_state_holds() {
         let slab = EntrySlab::new().unwrap();
         let entry = slab.get(slab.take(&mut EntrySupply::default()));
         entry.initialise(0, ValueWord::PENDING, SerialId(0));
         entry.set_same_parts(0xf00f);
-        let mut pools = [0, 63].map(|number| TransientPool::of_worker(number).unwrap());
+        let mut pools = [0, 63].map(|number| TransientPool::new(number).unwrap());
         let mut position = 0;
         for epoch in [1, 2, EPOCH_MAX] {
             for (pool, handed_over) in [(1, false), (1, false), (0, true), (1, true)] {
@@ -395,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_pool_knows_what_it_handed_out() {
-        let mut pools = [0, 1].map(|number| TransientPool::of_worker(number).unwrap());
+        let mut pools = [0, 1].map(|number| TransientPool::new(number).unwrap());
         let words = pools.each_mut().map(|pool| pool.store(&[1; 40], 0));
         for (index, pool) in pools.iter().enumerate() {
             assert!(pool.holds(words[index].address()) && !pool.holds(words[1 - index].address()));

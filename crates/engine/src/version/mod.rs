@@ -18,6 +18,8 @@ mod pool;
 mod read;
 
 pub(crate) use cached::CachePool;
+#[cfg(test)]
+pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
 pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};

@@ -21,12 +21,13 @@ pub(crate) struct TransientPool {
 }
 
 impl TransientPool {
-    pub(crate) fn new() -> Result<Self, DeviceError> {
+    /// The pool of a worker with a number.
+    pub(crate) fn new(worker: usize) -> Result<Self, DeviceError> {
         Ok(Self {
             memory: Mapping::reserve_up_to(RESERVED_BYTES, RESERVED_BYTES_MIN)?,
             used: 0,
             high_water: 0,
-            worker: 0,
+            worker: worker as u64,
         })
     }
 
@@ -34,11 +35,6 @@ impl TransientPool {
     #[inline(always)]
     pub(crate) fn holds(&self, address: usize) -> bool {
         (address.wrapping_sub(self.memory.base() as usize) as u64) < self.used
-    }
-
-    /// The pool of a worker with a number.
-    pub(crate) fn of_worker(number: usize) -> Result<Self, DeviceError> {
-        Ok(Self { worker: number as u64, ..Self::new()? })
     }
 
     /// Most bytes ever in use.

@@ -209,15 +209,7 @@ pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::{Claim, EntrySlab, EntrySupply, TransientPool};
-
-    struct KeepNext;
-
-    impl Claim for KeepNext {
-        fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
-            next
-        }
-    }
+    use crate::version::{EntrySlab, EntrySupply, KeepNext, TransientPool};
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
     /// still at it, what every serial id sees. Nobody may wait for a version that is not smaller:
@@ -229,7 +221,7 @@ mod tests {
         let word = |number: u64| ValueWord::new(Place::Transient, 0, 16 * number as usize, 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
-        let (mut pool, mut supply) = (TransientPool::new().unwrap(), EntrySupply::default());
+        let (mut pool, mut supply) = (TransientPool::new(0).unwrap(), EntrySupply::default());
         for writers in 0..40 {
             for written in 0..=writers {
                 let entry = slab.get(slab.take(&mut supply));
