@@ -70,9 +70,9 @@ impl Counters {
     }
 
     #[inline(always)]
-    pub(crate) fn count_load(&mut self, offset: u64, len: u64) {
-        self.lines_read += units(offset, len, LINE_BYTES);
-        self.blocks_read += units(offset, len, BLOCK_BYTES);
+    pub(crate) fn add_loads(&mut self, loads: Loads) {
+        self.lines_read += loads.lines;
+        self.blocks_read += loads.blocks;
     }
 
     #[inline(always)]

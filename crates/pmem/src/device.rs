@@ -242,15 +242,16 @@ impl<D: Device> Port<D> {
     /// Counts a read that was made through the mapping directly.
     #[inline(always)]
     pub fn count_load(&mut self, offset: u64, len: u64) {
-        self.state.counters.count_load(offset, len);
+        let mut loads = Loads::default();
+        loads.count(offset, len);
+        self.add_loads(loads);
         self.device.loaded(&mut self.state, offset, len);
     }
 
     /// Adds reads that were counted elsewhere, on a device that charges nothing for them.
     #[inline(always)]
     pub fn add_loads(&mut self, loads: Loads) {
-        self.state.counters.lines_read += loads.lines;
-        self.state.counters.blocks_read += loads.blocks;
+        self.state.counters.add_loads(loads);
     }
 
     /// See [`Device::store_u64`].
