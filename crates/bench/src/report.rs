@@ -207,7 +207,7 @@ impl Balance {
 }
 
 /// 0 where there is nothing to divide by.
-fn ratio(of: f64, to: f64) -> f64 {
+pub(crate) fn ratio(of: f64, to: f64) -> f64 {
     if to > 0.0 { of / to } else { 0.0 }
 }
 

@@ -15,6 +15,7 @@ use engine::{EpochStats, Phase, PhaseStats};
 use pmem::DeviceSpec;
 use serde::Serialize;
 
+use crate::report::ratio;
 use crate::roofline::{Costs, measure_costs};
 use crate::{Result, Settings};
 
@@ -175,7 +176,7 @@ fn share(stats: &EpochStats, epochs: u64, medium: Medium, costs: Costs) -> Share
     Share {
         costs,
         percent: percent(least_ns, stats.total_ns as f64),
-        limit_txn_per_s: if least_ns > 0.0 { answered * 1e9 / least_ns } else { 0.0 },
+        limit_txn_per_s: ratio(answered * 1e9, least_ns),
         phases,
     }
 }
@@ -206,7 +207,7 @@ fn phase_share(phase: Phase, did: &PhaseStats, measured_ns: f64, parts: Parts) -
 }
 
 fn percent(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part * 100.0 / whole } else { 0.0 }
+    100.0 * ratio(part, whole)
 }
 
 /// Lines that are fetched from memory: random ones, and those that follow them.

@@ -80,8 +80,10 @@ impl Class {
     pub fn is_at(self, depth: usize) -> bool {
         match self {
             Class::Opening => depth > 0,
+            // Few cases are cut while the store is created, and fewer again deeper.
+            Class::Creation => depth <= 1,
             // Replay logs nothing, and mostly finds its space there.
-            Class::Creation | Class::Closing | Class::Growth | Class::Log => depth == 0,
+            Class::Closing | Class::Growth | Class::Log => depth == 0,
             _ => true,
         }
     }
