@@ -53,8 +53,12 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     create_directory(dir)?;
     let lock = lock_directory(dir)?;
     let file = |which| DiskHandle::open(dir, which, options.create, options.hook.clone());
+    let meta = file(DiskFile::Meta)?;
+    if !options.create && is_half_created(dir, &meta)? {
+        return Err(DeviceError::Missing { path: dir.to_path_buf() });
+    }
     let files = Arc::new(Files {
-        meta: file(DiskFile::Meta)?,
+        meta,
         image: file(DiskFile::Image)?,
         journal: file(DiskFile::Journal)?,
         log: file(DiskFile::Log)?,
@@ -67,6 +71,21 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
         None => return Err(DeviceError::Missing { path: dir.to_path_buf() }),
     };
     load(files, options, named)
+}
+
+/// Whether a process died while it created the files: some are not there, and `meta` names no
+/// capture.
+fn is_half_created(dir: &Path, meta: &DiskHandle) -> Result<bool, DeviceError> {
+    let others = [DiskFile::Image, DiskFile::Journal, DiskFile::Log];
+    if others.iter().all(|which| dir.join(which.name()).exists()) {
+        return Ok(false);
+    }
+    for slot in [0, PAGE_BYTES] {
+        if read_header(meta, slot)?.iter().any(|b| *b != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn create_directory(dir: &Path) -> Result<(), DeviceError> {

@@ -101,6 +101,26 @@ fn without_create_a_missing_database_is_an_error() {
 }
 
 #[test]
+fn a_database_whose_creation_was_cut_off_is_none_yet() {
+    let only_open = FileOptions { create: false, ..options(None) };
+    let files = ["meta", "image", "journal", "log"];
+    for there in 0..=files.len() {
+        let dir = fast_dir();
+        for name in &files[..there] {
+            fs::write(dir.path().join(name), []).unwrap();
+        }
+        let error = File::open(dir.path(), &only_open).unwrap_err();
+        assert!(matches!(error, DeviceError::Missing { .. }), "{there} files: {error}");
+        drop(open(dir.path()).unwrap());
+        File::open(dir.path(), &only_open).unwrap();
+    }
+    let dir = filled();
+    fs::remove_file(dir.path().join("journal")).unwrap();
+    let error = File::open(dir.path(), &only_open).unwrap_err();
+    assert!(error.to_string().contains("journal"), "a lost file is not a missing store: {error}");
+}
+
+#[test]
 fn o_54_an_existing_database_larger_than_the_limits_is_not_opened() {
     let dir = filled();
     for options in [FileOptions::new(PAGE_BYTES, 1 << 20), FileOptions::new(1 << 20, PAGE_BYTES)] {
