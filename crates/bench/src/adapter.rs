@@ -28,6 +28,7 @@ impl Register for Procedures {
             draws: if P::DRAWS { Some(draws::<P>) } else { None },
             write_set: write_set::<P>,
             body: body::<P>,
+            pieces: None,
         });
     }
 }

@@ -23,6 +23,10 @@ pub struct EngineConfig {
     /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default
     /// 16.
     pub resubmissions_max: u16,
+    /// Split-on-demand (CA 3.4): rows with at least so many versions in an epoch are contended, and
+    /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
+    /// 0 (the default): pieces always run with their calls.
+    pub split_threshold: u32,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -42,6 +46,7 @@ impl Default for EngineConfig {
             cache_epochs: 20,
             checkpoint_every: 1,
             resubmissions_max: 16,
+            split_threshold: 0,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::core::Core;
 use crate::local::{
-    Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, Span,
+    Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
 use crate::table::Table;
 use crate::version::{ReadPhase, Stopped, Waiter};
@@ -170,13 +170,19 @@ impl Declaration<'_> {
         }
     }
 
-    fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) {
+    /// Declares a key; returns its place among all that the worker's calls declared, unless there
+    /// is a mistake.
+    fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
         let word = match self.core.table(table).and_then(|t| Ok((t, t.word(key)?))) {
             Ok((t, _)) if t.kind == IndexKind::Sequence => {
-                return self.note(format!("table {:?} holds sequences: draw from it", t.name));
+                self.note(format!("table {:?} holds sequences: draw from it", t.name));
+                return None;
             }
             Ok((_, word)) => word,
-            Err(what) => return self.note(what),
+            Err(what) => {
+                self.note(what);
+                return None;
+            }
         };
         let exact = self.core.tables[table as usize].exact;
         let same = |lists: &Declarations, d: &Declared| {
@@ -188,11 +194,17 @@ impl Declaration<'_> {
             && let Some(at) =
                 (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
         {
-            let before = &mut lists.declared[at];
-            if (before.kind as u8) < kind as u8 {
-                before.kind = kind;
+            let before = lists.declared[at].kind;
+            let are_writes = before != DeclaredKind::Read && kind != DeclaredKind::Read;
+            if are_writes && (before == DeclaredKind::Piece || kind == DeclaredKind::Piece) {
+                let table = &self.core.tables[table as usize].name;
+                self.note(format!("table {table:?}: key {key:02x?} of a piece is declared twice"));
+                return None;
             }
-            return;
+            if (before as u8) < kind as u8 {
+                lists.declared[at].kind = kind;
+            }
+            return Some(at);
         }
         let key = if exact { Span::default() } else { self.lists.keep_key(key) };
         self.lists.declared.push(Declared {
@@ -203,6 +215,7 @@ impl Declaration<'_> {
             appended: false,
             id: NO_ENTRY,
         });
+        Some(self.lists.declared.len() - 1)
     }
 }
 
@@ -266,6 +279,19 @@ impl WriteSet<'_> {
     /// The call may delete `key` if it exists at its serial position.
     pub fn delete(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
+    }
+
+    /// A piece of the call may update `key` if it exists at its serial position, and nothing else
+    /// of the call may write it (CA 3.4, `ApplyRowUpdate`). Where the row is contended the piece
+    /// runs apart from the body, on a worker that runs other updates of the row; else with the
+    /// body, after it. `weight` is an estimate of its work, 1 for an ordinary update.
+    ///
+    /// Pieces are numbered in the order of their declaration, from 0.
+    pub fn update_piece(&mut self, table: u16, key: &[u8], weight: u32) {
+        if let Some(at) = self.declaration.declare(table, key, DeclaredKind::Piece) {
+            let piece = PieceState::new(at as u32, weight.max(1));
+            self.declaration.lists.pieces.push(piece);
+        }
     }
 
     /// A hint: the body will read `key`, which the engine fetches ahead.

@@ -215,6 +215,8 @@ impl<D: Device> Engine<D> {
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
         shared.carried.get_mut().expect("no panic while locked").clear();
+        *shared.has_pieces.get_mut() = false;
+        shared.contended.get_mut().expect("no panic while locked").clear();
         shared.streams.get_mut().expect("no panic while locked").clear();
     }
 
@@ -578,6 +580,10 @@ pub(crate) fn new_worker<D: Device>(
         lists: crate::local::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
+        pieces: crate::local::PieceQueue::default(),
+        piece_value: Vec::new(),
+        piece_results: Vec::new(),
+        unfinished: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

@@ -20,6 +20,7 @@ pub mod index;
 mod local;
 #[cfg(all(test, feature = "loom"))]
 mod models;
+mod piece;
 mod procedure;
 mod recovery;
 mod stats;
@@ -35,7 +36,11 @@ pub use config::{EngineConfig, WORKERS_MAX};
 pub use declare::{Draws, Visit, WriteSet};
 pub use engine::{Engine, EpochInfo};
 pub use error::{EngineError, Result};
-pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};
+pub use piece::Piece;
+pub use procedure::{
+    BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, ProcedureDefinition, ProcedureTable,
+    WriteSetFn,
+};
 pub use stats::{EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

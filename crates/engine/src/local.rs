@@ -1,6 +1,7 @@
 //! What one worker keeps of an epoch in memory, whatever the device: its calls, their declarations,
 //! their private writes, their answers.
 
+use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Device, Loads, Port};
 
 use crate::calls::{StoredAnswer, WorkerAnswers};
@@ -34,6 +35,8 @@ pub(crate) enum DeclaredKind {
     Update,
     /// May be inserted, too.
     Insert,
+    /// May be updated by a piece of the call, and by nothing else.
+    Piece,
 }
 
 /// No row has the key.
@@ -105,8 +108,97 @@ pub(crate) struct Txn {
     pub(crate) ranges: Span,
     pub(crate) members: Span,
     pub(crate) lookups: Span,
+    pub(crate) pieces: Span,
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) early: Option<StoredAnswer>,
+}
+
+/// How far a piece is: 0 as long as nobody knows whether its call commits.
+const COMMITTED: u32 = 1;
+const ABORTED: u32 = 2;
+const DONE: u32 = 3;
+
+/// A piece of a call: the update of one row, which may run apart from the rest (CA 3.4).
+#[derive(Debug)]
+pub(crate) struct PieceState {
+    /// Its key, among all that the worker's calls declared.
+    pub(crate) declared: u32,
+    /// An estimate of its work.
+    pub(crate) weight: u32,
+    /// The row is contended: the piece is in the queue of a worker, not part of its call.
+    pub(crate) is_split: bool,
+    progress: AtomicU32,
+    result: AtomicU64,
+}
+
+impl PieceState {
+    pub(crate) fn new(declared: u32, weight: u32) -> Self {
+        let (progress, result) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { declared, weight, is_split: false, progress, result }
+    }
+
+    /// Whether the call commits, if that is known.
+    pub(crate) fn commits(&self) -> Option<bool> {
+        match self.progress.load(Ordering::Acquire) {
+            0 => None,
+            progress => Some(progress != ABORTED),
+        }
+    }
+
+    /// The call tells whether it commits. It may say so again.
+    pub(crate) fn decide(&self, commits: bool) {
+        if self.commits().is_none() {
+            let progress = if commits { COMMITTED } else { ABORTED };
+            self.progress.store(progress, Ordering::Release);
+        }
+    }
+
+    /// It was run, with this result.
+    pub(crate) fn finish(&self, result: u64) {
+        self.result.store(result, Ordering::Relaxed);
+        self.progress.store(DONE, Ordering::Release);
+    }
+
+    /// What it came to, if it was run.
+    pub(crate) fn result(&self) -> Option<u64> {
+        let is_done = self.progress.load(Ordering::Acquire) == DONE;
+        is_done.then(|| self.result.load(Ordering::Relaxed))
+    }
+}
+
+/// A piece of a call in the queue of a worker: position of the call, and which of its pieces.
+/// Sorted as they have to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueuedPiece {
+    pub(crate) position: u32,
+    pub(crate) number: u32,
+}
+
+/// The pieces that one worker runs in an epoch, in serial order.
+#[derive(Debug, Default)]
+pub(crate) struct PieceQueue {
+    pieces: Vec<QueuedPiece>,
+    next: usize,
+}
+
+impl PieceQueue {
+    /// Forgets the epoch before, and takes the pieces of this one.
+    pub(crate) fn fill(&mut self, pieces: &mut Vec<QueuedPiece>) {
+        self.pieces.clear();
+        self.pieces.append(pieces);
+        self.pieces.sort_unstable();
+        self.next = 0;
+    }
+
+    /// The next one to run.
+    pub(crate) fn front(&self) -> Option<QueuedPiece> {
+        self.pieces.get(self.next).copied()
+    }
+
+    /// The next one is being run.
+    pub(crate) fn advance(&mut self) {
+        self.next += 1;
+    }
 }
 
 /// A private write of the running call.
@@ -132,6 +224,7 @@ pub(crate) struct Declarations {
     pub(crate) ranges: Vec<DeclaredRange>,
     pub(crate) members: Vec<Member>,
     pub(crate) lookups: Vec<Lookup>,
+    pub(crate) pieces: Vec<PieceState>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
 }
@@ -152,6 +245,15 @@ impl<'d> CallView<'d> {
         &self.lists.members[self.txn.members.range()]
     }
 
+    pub(crate) fn pieces(self) -> &'d [PieceState] {
+        &self.lists.pieces[self.txn.pieces.range()]
+    }
+
+    /// The key of one of its pieces.
+    pub(crate) fn declared_of(self, piece: &PieceState) -> &'d Declared {
+        &self.lists.declared[piece.declared as usize]
+    }
+
     pub(crate) fn key(self, span: Span) -> &'d [u8] {
         &self.lists.keys[span.range()]
     }
@@ -165,6 +267,14 @@ pub(crate) struct Local {
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
     pub(crate) scratch: Vec<u8>,
+    /// Contended pieces of anybody's calls that this worker runs.
+    pub(crate) pieces: PieceQueue,
+    /// The value that the running piece writes: a call may be half done meanwhile.
+    pub(crate) piece_value: Vec<u8>,
+    /// What the pieces of a call came to.
+    pub(crate) piece_results: Vec<u64>,
+    /// Calls whose answers need what their pieces come to: index of the answer.
+    pub(crate) unfinished: Vec<u32>,
     /// Rows that are being fetched ahead: word of the hash index, and entry.
     pub(crate) ahead: Vec<(u64, EntryId)>,
     /// Reads of the medium to account for.
@@ -233,6 +343,8 @@ impl Local {
         self.lists.clear();
         self.sequences.clear();
         self.carried.clear();
+        self.pieces.fill(&mut Vec::new());
+        self.unfinished.clear();
         self.work = WorkCounts::default();
         self.answers = WorkerAnswers::default();
         self.pool.reset();
@@ -248,6 +360,7 @@ impl Declarations {
         self.ranges.clear();
         self.members.clear();
         self.lookups.clear();
+        self.pieces.clear();
         self.keys.clear();
     }
 

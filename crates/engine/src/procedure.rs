@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::calls::Abort;
 use crate::declare::{Draws, WriteSet};
+use crate::piece::Piece;
 use crate::transaction::{Stop, Transaction};
 
 /// Draws from sequences. An abort here draws nothing.
@@ -12,6 +13,22 @@ pub type DrawFn = fn(&[u8], &mut Draws<'_>) -> Result<(), Abort>;
 pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
 /// Runs the body.
 pub type BodyFn = fn(&[u8], &mut Transaction<'_>) -> Result<(), Stop>;
+
+/// Runs a piece: the update of one row that [`WriteSet::update_piece`] declared. Its result goes to
+/// [`Transaction::piece_result`] and to [`FinishFn`].
+pub type PieceFn = fn(&[u8], &mut Piece<'_>) -> Result<u64, Stop>;
+/// Makes the answer from what the body put out and from the results of the pieces, in the order of
+/// their declaration.
+pub type FinishFn = fn(&[u8], &[u64], &mut Vec<u8>);
+
+/// What a procedure with pieces has besides (CA 3.4).
+#[derive(Debug, Clone, Copy)]
+pub struct PieceFunctions {
+    /// Runs a piece.
+    pub piece: PieceFn,
+    /// Makes the answer; without it the answer is what the body put out.
+    pub finish: Option<FinishFn>,
+}
 
 /// One procedure.
 #[derive(Debug, Clone)]
@@ -24,6 +41,8 @@ pub struct ProcedureDefinition {
     pub write_set: WriteSetFn,
     /// The body.
     pub body: BodyFn,
+    /// What runs its pieces, if it declares any.
+    pub pieces: Option<PieceFunctions>,
 }
 
 /// The procedures of an engine. Their numbers, in order of registration, are what the log holds:

@@ -124,6 +124,10 @@ counts! {
         locks_handed_over,
         /// Reads of transient versions that another worker had made.
         versions_handed_over,
+        /// Pieces of calls that ran, or were given up with their calls.
+        pieces,
+        /// Those of them that updated contended rows apart from their calls (CA 3.4).
+        pieces_split,
         /// Reads of versions on the medium that were written in the same epoch, by this worker or
         /// another one.
         final_versions_read,

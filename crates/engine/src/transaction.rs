@@ -15,7 +15,7 @@ use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{Fetched, LINES_HEAD, ReadPhase, Stopped, Waiter};
+use crate::version::{Fetched, LINES_HEAD, Pending, ReadPhase, RowEntry, Seen, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,16 @@ impl std::fmt::Display for Stop {
 pub(crate) trait PublishNow {
     /// Publishes everything that is written and not published yet.
     fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped>;
+    /// Runs pieces of smaller serial ids in this worker's queue; whether there were any that could
+    /// run.
+    fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped>;
+    /// The result of a piece of the running call, which commits.
+    fn piece_result(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Stopped>;
 }
 
 /// Rows of a scan that are fetched ahead: at its start, and at most.
@@ -371,13 +381,80 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
+    /// What a piece of this call comes to, numbered in the order of declaration. From here on the
+    /// transaction cannot abort, as after [`Transaction::commit_point`], which this includes: the
+    /// piece may run on another worker, and others may see what it writes.
+    ///
+    /// A procedure that only puts the results into its answer better leaves that to
+    /// [`crate::FinishFn`], which waits for nobody.
+    ///
+    /// # Errors
+    /// [`Stop`] if there is no such piece, or if the engine was stopped.
+    pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+        let count = self.call.pieces().len();
+        if number >= count {
+            return Err(Stop::Mistake(format!("the result of piece {number} of {count}")));
+        }
+        self.commit_point()?;
+        Ok(self.publisher.piece_result(self.local, self.call, number)?)
+    }
+
+    /// For a piece: reads a row that its call does not write.
+    pub(crate) fn get_before(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        let (core, t) = (self.core, self.core.row_table(table)?);
+        let word = t.word(key)?;
+        let id = t.find(core, word).unwrap_or(NO_ENTRY);
+        if id == NO_ENTRY {
+            return Ok(None);
+        }
+        let declared = self.call.declared().iter();
+        if declared.clone().any(|d| d.id == id && d.kind != DeclaredKind::Read)
+            || self.call.members().iter().any(|m| m.id == id)
+        {
+            return Err(Stop::Mistake(format!(
+                "table {:?}: a piece reads key {key:02x?}, which its call may write",
+                t.name
+            )));
+        }
+        self.see(id, false)
+    }
+
+    /// The version that a serial id sees, once it is there.
+    #[inline(always)]
+    fn read(&mut self, entry: &'a RowEntry, sid: SerialId) -> Result<Seen, Stopped> {
+        match entry.try_read(sid) {
+            Ok(seen) => Ok(seen),
+            Err(pending) => self.wait(entry, sid, pending),
+        }
+    }
+
+    #[cold]
+    fn wait(
+        &mut self,
+        entry: &'a RowEntry,
+        sid: SerialId,
+        mut pending: Pending<'a>,
+    ) -> Result<Seen, Stopped> {
+        let position = self.sid.position() as u32;
+        loop {
+            // What it waits for may need a piece that this worker has to run.
+            let (local, publisher) = (&mut *self.local, &mut *self.publisher);
+            let meanwhile = || publisher.run_pieces_before(local, position);
+            self.waiter.wait_meanwhile(pending.cell(), meanwhile)?;
+            match entry.try_read(sid) {
+                Ok(seen) => return Ok(seen),
+                Err(next) => pending = next,
+            }
+        }
+    }
+
     /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
     /// else's: at the next serial position.
     #[inline]
-    fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
+    pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
-        let seen = entry.read(sid, &mut self.waiter)?;
+        let seen = self.read(entry, sid)?;
         let word = seen.word;
         if !word.is_value() {
             return Ok(None);
@@ -418,7 +495,7 @@ impl<'a> Transaction<'a> {
                 let own = before == PrivateWrite::Published;
                 let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
                 let entry = self.core.entries.get(slot.id);
-                Ok(entry.read(sid, &mut self.waiter)?.word.is_value())
+                Ok(self.read(entry, sid)?.word.is_value())
             }
         }
     }
@@ -429,7 +506,7 @@ impl<'a> Transaction<'a> {
         Span { from, to: self.local.scratch.len() as u32 }
     }
 
-    fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
+    pub(crate) fn check_length(&self, table: u16, value: &[u8]) -> Result<(), Stop> {
         let t = &self.core.tables[table as usize];
         if value.len() as u64 > t.layout.value_bytes_max {
             return Err(Stop::Mistake(format!(
@@ -439,6 +516,11 @@ impl<'a> Transaction<'a> {
                 t.layout.value_bytes_max
             )));
         }
+        Ok(())
+    }
+
+    fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
+        self.check_length(table, value)?;
         let span = self.keep_value(value);
         self.put(slot, PrivateWrite::Value(span))
     }
@@ -463,6 +545,12 @@ impl<'a> Transaction<'a> {
         if let Some((write, id, kind)) = self.find_declared(t, table, word.hash, key)
             && kind != DeclaredKind::Read
         {
+            if kind == DeclaredKind::Piece {
+                return Err(Stop::Mistake(format!(
+                    "table {:?}: write of key {key:02x?}, which was declared for a piece",
+                    t.name
+                )));
+            }
             return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
         }
         if !self.call.txn.ranges.is_empty() && t.ordered.is_some() {

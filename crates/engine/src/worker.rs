@@ -1,7 +1,7 @@
 //! A worker: its memory of the epoch, its side of the medium, its stream of the log.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::calls::Calls;
 use crate::core::Core;
 use crate::epoch::SpaceDemand;
 use crate::index::EntryId;
-use crate::local::{Declarations, Drawn, Local};
+use crate::local::{Declarations, Drawn, Local, QueuedPiece};
 use crate::stats::{Laps, Phase};
 use crate::version::{Gone, Medium, Stopped};
 use crate::watch::Moment;
@@ -105,6 +105,12 @@ pub(crate) struct Shared {
     pub(crate) sync: Mutex<Option<JoinHandle<Result<(), LogError>>>>,
     /// Set by the first worker if the epoch must not run: nothing was logged.
     pub(crate) refused: Mutex<Option<EngineError>>,
+    /// Whether any call declared a piece.
+    pub(crate) has_pieces: AtomicBool,
+    /// Contended rows with pieces, and what their pieces weigh.
+    pub(crate) contended: Mutex<BTreeMap<EntryId, u64>>,
+    /// Pieces for the queue of each worker.
+    pub(crate) pieces: Vec<Mutex<Vec<QueuedPiece>>>,
     /// Sums over workers.
     pub(crate) totals: Mutex<Totals>,
     /// Positions and attempts of calls to carry.
@@ -142,6 +148,9 @@ impl Shared {
             streams: Mutex::default(),
             sync: Mutex::default(),
             refused: Mutex::default(),
+            has_pieces: AtomicBool::new(false),
+            contended: Mutex::default(),
+            pieces: (0..workers).map(|_| Mutex::default()).collect(),
             totals: Mutex::default(),
             carried: Mutex::default(),
         }

@@ -143,6 +143,7 @@ fn mistakes() -> ProcedureTable {
             }
             Ok(())
         },
+        pieces: None,
     });
     assert_eq!((hashed, ordered, long), (0, 1, 2));
     table
@@ -348,6 +349,7 @@ fn replay_needs_the_procedures_of_the_log() {
         draws: None,
         write_set: |_, _| Ok(()),
         body: |_, _| Ok(()),
+        pieces: None,
     });
     let engine = open(longer).unwrap().0;
     let pair = Pair { engine, model };

@@ -20,12 +20,14 @@ fn procedures() -> ProcedureTable {
             Ok(())
         },
         body: |key, tx| tx.insert(0, key, &[1; VALUE_BYTES]),
+        pieces: None,
     });
     table.add(ProcedureDefinition {
         name: "read",
         draws: None,
         write_set: |_, _| Ok(()),
         body: |key, tx| tx.get(0, key).map(|value| assert!(value.is_some())),
+        pieces: None,
     });
     table
 }

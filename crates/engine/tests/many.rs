@@ -49,6 +49,7 @@ fn procedures() -> ProcedureTable {
             tx.output().extend_from_slice(&sum.to_le_bytes());
             Ok(())
         },
+        pieces: None,
     });
     table
 }

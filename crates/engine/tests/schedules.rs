@@ -70,6 +70,7 @@ fn o_11_every_worker_runs_its_calls_in_serial_order() {
             RUN.lock().unwrap().push((thread::current().id(), tx.serial_id()));
             Ok(())
         },
+        pieces: None,
     });
     let mut calls = Calls::new();
     (0..1000u64).for_each(|key| calls.push(0, &key.to_be_bytes()).unwrap());

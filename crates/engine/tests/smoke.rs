@@ -37,6 +37,7 @@ fn procedures() -> ProcedureTable {
             tx.output().extend_from_slice(&sum.to_le_bytes());
             Ok(())
         },
+        pieces: None,
     });
     table.add(ProcedureDefinition {
         name: "delete",
@@ -50,6 +51,7 @@ fn procedures() -> ProcedureTable {
             tx.output().push(u8::from(there));
             Ok(())
         },
+        pieces: None,
     });
     table
 }

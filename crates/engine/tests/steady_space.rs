@@ -22,6 +22,7 @@ fn procedures() -> ProcedureTable {
             Ok(())
         },
         body: |key, tx| tx.insert(0, key, &[7; 30]),
+        pieces: None,
     });
     table.add(ProcedureDefinition {
         name: "go",
@@ -31,6 +32,7 @@ fn procedures() -> ProcedureTable {
             Ok(())
         },
         body: |key, tx| tx.delete(0, key).map(drop),
+        pieces: None,
     });
     table
 }

@@ -22,6 +22,7 @@ fn procedures() -> ProcedureTable {
             Ok(())
         },
         body: |args, tx| tx.insert(0, &args[..8], &[args[8]; VALUE_BYTES]),
+        pieces: None,
     });
     table.add(ProcedureDefinition {
         name: "look",
@@ -32,6 +33,7 @@ fn procedures() -> ProcedureTable {
             tx.output().push(u8::from(right));
             Ok(())
         },
+        pieces: None,
     });
     table
 }

@@ -108,6 +108,7 @@ fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
             draws: Some(|arguments, draws| draw::<P>(Schema::get(S), arguments, draws)),
             write_set: |arguments, set| declare::<P>(Schema::get(S), arguments, set),
             body: |arguments, tx| run::<P>(Schema::get(S), arguments, tx),
+            pieces: None,
         }
     }
     macro_rules! all {

@@ -27,6 +27,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             declare_one(epoch, worker, index);
         }
     }
+    if !worker.local.lists.pieces.is_empty() {
+        epoch.shared.has_pieces.store(true, Ordering::Relaxed);
+    }
     reserve::tally(epoch, worker);
     epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
@@ -52,7 +55,7 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
     let declared_from = lists.declared.len();
     let ranges_from = lists.ranges.len();
-    let lookups_from = lists.lookups.len();
+    let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
     let declaration = Declaration {
         core: epoch.core,
         lists,
@@ -64,11 +67,16 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
     };
     let mut set = WriteSet { declaration, draws };
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
-    let early = ending(result, set.declaration.mistake.take());
+    let mut mistake = set.declaration.mistake.take();
+    if procedure.pieces.is_none() && worker.local.lists.pieces.len() > pieces_from {
+        mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
+    }
+    let early = ending(result, mistake);
     let lists = &mut worker.local.lists;
     if early.is_some() {
         lists.declared.truncate(declared_from);
         lists.ranges.truncate(ranges_from);
+        lists.pieces.truncate(pieces_from);
     }
     // Lookups of both steps lie together unless another call declared in between: then copy the
     // first ones.
@@ -85,6 +93,7 @@ fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: u
     txn.declared = Span { from: declared_from as u32, to: lists.declared.len() as u32 };
     txn.ranges = Span { from: ranges_from as u32, to: lists.ranges.len() as u32 };
     txn.lookups = lookups;
+    txn.pieces = Span { from: pieces_from as u32, to: lists.pieces.len() as u32 };
     txn.early = early;
 }
 

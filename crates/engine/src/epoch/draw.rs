@@ -61,6 +61,7 @@ fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: u
         draws: Span { from: draws_from, to: worker.local.lists.draws.len() as u32 },
         declared: Span::default(),
         ranges: Span::default(),
+        pieces: Span::default(),
         members: Span::default(),
         lookups: Span { from: lookups_from, to: worker.local.lists.lookups.len() as u32 },
         early,

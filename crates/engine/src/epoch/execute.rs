@@ -4,7 +4,7 @@
 //! the smallest unfinished call is the next one of whoever took it, so it can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
-//! all of them (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
+//! all of them (O-03). Pieces of contended rows run apart from their calls (CA 3.4): `piece.rs`.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,6 +20,7 @@ use crate::calls::{Abort, StoredAnswer, owner};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
+use crate::epoch::piece;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
@@ -46,42 +47,66 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mine = &epoch.shared.declarations[local.worker];
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
-    let mut runner = Runner {
-        core: epoch.core,
-        medium,
-        segments: epoch.store.segments(),
-        checkpoint_epoch: epoch.checkpoint_epoch,
-        epoch: epoch.number,
-    };
-    if local.worker == 0 {
-        runner.persist_sequences(local);
-    }
-    let result = run_calls(epoch, local, &mut runner);
-    count_answers(local);
-    result?;
-    epoch.barrier()?;
-    std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
-    Ok(())
-}
-
-/// Takes calls in serial order until there is none left.
-fn run_calls<D: Device>(
-    epoch: &Epoch<'_, D>,
-    local: &mut Local,
-    runner: &mut Runner<'_, D>,
-) -> Result<(), Leave> {
     let lists: Vec<_> = epoch
         .shared
         .declarations
         .iter()
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
-    let mut ahead =
-        Ahead { epoch, lists: &lists, taken: VecDeque::new(), rows: 0, fetched: 0, lines: 0 };
-    while let Some(call) = ahead.next() {
-        let answer = run_call(epoch, local, runner, call)?;
+    let mut runner =
+        Runner { epoch, lists: &lists, medium, segments: epoch.store.segments(), failure: None };
+    if local.worker == 0 {
+        runner.persist_sequences(local);
+    }
+    let result = run_calls(local, &mut runner);
+    count_answers(local);
+    result?;
+    epoch.barrier()?;
+    finish_answers(epoch, local, &lists)?;
+    drop(lists);
+    std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
+    Ok(())
+}
+
+/// Takes calls in serial order until there is none left, and runs the pieces in this worker's
+/// queue.
+fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
+    let (epoch, lists) = (runner.epoch, runner.lists);
+    let mut ahead = Ahead { epoch, lists, taken: VecDeque::new(), rows: 0, fetched: 0, lines: 0 };
+    loop {
+        if local.pieces.front().is_some()
+            && let Some(next) = ahead.next_position()
+        {
+            let ran = runner.run_ready_pieces(local, next);
+            runner.check(ran)?;
+        }
+        let Some(call) = ahead.next() else { break };
+        let mut answer = run_call(epoch, local, runner, call)?;
+        if !piece::finish_answer(epoch, local, call, &mut answer)? {
+            local.unfinished.push(local.answers.answers.len() as u32);
+        }
         local.answers.answers.push((call.txn.position, answer));
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
+    }
+    let drained = runner.drain_pieces(local, u32::MAX);
+    local.reads.account(&mut runner.medium.port, epoch.core.image_base);
+    runner.check(drained)
+}
+
+/// Makes the answers that had to wait for pieces, when all pieces have run.
+fn finish_answers<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    lists: &[RwLockReadGuard<'_, Declarations>],
+) -> Result<(), Leave> {
+    for index in std::mem::take(&mut local.unfinished) {
+        let place = &mut local.answers.answers[index as usize];
+        let (position, mut answer) =
+            (place.0, std::mem::replace(&mut place.1, StoredAnswer::Resubmitted));
+        let is_finished =
+            piece::finish_answer(epoch, local, call_at(lists, position as usize), &mut answer)?;
+        debug_assert!(is_finished, "all pieces have run");
+        local.answers.answers[index as usize].1 = answer;
     }
     Ok(())
 }
@@ -131,6 +156,12 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             self.fetched += 1;
         }
         Some(call)
+    }
+
+    /// The position of the next call to run.
+    fn next_position(&mut self) -> Option<u32> {
+        self.take();
+        self.taken.front().map(|taken| taken.call.txn.position)
     }
 
     /// Takes calls, and fetches the row entries that they declared.
@@ -224,7 +255,10 @@ fn rows(call: CallView<'_>) -> impl Iterator<Item = Row> {
 }
 
 /// The declarations of the call at a position.
-fn call_at<'l>(lists: &'l [RwLockReadGuard<'_, Declarations>], position: usize) -> CallView<'l> {
+pub(super) fn call_at<'l>(
+    lists: &'l [RwLockReadGuard<'_, Declarations>],
+    position: usize,
+) -> CallView<'l> {
     let (worker, index) = owner(position, lists.len());
     CallView { lists: &lists[worker], txn: &lists[worker].txns[index] }
 }
@@ -232,7 +266,7 @@ fn call_at<'l>(lists: &'l [RwLockReadGuard<'_, Declarations>], position: usize) 
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    runner: &mut Runner<'_, D>,
+    runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
 ) -> Result<StoredAnswer, Leave> {
     let position = call.txn.position;
@@ -241,42 +275,61 @@ fn run_call<D: Device>(
     local.scratch.clear();
     let sid = SerialId::new(epoch.number, u64::from(position));
 
+    if !call.txn.lookups.is_empty() {
+        // They wait without running pieces.
+        let drained = runner.drain_pieces(local, position);
+        runner.check(drained)?;
+    }
     let mut waiter = Waiter::new(epoch.core.stopped());
-    if !lookups_hold(epoch.core, call, sid, &mut waiter)? {
+    let hold = lookups_hold(epoch.core, call, sid, &mut waiter)?;
+    local.work.waits += waiter.waits;
+    if !hold {
         runner.publish(local, call, Mode::Abort)?;
         return Ok(resubmit(epoch, local, position));
     }
     if let Some(answer) = &call.txn.early {
         return Ok(answer.clone());
     }
-    run_body(epoch, local, runner, call, sid, waiter)
+    let ended = run_body(epoch, local, runner, call);
+    match runner.failure.take() {
+        Some(failure) => Err(Leave::Failed(failure)),
+        None => ended,
+    }
+}
+
+/// The running transaction of a call, at its beginning.
+pub(super) fn begin<'t, D: Device>(
+    epoch: &Epoch<'t, D>,
+    local: &'t mut Local,
+    publisher: &'t mut dyn PublishNow,
+    call: CallView<'t>,
+) -> Transaction<'t> {
+    Transaction {
+        core: epoch.core,
+        local,
+        publisher,
+        phase: ReadPhase::begin(),
+        waiter: Waiter::new(epoch.core.stopped()),
+        call,
+        last_declared: Cell::new(0),
+        last_member: Cell::new(0),
+        sid: SerialId::new(epoch.number, u64::from(call.txn.position)),
+        timestamp_ns: epoch.info.timestamp_ns,
+        seed: epoch.info.seed,
+        committed: false,
+    }
 }
 
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    runner: &mut Runner<'_, D>,
+    runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
-    sid: SerialId,
-    waiter: Waiter<'_>,
 ) -> Result<StoredAnswer, Leave> {
-    let (number, arguments) = epoch.calls.get(sid.position() as usize);
+    let (number, arguments) = epoch.calls.get(call.txn.position as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
     let output_from = local.answers.output.len();
-    let mut tx = Transaction {
-        core: epoch.core,
-        local,
-        publisher: runner,
-        phase: ReadPhase::begin(),
-        waiter,
-        call,
-        last_declared: Cell::new(0),
-        last_member: Cell::new(0),
-        sid,
-        timestamp_ns: epoch.info.timestamp_ns,
-        seed: epoch.info.seed,
-        committed: false,
-    };
+    let mut tx = begin(epoch, local, runner, call);
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
@@ -297,8 +350,8 @@ fn run_body<D: Device>(
         // Half of it was seen by others: nothing consistent can follow (O-49).
         return Err(Leave::Failed(EngineError::Poisoned(format!(
             "call {} of epoch {} ({}) ended after its commit point without committing: {}",
-            sid.position(),
-            sid.epoch(),
+            call.txn.position,
+            epoch.number,
             procedure.name,
             text(&failure),
         ))));
@@ -406,44 +459,76 @@ enum Mode {
     Written,
 }
 
-/// Publishes with the device at hand.
-struct Runner<'r, D: Device> {
-    core: &'r Core,
+/// Runs calls and pieces, and publishes with the device at hand.
+pub(super) struct Runner<'r, 'e, D: Device> {
+    pub(super) epoch: &'r Epoch<'e, D>,
+    /// What the calls of each worker declared.
+    pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
     medium: &'r mut Medium<D>,
     segments: &'r Segments,
-    checkpoint_epoch: u64,
-    epoch: u64,
+    /// Why the engine must stop: a piece that failed within the body of some other call.
+    pub(super) failure: Option<EngineError>,
 }
 
-impl<D: Device> PublishNow for Runner<'_, D> {
+impl<D: Device> PublishNow for Runner<'_, '_, D> {
     fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped> {
-        self.publish(local, call, Mode::Written)
+        self.publish(local, call, Mode::Written)?;
+        call.pieces().iter().filter(|piece| piece.is_split).for_each(|piece| piece.decide(true));
+        Ok(())
+    }
+
+    fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped> {
+        self.run_ready_pieces(local, position)
+    }
+
+    fn piece_result(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Stopped> {
+        self.wait_for_piece(local, call, number)
     }
 }
 
-impl<D: Device> Runner<'_, D> {
+impl<D: Device> Runner<'_, '_, D> {
+    /// What stopped the running of pieces, if it was one of them.
+    fn check<T>(&mut self, result: Result<T, Stopped>) -> Result<T, Leave> {
+        result.map_err(|stopped| self.failure.take().map_or(stopped.into(), Leave::Failed))
+    }
+
+    /// Publishes what a call wrote, and lets its pieces run.
     fn publish(
         &mut self,
         local: &mut Local,
         call: CallView<'_>,
         mode: Mode,
     ) -> Result<(), Stopped> {
+        if mode != Mode::Written && local.pieces.front().is_some() {
+            // The owner of a last version that becomes IGNORE waits for those before.
+            let ignores = mode == Mode::Abort || local.writes.contains(&PrivateWrite::None);
+            if ignores {
+                self.drain_pieces(local, call.txn.position)?;
+            }
+        }
+        let core = self.epoch.core;
+        let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
         let Local { writes, scratch, pool, cache, work, .. } = local;
-        let sid = SerialId::new(self.epoch, u64::from(call.txn.position));
         let mut with = Publisher {
             segments: self.segments,
-            checkpoint_epoch: self.checkpoint_epoch,
+            checkpoint_epoch: self.epoch.checkpoint_epoch,
             pool,
             cache,
             work,
-            waiter: Waiter::new(self.core.stopped()),
+            waiter: Waiter::new(core.stopped()),
         };
         let declared = call.declared().iter();
+        let is_ours = |kind| kind != DeclaredKind::Read && kind != DeclaredKind::Piece;
         let keys = declared
-            .map(|d| (d.id, d.table, d.word, d.kind != DeclaredKind::Read))
+            .map(|d| (d.id, d.table, d.word, is_ours(d.kind)))
             .chain(call.members().iter().map(|m| (m.id, m.table, m.word, true)));
-        for ((id, table, word, appended), private) in keys.zip(writes) {
-            if id == NO_ENTRY || !appended {
+        for ((id, table, word, is_ours), private) in keys.zip(writes) {
+            if id == NO_ENTRY || !is_ours {
                 continue;
             }
             let write = match (mode, *private) {
@@ -452,41 +537,61 @@ impl<D: Device> Runner<'_, D> {
                 (_, PrivateWrite::Tombstone) => Write::Tombstone,
                 (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
             };
-            let to = Publication {
-                id,
-                word,
-                entry: self.core.entries.get(id),
-                layout: &self.core.tables[table as usize].layout,
-                sid,
-            };
+            let layout = &core.tables[table as usize].layout;
+            let to = Publication { id, word, entry: core.entries.get(id), layout, sid };
             self.medium.publish(&to, write, &mut with)?;
             *private = PrivateWrite::Published;
         }
-        self.medium.reveal(&self.core.entries, self.epoch);
+        self.medium.reveal(&core.entries, self.epoch.number);
+        if mode != Mode::Written && !call.pieces().is_empty() {
+            self.settle_pieces(local, call, mode == Mode::Commit)?;
+        }
+        Ok(())
+    }
+
+    /// Publishes one version.
+    pub(super) fn publish_one(
+        &mut self,
+        local: &mut Local,
+        to: &Publication<'_>,
+        write: Write<'_>,
+    ) -> Result<(), Stopped> {
+        let Local { pool, cache, work, .. } = local;
+        let mut with = Publisher {
+            segments: self.segments,
+            checkpoint_epoch: self.epoch.checkpoint_epoch,
+            pool,
+            cache,
+            work,
+            waiter: Waiter::new(self.epoch.core.stopped()),
+        };
+        self.medium.publish(to, write, &mut with)?;
+        self.medium.reveal(&self.epoch.core.entries, self.epoch.number);
         Ok(())
     }
 
     /// The new numbers of sequences, as final writes of their rows.
     fn persist_sequences(&mut self, local: &mut Local) {
-        let sequences = self.core.sequences.read().expect("no panic while locked");
+        let core = self.epoch.core;
+        let sequences = core.sequences.read().expect("no panic while locked");
         let Local { sequences: changed, pool, cache, work, .. } = local;
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
-            let sid = SerialId::new(self.epoch, u64::from(change.position));
+            let sid = SerialId::new(self.epoch.number, u64::from(change.position));
             let to = Publication {
                 id,
                 word: change.key,
-                entry: self.core.entries.get(id),
-                layout: &self.core.tables[change.table as usize].layout,
+                entry: core.entries.get(id),
+                layout: &core.tables[change.table as usize].layout,
                 sid,
             };
             let mut with = Publisher {
                 segments: self.segments,
-                checkpoint_epoch: self.checkpoint_epoch,
+                checkpoint_epoch: self.epoch.checkpoint_epoch,
                 pool,
                 cache,
                 work,
-                waiter: Waiter::new(self.core.stopped()),
+                waiter: Waiter::new(core.stopped()),
             };
             self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, &mut with);
         }

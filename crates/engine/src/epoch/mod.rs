@@ -14,8 +14,10 @@ mod execute;
 mod insert;
 mod log_inputs;
 mod major_gc;
+mod piece;
 mod remove;
 mod reserve;
+mod split;
 mod staged;
 
 use pmem::Device;
@@ -56,6 +58,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.begin(worker, Phase::Append);
     append::run(epoch, worker)?;
     epoch.barrier()?;
+    split::run(epoch, worker)?;
     epoch.lap(worker, Phase::Append);
 
     epoch.begin(worker, Phase::LogInputs);

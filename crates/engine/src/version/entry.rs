@@ -196,6 +196,15 @@ impl RowEntry {
         }
     }
 
+    /// How many versions the running epoch has. After append only.
+    pub(crate) fn version_count(&self, epoch: u64) -> usize {
+        match self.versions(epoch) {
+            Versions::None => 0,
+            Versions::Single(..) => 1,
+            Versions::Array(array) => array.len(),
+        }
+    }
+
     /// A bit for each sixteenth of the row's inline halves that is known to be the same in both.
     #[inline(always)]
     pub(crate) fn same_parts(&self) -> u16 {

@@ -28,7 +28,7 @@ pub(crate) use final_write::{
 };
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{Fetched, ReadPhase, Stopped, Waiter, medium_word};
+pub(crate) use read::{Fetched, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
 /// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.

@@ -7,6 +7,7 @@ use pmem::sync::{polls, reads, spin_loop, thread};
 use storage::scan::ScannedRow;
 use storage::{RowLayout, SerialId};
 
+use super::array::VersionArray;
 use super::entry::Versions;
 use super::{Place, RowEntry, ValueWord, cached};
 
@@ -39,12 +40,26 @@ impl<'s> Waiter<'s> {
 
     #[cold]
     fn wait(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
+        self.wait_meanwhile(cell, || Ok(false))
+    }
+
+    /// Waits until a cell is written. Whoever waits does other work meanwhile: what returns whether
+    /// there was any.
+    #[cold]
+    pub(crate) fn wait_meanwhile(
+        &mut self,
+        cell: &AtomicU64,
+        mut meanwhile: impl FnMut() -> Result<bool, Stopped>,
+    ) -> Result<ValueWord, Stopped> {
         self.waits += 1;
         let mut polls = 0u32;
         loop {
             let word = ValueWord(cell.load(Ordering::Acquire));
             if word != ValueWord::PENDING {
                 return Ok(word);
+            }
+            if meanwhile()? {
+                continue;
             }
             polls += 1;
             if polls.is_multiple_of(POLLS_BEFORE_YIELD) {
@@ -68,11 +83,41 @@ pub(crate) struct Seen {
     pub(crate) untouched: bool,
 }
 
+/// A version that has to be written before a reader knows what it sees.
+pub(crate) enum Pending<'e> {
+    /// The only one of its row.
+    Single(&'e AtomicU64),
+    /// One of several.
+    InArray(VersionArray, usize),
+}
+
+impl Pending<'_> {
+    /// Where it will be.
+    #[inline(always)]
+    pub(crate) fn cell(&self) -> &AtomicU64 {
+        match self {
+            Self::Single(cell) => cell,
+            Self::InArray(array, index) => array.cell(*index),
+        }
+    }
+}
+
 impl RowEntry {
-    /// The newest version with a smaller serial id (O-06): IGNORE is skipped, a tombstone is
-    /// absence. Waits only for smaller serial ids.
+    /// The newest version with a smaller serial id (O-06). Waits only for smaller serial ids.
     #[inline]
     pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
+        loop {
+            match self.try_read(sid) {
+                Ok(seen) => return Ok(seen),
+                Err(pending) => waiter.value(pending.cell())?,
+            };
+        }
+    }
+
+    /// The newest version with a smaller serial id: IGNORE is skipped, a tombstone is absence. Or
+    /// the version of a smaller serial id that has to be written before that is known.
+    #[inline]
+    pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
         if self.birth() > sid {
@@ -87,22 +132,31 @@ impl RowEntry {
                 }
                 Ok(Seen { word: absent(self.next()), untouched: true })
             }
-            Versions::Single(writer, cell) if writer < sid => match waiter.value(cell)? {
-                ValueWord::IGNORE => seen(self.base()),
-                word => seen(word),
+            Versions::Single(writer, cell) if writer < sid => match value(cell) {
+                None => Err(Pending::Single(cell)),
+                Some(ValueWord::IGNORE) => seen(self.base()),
+                Some(word) => seen(word),
             },
             Versions::Single(..) => seen(self.base()),
             Versions::Array(array) => {
                 for index in (0..array.lower_bound(sid.position() as u32)).rev() {
-                    let word = waiter.value(array.cell(index))?;
-                    if word != ValueWord::IGNORE {
-                        return seen(word);
+                    match value(array.cell(index)) {
+                        None => return Err(Pending::InArray(array, index)),
+                        Some(ValueWord::IGNORE) => {}
+                        Some(word) => return seen(word),
                     }
                 }
                 seen(self.base())
             }
         }
     }
+}
+
+/// The value of a cell, if it is written.
+#[inline(always)]
+fn value(cell: &AtomicU64) -> Option<ValueWord> {
+    let word = ValueWord(cell.load(Ordering::Acquire));
+    (word != ValueWord::PENDING).then_some(word)
 }
 
 /// What was asked for.

@@ -70,6 +70,9 @@ fn program(random: &mut Random, mix: &Mix) -> Program {
     if random.percent(6) {
         return committing(random, mix);
     }
+    if random.percent(6) {
+        return asking(random, mix);
+    }
     let mut program = Program::default();
     if random.percent(12) {
         draw(&mut program, random, mix);
@@ -85,6 +88,9 @@ fn program(random: &mut Random, mix: &Mix) -> Program {
     }
     if random.percent(15) {
         range(&mut program, random, mix);
+    }
+    if random.percent(20) {
+        pieces(&mut program, random, mix);
     }
     spoil(&mut program, random, mix);
     program
@@ -156,6 +162,38 @@ fn range(program: &mut Program, random: &mut Random, mix: &Mix) {
         let op = random_write(random);
         anywhere(program, Step::new(op, table, mix.key(random)).size(9), random);
     }
+}
+
+/// Updates a few rows in pieces.
+fn pieces(program: &mut Program, random: &mut Random, mix: &Mix) {
+    for _ in 0..1 + random.below(3) {
+        let table = mix.table(random);
+        let step = Step::new(Op::DeclarePiece, table, mix.key(random)).to(mix.key(random));
+        let step = step.size(mix.size(table, random)).tag(random.byte(256)).n(random.byte(4));
+        program.declares.push(step.flag(random.percent(40)));
+    }
+}
+
+/// Pieces, whose results the body asks for, then reads and writes of other rows; never ends early
+/// after that.
+fn asking(random: &mut Random, mix: &Mix) -> Program {
+    let mut program = committing(random, mix);
+    let table = if program.declares[0].table == HASHED { ORDERED } else { HASHED };
+    let keys: Vec<u8> = (0..mix.keys.min(3)).map(|k| k as u8).collect();
+    for &key in &keys {
+        let step = Step::new(Op::DeclarePiece, table, key).to(mix.key(random));
+        let step = step.size(random.byte(20)).tag(random.byte(256)).n(random.byte(4));
+        program.declares.push(step.flag(random.percent(40)));
+    }
+    // What is written before is seen from then on, and must not be written again.
+    let point = program.body.iter().position(|step| step.op == Op::CommitPoint);
+    let mut from = point.expect("it has one") as u64;
+    for _ in 0..1 + random.below(3) {
+        from += random.below(program.body.len() as u64 - from + 1);
+        let step = Step::new(Op::PieceResult, HASHED, 0).n(random.byte(keys.len() as u64));
+        program.body.insert(from as usize, step);
+    }
+    program
 }
 
 fn draw(program: &mut Program, random: &mut Random, mix: &Mix) {

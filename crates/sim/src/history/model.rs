@@ -7,8 +7,8 @@ use engine::Stop;
 use storage::{StateHash, row_hash};
 
 use super::program::{
-    self, Declaring, Ending, HASHED, LONG, Op, Program, ROW_TABLES, Rows, Running, SEQUENCES,
-    VALUE_BYTES_MAX,
+    self, Declaring, Ending, HASHED, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece,
+    SEQUENCES, VALUE_BYTES_MAX,
 };
 
 /// What must become of a call.
@@ -54,6 +54,7 @@ enum Kind {
     Read,
     Update,
     Insert,
+    Piece,
 }
 
 /// One call on its way through an epoch.
@@ -64,6 +65,8 @@ struct Call {
     seen: Vec<Seen>,
     declared: BTreeMap<(u8, Vec<u8>), Option<Kind>>,
     ranges: Vec<(u8, Vec<u8>, Vec<u8>)>,
+    /// Rows that its pieces update.
+    pieces: Vec<(u8, Vec<u8>)>,
     mistake: Option<&'static str>,
     early: Option<Expected>,
 }
@@ -139,12 +142,29 @@ impl Model {
             return answer;
         }
         let info = [self.epoch << 24 | position as u64, timestamp_ns];
-        let mut running =
-            Transaction { before, now: self, call: &call, own: BTreeMap::new(), out: vec![], info };
+        let mut running = Transaction {
+            before,
+            now: self,
+            program,
+            call: &call,
+            own: BTreeMap::new(),
+            out: vec![],
+            info,
+        };
         let ending = program::run(&program.body, &mut running);
-        let Transaction { own, out, .. } = running;
+        let Transaction { own, mut out, .. } = running;
         match ending {
             Ok(()) => {
+                let mut results = Vec::new();
+                for number in 0..call.pieces.len() {
+                    let (result, value) = self.piece(program, &call, number);
+                    results.push(result);
+                    let (table, key) = &call.pieces[number];
+                    if let Some(value) = value {
+                        self.tables[usize::from(*table)].insert(key.clone(), value);
+                    }
+                }
+                program::finish(&results, &mut out);
                 for ((table, key), value) in own {
                     let rows = &mut self.tables[usize::from(table)];
                     match value {
@@ -156,6 +176,15 @@ impl Model {
             }
             Err(ending) => early(Err(ending), None).expect("it ended"),
         }
+    }
+
+    /// What a piece comes to and what it writes.
+    fn piece(&self, program: &Program, call: &Call, number: usize) -> (u64, Option<Vec<u8>>) {
+        let (table, key) = &call.pieces[number];
+        let old = self.tables[usize::from(*table)].get(key).cloned();
+        let mut piece = PieceRun { now: self, new: None, old };
+        let result = program::run_piece(program, number, &mut piece).expect("it never stops");
+        (result, piece.new)
     }
 
     fn holds(&self, seen: &Seen) -> bool {
@@ -204,7 +233,8 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
         (_, Some(what)) => Some(Expected::Failed(what)),
         (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
         (Err(Ending::Stop(Stop::Mistake(what))), None) => {
-            let known = [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED];
+            let known =
+                [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED, FOR_PIECE, NO_PIECE];
             Some(Expected::Failed(known.into_iter().find(|k| *k == what).expect("one of ours")))
         }
         (Err(Ending::Stop(Stop::Stopped)), None) => unreachable!("the oracle never stops"),
@@ -214,6 +244,9 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
 
 const UNDECLARED: &str = "write of undeclared key";
 const UPDATE_ONLY: &str = "declared for update only";
+const FOR_PIECE: &str = "declared for a piece";
+const TWICE: &str = "is declared twice";
+const NO_PIECE: &str = "the result of piece";
 const TOO_LONG: &str = "a value of";
 const BAD_KEY: &str = "a key of";
 const UNORDERED: &str = "scanned";
@@ -226,6 +259,20 @@ fn takes(table: u8, key: &[u8]) -> bool {
 struct Declaration<'m> {
     before: &'m Model,
     call: &'m mut Call,
+}
+
+impl Declaration<'_> {
+    /// Adds a key; false if that is a mistake.
+    fn add(&mut self, table: u8, key: &[u8], kind: Kind) -> bool {
+        let declared = self.call.declared.entry((table, key.to_vec())).or_default();
+        let are_writes = declared.is_some_and(|before| before != Kind::Read) && kind != Kind::Read;
+        if are_writes && (*declared == Some(Kind::Piece) || kind == Kind::Piece) {
+            self.call.mistake.get_or_insert(TWICE);
+            return false;
+        }
+        *declared = (*declared).max(Some(kind));
+        true
+    }
 }
 
 impl Declaring for Declaration<'_> {
@@ -259,8 +306,15 @@ impl Declaring for Declaration<'_> {
             Op::WillRead => Kind::Read,
             _ => Kind::Update,
         };
-        let declared = self.call.declared.entry((table, key.to_vec())).or_default();
-        *declared = (*declared).max(Some(kind));
+        self.add(table, key, kind);
+    }
+
+    fn update_piece(&mut self, table: u8, key: &[u8], _: u32) {
+        if !takes(table, key) {
+            self.call.mistake.get_or_insert(BAD_KEY);
+        } else if self.add(table, key, Kind::Piece) {
+            self.call.pieces.push((table, key.to_vec()));
+        }
     }
 
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
@@ -280,6 +334,7 @@ impl Declaring for Declaration<'_> {
 struct Transaction<'m> {
     before: &'m Model,
     now: &'m Model,
+    program: &'m Program,
     call: &'m Call,
     own: BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>,
     out: Vec<u8>,
@@ -303,6 +358,7 @@ impl Transaction<'_> {
             .iter()
             .any(|(t, low, high)| *t == table && &low[..] <= key && key < &high[..]);
         match declared {
+            Some(Kind::Piece) => Err(Stop::Mistake(FOR_PIECE.into())),
             Some(kind) if kind != Kind::Read => Ok(kind),
             _ if in_range => Ok(Kind::Update),
             _ => Err(Stop::Mistake(UNDECLARED.into())),
@@ -390,11 +446,52 @@ impl Running for Transaction<'_> {
         Ok(())
     }
 
+    fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+        if number >= self.call.pieces.len() {
+            return Err(Stop::Mistake(NO_PIECE.into()));
+        }
+        Ok(self.now.piece(self.program, self.call, number).0)
+    }
+
     fn info(&self) -> [u64; 2] {
         self.info
     }
 
     fn put_out(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
+    }
+}
+
+/// A piece: the state before its call, and the row that it updates.
+struct PieceRun<'m> {
+    now: &'m Model,
+    old: Option<Vec<u8>>,
+    new: Option<Vec<u8>>,
+}
+
+impl RunningPiece for PieceRun<'_> {
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.now.tables[usize::from(table)].get(key).cloned())
+    }
+
+    fn value(&mut self) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.new.as_ref().or(self.old.as_ref()).cloned())
+    }
+
+    fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
+        let Some(mut value) = self.value()? else {
+            return Ok(false);
+        };
+        change(&mut value);
+        self.new = Some(value);
+        Ok(true)
+    }
+
+    fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
+        if self.old.is_none() {
+            return Ok(false);
+        }
+        self.new = Some(value.to_vec());
+        Ok(true)
     }
 }

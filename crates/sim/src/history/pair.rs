@@ -23,6 +23,8 @@ pub struct Setup {
     pub cache_epochs: u64,
     /// See [`EngineConfig`].
     pub checkpoint_every: u64,
+    /// See [`EngineConfig`].
+    pub split_threshold: u32,
     /// Fixed when the store is created.
     pub row_bytes: [u32; ROW_TABLES],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
@@ -36,6 +38,7 @@ impl Default for Setup {
             cache_bytes: 0,
             cache_epochs: 20,
             checkpoint_every: 1,
+            split_threshold: 0,
             row_bytes: [0; ROW_TABLES],
             segment_bytes: 256 << 10,
         }
@@ -50,6 +53,7 @@ impl Setup {
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
             cache_epochs: random.pick(&[0, 1, 20]),
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
+            split_threshold: random.pick(&[0, 1, 2, 4]),
             row_bytes: [
                 random.pick(&[0, 64, 128, 256]),
                 random.pick(&[0, 64, 128, 256]),
@@ -72,6 +76,7 @@ impl Setup {
             cache_bytes: self.cache_bytes,
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
+            split_threshold: self.split_threshold,
             store: StoreOptions {
                 segment_bytes: self.segment_bytes,
                 log_segment_bytes: self.segment_bytes.min(64 << 10),

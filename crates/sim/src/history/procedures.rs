@@ -3,9 +3,14 @@
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
-use engine::{Abort, Draws, ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet};
+use engine::{
+    Abort, Draws, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Stop, Transaction,
+    WriteSet,
+};
 
-use super::program::{self, Declaring, Ending, Op, Program, Rows, Running, SEQUENCES};
+use super::program::{
+    self, Declaring, Ending, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
+};
 
 /// Number of the procedure for programs that draw from no sequence.
 pub const PLAIN: u16 = 0;
@@ -21,7 +26,17 @@ pub fn number_of(arguments: &[u8]) -> u16 {
 pub fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     for (name, draws) in [("plain", None), ("drawing", Some(draw as _))] {
-        table.add(ProcedureDefinition { name, draws, write_set: declare, body: run });
+        let pieces = PieceFunctions {
+            piece,
+            finish: Some(|_, results, output| program::finish(results, output)),
+        };
+        table.add(ProcedureDefinition {
+            name,
+            draws,
+            write_set: declare,
+            body: run,
+            pieces: Some(pieces),
+        });
     }
     table
 }
@@ -40,6 +55,11 @@ fn run(arguments: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
         Err(Ending::Stop(stop)) => Err(stop),
         Err(Ending::Panic) => panic_quietly(),
     }
+}
+
+fn piece(arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    let number = piece.number();
+    program::run_piece(&Program::decode(arguments), number, &mut Part(piece))
 }
 
 fn declared(ending: Result<(), Ending>) -> Result<(), Abort> {
@@ -82,6 +102,10 @@ impl Declaring for Drawing<'_, '_> {
         unreachable!("a drawing step cannot {op:?}")
     }
 
+    fn update_piece(&mut self, _: u8, _: &[u8], _: u32) {
+        unreachable!("a drawing step cannot declare")
+    }
+
     fn update_range(&mut self, _: u8, _: &[u8], _: &[u8]) {
         unreachable!("a drawing step cannot declare")
     }
@@ -119,6 +143,10 @@ impl Declaring for Declaration<'_, '_> {
             Op::WillRead => self.0.will_read(table.into(), key),
             _ => self.0.update(table.into(), key),
         }
+    }
+
+    fn update_piece(&mut self, table: u8, key: &[u8], weight: u32) {
+        self.0.update_piece(table.into(), key, weight);
     }
 
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
@@ -184,11 +212,35 @@ impl Running for Body<'_, '_> {
         self.0.commit_point()
     }
 
+    fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+        self.0.piece_result(number)
+    }
+
     fn info(&self) -> [u64; 2] {
         [self.0.serial_id(), self.0.timestamp_ns()]
     }
 
     fn put_out(&mut self, bytes: &[u8]) {
         self.0.output().extend_from_slice(bytes);
+    }
+}
+
+struct Part<'a, 'b>(&'a mut Piece<'b>);
+
+impl RunningPiece for Part<'_, '_> {
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.0.get(table.into(), key)?.map(<[u8]>::to_vec))
+    }
+
+    fn value(&mut self) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.0.value()?.map(<[u8]>::to_vec))
+    }
+
+    fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
+        self.0.modify(change)
+    }
+
+    fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
+        self.0.update(value)
     }
 }

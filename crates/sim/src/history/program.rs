@@ -84,9 +84,14 @@ pub enum Op {
     Info,
     /// Takes time and changes nothing.
     Spin,
+    /// Declares a piece that updates `a`: by `n`, it changes the value, replaces it, or leaves it.
+    /// With the flag it reads `b`, too, if the program writes no row that it might be.
+    DeclarePiece,
+    /// Asks what the `n`-th piece came to: no abort after this.
+    PieceResult,
 }
 
-const OPS: [Op; 29] = [
+const OPS: [Op; 31] = [
     Op::Draw,
     Op::LookupOrAbort,
     Op::DeclareDerived,
@@ -116,6 +121,8 @@ const OPS: [Op; 29] = [
     Op::CommitPoint,
     Op::Info,
     Op::Spin,
+    Op::DeclarePiece,
+    Op::PieceResult,
 ];
 
 /// One step.
@@ -236,6 +243,18 @@ impl Program {
         [&mut self.draws, &mut self.declares, &mut self.body]
     }
 
+    /// Whether a piece may read its other row: the program says which rows it writes, and this is
+    /// none of them.
+    fn reads_in_pieces(&self, piece: &Step) -> bool {
+        self.declares.iter().all(|step| match step.op {
+            Op::WillRead | Op::LookupOrAbort | Op::SequenceStart => true,
+            Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::DeclarePiece => {
+                (step.table, step.a) != (piece.table, piece.b)
+            }
+            _ => false,
+        })
+    }
+
     /// From the arguments of a call.
     ///
     /// # Panics
@@ -286,6 +305,8 @@ pub trait Declaring {
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
     /// Declares a key: `insert`, or else `update` or `delete`.
     fn declare(&mut self, table: u8, key: &[u8], op: Op);
+    /// Declares a piece.
+    fn update_piece(&mut self, table: u8, key: &[u8], weight: u32);
     /// Declares a range.
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]);
     /// Where a sequence stood.
@@ -321,10 +342,24 @@ pub trait Running {
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop>;
     /// No abort after this.
     fn commit_point(&mut self) -> Result<(), Stop>;
+    /// What a piece came to.
+    fn piece_result(&mut self, number: usize) -> Result<u64, Stop>;
     /// Serial id and timestamp.
     fn info(&self) -> [u64; 2];
     /// Adds to the answer.
     fn put_out(&mut self, bytes: &[u8]);
+}
+
+/// What a piece needs.
+pub trait RunningPiece {
+    /// Reads a row that the call does not write.
+    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop>;
+    /// The row's value.
+    fn value(&mut self) -> Result<Option<Vec<u8>>, Stop>;
+    /// Changes the row; false if it is not there.
+    fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
+    /// Replaces the row; false if it is not there.
+    fn update(&mut self, value: &[u8]) -> Result<bool, Stop>;
 }
 
 fn aborted(tag: u8) -> Ending {
@@ -359,6 +394,9 @@ pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
             }
             Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::WillRead => {
                 to.declare(step.table, &step.key(), step.op);
+            }
+            Op::DeclarePiece => {
+                to.update_piece(step.table, &step.key(), u32::from(step.size));
             }
             Op::DeclareRange => to.update_range(step.table, &step.key(), &key(step.table, step.b)),
             Op::BadKey => to.declare(step.table, &[b'k'; 41], Op::DeclareUpdate),
@@ -425,6 +463,11 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
         },
         Op::Abort => return Err(aborted(step.tag)),
         Op::Panic => return Err(Ending::Panic),
+        Op::PieceResult => {
+            let result = tx.piece_result(step.n.into())?;
+            tx.put_out(&result.to_le_bytes());
+            true
+        }
         Op::CommitPoint => tx.commit_point().map(|()| true)?,
         Op::SequenceStart => {
             let start = tx.sequence_start(step.a.into())?;
@@ -443,6 +486,35 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
     };
     tx.put_out(&[there.into()]);
     Ok(())
+}
+
+/// Runs a piece of a program. Its result holds everything that it read.
+pub fn run_piece(
+    program: &Program,
+    number: usize,
+    piece: &mut impl RunningPiece,
+) -> Result<u64, Stop> {
+    let mut steps = program.declares.iter().filter(|step| step.op == Op::DeclarePiece);
+    let step = steps.nth(number).expect("there are as many steps as pieces");
+    let mut result = digest(piece.value()?.as_deref());
+    if step.flag != 0 && program.reads_in_pieces(step) {
+        result ^= mix(digest(piece.get(step.table, &key(step.table, step.b))?.as_deref()));
+    }
+    let there = match step.n % 4 {
+        0 | 1 => piece.modify(&|value| change(value, step.tag))?,
+        2 => {
+            let mut value = step.value(result);
+            value.truncate(VALUE_BYTES_MAX[usize::from(step.table)]);
+            piece.update(&value)?
+        }
+        _ => true,
+    };
+    Ok(mix(result ^ u64::from(there)))
+}
+
+/// The answer of a program: what its body put out, then what its pieces came to.
+pub fn finish(results: &[u64], output: &mut Vec<u8>) {
+    results.iter().for_each(|result| output.extend_from_slice(&result.to_le_bytes()));
 }
 
 /// Changes every third byte, or, by the tag, a few bytes somewhere.

@@ -1,0 +1,235 @@
+//! Running pieces (CA 3.4, 4.2): those in a worker's queue, and those that stay with their calls.
+//!
+//! A piece runs once it is known that its call commits and the version before is there; then nobody
+//! ever waits in it for that version. A worker runs its pieces in serial order, those before the
+//! next call that it runs first, and also while a body waits for a version. That cannot deadlock:
+//! the smallest unfinished call is the next one of whoever took it, which runs it at once or waits
+//! for nothing but smaller ones; and the smallest unfinished piece is the first in the queue of a
+//! worker that runs nothing smaller, so whatever that worker waits for, it runs the piece meanwhile
+//! (O-11).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pmem::Device;
+use pmem::sync::{polls, spin_loop, thread};
+use storage::SerialId;
+
+use super::declare::panic_text;
+use super::execute::{Runner, begin, call_at};
+use crate::EngineError;
+use crate::calls::StoredAnswer;
+use crate::local::{CallView, Local, NO_ENTRY};
+use crate::piece::Piece;
+use crate::transaction::Stop;
+use crate::version::{Publication, Stopped, Write};
+use crate::worker::{Epoch, Leave};
+
+/// Looks for a piece to run before the processor is yielded.
+const POLLS_BEFORE_YIELD: u32 = polls(256);
+
+impl<D: Device> Runner<'_, '_, D> {
+    /// Runs pieces of calls before a position as long as the next one can run; whether there was
+    /// one.
+    pub(super) fn run_ready_pieces(
+        &mut self,
+        local: &mut Local,
+        before: u32,
+    ) -> Result<bool, Stopped> {
+        let mut ran = false;
+        while let Some(next) = local.pieces.front().filter(|next| next.position < before) {
+            let call = call_at(self.lists, next.position as usize);
+            let piece = &call.pieces()[next.number as usize];
+            let Some(commits) = piece.commits() else {
+                break;
+            };
+            let sid = SerialId::new(self.epoch.number, u64::from(next.position));
+            let entry = self.epoch.core.entries.get(call.declared_of(piece).id);
+            if entry.try_read(sid).is_err() {
+                break;
+            }
+            local.pieces.advance();
+            self.run_piece(local, call, next.number as usize, commits)?;
+            ran = true;
+        }
+        Ok(ran)
+    }
+
+    /// Runs all pieces of calls before a position.
+    pub(super) fn drain_pieces(&mut self, local: &mut Local, before: u32) -> Result<(), Stopped> {
+        self.run_pieces_until(local, before, |local| {
+            local.pieces.front().is_none_or(|next| next.position >= before)
+        })
+    }
+
+    /// Runs pieces of calls before a position until something has come about.
+    fn run_pieces_until(
+        &mut self,
+        local: &mut Local,
+        before: u32,
+        is_done: impl Fn(&Local) -> bool,
+    ) -> Result<(), Stopped> {
+        let mut idle = 0_u32;
+        while !is_done(local) {
+            if self.run_ready_pieces(local, before)? {
+                continue;
+            }
+            idle += 1;
+            if idle.is_multiple_of(POLLS_BEFORE_YIELD) {
+                self.epoch.core.check_running()?;
+                thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
+        Ok(())
+    }
+
+    /// What a piece of the running call, which commits, comes to.
+    pub(super) fn wait_for_piece(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Stopped> {
+        let piece = &call.pieces()[number];
+        if piece.is_split {
+            local.work.waits += u64::from(piece.result().is_none());
+            let before = call.txn.position + 1;
+            self.run_pieces_until(local, before, |_| piece.result().is_some())?;
+        } else if piece.result().is_none() {
+            self.run_piece(local, call, number, true)?;
+        }
+        Ok(piece.result().expect("it was run"))
+    }
+
+    /// It is known whether a call commits: those of its pieces that stayed with it run now.
+    pub(super) fn settle_pieces(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        commits: bool,
+    ) -> Result<(), Stopped> {
+        for (number, piece) in call.pieces().iter().enumerate() {
+            if piece.is_split {
+                piece.decide(commits);
+            } else if piece.result().is_none() {
+                self.run_piece(local, call, number, commits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one piece and publishes what it wrote, or IGNORE.
+    fn run_piece(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+        commits: bool,
+    ) -> Result<(), Stopped> {
+        // Another piece may be half done, and wait for this one.
+        let outer = std::mem::take(&mut local.piece_value);
+        let (result, is_written) =
+            if commits { self.call_piece(local, call, number)? } else { (0, false) };
+        let piece = &call.pieces()[number];
+        let declared = call.declared_of(piece);
+        if declared.id != NO_ENTRY {
+            let core = self.epoch.core;
+            let to = Publication {
+                id: declared.id,
+                word: declared.word,
+                entry: core.entries.get(declared.id),
+                layout: &core.tables[declared.table as usize].layout,
+                sid: SerialId::new(self.epoch.number, u64::from(call.txn.position)),
+            };
+            let value = std::mem::take(&mut local.piece_value);
+            let write = if is_written { Write::Value(&value) } else { Write::Ignore };
+            self.publish_one(local, &to, write)?;
+            local.piece_value = value;
+        }
+        if outer.capacity() > 0 {
+            local.piece_value = outer;
+        } else {
+            local.piece_value.clear();
+        }
+        local.work.pieces += 1;
+        piece.finish(result);
+        Ok(())
+    }
+
+    /// Calls the function of a piece: its result, and whether it wrote. A failure stops the engine:
+    /// the rest of the call may have been seen (O-49).
+    fn call_piece(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<(u64, bool), Stopped> {
+        let epoch = self.epoch;
+        let declared = call.declared_of(&call.pieces()[number]);
+        let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
+        let procedure = epoch.core.procedures.get(procedure).expect("checked before");
+        let run = procedure.pieces.expect("checked with the declaration").piece;
+        let tx = begin(epoch, local, self, call);
+        let mut piece =
+            Piece { tx, number, table: declared.table, id: declared.id, is_written: false };
+        let result = catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
+        let (is_written, waits) = (piece.is_written, piece.tx.waiter.waits);
+        local.work.waits += waits;
+        let what = match result {
+            Ok(Ok(result)) => return Ok((result, is_written)),
+            Ok(Err(Stop::Stopped)) => return Err(Stopped),
+            Ok(Err(stop)) => stop.to_string(),
+            Err(panic) => panic_text(panic.as_ref()),
+        };
+        self.failure = Some(EngineError::Poisoned(format!(
+            "piece {number} of call {} of epoch {} ({}), which commits, failed: {what}",
+            call.txn.position, epoch.number, procedure.name
+        )));
+        Err(Stopped)
+    }
+}
+
+/// Makes the answer of a call that committed, if its procedure makes it from its pieces; false if
+/// that has to wait for them.
+pub(super) fn finish_answer<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    call: CallView<'_>,
+    answer: &mut StoredAnswer,
+) -> Result<bool, Leave> {
+    let StoredAnswer::Committed { from, to } = answer else {
+        return Ok(true);
+    };
+    let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
+    let procedure = epoch.core.procedures.get(procedure).expect("checked before");
+    let Some(finish) = procedure.pieces.and_then(|functions| functions.finish) else {
+        return Ok(true);
+    };
+    if call.pieces().iter().any(|piece| piece.result().is_none()) {
+        return Ok(false);
+    }
+    let Local { answers, piece_value: bytes, piece_results: results, .. } = local;
+    results.clear();
+    results.extend(call.pieces().iter().filter_map(crate::local::PieceState::result));
+    bytes.clear();
+    bytes.extend_from_slice(&answers.output[*from..*to]);
+    if *to == answers.output.len() {
+        answers.output.truncate(*from);
+    }
+    let finished = catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes)));
+    finished.map_err(|panic| {
+        EngineError::Poisoned(format!(
+            "the answer of call {} of epoch {} ({}), which commits: {}",
+            call.txn.position,
+            epoch.number,
+            procedure.name,
+            panic_text(panic.as_ref())
+        ))
+    })?;
+    *from = answers.output.len();
+    answers.output.extend_from_slice(bytes);
+    *to = answers.output.len();
+    bytes.clear();
+    Ok(true)
+}

@@ -1,0 +1,144 @@
+//! Split-on-demand (CA 3.4, Listing 1): which pieces leave their calls, and who runs them.
+//!
+//! After the append step it is known how many versions each row gets. A row with at least the
+//! threshold of them is contended, and the pieces that update it are dealt to few workers, so that
+//! the row stays in their caches, while the load of all pieces is even: the contended rows lie one
+//! after the other on a line, each as long as its pieces weigh; the line is cut into equal parts,
+//! one for each worker; a piece falls on a random place of its row. Unlike in the paper all pieces
+//! are known before any call runs, so every worker sorts its own by serial id, and none arrives
+//! behind one that it should have come before.
+
+use std::collections::BTreeMap;
+
+use pmem::Device;
+use pmem::sync::atomic::Ordering;
+
+use crate::index::EntryId;
+use crate::local::QueuedPiece;
+use crate::worker::{Epoch, Leave, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let threshold = epoch.core.config.split_threshold;
+    if threshold == 0 || !epoch.shared.has_pieces.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    weigh(epoch, worker, threshold as usize);
+    epoch.barrier()?;
+    let line = Line::new(&epoch.shared.contended.lock().expect("no panic while locked"));
+    if line.total > 0 {
+        deal(epoch, worker, &line);
+    }
+    epoch.barrier()?;
+    let mut mine = epoch.shared.pieces[worker.local.worker].lock().expect("no panic while locked");
+    worker.local.pieces.fill(&mut mine);
+    Ok(())
+}
+
+/// Marks the pieces of this worker's calls that update contended rows, and adds up their weights by
+/// row.
+fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usize) {
+    let mut weights = BTreeMap::<EntryId, u64>::new();
+    let lists = &mut worker.local.lists;
+    for piece in &mut lists.pieces {
+        let id = lists.declared[piece.declared as usize].id;
+        if id != crate::local::NO_ENTRY
+            && epoch.core.entries.get(id).version_count(epoch.number) >= threshold
+        {
+            piece.is_split = true;
+            *weights.entry(id).or_default() += u64::from(piece.weight);
+        }
+    }
+    let mut contended = epoch.shared.contended.lock().expect("no panic while locked");
+    for (id, weight) in weights {
+        *contended.entry(id).or_default() += weight;
+    }
+}
+
+/// The contended rows, one after the other.
+struct Line {
+    /// For each row where it begins and how long it is.
+    rows: BTreeMap<EntryId, (u64, u64)>,
+    total: u64,
+}
+
+impl Line {
+    fn new(contended: &BTreeMap<EntryId, u64>) -> Self {
+        let mut total = 0;
+        let mut place = |weight: u64| {
+            total += weight;
+            (total - weight, weight)
+        };
+        let rows = contended.iter().map(|(&id, &weight)| (id, place(weight))).collect();
+        Self { rows, total }
+    }
+
+    /// The worker that runs a piece of a row. The random number decides nothing but that.
+    fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
+        let (start, weight) = self.rows[&id];
+        let at = u128::from(start) + (u128::from(random) * u128::from(weight) >> 64);
+        (at * workers as u128 / u128::from(self.total)) as usize
+    }
+}
+
+/// Puts the marked pieces of this worker's calls into the queues of the workers that run them.
+fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
+    let lists = &worker.local.lists;
+    let mut queues = vec![Vec::new(); epoch.workers];
+    for txn in &lists.txns {
+        for (number, piece) in lists.pieces[txn.pieces.range()].iter().enumerate() {
+            if piece.is_split {
+                let id = lists.declared[piece.declared as usize].id;
+                let random = mix(u64::from(txn.position) << 32 | u64::from(id.0));
+                let queue = &mut queues[line.worker(id, random, epoch.workers)];
+                queue.push(QueuedPiece { position: txn.position, number: number as u32 });
+                worker.local.work.pieces_split += 1;
+            }
+        }
+    }
+    for (queue, mut pieces) in epoch.shared.pieces.iter().zip(queues) {
+        queue.lock().expect("no panic while locked").append(&mut pieces);
+    }
+}
+
+/// Spreads a number over all 64 bits.
+fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paper's Figure 3: four rows of 5, 10, 4 and 5 parts on four cores.
+    #[test]
+    fn pieces_are_clustered_and_the_load_is_even() {
+        let weights = [5000, 10_000, 4000, 5000];
+        let contended = (0..4).map(|row| (EntryId(row), weights[row as usize])).collect();
+        let line = Line::new(&contended);
+        let mut counts = [[0_u64; 4]; 4];
+        for row in 0..4 {
+            for piece in 0..weights[row] {
+                let random = mix(piece << 32 | row as u64);
+                counts[row][line.worker(EntryId(row as u32), random, 4)] += 1;
+            }
+        }
+        assert_eq!(counts[0], [5000, 0, 0, 0]);
+        assert_eq!(counts[3], [0, 0, 0, 5000]);
+        assert_eq!([counts[1][3], counts[2][0], counts[2][1]], [0, 0, 0]);
+        for worker in 0..4 {
+            let load: u64 = counts.iter().map(|row| row[worker]).sum();
+            assert!((5700..6300).contains(&load), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_line_belong_to_the_first_and_last_worker() {
+        let line = Line::new(&[(EntryId(7), 1), (EntryId(9), 3)].into());
+        for workers in 1..64 {
+            assert_eq!(line.worker(EntryId(7), 0, workers), 0);
+            assert_eq!(line.worker(EntryId(9), u64::MAX, workers), workers - 1);
+        }
+    }
+}
