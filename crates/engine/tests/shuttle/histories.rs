@@ -12,6 +12,7 @@ fn small(seed: u64) -> (Setup, Vec<Vec<Vec<u8>>>) {
         cache_bytes: random.pick(&[0, 1 << 16]),
         cache_epochs: random.below(2),
         checkpoint_every: random.pick(&[1, 1, 2]),
+        split_threshold: random.pick(&[0, 1, 2]),
         segment_bytes: random.pick(&[4096, 64 << 10]),
         ..Setup::default()
     };

@@ -8,6 +8,7 @@
 
 mod deaths;
 mod histories;
+mod pieces;
 mod rows;
 
 use std::cell::RefCell;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome};
+use engine::{
+    Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, WorkCounts,
+};
 use pmem::Device;
 use storage::{IndexKind, StoreOptions, TableDefinition};
 
@@ -151,6 +153,11 @@ impl<D: Device> Pair<D> {
 
     /// Runs an epoch and compares answers, numbers and the state hash.
     pub fn run(&mut self, batch: &[Vec<u8>]) -> Result<(), String> {
+        self.run_counted(batch).map(drop)
+    }
+
+    /// As [`Pair::run`]; returns what the workers counted.
+    pub fn run_counted(&mut self, batch: &[Vec<u8>]) -> Result<WorkCounts, String> {
         let info = info(self.engine.epoch() + 1);
         let carried = self.model.carry.len();
         let outcome = self.engine.run_epoch(&to_calls(batch), info);
@@ -170,7 +177,7 @@ impl<D: Device> Pair<D> {
             self.compare_state()?;
             return Err(format!("epoch {}: equal rows, other state hash", outcome.epoch));
         }
-        Ok(())
+        Ok(outcome.stats.work)
     }
 
     /// Compares all rows of all tables.

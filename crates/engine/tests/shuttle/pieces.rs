@@ -1,0 +1,68 @@
+//! Pieces apart from their calls (split-on-demand, CA 3.4), and all that calls and pieces may wait
+//! for.
+
+use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
+
+use crate::{device, explore, seeds};
+
+const ROWS: u64 = 3;
+
+/// A call with a piece, whose body reads, gives up, asks for the result, or does something else.
+fn with_piece(random: &mut Random) -> Vec<u8> {
+    let (row, other) = (random.byte(ROWS), random.byte(ROWS));
+    let piece = Step::new(Op::DeclarePiece, ORDERED, row).tag(random.byte(250));
+    let mut declares = vec![piece.n(random.byte(4)).to(other).flag(random.percent(50))];
+    let mut body = vec![];
+    if random.percent(30) {
+        let own = random.byte(2);
+        declares.push(Step::new(Op::DeclareInsert, HASHED, own));
+        body.push(Step::new(Op::Insert, HASHED, own).size(3).tag(random.byte(250)));
+    }
+    if random.percent(40) {
+        body.push(Step::new(Op::Get, ORDERED, random.byte(ROWS)));
+    }
+    match random.below(5) {
+        0 => body.push(Step::new(Op::Abort, HASHED, 0)),
+        1 => body.push(Step::new(Op::PieceResult, HASHED, 0)),
+        _ => {}
+    }
+    Program { draws: vec![], declares, body }.encode()
+}
+
+/// A call without pieces that writes a row, or only says so, or looks it up while declaring.
+fn without(random: &mut Random) -> Vec<u8> {
+    let row = random.byte(ROWS);
+    let step = |op| Step::new(op, ORDERED, row).size(4);
+    let (declares, body) = match random.below(4) {
+        0 => (vec![step(Op::DeclareInsert)], vec![step(Op::Insert).tag(random.byte(250))]),
+        1 => (vec![step(Op::DeclareUpdate)], vec![]),
+        2 => (vec![step(Op::LookupOrAbort), step(Op::DeclareUpdate)], vec![step(Op::Modify)]),
+        _ => (vec![step(Op::WillRead)], vec![step(Op::Get)]),
+    };
+    Program { draws: vec![], declares, body }.encode()
+}
+
+/// O-03, O-11, O-14: whatever the schedule, an epoch with pieces ends, and with the serial result.
+#[test]
+fn o_11_pieces_apart_from_their_calls_end_with_the_serial_result() {
+    for seed in seeds(60) {
+        let mut random = Random::new(seed);
+        let (workers, split_threshold) = (2 + random.below(2) as usize, random.pick(&[1, 2]));
+        let setup = Setup { workers, split_threshold, ..Setup::default() };
+        let mut batch = |calls: u64| -> Vec<Vec<u8>> {
+            let call = |_| match random.percent(65) {
+                true => with_piece(&mut random),
+                false => without(&mut random),
+            };
+            (0..calls).map(call).collect()
+        };
+        let epochs = [batch(4), batch(14)];
+        explore("pieces", seed, 12, move || {
+            let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
+            for epoch in &epochs {
+                pair.run(epoch).unwrap_or_else(|error| panic!("{setup:?}: {error}"));
+            }
+            pair.compare_state().unwrap();
+        });
+    }
+}
