@@ -6,7 +6,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use engine::{Draws, Engine, ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet};
+use engine::{
+    Draws, Engine, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Stop, Transaction,
+    WriteSet,
+};
 use pmem::Device;
 use storage::TableDefinition;
 use workloads::{Abort, Answer, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
@@ -28,7 +31,8 @@ impl Register for Procedures {
             draws: if P::DRAWS { Some(draws::<P>) } else { None },
             write_set: write_set::<P>,
             body: body::<P>,
-            pieces: None,
+            pieces: P::PIECES
+                .then_some(PieceFunctions { piece: piece::<P>, finish: Some(P::finish) }),
         });
     }
 }
@@ -43,6 +47,22 @@ fn write_set<P: Procedure>(args: &[u8], set: &mut WriteSet<'_>) -> Result<(), en
 
 fn body<P: Procedure>(args: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop> {
     P::run(args, &mut Running(transaction)).map_err(|stopped| stopped.0)
+}
+
+fn piece<P: Procedure>(args: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    let number = piece.number();
+    P::piece(args, number, &mut Part(piece)).map_err(|stopped| stopped.0)
+}
+
+struct Part<'a, 'e>(&'a mut Piece<'e>);
+
+impl workloads::PieceTx for Part<'_, '_> {
+    type Error = Stopped;
+
+    #[inline]
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stopped> {
+        Ok(self.0.modify(change)?)
+    }
 }
 
 /// A declaration that gave up.
@@ -111,6 +131,11 @@ impl workloads::Declare for Declaring<'_, '_> {
     #[inline]
     fn delete(&mut self, table: TableId, key: &[u8]) {
         self.0.get_mut().delete(table.0, key);
+    }
+
+    #[inline]
+    fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
+        self.0.get_mut().update_piece(table.0, key, weight);
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {

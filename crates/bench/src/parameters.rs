@@ -78,6 +78,9 @@ pub enum WorkloadParameters {
         read_keys: u32,
         /// Zipf skew; uniform if absent.
         theta: Option<f64>,
+        /// Whether each update is a piece of its transaction.
+        #[serde(default)]
+        pieces: bool,
     },
     /// SmallBank.
     SmallBank {
@@ -144,6 +147,7 @@ impl WorkloadParameters {
             hot_spacing: paper.hot_spacing,
             read_keys: paper.read_keys,
             theta: paper.theta,
+            pieces: paper.pieces,
         }
     }
 
@@ -225,6 +229,7 @@ impl Parameters {
                 hot_spacing,
                 read_keys,
                 theta,
+                pieces,
             } => {
                 let settings = YcsbSettings {
                     rows,
@@ -236,6 +241,7 @@ impl Parameters {
                     hot_spacing,
                     read_keys,
                     theta,
+                    pieces,
                     seed,
                 };
                 Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone(), row_bytes))

@@ -93,6 +93,8 @@ pub struct Report {
     pub cache_bytes: u64,
     /// K.
     pub cache_epochs: u64,
+    /// Versions of a row in an epoch from which its pieces are split off; 0: never.
+    pub split_threshold: u32,
     /// Transactions that committed.
     pub committed: u64,
     /// Transactions that aborted on purpose.
@@ -231,6 +233,7 @@ impl Report {
             checkpoint_every: settings.checkpoint_every,
             cache_bytes: settings.cache_bytes,
             cache_epochs: settings.cache_epochs,
+            split_threshold: settings.split_threshold,
             committed: work.committed,
             aborted: work.aborted,
             failed: work.failed,

@@ -35,6 +35,8 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// K: epochs without access after which a cached version is evicted.
     pub cache_epochs: u64,
+    /// Versions of a row in an epoch from which its pieces are split off; 0: never.
+    pub split_threshold: u32,
     /// Epochs between checkpoints.
     pub checkpoint_every: u64,
     /// Most bytes of the image.
@@ -68,6 +70,7 @@ impl Settings {
             cache_bytes: self.cache_bytes,
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
+            split_threshold: self.split_threshold,
             clock: now_ns,
             ..EngineConfig::default()
         };

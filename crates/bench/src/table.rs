@@ -154,6 +154,8 @@ fn work(report: &Report) -> Table {
             ("rows handed over in append", "locks_handed_over"),
             ("other workers' versions read", "versions_handed_over"),
             ("final versions read", "final_versions_read"),
+            ("pieces", "pieces"),
+            ("pieces split off", "pieces_split"),
         ],
     )
 }

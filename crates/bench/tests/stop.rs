@@ -19,6 +19,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         workers: 2,
         cache_bytes: 0,
         cache_epochs: 20,
+        split_threshold: 0,
         checkpoint_every: 100,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,

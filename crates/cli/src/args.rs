@@ -121,6 +121,10 @@ pub(crate) struct YcsbArguments {
     /// Distance between the keys of neighbouring hot rows (CA: 131072) [default: 1]
     #[arg(long)]
     pub(crate) hot_spacing: Option<u64>,
+    /// Each update is a piece of its transaction, which --split-threshold can split off (CA 3.4,
+    /// 5.3); answers and state are the same
+    #[arg(long)]
+    pub(crate) pieces: bool,
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }
@@ -222,6 +226,10 @@ pub(crate) struct RunArguments {
     /// K: epochs without access after which a cached version is evicted, 0 to 1000000
     #[arg(long, default_value_t = 20, value_parser = value_parser!(u64).range(0..=1_000_000))]
     pub(crate) cache_epochs: u64,
+    /// Split-on-demand (CA 3.4): pieces that update rows with at least N versions in an epoch run
+    /// apart from their transactions, packed onto few workers; 0: never. For ycsb --pieces
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) split_threshold: u32,
     /// Bytes of a segment of the store, a power of two, 4096 to 67108864 [default: 262144]
     #[arg(long)]
     pub(crate) segment_bytes: Option<u64>,

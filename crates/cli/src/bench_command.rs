@@ -115,6 +115,7 @@ fn settings(
         workers: workers(arguments.workers),
         cache_bytes: arguments.cache_bytes.unwrap_or(if is_slow { CACHE_BYTES } else { 0 }),
         cache_epochs: arguments.cache_epochs,
+        split_threshold: arguments.split_threshold,
         checkpoint_every: arguments.checkpoint_every.unwrap_or(if is_file {
             FILE_CHECKPOINT_EVERY
         } else {

@@ -107,6 +107,7 @@ impl Options for YcsbArguments {
                     hot_spacing,
                     read_keys,
                     theta,
+                    pieces,
                     ..
                 }),
                 WorkloadParameters::Ycsb { hot_keys, .. },
@@ -120,6 +121,7 @@ impl Options for YcsbArguments {
                 hot_spacing: *hot_spacing,
                 read_keys: *read_keys,
                 theta: *theta,
+                pieces: *pieces,
             },
             (_, preset) => preset,
         }
@@ -136,6 +138,7 @@ impl Options for YcsbArguments {
             hot_spacing,
             read_keys,
             theta,
+            pieces,
         } = workload
         else {
             return;
@@ -154,6 +157,7 @@ impl Options for YcsbArguments {
         if self.theta.is_some() {
             *theta = self.theta;
         }
+        *pieces |= self.pieces;
     }
 }
 

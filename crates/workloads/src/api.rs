@@ -71,6 +71,10 @@ pub trait Declare {
     fn update(&mut self, table: TableId, key: &[u8]);
     /// May delete `key` if it exists at this serial position.
     fn delete(&mut self, table: TableId, key: &[u8]);
+    /// A piece of the transaction may update `key`, and nothing else of it may write that row (CA
+    /// 3.4, `ApplyRowUpdate`): [`Procedure::piece`] runs it, perhaps on another core than the body.
+    /// Pieces are numbered from 0 in this order. `weight` estimates their work.
+    fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32);
     /// May update or delete any row of an ordered table with `low <= key < high` that exists at
     /// this serial position (CA 3.2).
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
@@ -187,6 +191,17 @@ pub trait Tx {
     fn output(&mut self) -> &mut Vec<u8>;
 }
 
+/// A running piece: the update of one row. It sees the state before its transaction.
+pub trait PieceTx {
+    /// Engine failure or abort, both of which are mistakes here: the transaction commits.
+    type Error: From<Abort>;
+    /// Changes the row in a private copy; its length stays. False where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Self::Error>;
+}
+
 /// A one-shot call: arguments are plain bytes, logged as they are executed.
 pub trait Procedure: 'static {
     /// Unique name; identifies the procedure in the input log.
@@ -211,6 +226,20 @@ pub trait Procedure: 'static {
     /// # Errors
     /// Abort or engine failure; nothing is written then.
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error>;
+    /// Whether [`Procedure::piece`] does anything.
+    const PIECES: bool = false;
+    /// Runs the piece with a number, once the body has come to its end.
+    ///
+    /// # Errors
+    /// Engine failure. There is no abort any more.
+    fn piece<P: PieceTx>(args: &[u8], number: usize, piece: &mut P) -> Result<u64, P::Error> {
+        let _ = (args, number, piece);
+        Ok(0)
+    }
+    /// Makes the answer from what the body put out and from what its pieces came to.
+    fn finish(args: &[u8], results: &[u64], output: &mut Vec<u8>) {
+        let _ = (args, results, output);
+    }
 }
 
 /// Takes the procedures of a workload, in the order of their numbers.

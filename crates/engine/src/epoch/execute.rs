@@ -542,7 +542,7 @@ impl<D: Device> Runner<'_, '_, D> {
             self.medium.publish(&to, write, &mut with)?;
             *private = PrivateWrite::Published;
         }
-        self.medium.reveal(&core.entries, self.epoch.number);
+        self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
             self.settle_pieces(local, call, mode == Mode::Commit)?;
         }
@@ -565,9 +565,12 @@ impl<D: Device> Runner<'_, '_, D> {
             work,
             waiter: Waiter::new(self.epoch.core.stopped()),
         };
-        self.medium.publish(to, write, &mut with)?;
+        self.medium.publish(to, write, &mut with)
+    }
+
+    /// Publishes the final writes that still hide.
+    pub(super) fn reveal(&mut self) {
         self.medium.reveal(&self.epoch.core.entries, self.epoch.number);
-        Ok(())
     }
 
     /// The new numbers of sequences, as final writes of their rows.

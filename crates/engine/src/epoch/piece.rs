@@ -49,6 +49,7 @@ impl<D: Device> Runner<'_, '_, D> {
             }
             local.pieces.advance();
             self.run_piece(local, call, next.number as usize, commits)?;
+            self.reveal();
             ran = true;
         }
         Ok(ran)
@@ -98,6 +99,7 @@ impl<D: Device> Runner<'_, '_, D> {
             self.run_pieces_until(local, before, |_| piece.result().is_some())?;
         } else if piece.result().is_none() {
             self.run_piece(local, call, number, true)?;
+            self.reveal();
         }
         Ok(piece.result().expect("it was run"))
     }
@@ -116,10 +118,12 @@ impl<D: Device> Runner<'_, '_, D> {
                 self.run_piece(local, call, number, commits)?;
             }
         }
+        self.reveal();
         Ok(())
     }
 
-    /// Runs one piece and publishes what it wrote, or IGNORE.
+    /// Runs one piece and publishes what it wrote, or IGNORE; a final write with the next
+    /// [`Runner::reveal`].
     fn run_piece(
         &mut self,
         local: &mut Local,

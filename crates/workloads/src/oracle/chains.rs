@@ -18,19 +18,21 @@ pub(super) struct Chains {
     ends: Vec<HashMap<Vec<u8>, u64>>,
     /// The length of the longest chain that the running call continues.
     continued: u64,
+    /// The length of the chain that the call which ended last ends.
+    call: u64,
     /// The longest of all.
     longest: u64,
 }
 
 impl Chains {
     pub(super) fn new(tables: usize) -> Self {
-        Self { ends: vec![HashMap::new(); tables], continued: 0, longest: 0 }
+        Self { ends: vec![HashMap::new(); tables], continued: 0, call: 0, longest: 0 }
     }
 
     /// An epoch begins.
     pub(super) fn clear(&mut self) {
         self.ends.iter_mut().for_each(HashMap::clear);
-        (self.continued, self.longest) = (0, 0);
+        (self.continued, self.call, self.longest) = (0, 0, 0);
     }
 
     /// The running call reads a row.
@@ -46,6 +48,7 @@ impl Chains {
         written: impl Iterator<Item = (TableId, &'k [u8])>,
     ) {
         let length = std::mem::take(&mut self.continued) + 1;
+        self.call = length;
         self.longest = self.longest.max(length);
         for (table, key) in declared.iter() {
             let end = self.ends[usize::from(table.0)].entry(key.to_vec()).or_insert(0);
@@ -54,6 +57,14 @@ impl Chains {
         for (table, key) in written {
             self.ends[usize::from(table.0)].insert(key.to_vec(), length);
         }
+    }
+
+    /// A piece of the call that ended last updates a row: it needs that call and the row's last
+    /// writer.
+    pub(super) fn piece(&mut self, table: TableId, key: &[u8]) {
+        let end = self.ends[usize::from(table.0)].entry(key.to_vec()).or_insert(0);
+        *end = self.call.max(*end) + 1;
+        self.longest = self.longest.max(*end);
     }
 
     /// Calls in the longest chain since the epoch began.
@@ -88,6 +99,19 @@ mod tests {
         chains.clear();
         call(&mut chains, &[7], &[7], &[7]);
         assert_eq!(chains.longest(), 1, "another epoch");
+    }
+
+    #[test]
+    fn pieces_continue_the_chain_of_their_row_and_of_their_call_only() {
+        let mut chains = Chains::new(1);
+        for key in 0..10 {
+            call(&mut chains, &[], &[key], &[key]);
+            chains.piece(TABLE, &[99]);
+            chains.piece(TABLE, &[98]);
+        }
+        assert_eq!(chains.longest(), 11, "ten pieces behind the first call");
+        call(&mut chains, &[99], &[], &[]);
+        assert_eq!(chains.longest(), 12, "a reader is behind the last piece");
     }
 
     #[test]

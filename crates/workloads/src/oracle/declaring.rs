@@ -68,6 +68,8 @@ pub(super) struct Declaration {
     pub(super) lookups: Vec<Lookup>,
     pub(super) keys: Keys,
     pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
+    /// Rows that only a piece each may update.
+    pub(super) pieces: Vec<(TableId, Vec<u8>)>,
     pub(super) outcome: Option<Error>,
 }
 
@@ -118,6 +120,10 @@ impl Declare for Declaring<'_> {
 
     fn delete(&mut self, table: TableId, key: &[u8]) {
         Declare::update(self, table, key);
+    }
+
+    fn update_piece(&mut self, table: TableId, key: &[u8], _: u32) {
+        self.declaration.pieces.push((table, key.to_vec()));
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {

@@ -27,7 +27,7 @@ use crate::api::{
 };
 use chains::Chains;
 use declaring::{Declaration, Declaring, Wanted};
-use running::Running;
+use running::{PieceRunning, Running};
 use state::{Error, Lookup, Rows, State};
 
 /// What became of a transaction; [`Answer`] with its own bytes.
@@ -60,6 +60,8 @@ struct Entry {
     draws: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     write_set: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     run: fn(&[u8], &mut Running<'_>) -> Result<(), Error>,
+    piece: fn(&[u8], usize, &mut PieceRunning<'_>) -> Result<u64, Error>,
+    finish: fn(&[u8], &[u64], &mut Vec<u8>),
 }
 
 #[derive(Default)]
@@ -71,6 +73,8 @@ impl Register for Entries {
             draws: |args, declaring| if P::DRAWS { P::draws(args, declaring) } else { Ok(()) },
             write_set: |args, declaring| P::write_set(args, declaring),
             run: |args, tx| P::run(args, tx),
+            piece: |args, number, piece| P::piece(args, number, piece),
+            finish: P::finish,
         });
     }
 }
@@ -236,7 +240,7 @@ impl Oracle {
             Some(Error::Broken) => return OracleAnswer::Failed,
             None => {}
         }
-        let run = self.procedures[usize::from(procedure)].run;
+        let &Entry { run, piece, finish, .. } = &self.procedures[usize::from(procedure)];
         let mut running = Running {
             state: &mut self.state,
             declaration: &declaration,
@@ -247,10 +251,21 @@ impl Oracle {
         match run(args, &mut running) {
             Ok(()) => {
                 let written = running.undo.iter().map(|(table, key, _)| (*table, key.as_slice()));
-                if let Some(chains) = running.chains {
+                if let Some(chains) = &mut running.chains {
                     chains.end(&declaration.keys, written);
                 }
-                OracleAnswer::Committed(running.output)
+                let mut output = running.output;
+                let mut results = Vec::new();
+                for (number, (table, key)) in declaration.pieces.iter().enumerate() {
+                    if let Some(chains) = &mut self.chains {
+                        chains.piece(*table, key);
+                    }
+                    let row = self.state.tables[usize::from(table.0)].get_mut(key);
+                    let result = piece(args, number, &mut PieceRunning { row });
+                    results.push(result.unwrap_or_else(|_| panic!("piece {number} failed")));
+                }
+                finish(args, &results, &mut output);
+                OracleAnswer::Committed(output)
             }
             Err(error) => {
                 running.roll_back();

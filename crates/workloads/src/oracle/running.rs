@@ -1,6 +1,6 @@
 //! A running transaction, on the state as its predecessors left it.
 
-use crate::api::{TableId, Tx, Visit};
+use crate::api::{PieceTx, TableId, Tx, Visit};
 use crate::oracle::chains::Chains;
 use crate::oracle::declaring::Declaration;
 use crate::oracle::state::{Error, State};
@@ -127,5 +127,18 @@ impl Tx for Running<'_> {
 
     fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
+    }
+}
+
+/// A running piece, on its row as its predecessors left it.
+pub(super) struct PieceRunning<'a> {
+    pub(super) row: Option<&'a mut Vec<u8>>,
+}
+
+impl PieceTx for PieceRunning<'_> {
+    type Error = Error;
+
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Error> {
+        Ok(self.row.as_mut().map(|row| change(row)).is_some())
     }
 }

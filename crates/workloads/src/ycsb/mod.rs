@@ -12,6 +12,8 @@
 //!   papers say.
 //! * The counters make the check: every row must have counted exactly the committed updates that
 //!   were answered.
+//! * With `pieces` each update is a piece (CA 3.4, 5.3), which an engine may run apart from the rest
+//!   of its call. The arguments, the answers and the state are the same.
 //! * Hot row `i` has key `i * hot_spacing`. "The others" may hit a hot row, as rarely as chance has
 //!   it.
 //! * Zipf ranks of the whole table are scattered over the keys by a fixed bijection, so that
@@ -26,13 +28,14 @@ use crate::api::{
 };
 use crate::common::{Complaints, SettingsError, word_at};
 use crate::random::{Random, Zipf};
-use procedures::{Call, YcsbCall, YcsbLoad};
+use procedures::{Call, YcsbCall, YcsbLoad, YcsbPieces};
 pub use settings::{Contention, KEYS_PER_TXN_MAX, YcsbSettings};
 
 /// The only table.
 pub const USERTABLE: TableId = TableId(0);
 const CALL: ProcedureId = 0;
 const LOAD: ProcedureId = 1;
+const PIECES: ProcedureId = 2;
 const ROWS_PER_LOAD: u64 = 100;
 /// A prime above the largest table, so that multiplying by it permutes the keys of every table.
 const SCATTER: u64 = 2_654_435_761;
@@ -116,6 +119,7 @@ impl Workload for Ycsb {
     fn register<R: Register>(&self, to: &mut R) {
         to.procedure::<YcsbCall>();
         to.procedure::<YcsbLoad>();
+        to.procedure::<YcsbPieces>();
     }
 
     fn load_count(&self) -> u64 {
@@ -150,7 +154,7 @@ impl Workload for Ycsb {
         let payload_bytes = usize::from(updates) * settings.update_bytes as usize;
         args.resize(payload_at + payload_bytes, 0);
         random.fill(&mut args[payload_at..]);
-        CALL
+        if settings.pieces { PIECES } else { CALL }
     }
 
     fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
@@ -178,7 +182,7 @@ struct YcsbObserver {
 
 impl Observer for YcsbObserver {
     fn observe(&mut self, procedure: ProcedureId, args: &[u8], answer: Answer<'_>) {
-        if procedure != CALL || !matches!(answer, Answer::Committed(_)) {
+        if procedure == LOAD || !matches!(answer, Answer::Committed(_)) {
             return;
         }
         let Some(call) = Call::parse(args) else { return };

@@ -1,6 +1,6 @@
 //! The two procedures of YCSB: the call and the load.
 
-use crate::api::{Declare, Procedure, Tx};
+use crate::api::{Declare, PieceTx, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW, word_at};
 use crate::random::Random;
 use crate::ycsb::USERTABLE;
@@ -35,6 +35,14 @@ impl<'a> Call<'a> {
 
     pub(super) fn update_keys(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
         keys_of(self.update_keys)
+    }
+
+    fn sum_of_reads<T: Tx>(&self, tx: &mut T) -> Result<u64, T::Error> {
+        let mut sum = 0_u64;
+        for key in self.reads() {
+            sum = sum.wrapping_add(fold(tx.get(USERTABLE, &key)?.ok_or(MISSING_ROW)?));
+        }
+        Ok(sum)
     }
 
     fn updates(&self) -> impl Iterator<Item = ([u8; 8], &'a [u8])> + use<'a> {
@@ -102,10 +110,7 @@ impl Procedure for YcsbCall {
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
-        let mut sum = 0_u64;
-        for key in call.reads() {
-            sum = sum.wrapping_add(fold(tx.get(USERTABLE, &key)?.ok_or(MISSING_ROW)?));
-        }
+        let mut sum = call.sum_of_reads(tx)?;
         for (key, payload) in call.updates() {
             let mut written = false;
             let found = tx.modify(USERTABLE, &key, |row| {
@@ -118,6 +123,51 @@ impl Procedure for YcsbCall {
         }
         tx.output().extend_from_slice(&sum.to_le_bytes());
         Ok(())
+    }
+}
+
+/// The same as [`YcsbCall`], with each update in a piece.
+pub(super) enum YcsbPieces {}
+
+impl Procedure for YcsbPieces {
+    const NAME: &'static str = "ycsb_pieces";
+    const PIECES: bool = true;
+
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
+        for key in call.reads() {
+            declare.will_read(USERTABLE, &key);
+        }
+        for key in call.update_keys() {
+            declare.update_piece(USERTABLE, &key, 1);
+        }
+        Ok(())
+    }
+
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
+        let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
+        let sum = call.sum_of_reads(tx)?;
+        tx.output().extend_from_slice(&sum.to_le_bytes());
+        Ok(())
+    }
+
+    fn piece<P: PieceTx>(args: &[u8], number: usize, piece: &mut P) -> Result<u64, P::Error> {
+        let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
+        let payload = call.payload.chunks_exact(call.update_bytes).nth(number);
+        let payload = payload.ok_or(BAD_ARGUMENTS)?;
+        let (mut sum, mut written) = (0, false);
+        let found = piece.modify(|row| {
+            sum = fold(row);
+            written = overwrite(row, payload);
+        })?;
+        if found && written { Ok(sum) } else { Err(MISSING_ROW.into()) }
+    }
+
+    fn finish(_: &[u8], results: &[u64], output: &mut Vec<u8>) {
+        let sum = word_at(output, 0).unwrap_or(0);
+        let sum = results.iter().fold(sum, |sum, result| sum.wrapping_add(*result));
+        output.clear();
+        output.extend_from_slice(&sum.to_le_bytes());
     }
 }
 

@@ -41,6 +41,8 @@ pub struct YcsbSettings {
     pub read_keys: u32,
     /// Zipf skew of the choice from the hot rows and from the whole table; uniform if absent.
     pub theta: Option<f64>,
+    /// Whether updates are pieces, which an engine may split off where rows are contended (CA 3.4).
+    pub pieces: bool,
     /// Names the data and the stream of calls.
     pub seed: u64,
 }
@@ -64,6 +66,7 @@ impl YcsbSettings {
             hot_spacing: 1,
             read_keys: 0,
             theta: None,
+            pieces: false,
             seed: 1,
         }
     }
