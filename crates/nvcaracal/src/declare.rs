@@ -87,6 +87,24 @@ impl WriteSet<'_, '_> {
         }
     }
 
+    /// A piece of the transaction may update this row, if it exists by then, and nothing else of
+    /// it may write the row. For rows that many transactions of an epoch want, such as a counter or
+    /// a sum: where [`Options::split_threshold`](crate::Options::split_threshold) says that the row
+    /// is contended, [`Procedure::piece`](crate::Procedure::piece) runs apart from the rest of the
+    /// transaction, next to the other updates of the row; else with it, after its body (CA 3.4).
+    ///
+    /// `weight` estimates the work of the piece: 1 for an ordinary update.
+    pub fn update_piece<K: Key + ?Sized, V>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+        weight: u32,
+    ) {
+        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+            key.borrow().with_key(|key| self.inner.update_piece(number, key, weight));
+        }
+    }
+
     /// The transaction may delete this row, if it exists by then.
     #[inline]
     pub fn delete<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {

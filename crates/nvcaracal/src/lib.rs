@@ -145,6 +145,7 @@ mod driver;
 mod error;
 mod key;
 mod options;
+mod piece;
 mod procedure;
 mod queue;
 mod range;
@@ -166,6 +167,7 @@ pub use engine::{
 pub use error::{Error, Result};
 pub use key::{Key, KeyBuffer};
 pub use options::Options;
+pub use piece::Piece;
 pub use pmem::{DeviceSpec, Profile};
 pub use procedure::Procedure;
 pub use range::KeyRange;

@@ -29,6 +29,7 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`resubmissions_max`](Self::resubmissions_max) | 16 | 0 | 60,000 |
+/// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
@@ -48,6 +49,7 @@ pub struct Options {
     cache_epochs: u64,
     checkpoint_every: Option<u64>,
     resubmissions_max: u16,
+    split_threshold: u32,
     epoch_wait_max: Duration,
     limits: Limits,
     store: StoreOptions,
@@ -72,6 +74,7 @@ impl Default for Options {
             cache_epochs: 20,
             checkpoint_every: None,
             resubmissions_max: 16,
+            split_threshold: 0,
             epoch_wait_max: Duration::from_micros(500),
             limits: Limits { calls: 100_000, bytes: 256 << 20, epoch_calls: 20_000 },
             store: StoreOptions::default(),
@@ -148,6 +151,15 @@ impl Options {
     /// How often a call runs again because what its declaration read has changed, before it fails.
     pub fn resubmissions_max(mut self, times: u16) -> Self {
         self.resubmissions_max = times;
+        self
+    }
+
+    /// Updates in an epoch from which a row counts as contended: its
+    /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
+    /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
+    /// saves waiting but costs more than that.
+    pub fn split_threshold(mut self, updates: u32) -> Self {
+        self.split_threshold = updates;
         self
     }
 
@@ -263,6 +275,7 @@ impl Options {
                 cache_epochs: self.cache_epochs,
                 checkpoint_every: self.checkpoint_every.unwrap_or(if captures { 100 } else { 1 }),
                 resubmissions_max: self.resubmissions_max,
+                split_threshold: self.split_threshold,
                 store: StoreOptions { instance: random(), ..self.store },
                 clock: monotonic_ns,
                 ..EngineConfig::default()

@@ -3,10 +3,10 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 
-use engine::{Abort, ProcedureDefinition, Stop};
+use engine::{Abort, PieceFunctions, ProcedureDefinition, Stop};
 
 use crate::schema::{SCHEMAS_MAX, Schema};
-use crate::{Data, Draws, Transaction, WriteSet};
+use crate::{Data, Draws, Piece, Transaction, WriteSet};
 
 /// The code of an abort that says that a declaration is wrong; see [`Abort::code`].
 const MISTAKE_CODE: u32 = u32::MAX;
@@ -74,6 +74,28 @@ pub trait Procedure: Data + 'static {
     /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's
     /// functions return with `?`. In both cases nothing was written.
     fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop>;
+
+    /// Whether [`Procedure::write_set`] declares pieces.
+    const PIECES: bool = false;
+
+    /// Runs a piece that [`WriteSet::update_piece`] declared, once it is certain that the
+    /// transaction commits: not before the body has returned `Ok`, or has come to a
+    /// [commit point](Transaction::commit_point). Its result goes to [`Procedure::finish`].
+    ///
+    /// # Errors
+    /// An error or a panic **stops the database**, because the transaction can no longer give up.
+    /// What can fail belongs in the body.
+    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+        let _ = piece;
+        Err(Stop::Mistake(format!("procedure {:?} has no function for its pieces", Self::NAME)))
+    }
+
+    /// Makes the answer from what the body returned and what the pieces came to, in the order of
+    /// their declaration. By default it is what the body returned.
+    fn finish(&self, output: Self::Output, results: &[u64]) -> Self::Output {
+        let _ = results;
+        output
+    }
 }
 
 /// How to register a procedure with a database of any schema.
@@ -108,7 +130,13 @@ fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
             draws: Some(|arguments, draws| draw::<P>(Schema::get(S), arguments, draws)),
             write_set: |arguments, set| declare::<P>(Schema::get(S), arguments, set),
             body: |arguments, tx| run::<P>(Schema::get(S), arguments, tx),
-            pieces: None,
+            pieces: if P::PIECES { Some(pieces::<P, S>()) } else { None },
+        }
+    }
+    const fn pieces<P: Procedure, const S: usize>() -> PieceFunctions {
+        PieceFunctions {
+            piece: |arguments, inner| piece::<P>(Schema::get(S), arguments, inner),
+            finish: Some(finish::<P>),
         }
     }
     macro_rules! all {
@@ -149,6 +177,26 @@ fn declare<P: Procedure>(
         Some(what) => Err(mistake(what)),
         None => result.ok_or_else(|| mistake(undecodable::<P>())),
     }
+}
+
+#[inline(never)]
+fn piece<P: Procedure>(
+    schema: &'static Schema,
+    arguments: &[u8],
+    inner: &mut engine::Piece<'_>,
+) -> Result<u64, Stop> {
+    let mut piece = Piece { inner, schema };
+    P::with_value(arguments, |procedure| procedure.piece(&mut piece))
+        .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))
+}
+
+#[inline(never)]
+fn finish<P: Procedure>(arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
+    let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
+    let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
+    bytes.clear();
+    let output = output.expect("the body ran with the same arguments");
+    output.with_bytes(|output| bytes.extend_from_slice(output));
 }
 
 #[inline(never)]

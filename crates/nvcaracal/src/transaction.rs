@@ -265,4 +265,14 @@ impl Transaction<'_, '_> {
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.inner.commit_point()
     }
+
+    /// What a piece of this transaction came to, by its number; waits for it if it runs apart. This
+    /// is a [commit point](Transaction::commit_point), too. To put results into the answer,
+    /// [`Procedure::finish`](crate::Procedure::finish) is better: it makes nobody wait.
+    ///
+    /// # Errors
+    /// If there is no such piece, or the database is being stopped.
+    pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+        self.inner.piece_result(number)
+    }
 }

@@ -1,0 +1,81 @@
+//! A running piece, with types.
+
+use std::borrow::Borrow;
+
+use engine::Stop;
+
+use crate::schema::Schema;
+use crate::{Data, Key, Table};
+
+/// The update of one row that [`WriteSet::update_piece`](crate::WriteSet::update_piece) declared,
+/// apart from the rest of its transaction.
+///
+/// It sees the state before the transaction, and writes nothing but its row.
+pub struct Piece<'a, 'e> {
+    pub(crate) inner: &'a mut engine::Piece<'e>,
+    pub(crate) schema: &'static Schema,
+}
+
+impl Piece<'_, '_> {
+    /// Which of the transaction's pieces it is: they are numbered from 0 in the order of their
+    /// declaration.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.inner.number()
+    }
+
+    /// Reads another row, as it was before the transaction.
+    ///
+    /// # Errors
+    /// If the table is not registered, the key is beyond its limit, or the transaction may write
+    /// the row.
+    pub fn get<K: Key + ?Sized, V: Data>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>, Stop> {
+        let number = self.schema.number(&table.shape)?;
+        key.borrow().with_key(|key| match self.inner.get(number, key)? {
+            None => Ok(None),
+            Some(bytes) => value_of(bytes).map(Some),
+        })
+    }
+
+    /// The row's value; `None` where it does not exist. `V` is the type of its table's values.
+    ///
+    /// # Errors
+    /// If the value is no `V`.
+    pub fn value<V: Data>(&mut self) -> Result<Option<V>, Stop> {
+        self.inner.value()?.map(value_of).transpose()
+    }
+
+    /// Gives the row a new value; false, and nothing happens, where it does not exist.
+    ///
+    /// # Errors
+    /// If the value is beyond its limit.
+    pub fn update<V: Data>(&mut self, value: &V) -> Result<bool, Stop> {
+        value.with_bytes(|value| self.inner.update(value))
+    }
+
+    /// The number that the transaction's `i`-th draw got.
+    ///
+    /// # Panics
+    /// If it drew less than that; the database stops.
+    #[must_use]
+    pub fn drawn(&self, i: usize) -> u64 {
+        self.inner.drawn(i)
+    }
+
+    /// See [`Transaction::timestamp_ns`](crate::Transaction::timestamp_ns).
+    #[must_use]
+    pub fn timestamp_ns(&self) -> u64 {
+        self.inner.timestamp_ns()
+    }
+}
+
+fn value_of<V: Data>(bytes: &[u8]) -> Result<V, Stop> {
+    V::from_bytes(bytes).ok_or_else(|| {
+        let kind = std::any::type_name::<V>();
+        format!("the value of a piece's row is no {kind}: it was written with another type").into()
+    })
+}
