@@ -32,6 +32,7 @@ if [ $# -eq 0 ]; then
     set -- \
         'ycsb --rows 200000 --contention low' \
         'ycsb --rows 200000 --contention high' \
+        'ycsb --rows 200000 --contention high --pieces --split-threshold 64' \
         'ycsb --rows 200000 --read-ratio 8' \
         'smallbank --customers 180000 --contention low' \
         'smallbank --customers 180000 --contention high' \
@@ -50,9 +51,9 @@ number() {
 }
 
 printf '| %s ' workload workers appended 'handed over' contended waits 'versions of others read' \
-    'final versions read' 'calls, most by mean' 'appends, most by mean' chain 'calls by chain'
+    'final versions read' 'calls, most by mean' 'appends, most by mean' 'pieces, most by mean' chain 'calls by chain'
 echo '|'
-echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 for workload in "$@"; do
     for count in $workers; do
         # shellcheck disable=SC2086
@@ -65,6 +66,7 @@ for workload in "$@"; do
             row+=" | $(number "${name}_per_txn" 3)"
         done
         row+=" | $(number calls_most_to_mean 2) | $(number appends_most_to_mean 2)"
+        row+=" | $(number pieces_most_to_mean 2)"
         row+=" | $(number chain_calls_per_epoch 0) | $(number calls_by_chain 0) |"
         echo "$row"
     done

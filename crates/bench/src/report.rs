@@ -160,6 +160,8 @@ pub struct Balance {
     pub calls_most_to_mean: f64,
     /// The same of the versions that they appended.
     pub appends_most_to_mean: f64,
+    /// The same of the pieces split off that they ran; 0 if there were none.
+    pub pieces_most_to_mean: f64,
     /// Time that the workers waited for the slowest, per cent of all their time.
     pub waiting_percent: f64,
     /// The same in each phase.
@@ -199,6 +201,10 @@ impl Balance {
         Self {
             calls_most_to_mean: ratio(stats.calls_most as f64 * workers, calls),
             appends_most_to_mean: ratio(stats.appends_most as f64 * workers, work.appends as f64),
+            pieces_most_to_mean: ratio(
+                stats.pieces_most as f64 * workers,
+                work.pieces_split as f64,
+            ),
             waiting_percent: 100.0 * ratio(waited_all, all),
             waiting_percent_of: by_phase(waited, 100.0),
             busiest_to_mean_of: by_phase(busiest, workers),

@@ -167,6 +167,7 @@ fn workers(report: &Report) -> Table {
     let mut rows = vec![
         row("calls run: most by mean", balance.calls_most_to_mean, ""),
         row("versions appended: most by mean", balance.appends_most_to_mean, ""),
+        row("pieces split off: most by mean", balance.pieces_most_to_mean, ""),
         row("waiting for the slowest", balance.waiting_percent, "%"),
     ];
     if let (Some(chain), Some(by)) = (balance.chain_calls_per_epoch, balance.calls_by_chain) {

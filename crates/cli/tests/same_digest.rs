@@ -65,6 +65,20 @@ fn ycsb_with_reads_skew_and_values_outside_of_rows() {
     check("ycsb", "--rows 2000 --epoch-size 400 --value-bytes 64 --hot-rows 77 --hot-keys 7");
 }
 
+/// O-03, O-11: pieces within their transactions, and split off (CA 3.4).
+#[test]
+fn ycsb_in_pieces() {
+    let base = "ycsb --rows 2000 --epoch-size 400 --contention high";
+    check(base, "--pieces");
+    check(base, "--pieces --split-threshold 5");
+    let whole = digest(&format!("{base} --epochs 4 --verify --device dram"));
+    let options = "--epochs 4 --verify --device dram --workers 3 --pieces --split-threshold 2";
+    let report = run(&format!("bench {base} {options} --json -")).succeeded().json();
+    assert_eq!(report["state_digest"], *whole);
+    let split = report["counters"]["pieces_split_per_txn"].as_f64().unwrap();
+    assert!((7.0..=10.0).contains(&split), "7 of 10 rows are hot: {split}");
+}
+
 #[test]
 fn another_seed_gives_another_digest() {
     let digest = |seed: u64| {

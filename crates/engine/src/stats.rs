@@ -210,6 +210,8 @@ pub struct EpochStats {
     pub calls_most: u64,
     /// Versions that the worker appended that appended most of them.
     pub appends_most: u64,
+    /// Pieces split off that the worker ran that ran most of them.
+    pub pieces_most: u64,
     /// Nanoseconds of the whole epoch.
     pub total_ns: u64,
 }
@@ -220,6 +222,7 @@ impl EpochStats {
         self.work.add(work);
         self.calls_most = self.calls_most.max(calls);
         self.appends_most = self.appends_most.max(work.appends);
+        self.pieces_most = self.pieces_most.max(work.pieces_split);
         for (phase, lap) in self.phases.iter_mut().zip(&laps.phases) {
             let busy_ns = lap.elapsed_ns.saturating_sub(lap.waited_ns);
             phase.medium.add(&lap.medium);
@@ -242,6 +245,7 @@ impl EpochStats {
         }
         self.calls_most += other.calls_most;
         self.appends_most += other.appends_most;
+        self.pieces_most += other.pieces_most;
         self.total_ns += other.total_ns;
     }
 }

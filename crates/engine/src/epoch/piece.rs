@@ -50,6 +50,7 @@ impl<D: Device> Runner<'_, '_, D> {
             local.pieces.advance();
             self.run_piece(local, call, next.number as usize, commits)?;
             self.reveal();
+            local.work.pieces_split += 1;
             ran = true;
         }
         Ok(ran)

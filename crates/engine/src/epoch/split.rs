@@ -91,7 +91,6 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
                 let random = mix(u64::from(txn.position) << 32 | u64::from(id.0));
                 let queue = &mut queues[line.worker(id, random, epoch.workers)];
                 queue.push(QueuedPiece { position: txn.position, number: number as u32 });
-                worker.local.work.pieces_split += 1;
             }
         }
     }
