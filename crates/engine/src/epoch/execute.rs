@@ -74,6 +74,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
     let (epoch, lists) = (runner.epoch, runner.lists);
     let mut ahead = Ahead { epoch, lists, taken: VecDeque::new(), rows: 0, fetched: 0, lines: 0 };
     loop {
+        ahead.take();
         if local.pieces.front().is_some()
             && let Some(next) = ahead.next_position()
         {
@@ -135,9 +136,8 @@ struct Taken<'a> {
 }
 
 impl<'a, D: Device> Ahead<'a, '_, D> {
-    /// The next call to run.
+    /// The next call to run, of those taken.
     fn next(&mut self) -> Option<CallView<'a>> {
-        self.take();
         let Taken { call, lines, .. } = self.taken.pop_front()?;
         // Or a call could wait for one that its own worker runs later.
         let next = self.taken.front();
@@ -159,8 +159,7 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
     }
 
     /// The position of the next call to run.
-    fn next_position(&mut self) -> Option<u32> {
-        self.take();
+    fn next_position(&self) -> Option<u32> {
         self.taken.front().map(|taken| taken.call.txn.position)
     }
 

@@ -105,6 +105,7 @@ struct Target {
 
 impl<D: Device> Medium<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
+    #[inline(always)]
     pub(crate) fn publish(
         &mut self,
         to: &Publication<'_>,
@@ -211,6 +212,7 @@ impl<D: Device> Medium<D> {
     }
 
     /// Publishes the final writes of a transaction.
+    #[inline(always)]
     pub(crate) fn reveal(&mut self, entries: &EntrySlab, epoch: u64) {
         if self.hidden.is_empty() {
             return;
