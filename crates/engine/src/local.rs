@@ -114,6 +114,8 @@ pub(crate) struct Txn {
 pub(crate) enum PrivateWrite {
     /// Not written.
     None,
+    /// Not written, but read: the row exists.
+    Seen,
     /// A value in the scratch buffer.
     Value(Span),
     /// Deleted.

@@ -5,8 +5,6 @@
 //! called [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the
 //! body.
 
-use std::cell::Cell;
-
 use storage::SerialId;
 
 use crate::calls::Abort;
@@ -75,12 +73,12 @@ pub(crate) trait PublishNow {
 const SCAN_AHEAD_FIRST: usize = 4;
 const SCAN_AHEAD_MAX: usize = 32;
 
-/// Where a declared write is kept: index of its private write.
+/// A declared key, or the member of a declared range: the index of its private write, and its row.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     write: usize,
     id: EntryId,
-    may_insert: bool,
+    kind: DeclaredKind,
 }
 
 /// A running transaction.
@@ -91,12 +89,12 @@ pub struct Transaction<'a> {
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
     pub(crate) call: CallView<'a>,
-    /// Which declared key, and which member of a range, was asked for last. Bodies mostly go
-    /// through them in order, and often read what they write then: the next one is tried first, and
-    /// then the same again.
-    pub(crate) last_declared: Cell<usize>,
-    /// See `last_declared`.
-    pub(crate) last_member: Cell<usize>,
+    /// Which declared key, and which member of a range, comes after the one that was asked for last.
+    /// Bodies mostly go through them in order, and often read what they write then: this one is
+    /// tried first, and then the same again.
+    pub(crate) next_declared: usize,
+    /// See `next_declared`.
+    pub(crate) next_member: usize,
     pub(crate) sid: SerialId,
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
@@ -152,7 +150,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Reads the row of a key: what this call wrote, or the row that `find` finds.
-    #[inline]
+    #[inline(always)]
     fn get_row(
         &mut self,
         t: &Table,
@@ -160,19 +158,23 @@ impl<'a> Transaction<'a> {
         word: KeyWord<'_>,
         find: impl FnOnce() -> EntryId,
     ) -> Result<Option<&[u8]>, Stop> {
-        let id = match self.find_declared(t, table, word.hash, word.key) {
-            Some((write, id, _)) => match self.local.writes[write] {
-                PrivateWrite::Value(span) => return Ok(Some(&self.local.scratch[span.range()])),
-                PrivateWrite::Tombstone => return Ok(None),
-                PrivateWrite::Published => return self.see(id, true),
-                PrivateWrite::None => id,
-            },
-            None => find(),
+        let Some(slot) = self.find_slot(t, table, word) else {
+            let id = find();
+            return if id == NO_ENTRY { Ok(None) } else { self.see(id, false) };
         };
-        if id == NO_ENTRY {
-            return Ok(None);
+        match self.local.writes[slot.write] {
+            PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
+            PrivateWrite::Tombstone => Ok(None),
+            _ if slot.id == NO_ENTRY => Ok(None),
+            PrivateWrite::Published => self.see(slot.id, true),
+            PrivateWrite::None | PrivateWrite::Seen => {
+                let seen = self.see(slot.id, false)?;
+                if seen.is_some() {
+                    self.local.writes[slot.write] = PrivateWrite::Seen;
+                }
+                Ok(seen)
+            }
         }
-        self.see(id, false)
     }
 
     /// Reads many rows of one table, as [`Transaction::get`] does one by one: `each` gets what is
@@ -292,11 +294,8 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let slot = self.writable(table, key)?;
-        if !slot.may_insert {
-            let name = &self.core.tables[table as usize].name;
-            return Err(Stop::Mistake(format!(
-                "table {name:?}: insert of key {key:02x?}, which was declared for update only"
-            )));
+        if slot.kind != DeclaredKind::Insert {
+            return Err(self.may_not_insert(table, key));
         }
         self.write_value(table, slot, value)
     }
@@ -329,11 +328,11 @@ impl<'a> Transaction<'a> {
         let span = match self.local.writes[slot.write] {
             PrivateWrite::Value(span) => span,
             PrivateWrite::Tombstone => return Ok(false),
-            PrivateWrite::None | PrivateWrite::Published => {
+            before => {
                 if slot.id == NO_ENTRY {
                     return Ok(false);
                 }
-                let published = self.local.writes[slot.write] == PrivateWrite::Published;
+                let published = before == PrivateWrite::Published;
                 let Some(seen) = self.see(slot.id, published)? else {
                     return Ok(false);
                 };
@@ -400,6 +399,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Keeps a copy of a value that was read from the medium.
+    #[cold]
     fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
         let epoch = self.sid.epoch();
         if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
@@ -409,9 +409,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    #[inline(always)]
     fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
         match self.local.writes[slot.write] {
-            PrivateWrite::Value(_) => Ok(true),
+            PrivateWrite::Value(_) | PrivateWrite::Seen => Ok(true),
             PrivateWrite::Tombstone => Ok(false),
             _ if slot.id == NO_ENTRY => Ok(false),
             before => {
@@ -423,31 +424,28 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    #[inline(always)]
     fn keep_value(&mut self, value: &[u8]) -> Span {
         let from = self.local.scratch.len() as u32;
         self.local.scratch.extend_from_slice(value);
         Span { from, to: self.local.scratch.len() as u32 }
     }
 
+    #[inline(always)]
     fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
         let t = &self.core.tables[table as usize];
         if value.len() as u64 > t.layout.value_bytes_max {
-            return Err(Stop::Mistake(format!(
-                "table {:?}: a value of {} bytes, at most {}",
-                t.name,
-                value.len(),
-                t.layout.value_bytes_max
-            )));
+            return Err(too_long(t, value.len()));
         }
         let span = self.keep_value(value);
         self.put(slot, PrivateWrite::Value(span))
     }
 
+    #[inline(always)]
     fn put(&mut self, slot: Slot, write: PrivateWrite) -> Result<(), Stop> {
         let place = &mut self.local.writes[slot.write];
         if *place == PrivateWrite::Published {
-            let what = "a key was written again after the commit point had made it visible";
-            return Err(Stop::Mistake(what.into()));
+            return Err(written_again());
         }
         *place = write;
         if self.committed {
@@ -457,56 +455,78 @@ impl<'a> Transaction<'a> {
     }
 
     /// The private write of a declared key.
+    #[inline(always)]
     fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
         let t = self.core.row_table(table)?;
         let word = t.word(key)?;
-        if let Some((write, id, kind)) = self.find_declared(t, table, word.hash, key)
-            && kind != DeclaredKind::Read
-        {
-            return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
+        match self.find_slot(t, table, word) {
+            Some(slot) if slot.kind != DeclaredKind::Read => Ok(slot),
+            _ => self.without_row(t, table, key),
         }
-        if !self.call.txn.ranges.is_empty() && t.ordered.is_some() {
-            if let Some(slot) = self.find_member(t, table, key) {
-                return Ok(slot);
-            }
-            if self.in_declared_range(table, key) {
-                // Covered, but no row existed at this position: reading says so, writing does
-                // nothing.
-                let write = self.local.writes.len();
-                self.local.writes.push(PrivateWrite::None);
-                return Ok(Slot { write, id: NO_ENTRY, may_insert: false });
-            }
-        }
-        Err(Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name)))
     }
 
-    #[inline]
-    fn find_declared(
-        &self,
-        t: &Table,
-        table: u16,
-        word: u64,
-        key: &[u8],
-    ) -> Option<(usize, EntryId, DeclaredKind)> {
-        // No key is both declared for writing and the member of a range, but it may be hinted at
-        // and a member.
-        if let Some(slot) = self.find_member(t, table, key) {
-            return Some((slot.write, slot.id, DeclaredKind::Update));
+    /// A key that was not declared for writing: a declared range may cover it, but no row existed
+    /// at this position. Reading says so, writing does nothing.
+    #[cold]
+    fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        let CallView { lists, txn } = self.call;
+        let covered = lists.ranges[txn.ranges.range()].iter().any(|range| {
+            range.table == table
+                && &lists.keys[range.low.range()] <= key
+                && key < &lists.keys[range.high.range()]
+        });
+        if !covered {
+            let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
+            return Err(Stop::Mistake(what));
+        }
+        let write = self.local.writes.len();
+        self.local.writes.push(PrivateWrite::None);
+        Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
+    }
+
+    #[cold]
+    fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
+        let name = &self.core.tables[table as usize].name;
+        Stop::Mistake(format!(
+            "table {name:?}: insert of key {key:02x?}, which was declared for update only"
+        ))
+    }
+
+    /// What the call declared of a key.
+    #[inline(always)]
+    fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        let declared = self.call.declared();
+        for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
+            // No key is both declared for writing and the member of a range, but it may be hinted
+            // at and a member.
+            if let Some(d) = declared.get(write)
+                && (d.word == word.hash && d.table == table && t.exact)
+                && (d.kind != DeclaredKind::Read || self.call.txn.members.is_empty())
+            {
+                self.next_declared = write + 1;
+                return Some(Slot { write, id: d.id, kind: d.kind });
+            }
+        }
+        self.search_slot(t, table, word)
+    }
+
+    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before.
+    fn search_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        if let Some(slot) = self.find_member(t, table, word.key) {
+            return Some(slot);
         }
         let declared = self.call.declared();
+        let call = self.call;
         let same = |d: &Declared| {
-            d.word == word && d.table == table && (t.exact || self.call.key(d.key) == key)
+            d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
         };
-        let last = self.last_declared.get();
-        let is_same = |&at: &usize| declared.get(at).is_some_and(same);
-        let near = [last + 1, last].into_iter().find(is_same);
-        let at = near.or_else(|| declared.iter().position(same))?;
-        self.last_declared.set(at);
-        Some((at, declared[at].id, declared[at].kind))
+        let write = declared.iter().position(same)?;
+        self.next_declared = write + 1;
+        Some(Slot { write, id: declared[write].id, kind: declared[write].kind })
     }
 
     #[inline]
-    fn find_member(&self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
+    fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
         let members = self.call.members();
         if members.is_empty() || t.ordered.is_none() {
             return None;
@@ -516,23 +536,26 @@ impl<'a> Transaction<'a> {
         let is_first = |at: usize| {
             members.get(at).is_some_and(|m| !before(m)) && (at == 0 || before(&members[at - 1]))
         };
-        let last = self.last_member.get();
-        let first = [last + 1, last].into_iter().find(|&at| is_first(at));
+        let next = self.next_member;
+        let first = [next, next.wrapping_sub(1)].into_iter().find(|&at| is_first(at));
         let first = first.unwrap_or_else(|| members.partition_point(before));
-        self.last_member.set(first);
+        self.next_member = first + 1;
         let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
         let (at, member) =
             same.enumerate().find(|(_, m)| t.exact || self.core.key_of(m.id) == key)?;
         let write = self.call.declared().len() + first + at;
-        Some(Slot { write, id: member.id, may_insert: false })
+        Some(Slot { write, id: member.id, kind: DeclaredKind::Update })
     }
+}
 
-    fn in_declared_range(&self, table: u16, key: &[u8]) -> bool {
-        let CallView { lists, txn } = self.call;
-        lists.ranges[txn.ranges.range()].iter().any(|range| {
-            range.table == table
-                && &lists.keys[range.low.range()] <= key
-                && key < &lists.keys[range.high.range()]
-        })
-    }
+#[cold]
+fn too_long(t: &Table, len: usize) -> Stop {
+    let most = t.layout.value_bytes_max;
+    Stop::Mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
+}
+
+#[cold]
+fn written_again() -> Stop {
+    let what = "a key was written again after the commit point had made it visible";
+    Stop::Mistake(what.into())
 }

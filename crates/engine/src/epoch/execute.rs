@@ -6,7 +6,6 @@
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
 //! all of them (O-03). The place of split-on-demand (CA 3.4) is `run_call`.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -270,8 +269,8 @@ fn run_body<D: Device>(
         phase: ReadPhase::begin(),
         waiter,
         call,
-        last_declared: Cell::new(0),
-        last_member: Cell::new(0),
+        next_declared: 0,
+        next_member: 0,
         sid,
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
@@ -447,8 +446,11 @@ impl<D: Device> Runner<'_, D> {
                 continue;
             }
             let write = match (mode, *private) {
-                (_, PrivateWrite::Published) | (Mode::Written, PrivateWrite::None) => continue,
-                (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None) => Write::Ignore,
+                (_, PrivateWrite::Published)
+                | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => continue,
+                (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None | PrivateWrite::Seen) => {
+                    Write::Ignore
+                }
                 (_, PrivateWrite::Tombstone) => Write::Tombstone,
                 (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
             };
