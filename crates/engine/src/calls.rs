@@ -1,6 +1,7 @@
 //! What goes into an epoch and what comes out: calls in serial order, answers by position.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use storage::format::EPOCH_CALLS_MAX;
 
@@ -12,21 +13,50 @@ pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// One call in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct Call<'c> {
     pub(crate) procedure: u16,
     /// How often it was re-submitted before.
     pub(crate) attempt: u16,
-    pub(crate) bytes: u32,
-    pub(crate) offset: usize,
+    pub(crate) arguments: &'c [u8],
 }
 
-/// A batch of calls, in serial order. Arguments lie in one buffer, each at a multiple of 8 bytes,
-/// so that fixed-layout arguments are read in place.
+/// The word in front of a call's arguments, of which each field is little-endian: procedure (2
+/// bytes), attempt (2), bytes of arguments (4). Part of the log's format.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header(pub(crate) u64);
+
+impl Header {
+    pub(crate) fn new(procedure: u16, attempt: u16, bytes: usize) -> Self {
+        Self(u64::from(procedure) | u64::from(attempt) << 16 | (bytes as u64) << 32)
+    }
+
+    pub(crate) fn procedure(self) -> u16 {
+        self.0 as u16
+    }
+
+    pub(crate) fn attempt(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+}
+
+/// Bytes of a [`Header`].
+pub(crate) const HEADER_BYTES: usize = 8;
+
+/// A batch of calls, in serial order. They lie in one buffer as they are logged, so that a run of
+/// them is logged with one copy: each is a record of a header and its arguments, padded with zeros
+/// to a multiple of 8 bytes, so that fixed-layout arguments are read in place.
 #[derive(Debug, Default, Clone)]
 pub struct Calls {
-    calls: Vec<Call>,
-    /// 8-byte words keep the buffer aligned.
+    /// Where the record of each call begins.
+    starts: Vec<usize>,
+    /// The records. 8-byte words keep the buffer aligned.
     words: Vec<u64>,
+    /// One more than the largest number of a procedure.
+    procedures: usize,
 }
 
 impl Calls {
@@ -37,23 +67,29 @@ impl Calls {
 
     /// Calls in the batch.
     pub fn len(&self) -> usize {
-        self.calls.len()
+        self.starts.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.starts.is_empty()
     }
 
     /// Bytes of all arguments.
     pub fn bytes(&self) -> usize {
+        self.records_bytes() - self.len() * HEADER_BYTES
+    }
+
+    /// Bytes of all records.
+    pub(crate) fn records_bytes(&self) -> usize {
         self.words.len() * 8
     }
 
     /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
-        self.calls.clear();
+        self.starts.clear();
         self.words.clear();
+        self.procedures = 0;
     }
 
     /// Appends a call; its position is the number of calls before it.
@@ -71,38 +107,68 @@ impl Calls {
                 args.len()
             )));
         }
-        if self.calls.len() as u64 >= EPOCH_CALLS_MAX {
-            return Err(EngineError::Limit(format!(
-                "more than {EPOCH_CALLS_MAX} calls in an epoch"
-            )));
-        }
-        let offset = self.words.len() * 8;
-        let mut chunks = args.chunks_exact(8);
-        self.words.extend(chunks.by_ref().map(|c| u64::from_ne_bytes(c.try_into().expect("8"))));
-        let rest = chunks.remainder();
+        check_count(self.len() + 1)?;
+        self.starts.push(self.words.len());
+        self.words.push(Header::new(procedure, attempt, args.len()).0.to_le());
+        let (whole, rest) = args.as_chunks();
+        self.words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
         if !rest.is_empty() {
             let mut last = [0u8; 8];
             last[..rest.len()].copy_from_slice(rest);
             self.words.push(u64::from_ne_bytes(last));
         }
-        self.calls.push(Call { procedure, attempt, bytes: args.len() as u32, offset });
+        self.procedures = self.procedures.max(usize::from(procedure) + 1);
         Ok(())
     }
 
-    pub(crate) fn call(&self, position: usize) -> Call {
-        self.calls[position]
+    /// Appends the calls of another batch.
+    ///
+    /// # Errors
+    /// `Limit` if there would be more than 2^24 - 1; nothing is appended then.
+    pub fn append(&mut self, calls: &Calls) -> Result<()> {
+        check_count(self.len() + calls.len())?;
+        let words = self.words.len();
+        self.starts.extend(calls.starts.iter().map(|start| words + start));
+        self.words.extend_from_slice(&calls.words);
+        self.procedures = self.procedures.max(calls.procedures);
+        Ok(())
+    }
+
+    /// The call at a position.
+    #[inline]
+    pub(crate) fn call(&self, position: usize) -> Call<'_> {
+        let record = &self.words[self.starts[position]..];
+        let header = Header(u64::from_le(record[0]));
+        let arguments = &crate::version::bytes_of_words(&record[1..])[..header.bytes()];
+        Call { procedure: header.procedure(), attempt: header.attempt(), arguments }
     }
 
     /// Procedure and arguments of the call at a position.
+    #[inline]
     pub fn get(&self, position: usize) -> (u16, &[u8]) {
-        let call = self.calls[position];
-        (call.procedure, self.arguments(call))
+        let call = self.call(position);
+        (call.procedure, call.arguments)
     }
 
-    pub(crate) fn arguments(&self, call: Call) -> &[u8] {
-        let words = &self.words[call.offset / 8..][..(call.bytes as usize).div_ceil(8)];
-        &crate::version::bytes_of_words(words)[..call.bytes as usize]
+    /// The records of the calls at some positions, as they are logged.
+    pub(crate) fn records(&self, positions: Range<usize>) -> &[u8] {
+        let start = |position| self.starts.get(position).copied().unwrap_or(self.words.len());
+        crate::version::bytes_of_words(&self.words[start(positions.start)..start(positions.end)])
     }
+
+    /// The first call that names none of so many procedures: its position, and which it names.
+    pub(crate) fn find_unknown(&self, procedures: usize) -> Option<(usize, u16)> {
+        let all_known = self.procedures <= procedures;
+        let mut calls = (0..if all_known { 0 } else { self.len() }).map(|p| (p, self.get(p).0));
+        calls.find(|&(_, procedure)| usize::from(procedure) >= procedures)
+    }
+}
+
+fn check_count(calls: usize) -> Result<()> {
+    if calls as u64 <= EPOCH_CALLS_MAX {
+        return Ok(());
+    }
+    Err(EngineError::Limit(format!("more than {EPOCH_CALLS_MAX} calls in an epoch")))
 }
 
 /// Why a transaction gave up. Its writes did not take place.
@@ -188,9 +254,18 @@ pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
 
 /// Positions that a worker owns, in order.
 pub(crate) fn owned(worker: usize, workers: usize, calls: usize) -> impl Iterator<Item = usize> {
-    (worker * RUN_CALLS..calls)
-        .step_by(workers * RUN_CALLS)
-        .flat_map(move |first| first..(first + RUN_CALLS).min(calls))
+    owned_runs(worker, workers, calls).flatten()
+}
+
+/// The runs of positions that a worker owns, in order. One worker owns all of them as one run.
+pub(crate) fn owned_runs(
+    worker: usize,
+    workers: usize,
+    calls: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let run = if workers == 1 { calls.max(1) } else { RUN_CALLS };
+    let runs = (worker * run..calls).step_by(workers * run);
+    runs.map(move |first| first..(first + run).min(calls))
 }
 
 /// What became of an epoch.
