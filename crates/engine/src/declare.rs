@@ -140,7 +140,16 @@ impl KeyFilter {
     }
 }
 
-impl Declaration<'_> {
+impl<'a> Declaration<'a> {
+    /// The declaration of a call that has declared nothing yet.
+    #[inline]
+    pub(crate) fn new(core: &'a Core, lists: &'a mut Declarations, epoch: u64) -> Self {
+        let first = lists.declared.len();
+        let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
+        Self { core, lists, phase, epoch, first, filter, mistake: None }
+    }
+
+    #[cold]
     fn note(&mut self, what: String) {
         self.mistake.get_or_insert(what);
     }

@@ -572,6 +572,7 @@ pub(crate) fn new_worker<D: Device>(
         lists: crate::local::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
+        drawers: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

@@ -16,6 +16,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// From one length of a list up to another.
+    pub(crate) fn up_to(from: usize, to: usize) -> Self {
+        Self { from: from as u32, to: to as u32 }
+    }
+
     pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.from as usize..self.to as usize
     }
@@ -96,17 +101,27 @@ pub(crate) struct Drawn {
     pub(crate) value: u64,
 }
 
-/// One call of the epoch.
+/// A call that went through step one of its declaration.
+#[derive(Debug)]
+pub(crate) struct Drawer {
+    pub(crate) position: u32,
+    pub(crate) draws: Span,
+    pub(crate) lookups: Span,
+    /// The step ended the call.
+    pub(crate) early: Option<StoredAnswer>,
+}
+
+/// One call of the epoch. The spans of a worker's calls lie one after the other.
 #[derive(Debug)]
 pub(crate) struct Txn {
     pub(crate) position: u32,
+    /// The declaration itself ended the call; still subject to the check of its lookups.
+    pub(crate) ends_early: bool,
     pub(crate) draws: Span,
     pub(crate) declared: Span,
     pub(crate) ranges: Span,
     pub(crate) members: Span,
     pub(crate) lookups: Span,
-    /// The declaration itself ended the call; still subject to the check of its lookups.
-    pub(crate) early: Option<StoredAnswer>,
 }
 
 /// A private write of the running call.
@@ -136,6 +151,8 @@ pub(crate) struct Declarations {
     pub(crate) lookups: Vec<Lookup>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
+    /// Answers to the calls that ended early, by position, in order.
+    pub(crate) early: Vec<(u32, StoredAnswer)>,
 }
 
 /// One call and the lists that its spans refer to.
@@ -157,12 +174,24 @@ impl<'d> CallView<'d> {
     pub(crate) fn key(self, span: Span) -> &'d [u8] {
         &self.lists.keys[span.range()]
     }
+
+    /// The answer to a call whose declaration ended it.
+    pub(crate) fn early(self) -> Option<&'d StoredAnswer> {
+        if !self.txn.ends_early {
+            return None;
+        }
+        let early = &self.lists.early;
+        let at = early.binary_search_by_key(&self.txn.position, |&(position, _)| position);
+        at.ok().map(|at| &early[at].1)
+    }
 }
 
 /// One worker's memory of an epoch.
 pub(crate) struct Local {
     pub(crate) worker: usize,
     pub(crate) lists: Declarations,
+    /// Calls that went through step one of their declarations, in order, until step two.
+    pub(crate) drawers: Vec<Drawer>,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
@@ -233,6 +262,7 @@ impl Local {
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
         self.lists.clear();
+        self.drawers.clear();
         self.sequences.clear();
         self.carried.clear();
         self.work = WorkCounts::default();
@@ -251,6 +281,7 @@ impl Declarations {
         self.members.clear();
         self.lookups.clear();
         self.keys.clear();
+        self.early.clear();
     }
 
     /// Copies key bytes.

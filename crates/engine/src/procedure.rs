@@ -67,6 +67,11 @@ impl ProcedureTable {
         self.procedures.is_empty()
     }
 
+    /// Whether any of them draws from sequences.
+    pub(crate) fn draws(&self) -> bool {
+        self.procedures.iter().any(|procedure| procedure.draws.is_some())
+    }
+
     pub(crate) fn get(&self, number: u16) -> Option<&ProcedureDefinition> {
         self.procedures.get(number as usize)
     }

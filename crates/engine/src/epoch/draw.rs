@@ -9,17 +9,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 
-use crate::calls::{StoredAnswer, owned};
+use crate::calls::{Abort, owned};
 use crate::core::SequenceState;
-use crate::declare::{Declaration, Draws, KeyFilter};
-use crate::local::{ChangedSequence, Span, Txn};
-use crate::version::ReadPhase;
+use crate::declare::{Declaration, Draws};
+use crate::local::{ChangedSequence, Drawer, Local, Span};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if !epoch.core.procedures.draws() {
+        return Ok(());
+    }
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
-        let txn = draw_one(epoch, worker, position);
-        worker.local.lists.txns.push(txn);
+        let (number, arguments) = epoch.calls.get(position);
+        let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+        if let Some(draw) = procedure.draws {
+            draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
+        }
     }
     let mine = &epoch.shared.draws[worker.local.worker];
     *mine.lock().expect("no panic while locked") = std::mem::take(&mut worker.local.lists.draws);
@@ -32,39 +37,27 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: usize) -> Txn {
-    let (number, arguments) = epoch.calls.get(position);
-    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let lists = &mut worker.local.lists;
-    let (draws_from, lookups_from) = (lists.draws.len() as u32, lists.lookups.len() as u32);
-    let mut early = None;
-    if let Some(draw) = procedure.draws {
-        let first = lists.declared.len();
-        let declaration = Declaration {
-            core: epoch.core,
-            lists,
-            phase: ReadPhase::begin(),
-            epoch: epoch.number,
-            first,
-            filter: KeyFilter::default(),
-            mistake: None,
-        };
-        let mut draws = Draws { declaration, position: position as u32 };
-        let result = catch_unwind(AssertUnwindSafe(|| draw(arguments, &mut draws)));
-        early = super::declare::ending(result, draws.declaration.mistake.take());
-    }
+fn draw_one<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    position: u32,
+    draw: impl FnOnce(&mut Draws<'_>) -> Result<(), Abort>,
+) {
+    let lists = &mut local.lists;
+    let (draws_from, lookups_from) = (lists.draws.len(), lists.lookups.len());
+    let mut draws =
+        Draws { declaration: Declaration::new(epoch.core, lists, epoch.number), position };
+    let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
+    let early = super::declare::ending(result, draws.declaration.mistake.take());
     if early.is_some() {
-        worker.local.lists.draws.truncate(draws_from as usize);
+        lists.draws.truncate(draws_from);
     }
-    Txn {
-        position: position as u32,
-        draws: Span { from: draws_from, to: worker.local.lists.draws.len() as u32 },
-        declared: Span::default(),
-        ranges: Span::default(),
-        members: Span::default(),
-        lookups: Span { from: lookups_from, to: worker.local.lists.lookups.len() as u32 },
+    local.drawers.push(Drawer {
+        position,
+        draws: Span::up_to(draws_from, lists.draws.len()),
+        lookups: Span::up_to(lookups_from, lists.lookups.len()),
         early,
-    }
+    });
 }
 
 /// Gives every draw its number, in serial order over all workers.
@@ -124,9 +117,4 @@ pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
             None => drop(sequences.remove(&name)),
         }
     }
-}
-
-/// Whether a call drew at all and its declaration goes on.
-pub(super) fn goes_on(early: Option<&StoredAnswer>) -> bool {
-    early.is_none()
 }

@@ -245,7 +245,7 @@ fn run_call<D: Device>(
         runner.publish(local, call, Mode::Abort)?;
         return Ok(resubmit(epoch, local, position));
     }
-    if let Some(answer) = &call.txn.early {
+    if let Some(answer) = call.early() {
         return Ok(answer.clone());
     }
     run_body(epoch, local, runner, call, sid, waiter)
