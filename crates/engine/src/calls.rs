@@ -1,7 +1,6 @@
 //! What goes into an epoch and what comes out: calls in serial order, answers by position.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use storage::format::EPOCH_CALLS_MAX;
 
@@ -46,9 +45,9 @@ impl Header {
 /// Bytes of a [`Header`].
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// A batch of calls, in serial order. They lie in one buffer as they are logged, so that a run of
-/// them is logged with one copy: each is a record of a header and its arguments, padded with zeros
-/// to a multiple of 8 bytes, so that fixed-layout arguments are read in place.
+/// A batch of calls, in serial order. They lie in one buffer as they are logged, each a record of a
+/// header and its arguments, padded with zeros to a multiple of 8 bytes, so that fixed-layout
+/// arguments are read in place.
 #[derive(Debug, Default, Clone)]
 pub struct Calls {
     /// Where the record of each call begins.
@@ -150,10 +149,11 @@ impl Calls {
         (call.procedure, call.arguments)
     }
 
-    /// The records of the calls at some positions, as they are logged.
-    pub(crate) fn records(&self, positions: Range<usize>) -> &[u8] {
-        let start = |position| self.starts.get(position).copied().unwrap_or(self.words.len());
-        crate::version::bytes_of_words(&self.words[start(positions.start)..start(positions.end)])
+    /// The record of the call at a position, as it is logged.
+    #[inline]
+    pub(crate) fn record(&self, position: usize) -> &[u8] {
+        let end = self.starts.get(position + 1).copied().unwrap_or(self.words.len());
+        crate::version::bytes_of_words(&self.words[self.starts[position]..end])
     }
 
     /// The first call that names none of so many procedures: its position, and which it names.
@@ -254,18 +254,9 @@ pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
 
 /// Positions that a worker owns, in order.
 pub(crate) fn owned(worker: usize, workers: usize, calls: usize) -> impl Iterator<Item = usize> {
-    owned_runs(worker, workers, calls).flatten()
-}
-
-/// The runs of positions that a worker owns, in order. One worker owns all of them as one run.
-pub(crate) fn owned_runs(
-    worker: usize,
-    workers: usize,
-    calls: usize,
-) -> impl Iterator<Item = Range<usize>> {
-    let run = if workers == 1 { calls.max(1) } else { RUN_CALLS };
-    let runs = (worker * run..calls).step_by(workers * run);
-    runs.map(move |first| first..(first + run).min(calls))
+    (worker * RUN_CALLS..calls)
+        .step_by(workers * RUN_CALLS)
+        .flat_map(move |first| first..(first + RUN_CALLS).min(calls))
 }
 
 /// What became of an epoch.

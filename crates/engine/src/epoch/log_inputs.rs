@@ -10,7 +10,7 @@ use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned_runs};
+use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned};
 use crate::procedure::ProcedureTable;
 use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
@@ -68,8 +68,8 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
     if worker.local.worker == 0 {
         stream.append(log, port, &prelude(&epoch.core.procedures, None).expect("all of them"))?;
     }
-    for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
-        stream.append(log, port, epoch.calls.records(run))?;
+    for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
+        stream.append(log, port, epoch.calls.record(position))?;
     }
     let summary = stream.finish(log, port)?;
     epoch.shared.streams.lock().expect("no panic while locked").push(summary);
