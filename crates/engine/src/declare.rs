@@ -1,8 +1,8 @@
 //! Declaring: what a call draws, what it may write, and what it reads to find that out.
 //!
 //! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a
-//! writer of the running one yet. Each is kept with a fingerprint and checked again at execution
-//! (CA 3.7, O-10).
+//! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
+//! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
 use std::ops::ControlFlow;
 
@@ -19,13 +19,9 @@ use crate::version::{ReadPhase, Stopped, Waiter};
 /// Sees the key and the value of one row after the other, until it returns `Break`.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
-/// Folds what a lookup saw into a fingerprint.
-pub(crate) fn fold(fingerprint: u64, key: &[u8], value: Option<&[u8]>) -> u64 {
-    let seed = match value {
-        Some(value) => xxh3_64_with_seed(value, fingerprint ^ 1),
-        None => fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 2,
-    };
-    xxh3_64_with_seed(key, seed)
+/// Folds a row that a scan saw into a fingerprint.
+pub(crate) fn fold(fingerprint: u64, key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, xxh3_64_with_seed(value, fingerprint ^ 1))
 }
 
 /// How many rows a scan visits at most when it is repeated.
@@ -33,18 +29,6 @@ pub(crate) const ALL: u64 = u64::MAX;
 
 impl Core {
     /// What a point lookup sees at a serial position.
-    pub(crate) fn look_up<'p>(
-        &self,
-        phase: ReadPhase<'p>,
-        table: u16,
-        key: &[u8],
-        sid: SerialId,
-        waiter: &mut Waiter<'_>,
-    ) -> Result<Option<&'p [u8]>, LookupError> {
-        self.look_up_in(phase, self.row_table(table)?, key, sid, waiter)
-    }
-
-    /// [`Core::look_up`] in a table of any kind.
     pub(crate) fn look_up_in<'p>(
         &self,
         phase: ReadPhase<'p>,
@@ -155,18 +139,23 @@ impl<'a> Declaration<'a> {
     }
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
-        let sid = SerialId::new(self.epoch, 0);
-        let mut waiter = Waiter::new(self.core.stopped());
-        match self.core.look_up(self.phase, table, key, sid, &mut waiter) {
-            Ok(value) => {
-                let low = self.lists.keep_key(key);
-                let fingerprint = fold(0, key, value);
-                let lookup = Lookup { table, low, high: None, visited: 1, fingerprint };
-                self.lists.lookups.push(lookup);
-                value
+        let core = self.core;
+        let found = core.row_table(table).and_then(|t| Ok(t.find(core, t.word(key)?)));
+        match found {
+            Ok(Some(id)) => {
+                let sid = SerialId::new(self.epoch, 0);
+                let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
+                self.lists.lookups.push(Lookup::Row(id));
+                let word = seen.expect("nobody writes the row yet").word;
+                word.is_value().then(|| self.phase.bytes(word))
             }
-            Err(error) => {
-                self.note_error(error);
+            Ok(None) => {
+                let key = self.lists.keep_key(key);
+                self.lists.lookups.push(Lookup::NoRow { table, key });
+                None
+            }
+            Err(what) => {
+                self.note(what);
                 None
             }
         }
@@ -330,7 +319,7 @@ impl WriteSet<'_> {
         let mut waiter = Waiter::new(declaration.core.stopped());
         let mut fingerprint = 0;
         let mut visit = |key: &[u8], value: &[u8]| {
-            fingerprint = fold(fingerprint, key, Some(value));
+            fingerprint = fold(fingerprint, key, value);
             each(key, value)
         };
         let phase = declaration.phase;
@@ -340,13 +329,8 @@ impl WriteSet<'_> {
             Ok(visited) => {
                 let (low, high) =
                     (declaration.lists.keep_key(low), declaration.lists.keep_key(high));
-                declaration.lists.lookups.push(Lookup {
-                    table,
-                    low,
-                    high: Some(high),
-                    visited,
-                    fingerprint,
-                });
+                let lookup = Lookup::Scan { table, low, high, visited, fingerprint };
+                declaration.lists.lookups.push(lookup);
             }
             Err(error) => declaration.note_error(error),
         }

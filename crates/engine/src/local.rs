@@ -78,16 +78,21 @@ pub(crate) struct Member {
 
 /// What reconnaissance read, so that it can be checked again at execution (O-10).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lookup {
-    pub(crate) table: u16,
-    /// Key, or low bound.
-    pub(crate) low: Span,
-    /// High bound of a scan.
-    pub(crate) high: Option<Span>,
-    /// Rows that a scan visited before its visitor had enough; `u64::MAX`: all.
-    pub(crate) visited: u64,
-    /// Hash of everything that was seen.
-    pub(crate) fingerprint: u64,
+pub(crate) enum Lookup {
+    /// A row.
+    Row(EntryId),
+    /// A key that had no row.
+    NoRow { table: u16, key: Span },
+    /// The rows from `low` up to, and without, `high`.
+    Scan {
+        table: u16,
+        low: Span,
+        high: Span,
+        /// Rows visited before the visitor had enough; `u64::MAX`: all.
+        visited: u64,
+        /// Hash of everything that was seen.
+        fingerprint: u64,
+    },
 }
 
 /// A number drawn from a sequence, or only looked at.

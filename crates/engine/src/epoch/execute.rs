@@ -20,7 +20,7 @@ use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{CallView, Declarations, DeclaredKind, Local, Lookup, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{
     Fetched, LINES_WHOLE, Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write,
@@ -325,12 +325,16 @@ fn lookups_hold(
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
     for lookup in &call.lists.lookups[call.txn.lookups.range()] {
-        let low = call.key(lookup.low);
-        let result = match lookup.high {
-            None => core
-                .look_up(phase, lookup.table, low, sid, waiter)
-                .map(|value| fold(0, low, value) == lookup.fingerprint),
-            Some(high) => scan_again(core, phase, lookup, (low, call.key(high)), sid, waiter),
+        let result = match lookup {
+            Lookup::Row(id) => {
+                core.entries.get(*id).is_as_before(sid, phase, waiter).map_err(LookupError::from)
+            }
+            Lookup::NoRow { table, key } => {
+                let t = &core.tables[*table as usize];
+                let value = core.look_up_in(phase, t, call.key(*key), sid, waiter);
+                value.map(|value| value.is_none())
+            }
+            Lookup::Scan { .. } => scan_again(core, phase, call, lookup, sid, waiter),
         };
         match result {
             Ok(true) => {}
@@ -349,25 +353,29 @@ fn lookups_hold(
 fn scan_again(
     core: &Core,
     phase: ReadPhase<'_>,
-    lookup: &crate::local::Lookup,
-    bounds: (&[u8], &[u8]),
+    call: CallView<'_>,
+    lookup: &Lookup,
     sid: SerialId,
     waiter: &mut Waiter<'_>,
 ) -> Result<bool, LookupError> {
+    let Lookup::Scan { table, low, high, visited: visited_before, fingerprint: before } = *lookup
+    else {
+        unreachable!("called for scans");
+    };
     let (mut fingerprint, mut seen) = (0, 0);
-    let visited =
-        core.look_through(phase, lookup.table, bounds, sid, waiter, &mut |key, value| {
-            fingerprint = fold(fingerprint, key, Some(value));
-            seen += 1;
-            if seen == lookup.visited {
-                std::ops::ControlFlow::Break(())
-            } else {
-                std::ops::ControlFlow::Continue(())
-            }
-        })?;
+    let bounds = (call.key(low), call.key(high));
+    let visited = core.look_through(phase, table, bounds, sid, waiter, &mut |key, value| {
+        fingerprint = fold(fingerprint, key, value);
+        seen += 1;
+        if seen == visited_before {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    })?;
     // A visitor that had enough after n rows has enough again; one that never had saw the end.
-    let same_length = if lookup.visited == ALL { visited == ALL } else { seen == lookup.visited };
-    Ok(same_length && fingerprint == lookup.fingerprint)
+    let same_length = if visited_before == ALL { visited == ALL } else { seen == visited_before };
+    Ok(same_length && fingerprint == before)
 }
 
 /// What a call gets whose lookups went stale: another try in the next epoch, or an error (design

@@ -105,6 +105,24 @@ impl RowEntry {
     }
 }
 
+impl RowEntry {
+    /// Whether a serial id sees in a row what was there before the epoch.
+    #[inline]
+    pub(crate) fn is_as_before(
+        &self,
+        sid: SerialId,
+        phase: ReadPhase<'_>,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<bool, Stopped> {
+        if matches!(self.versions(sid.epoch()), Versions::None) {
+            return Ok(true);
+        }
+        let (seen, before) = (self.read(sid, waiter)?.word, self.base());
+        let same_bytes = || phase.bytes(seen) == phase.bytes(before);
+        Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())
+    }
+}
+
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fetched {
