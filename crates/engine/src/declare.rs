@@ -104,6 +104,8 @@ pub(crate) struct Declaration<'a> {
     pub(crate) first: usize,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
+    /// Whether this call declared a key for insertion.
+    pub(crate) inserts: bool,
     /// The first mistake: the call fails with it.
     pub(crate) mistake: Option<String>,
 }
@@ -130,7 +132,7 @@ impl<'a> Declaration<'a> {
     pub(crate) fn new(core: &'a Core, lists: &'a mut Declarations, epoch: u64) -> Self {
         let first = lists.declared.len();
         let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
-        Self { core, lists, phase, epoch, first, filter, mistake: None }
+        Self { core, lists, phase, epoch, first, filter, inserts: false, mistake: None }
     }
 
     #[cold]
@@ -180,6 +182,7 @@ impl<'a> Declaration<'a> {
         let same = |lists: &Declarations, d: &Declared| {
             d.word == word.hash && d.table == table && (exact || &lists.keys[d.key.range()] == key)
         };
+        self.inserts |= kind == DeclaredKind::Insert;
         // A key counts once in a write set, with the strongest kind (O-02).
         let lists = &mut *self.lists;
         if self.filter.add(table, word.hash)

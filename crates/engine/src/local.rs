@@ -122,6 +122,8 @@ pub(crate) struct Txn {
     pub(crate) position: u32,
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,
+    /// Some of the declared keys may be inserted.
+    pub(crate) inserts: bool,
     pub(crate) draws: Span,
     pub(crate) declared: Span,
     pub(crate) ranges: Span,

@@ -50,12 +50,14 @@ fn declare_one<D: Device>(
     let lookups_from = lists.lookups.len();
     let (draws, lookups, mut early) =
         drawer.map_or_else(Default::default, |drawer| (drawer.draws, drawer.lookups, drawer.early));
+    let mut inserts = false;
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, epoch.number);
         let mut set = WriteSet { declaration, draws };
         let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+        inserts = set.declaration.inserts;
         early = ending(result, set.declaration.mistake.take());
     }
     if early.is_some() {
@@ -71,6 +73,7 @@ fn declare_one<D: Device>(
     lists.txns.push(Txn {
         position: position as u32,
         ends_early: early.is_some(),
+        inserts,
         draws,
         declared: Span::up_to(declared_from, lists.declared.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),
