@@ -279,6 +279,9 @@ impl<'a> Transaction<'a> {
 
     /// What this call wrote to a row that a scan met.
     fn own_write(&self, table: u16, word: u64, id: EntryId) -> PrivateWrite {
+        if self.local.writes.is_empty() {
+            return PrivateWrite::None;
+        }
         let (declared, members) = (self.call.declared(), self.call.members());
         let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
         let write = by_key.or_else(|| {
@@ -507,7 +510,7 @@ impl<'a> Transaction<'a> {
                 return Some(Slot { write, id: d.id, kind: d.kind });
             }
         }
-        self.search_slot(t, table, word)
+        if self.local.writes.is_empty() { None } else { self.search_slot(t, table, word) }
     }
 
     /// [`Transaction::find_slot`] where the key is not the next one, nor the one before.
