@@ -437,7 +437,7 @@ impl<D: Device> Runner<'_, D> {
     ) -> Result<(), Stopped> {
         let Local { writes, scratch, pool, cache, work, .. } = local;
         let sid = SerialId::new(self.epoch, u64::from(call.txn.position));
-        let mut with = Publisher {
+        let with = &mut Publisher {
             segments: self.segments,
             checkpoint_epoch: self.checkpoint_epoch,
             pool,
@@ -445,35 +445,46 @@ impl<D: Device> Runner<'_, D> {
             work,
             waiter: Waiter::new(self.core.stopped()),
         };
-        let declared = call.declared().iter();
-        let keys = declared
-            .map(|d| (d.id, d.table, d.word, d.kind != DeclaredKind::Read))
-            .chain(call.members().iter().map(|m| (m.id, m.table, m.word, true)));
-        for ((id, table, word, appended), private) in keys.zip(writes) {
-            if id == NO_ENTRY || !appended {
-                continue;
+        let (keys, members) = writes.split_at_mut(call.declared().len());
+        for (d, write) in call.declared().iter().zip(keys) {
+            if d.id != NO_ENTRY && d.kind != DeclaredKind::Read {
+                self.publish_one((d.id, d.table, d.word), sid, mode, (write, scratch), with)?;
             }
-            let write = match (mode, *private) {
-                (_, PrivateWrite::Published)
-                | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => continue,
-                (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None | PrivateWrite::Seen) => {
-                    Write::Ignore
-                }
-                (_, PrivateWrite::Tombstone) => Write::Tombstone,
-                (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
-            };
-            let to = Publication {
-                id,
-                word,
-                entry: self.core.entries.get(id),
-                layout: &self.core.tables[table as usize].layout,
-                sid,
-            };
-            self.medium.publish(&to, write, &mut with)?;
-            *private = PrivateWrite::Published;
+        }
+        for (m, write) in call.members().iter().zip(members) {
+            self.publish_one((m.id, m.table, m.word), sid, mode, (write, scratch), with)?;
         }
         self.medium.reveal(&self.core.entries, self.epoch);
         Ok(())
+    }
+
+    #[inline]
+    fn publish_one(
+        &mut self,
+        (id, table, word): (EntryId, u16, u64),
+        sid: SerialId,
+        mode: Mode,
+        (private, scratch): (&mut PrivateWrite, &[u8]),
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        let write = match (mode, *private) {
+            (_, PrivateWrite::Published)
+            | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => return Ok(()),
+            (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None | PrivateWrite::Seen) => {
+                Write::Ignore
+            }
+            (_, PrivateWrite::Tombstone) => Write::Tombstone,
+            (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
+        };
+        let to = Publication {
+            id,
+            word,
+            entry: self.core.entries.get(id),
+            layout: &self.core.tables[table as usize].layout,
+            sid,
+        };
+        *private = PrivateWrite::Published;
+        self.medium.publish(&to, write, with)
     }
 
     /// The new numbers of sequences, as final writes of their rows.
