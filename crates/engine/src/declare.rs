@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, Span,
 };
-use crate::table::Table;
+use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Sees the key and the value of one row after the other, until it returns `Break`.
@@ -170,40 +170,43 @@ impl<'a> Declaration<'a> {
         }
     }
 
+    #[inline]
     fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) {
-        let word = match self.core.table(table).and_then(|t| Ok((t, t.word(key)?))) {
-            Ok((t, _)) if t.kind == IndexKind::Sequence => {
-                return self.note(format!("table {:?} holds sequences: draw from it", t.name));
-            }
-            Ok((_, word)) => word,
+        let core = self.core;
+        let (t, word) = match core.row_table(table).and_then(|t| Ok((t, t.word(key)?))) {
+            Ok(found) => found,
             Err(what) => return self.note(what),
         };
-        let exact = self.core.tables[table as usize].exact;
-        let same = |lists: &Declarations, d: &Declared| {
-            d.word == word.hash && d.table == table && (exact || &lists.keys[d.key.range()] == key)
-        };
         self.inserts |= kind == DeclaredKind::Insert;
-        // A key counts once in a write set, with the strongest kind (O-02).
-        let lists = &mut *self.lists;
-        if self.filter.add(table, word.hash)
-            && let Some(at) =
-                (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
-        {
-            let before = &mut lists.declared[at];
-            if (before.kind as u8) < kind as u8 {
-                before.kind = kind;
-            }
+        if self.filter.add(table, word.hash) && self.declare_again(t, table, word, kind) {
             return;
         }
-        let key = if exact { Span::default() } else { self.lists.keep_key(key) };
-        self.lists.declared.push(Declared {
-            word: word.hash,
-            key,
-            table,
-            kind,
-            appended: false,
-            id: NO_ENTRY,
-        });
+        let key = if t.exact { Span::default() } else { self.lists.keep_key(key) };
+        let (word, appended, id) = (word.hash, false, NO_ENTRY);
+        self.lists.declared.push(Declared { word, key, table, kind, appended, id });
+    }
+
+    /// A key counts once in a write set, with the strongest kind (O-02); false if this one was not
+    /// declared before.
+    #[inline(never)]
+    fn declare_again(
+        &mut self,
+        t: &Table,
+        table: u16,
+        word: KeyWord<'_>,
+        kind: DeclaredKind,
+    ) -> bool {
+        let Declarations { declared, keys, .. } = &mut *self.lists;
+        let same = |d: &&mut Declared| {
+            d.word == word.hash && d.table == table && (t.exact || &keys[d.key.range()] == word.key)
+        };
+        let Some(before) = declared[self.first..].iter_mut().find(same) else {
+            return false;
+        };
+        if (before.kind as u8) < kind as u8 {
+            before.kind = kind;
+        }
+        true
     }
 }
 
@@ -255,21 +258,25 @@ pub struct WriteSet<'a> {
 
 impl WriteSet<'_> {
     /// The call may insert or overwrite `key`, update or delete it.
+    #[inline]
     pub fn insert(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Insert);
     }
 
     /// The call may update `key` if it exists at its serial position.
+    #[inline]
     pub fn update(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
     /// The call may delete `key` if it exists at its serial position.
+    #[inline]
     pub fn delete(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
     /// A hint: the body will read `key`, which the engine fetches ahead.
+    #[inline]
     pub fn will_read(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Read);
     }
