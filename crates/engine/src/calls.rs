@@ -216,27 +216,81 @@ pub enum Answer<'a> {
     Failed(&'a str),
 }
 
+/// The answer to a call that did not commit.
 #[derive(Debug, Clone)]
-pub(crate) enum StoredAnswer {
-    Committed { from: usize, to: usize },
+pub(crate) enum Failure {
     Aborted(Abort),
     Resubmitted,
     Failed(String),
 }
 
-/// Answers of the calls that one worker ran, each with its position.
+/// A call that a worker ran. Most calls commit, so the other answers lie apart.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    position: u32,
+    /// Number of its failure, from 1; 0 if it committed.
+    failure: u32,
+    /// Where its output ends; it begins where that of the call before ends.
+    output_to: usize,
+}
+
+/// Answers of the calls that one worker ran.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerAnswers {
-    pub(crate) answers: Vec<(u32, StoredAnswer)>,
+    ran: Vec<Ran>,
+    failures: Vec<Failure>,
     pub(crate) output: Vec<u8>,
+}
+
+impl WorkerAnswers {
+    /// Makes room for so many answers.
+    pub(crate) fn reserve(&mut self, calls: usize) {
+        self.ran.reserve(calls);
+    }
+
+    /// The call at a position committed, with what was put out since the answer before.
+    #[inline]
+    pub(crate) fn commit(&mut self, position: u32) {
+        self.ran.push(Ran { position, failure: 0, output_to: self.output.len() });
+    }
+
+    /// The call at a position did not commit; what it put out is forgotten.
+    pub(crate) fn fail(&mut self, position: u32, failure: Failure) {
+        let output_to = self.ran.last().map_or(0, |ran| ran.output_to);
+        self.output.truncate(output_to);
+        self.failures.push(failure);
+        self.ran.push(Ran { position, failure: self.failures.len() as u32, output_to });
+    }
+
+    /// Calls that were run.
+    pub(crate) fn len(&self) -> usize {
+        self.ran.len()
+    }
+
+    pub(crate) fn failures(&self) -> &[Failure] {
+        &self.failures
+    }
+
+    fn answer(&self, index: usize) -> Answer<'_> {
+        let ran = self.ran[index];
+        if ran.failure == 0 {
+            let from = index.checked_sub(1).map_or(0, |before| self.ran[before].output_to);
+            return Answer::Committed(&self.output[from..ran.output_to]);
+        }
+        match &self.failures[ran.failure as usize - 1] {
+            Failure::Aborted(abort) => Answer::Aborted(abort),
+            Failure::Resubmitted => Answer::Resubmitted,
+            Failure::Failed(why) => Answer::Failed(why),
+        }
+    }
 }
 
 /// Where the answer of each position is: worker and place in its list.
 pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)> {
     let mut places = vec![(0, 0); calls];
     for (worker, list) in workers.iter().enumerate() {
-        for (index, (position, _)) in list.answers.iter().enumerate() {
-            places[*position as usize] = (worker as u16, index as u32);
+        for (index, ran) in list.ran.iter().enumerate() {
+            places[ran.position as usize] = (worker as u16, index as u32);
         }
     }
     places
@@ -291,13 +345,7 @@ impl EpochOutcome {
     /// If the epoch had no such position.
     pub fn answer(&self, position: usize) -> Answer<'_> {
         let (worker, index) = self.places[position];
-        let answers = &self.workers[worker as usize];
-        match &answers.answers[index as usize].1 {
-            StoredAnswer::Committed { from, to } => Answer::Committed(&answers.output[*from..*to]),
-            StoredAnswer::Aborted(abort) => Answer::Aborted(abort),
-            StoredAnswer::Resubmitted => Answer::Resubmitted,
-            StoredAnswer::Failed(why) => Answer::Failed(why),
-        }
+        self.workers[worker as usize].answer(index as usize)
     }
 }
 

@@ -232,7 +232,7 @@ impl<D: Device> Engine<D> {
         }
         let mut stats = EpochStats::default();
         for worker in &mut self.workers {
-            let calls = worker.local.answers.answers.len() as u64;
+            let calls = worker.local.answers.len() as u64;
             stats.add_worker(&worker.local.work, &worker.laps, calls);
             stats.medium.add(&worker.medium.port.take_counters());
         }

@@ -3,7 +3,7 @@
 
 use pmem::{Device, Loads, Port};
 
-use crate::calls::{StoredAnswer, WorkerAnswers};
+use crate::calls::{Failure, WorkerAnswers};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
 use crate::version::{CachePool, EntrySupply, TransientPool};
@@ -113,7 +113,7 @@ pub(crate) struct Drawer {
     pub(crate) draws: Span,
     pub(crate) lookups: Span,
     /// The step ended the call.
-    pub(crate) early: Option<StoredAnswer>,
+    pub(crate) early: Option<Failure>,
 }
 
 /// One call of the epoch. The spans of a worker's calls lie one after the other.
@@ -158,8 +158,8 @@ pub(crate) struct Declarations {
     pub(crate) lookups: Vec<Lookup>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
-    /// Answers to the calls that ended early, by position, in order.
-    pub(crate) early: Vec<(u32, StoredAnswer)>,
+    /// Answers to the calls whose declaration ended them, by position, in order.
+    pub(crate) early: Vec<(u32, Failure)>,
 }
 
 /// One call and the lists that its spans refer to.
@@ -183,7 +183,7 @@ impl<'d> CallView<'d> {
     }
 
     /// The answer to a call whose declaration ended it.
-    pub(crate) fn early(self) -> Option<&'d StoredAnswer> {
+    pub(crate) fn early(self) -> Option<&'d Failure> {
         if !self.txn.ends_early {
             return None;
         }

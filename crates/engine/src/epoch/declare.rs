@@ -7,7 +7,7 @@ use pmem::Device;
 use pmem::sync::atomic::Ordering;
 use storage::plant::Plant;
 
-use crate::calls::{Abort, StoredAnswer, owned};
+use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
 use crate::local::{Declarations, Drawer, Span, Txn};
@@ -90,11 +90,11 @@ fn declare_one<D: Device>(
 pub(super) fn ending(
     result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
     mistake: Option<String>,
-) -> Option<StoredAnswer> {
+) -> Option<Failure> {
     match (result, mistake) {
-        (Err(panic), _) => Some(StoredAnswer::Failed(panic_text(panic.as_ref()))),
-        (Ok(_), Some(what)) => Some(StoredAnswer::Failed(what)),
-        (Ok(Err(abort)), None) => Some(StoredAnswer::Aborted(abort)),
+        (Err(panic), _) => Some(Failure::Failed(panic_text(panic.as_ref()))),
+        (Ok(_), Some(what)) => Some(Failure::Failed(what)),
+        (Ok(Err(abort)), None) => Some(Failure::Aborted(abort)),
         (Ok(Ok(())), None) => None,
     }
 }

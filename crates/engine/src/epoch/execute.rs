@@ -15,7 +15,7 @@ use pmem::sync::atomic::Ordering;
 use storage::{Segments, SerialId};
 
 use crate::EngineError;
-use crate::calls::{Abort, StoredAnswer, owner};
+use crate::calls::{Failure, owner};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
@@ -55,6 +55,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
+    local.answers.reserve(epoch.calls.len() / epoch.workers);
     let result = run_calls(epoch, local, &mut runner);
     count_answers(local);
     result?;
@@ -78,8 +79,10 @@ fn run_calls<D: Device>(
     let mut ahead =
         Ahead { epoch, lists: &lists, taken: VecDeque::new(), rows: 0, fetched: 0, lines: 0 };
     while let Some(call) = ahead.next() {
-        let answer = run_call(epoch, local, runner, call)?;
-        local.answers.answers.push((call.txn.position, answer));
+        match run_call(epoch, local, runner, call)? {
+            Ok(()) => local.answers.commit(call.txn.position),
+            Err(failure) => local.answers.fail(call.txn.position, failure),
+        }
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
     Ok(())
@@ -233,7 +236,7 @@ fn run_call<D: Device>(
     local: &mut Local,
     runner: &mut Runner<'_, D>,
     call: CallView<'_>,
-) -> Result<StoredAnswer, Leave> {
+) -> Result<Result<(), Failure>, Leave> {
     let position = call.txn.position;
     local.writes.clear();
     local.writes.resize(call.declared().len() + call.members().len(), PrivateWrite::None);
@@ -243,10 +246,10 @@ fn run_call<D: Device>(
     let mut waiter = Waiter::new(epoch.core.stopped());
     if !lookups_hold(epoch.core, call, sid, &mut waiter)? {
         runner.publish(local, call, Mode::Abort)?;
-        return Ok(resubmit(epoch, local, position));
+        return Ok(Err(resubmit(epoch, local, position)));
     }
     if let Some(answer) = call.early() {
-        return Ok(answer.clone());
+        return Ok(Err(answer.clone()));
     }
     run_body(epoch, local, runner, call, sid, waiter)
 }
@@ -258,10 +261,9 @@ fn run_body<D: Device>(
     call: CallView<'_>,
     sid: SerialId,
     waiter: Waiter<'_>,
-) -> Result<StoredAnswer, Leave> {
+) -> Result<Result<(), Failure>, Leave> {
     let (number, arguments) = epoch.calls.get(sid.position() as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let output_from = local.answers.output.len();
     let mut tx = Transaction {
         core: epoch.core,
         local,
@@ -282,15 +284,12 @@ fn run_body<D: Device>(
     let failure = match result {
         Ok(Ok(())) => {
             runner.publish(local, call, Mode::Commit)?;
-            return Ok(StoredAnswer::Committed {
-                from: output_from,
-                to: local.answers.output.len(),
-            });
+            return Ok(Ok(()));
         }
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
-        Ok(Err(Stop::Abort(abort))) => StoredAnswer::Aborted(abort),
-        Ok(Err(Stop::Mistake(what))) => StoredAnswer::Failed(what),
-        Err(panic) => StoredAnswer::Failed(panic_text(panic.as_ref())),
+        Ok(Err(Stop::Abort(abort))) => Failure::Aborted(abort),
+        Ok(Err(Stop::Mistake(what))) => Failure::Failed(what),
+        Err(panic) => Failure::Failed(panic_text(panic.as_ref())),
     };
     if committed {
         // Half of it was seen by others: nothing consistent can follow (O-49).
@@ -302,16 +301,15 @@ fn run_body<D: Device>(
             text(&failure),
         ))));
     }
-    local.answers.output.truncate(output_from);
     runner.publish(local, call, Mode::Abort)?;
-    Ok(failure)
+    Ok(Err(failure))
 }
 
-fn text(answer: &StoredAnswer) -> String {
-    match answer {
-        StoredAnswer::Aborted(abort) => abort.to_string(),
-        StoredAnswer::Failed(what) => what.clone(),
-        StoredAnswer::Committed { .. } | StoredAnswer::Resubmitted => String::new(),
+fn text(failure: &Failure) -> String {
+    match failure {
+        Failure::Aborted(abort) => abort.to_string(),
+        Failure::Failed(what) => what.clone(),
+        Failure::Resubmitted => String::new(),
     }
 }
 
@@ -380,24 +378,25 @@ fn scan_again(
 
 /// What a call gets whose lookups went stale: another try in the next epoch, or an error (design
 /// 3.3).
-fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> StoredAnswer {
+fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> Failure {
     let attempt = epoch.calls.call(position as usize).attempt + 1;
     if attempt > epoch.core.config.resubmissions_max {
-        return StoredAnswer::Failed(format!(
+        return Failure::Failed(format!(
             "what the declaration read changed before each of {attempt} executions"
         ));
     }
     local.carried.push((position, attempt));
-    StoredAnswer::Resubmitted
+    Failure::Resubmitted
 }
 
 fn count_answers(local: &mut Local) {
-    for (_, answer) in &local.answers.answers {
-        match answer {
-            StoredAnswer::Committed { .. } => local.work.committed += 1,
-            StoredAnswer::Aborted(Abort { .. }) => local.work.aborted += 1,
-            StoredAnswer::Resubmitted => local.work.resubmitted += 1,
-            StoredAnswer::Failed(_) => local.work.failed += 1,
+    let failures = local.answers.failures();
+    local.work.committed += (local.answers.len() - failures.len()) as u64;
+    for failure in failures {
+        match failure {
+            Failure::Aborted(_) => local.work.aborted += 1,
+            Failure::Resubmitted => local.work.resubmitted += 1,
+            Failure::Failed(_) => local.work.failed += 1,
         }
     }
 }
