@@ -301,9 +301,12 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
 pub(crate) const RUN_CALLS: usize = 4;
 
 /// Which worker owns a position, and which of its calls it is.
+#[inline]
 pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
-    let run = position / RUN_CALLS;
-    (run % workers, run / workers * RUN_CALLS + position % RUN_CALLS)
+    // Small numbers, which are divided twice as fast.
+    let (run, workers) = ((position / RUN_CALLS) as u32, workers as u32);
+    let (worker, before) = (run % workers, run / workers);
+    (worker as usize, before as usize * RUN_CALLS + position % RUN_CALLS)
 }
 
 /// Positions that a worker owns, in order.
