@@ -160,13 +160,13 @@ impl<'a> Transaction<'a> {
     ) -> Result<Option<&[u8]>, Stop> {
         let Some(slot) = self.find_slot(t, table, word) else {
             let id = find();
-            return if id == NO_ENTRY { Ok(None) } else { self.see(id, false) };
+            return if id == NO_ENTRY { Ok(None) } else { Ok(self.see(id, false)?) };
         };
         match self.local.writes[slot.write] {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
             PrivateWrite::Tombstone => Ok(None),
             _ if slot.id == NO_ENTRY => Ok(None),
-            PrivateWrite::Published => self.see(slot.id, true),
+            PrivateWrite::Published => self.see_own(slot.id),
             PrivateWrite::None | PrivateWrite::Seen => {
                 let seen = self.see(slot.id, false)?;
                 if seen.is_some() {
@@ -273,7 +273,8 @@ impl<'a> Transaction<'a> {
         match self.own_write(table, word, id) {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
             PrivateWrite::Tombstone => Ok(None),
-            before => self.see(id, before == PrivateWrite::Published),
+            PrivateWrite::Published => self.see_own(id),
+            PrivateWrite::None | PrivateWrite::Seen => Ok(self.see(id, false)?),
         }
     }
 
@@ -327,24 +328,29 @@ impl<'a> Transaction<'a> {
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
-        let slot = self.writable(table, key)?;
-        let span = match self.local.writes[slot.write] {
-            PrivateWrite::Value(span) => span,
-            PrivateWrite::Tombstone => return Ok(false),
-            before => {
-                if slot.id == NO_ENTRY {
-                    return Ok(false);
-                }
-                let published = before == PrivateWrite::Published;
-                let Some(seen) = self.see(slot.id, published)? else {
-                    return Ok(false);
-                };
-                self.keep_value(seen)
-            }
+        let Some((write, span)) = self.copy_to_change(table, key)? else {
+            return Ok(false);
         };
         change(&mut self.local.scratch[span.range()]);
-        self.put(slot, PrivateWrite::Value(span))?;
+        self.put(write, PrivateWrite::Value(span))?;
         Ok(true)
+    }
+
+    /// A private copy of the newest value of a declared row, and which private write it will be;
+    /// `None` where the row does not exist.
+    fn copy_to_change(&mut self, table: u16, key: &[u8]) -> Result<Option<(usize, Span)>, Stop> {
+        let slot = self.writable(table, key)?;
+        let before = self.local.writes[slot.write];
+        let span = match before {
+            PrivateWrite::Value(span) => span,
+            PrivateWrite::Tombstone => return Ok(None),
+            _ if slot.id == NO_ENTRY => return Ok(None),
+            _ => match self.see(slot.id, before == PrivateWrite::Published)? {
+                Some(seen) => self.keep_value(seen),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some((slot.write, span)))
     }
 
     /// Deletes a declared row; false where it does not exist.
@@ -356,7 +362,7 @@ impl<'a> Transaction<'a> {
         if !self.exists(slot)? {
             return Ok(false);
         }
-        self.put(slot, PrivateWrite::Tombstone)?;
+        self.put(slot.write, PrivateWrite::Tombstone)?;
         Ok(true)
     }
 
@@ -375,8 +381,8 @@ impl<'a> Transaction<'a> {
 
     /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
     /// else's: at the next serial position.
-    #[inline]
-    fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
+    #[inline(always)]
+    fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = entry.read(sid, &mut self.waiter)?;
@@ -399,6 +405,12 @@ impl<'a> Transaction<'a> {
             self.local.work.versions_handed_over += 1;
         }
         Ok(Some(bytes))
+    }
+
+    /// Reads what this call has published already.
+    #[cold]
+    fn see_own(&mut self, id: EntryId) -> Result<Option<&'a [u8]>, Stop> {
+        Ok(self.see(id, true)?)
     }
 
     /// Keeps a copy of a value that was read from the medium.
@@ -441,12 +453,12 @@ impl<'a> Transaction<'a> {
             return Err(too_long(t, value.len()));
         }
         let span = self.keep_value(value);
-        self.put(slot, PrivateWrite::Value(span))
+        self.put(slot.write, PrivateWrite::Value(span))
     }
 
     #[inline(always)]
-    fn put(&mut self, slot: Slot, write: PrivateWrite) -> Result<(), Stop> {
-        let place = &mut self.local.writes[slot.write];
+    fn put(&mut self, at: usize, write: PrivateWrite) -> Result<(), Stop> {
+        let place = &mut self.local.writes[at];
         if *place == PrivateWrite::Published {
             return Err(written_again());
         }

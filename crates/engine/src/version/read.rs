@@ -7,6 +7,7 @@ use pmem::sync::{polls, reads, spin_loop, thread};
 use storage::scan::ScannedRow;
 use storage::{RowLayout, SerialId};
 
+use super::array::VersionArray;
 use super::entry::Versions;
 use super::{Place, RowEntry, ValueWord, cached};
 
@@ -71,7 +72,7 @@ pub(crate) struct Seen {
 impl RowEntry {
     /// The newest version with a smaller serial id (O-06): IGNORE is skipped, a tombstone is
     /// absence. Waits only for smaller serial ids.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
@@ -92,16 +93,25 @@ impl RowEntry {
                 word => seen(word),
             },
             Versions::Single(..) => seen(self.base()),
-            Versions::Array(array) => {
-                for index in (0..array.lower_bound(sid.position() as u32)).rev() {
-                    let word = waiter.value(array.cell(index))?;
-                    if word != ValueWord::IGNORE {
-                        return seen(word);
-                    }
-                }
-                seen(self.base())
+            Versions::Array(array) => seen(self.read_array(array, sid, waiter)?),
+        }
+    }
+
+    /// [`RowEntry::read`] in a version array.
+    #[inline(never)]
+    fn read_array(
+        &self,
+        array: VersionArray,
+        sid: SerialId,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<ValueWord, Stopped> {
+        for index in (0..array.lower_bound(sid.position() as u32)).rev() {
+            let word = waiter.value(array.cell(index))?;
+            if word != ValueWord::IGNORE {
+                return Ok(word);
             }
         }
+        Ok(self.base())
     }
 }
 
