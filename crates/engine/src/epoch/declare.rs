@@ -15,12 +15,12 @@ use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut drawers = std::mem::take(&mut worker.local.drawers);
-    let mut drawn = drawers.drain(..).peekable();
+    let mut drawn = drawers.iter_mut().peekable();
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
         declare_one(epoch, &mut worker.local.lists, position, drawer);
     }
-    drop(drawn);
+    drawers.clear();
     worker.local.drawers = drawers;
     reserve::tally(epoch, worker);
     epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
@@ -44,12 +44,14 @@ fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
     lists: &mut Declarations,
     position: usize,
-    drawer: Option<Drawer>,
+    drawer: Option<&mut Drawer>,
 ) {
     let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let lookups_from = lists.lookups.len();
-    let (draws, lookups, mut early) =
-        drawer.map_or_else(Default::default, |drawer| (drawer.draws, drawer.lookups, drawer.early));
+    let (mut draws, mut lookups, mut early) = Default::default();
+    if let Some(drawer) = drawer {
+        (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
+    }
     let mut inserts = false;
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);

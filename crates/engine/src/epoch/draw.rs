@@ -5,6 +5,7 @@
 //!    k. That makes the numbers dense and the same in replay (unlike the atomic counters of NV
 //!    6.2.3).
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
@@ -66,8 +67,8 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         epoch.shared.draws.iter().map(|list| list.lock().expect("no panic while locked")).collect();
     let mut next_of = vec![0usize; lists.len()];
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
-    let changed = &mut worker.local.sequences;
-    let mut place_of = std::collections::HashMap::new();
+    let mut ranked: Vec<Ranked> = Vec::new();
+    let mut place_of = HashMap::new();
     loop {
         let smallest = (0..lists.len())
             .filter_map(|l| lists[l].get(next_of[l]).map(|drawn| (drawn.position, l)))
@@ -78,30 +79,39 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let drawn = &mut lists[list][next_of[list]];
         next_of[list] += 1;
         let name = (drawn.table, drawn.key);
-        if drawn.peek {
-            drawn.value = sequences.get(&name).map_or(0, |state| state.next);
-            continue;
+        let place = *place_of.entry(name).or_insert_with(|| {
+            let before = sequences.get(&name).map(|state| state.next);
+            ranked.push(Ranked { name, before, next: before.unwrap_or(0), drawer: None });
+            ranked.len() - 1
+        });
+        let sequence = &mut ranked[place];
+        drawn.value = sequence.next;
+        if !drawn.peek {
+            sequence.next += 1;
+            sequence.drawer = Some(position);
         }
-        let known = sequences.get(&name).copied();
-        let state: &mut SequenceState = sequences.entry(name).or_default();
+    }
+    for Ranked { name: (table, key), before, next, drawer } in ranked {
+        let Some(position) = drawer else {
+            continue;
+        };
+        let state: &mut SequenceState = sequences.entry((table, key)).or_default();
         if state.drawn_in != epoch.number {
             (state.drawn_in, state.start) = (epoch.number, state.next);
         }
-        drawn.value = state.next;
-        state.next += 1;
-        let place = *place_of.entry(name).or_insert_with(|| {
-            changed.push(ChangedSequence {
-                table: name.0,
-                key: name.1,
-                before: known.map(|k| k.next),
-                next: 0,
-                position,
-            });
-            changed.len() - 1
-        });
-        changed[place].next = state.next;
-        changed[place].position = position;
+        state.next = next;
+        worker.local.sequences.push(ChangedSequence { table, key, before, next, position });
     }
+}
+
+/// A sequence that is drawn from or looked at in this epoch.
+struct Ranked {
+    name: (u16, u64),
+    /// Its next number before the epoch, if there is such a sequence.
+    before: Option<u64>,
+    next: u64,
+    /// Position of the last drawer.
+    drawer: Option<u32>,
 }
 
 /// Takes all numbers of a refused epoch back.
