@@ -232,28 +232,35 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
+        let t = self.core.row_table(table)?;
+        let mut rows = t.range(self.core, low, high)?;
+        let next = || if descending { rows.next_back() } else { rows.next() };
+        let mut ahead = std::mem::take(&mut self.local.ahead);
+        let result = self.scan_groups(t, table, next, &mut ahead, each);
+        self.local.ahead = ahead;
+        result
+    }
+
+    /// Goes through the rows of a scan. They are fetched some at a time, so that their misses
+    /// overlap: more of them the longer the scan goes on.
+    fn scan_groups(
+        &mut self,
+        t: &Table,
+        table: u16,
+        next: impl FnMut() -> Option<(u64, EntryId)>,
+        group: &mut Vec<(u64, EntryId)>,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
         let core = self.core;
-        let t = core.row_table(table)?;
-        let mut rows = t.range(core, low, high)?;
-        let mut next = || if descending { rows.next_back() } else { rows.next() };
-        let mut group = SCAN_AHEAD_FIRST;
+        let mut rows = std::iter::from_fn(next);
+        let mut size = SCAN_AHEAD_FIRST;
         loop {
-            // Rows are fetched some at a time, so that their misses overlap: more of them the
-            // longer the scan goes on.
-            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
-            let mut count = 0;
-            while count < group
-                && let Some(entry) = next()
-            {
-                core.entries.prefetch(entry.1);
-                found[count] = entry;
-                count += 1;
-            }
-            let found = &found[..count];
-            for &(_, id) in found {
+            group.clear();
+            group.extend(rows.by_ref().take(size).inspect(|&(_, id)| core.entries.prefetch(id)));
+            for &(_, id) in &*group {
                 core.entries.get(id).fetch(self.sid, LINES_HEAD);
             }
-            for &(word, id) in found {
+            for &(word, id) in &*group {
                 let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, word, id)?
                     && each(core.key(t, (word, id), &mut room), value).is_break()
@@ -261,10 +268,10 @@ impl<'a> Transaction<'a> {
                     return Ok(());
                 }
             }
-            if count < group {
+            if group.len() < size {
                 return Ok(());
             }
-            group = (2 * group).min(SCAN_AHEAD_MAX);
+            size = (2 * size).min(SCAN_AHEAD_MAX);
         }
     }
 
@@ -547,13 +554,15 @@ impl<'a> Transaction<'a> {
             return None;
         }
         let word = order_word(key);
+        if let Some(m) = members.get(self.next_member)
+            && (m.word == word && m.table == table && t.exact)
+        {
+            let write = self.call.declared().len() + self.next_member;
+            self.next_member += 1;
+            return Some(Slot { write, id: m.id, kind: DeclaredKind::Update });
+        }
         let before = |m: &Member| (m.table, m.word) < (table, word);
-        let is_first = |at: usize| {
-            members.get(at).is_some_and(|m| !before(m)) && (at == 0 || before(&members[at - 1]))
-        };
-        let next = self.next_member;
-        let first = [next, next.wrapping_sub(1)].into_iter().find(|&at| is_first(at));
-        let first = first.unwrap_or_else(|| members.partition_point(before));
+        let first = members.partition_point(before);
         self.next_member = first + 1;
         let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
         let (at, member) =
