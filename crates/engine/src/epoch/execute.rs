@@ -244,7 +244,8 @@ fn run_call<D: Device>(
     let sid = SerialId::new(epoch.number, u64::from(position));
 
     let mut waiter = Waiter::new(epoch.core.stopped());
-    if !lookups_hold(epoch.core, call, sid, &mut waiter)? {
+    let looked_up = !call.txn.lookups.is_empty();
+    if looked_up && !lookups_hold(epoch.core, call, sid, &mut waiter)? {
         runner.publish(local, call, Mode::Abort)?;
         return Ok(Err(resubmit(epoch, local, position)));
     }
