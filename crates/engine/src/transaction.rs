@@ -421,7 +421,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Keeps a copy of a value that was read from the medium.
-    #[cold]
+    #[inline(never)]
     fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
         let epoch = self.sid.epoch();
         if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
