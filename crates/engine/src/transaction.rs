@@ -89,9 +89,9 @@ pub struct Transaction<'a> {
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
     pub(crate) call: CallView<'a>,
-    /// Which declared key, and which member of a range, comes after the one that was asked for last.
-    /// Bodies mostly go through them in order, and often read what they write then: this one is
-    /// tried first, and then the same again.
+    /// Which declared key, and which member of a range, comes after the one that was asked for
+    /// last. Bodies mostly go through them in order, and often read what they write then: this one
+    /// is tried first, and then the same again.
     pub(crate) next_declared: usize,
     /// See `next_declared`.
     pub(crate) next_member: usize,

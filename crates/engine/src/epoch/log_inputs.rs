@@ -2,9 +2,9 @@
 //! O-13).
 //!
 //! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), attempt
-//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream 0 begins with the number of registered procedures
-//! and a hash of their names, 8 bytes each. Stream s of S holds the calls that worker s of S owns,
-//! in order.
+//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream 0 begins with the number
+//! of registered procedures and a hash of their names, 8 bytes each. Stream s of S holds the calls
+//! that worker s of S owns, in order.
 
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
