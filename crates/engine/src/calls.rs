@@ -356,6 +356,76 @@ impl EpochOutcome {
 mod tests {
     use super::*;
 
+    fn batch(lengths: &[usize]) -> Calls {
+        let mut calls = Calls::new();
+        for (number, &len) in lengths.iter().enumerate() {
+            calls.push_attempt(number as u16, 7, &vec![number as u8 + 1; len]).unwrap();
+        }
+        calls
+    }
+
+    #[test]
+    fn a_record_is_header_and_arguments_and_zeros() {
+        let calls = batch(&[0, 1, 8, 9, 1000]);
+        for (position, len) in [0, 1, 8, 9, 1000].into_iter().enumerate() {
+            let arguments = vec![position as u8 + 1; len];
+            let call = calls.call(position);
+            assert_eq!((call.procedure, call.attempt), (position as u16, 7));
+            assert_eq!(call.arguments, arguments);
+            assert!(call.arguments.as_ptr().addr().is_multiple_of(8));
+            let mut record = vec![position as u8, 0, 7, 0, len as u8, (len >> 8) as u8, 0, 0];
+            record.extend(arguments);
+            record.resize(record.len().next_multiple_of(8), 0);
+            assert_eq!(calls.record(position), record);
+        }
+        assert_eq!(calls.bytes(), 8 + 8 + 16 + 1000);
+        assert_eq!(calls.records_bytes(), calls.bytes() + 5 * HEADER_BYTES);
+    }
+
+    #[test]
+    fn joined_batches_hold_the_calls_of_both() {
+        let (mut all, more) = (batch(&[3, 24]), batch(&[5, 0, 16]));
+        all.append(&more).unwrap();
+        assert_eq!(all.len(), 5);
+        for position in 0..3 {
+            assert_eq!(all.get(2 + position), more.get(position));
+        }
+        assert_eq!(all.find_unknown(3), None);
+        assert_eq!(all.find_unknown(2), Some((4, 2)));
+        assert_eq!(all.find_unknown(1), Some((1, 1)));
+        all.clear();
+        assert_eq!((all.len(), all.bytes(), all.find_unknown(0)), (0, 0, None));
+    }
+
+    #[test]
+    fn answers_keep_their_own_output() {
+        let mut answers = WorkerAnswers::default();
+        answers.output.extend_from_slice(b"dropped");
+        answers.fail(4, Failure::Aborted(Abort::code(9)));
+        answers.output.extend_from_slice(b"one");
+        answers.commit(5);
+        answers.commit(1);
+        answers.output.extend_from_slice(b"gone too");
+        answers.fail(2, Failure::Failed("why".into()));
+        answers.fail(3, Failure::Resubmitted);
+        answers.output.extend_from_slice(b"two");
+        answers.commit(0);
+        let places = places(std::slice::from_ref(&answers), 6);
+        let expected = [
+            Answer::Committed(b"two"),
+            Answer::Committed(b""),
+            Answer::Failed("why"),
+            Answer::Resubmitted,
+            Answer::Aborted(&Abort { code: 9, message: Cow::Borrowed("") }),
+            Answer::Committed(b"one"),
+        ];
+        for ((worker, index), expected) in places.into_iter().zip(expected) {
+            assert_eq!(worker, 0);
+            assert_eq!(answers.answer(index as usize), expected);
+        }
+        assert_eq!((answers.len(), answers.failures().len()), (6, 3));
+    }
+
     #[test]
     fn o_11_every_position_has_one_owner_who_meets_it_in_order() {
         for workers in 1..6 {

@@ -413,6 +413,14 @@ mod tests {
     }
 
     #[test]
+    fn the_checksum_of_a_key_is_that_of_table_and_key() {
+        for key in [&b"1234567"[..], b"12345678", b"123456789"] {
+            let whole = [&0x1234_u16.to_le_bytes()[..], key].concat();
+            assert_eq!(key_crc(0x1234, key), crc32fast::hash(&whole));
+        }
+    }
+
+    #[test]
     fn o_28_rows_born_after_the_checkpoint_do_not_exist_in_it() {
         let born = words(SerialId::new(10, 0), 0x1);
         let updated = words(SerialId::new(11, 0), 0x1);
