@@ -29,6 +29,8 @@ export LC_ALL=C
 few=3
 more=7
 common="--workers 1 --device emulated:none --seed 1 --no-check --no-progress --json /dev/null"
+# A run under valgrind is a long one.
+common+=" --limits=never"
 # Address space that valgrind can spare.
 common+=" --image-limit-bytes 268435456 --log-limit-bytes 268435456"
 # A name, transactions of an epoch, the run.

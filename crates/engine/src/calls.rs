@@ -1,6 +1,7 @@
 //! What goes into an epoch and what comes out: calls in serial order, answers by position.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use storage::format::EPOCH_CALLS_MAX;
 
@@ -12,21 +13,50 @@ pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// One call in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct Call<'c> {
     pub(crate) procedure: u16,
     /// How often it was re-submitted before.
     pub(crate) attempt: u16,
-    pub(crate) bytes: u32,
-    pub(crate) offset: usize,
+    pub(crate) arguments: &'c [u8],
 }
 
-/// A batch of calls, in serial order. Arguments lie in one buffer, each at a multiple of 8 bytes,
-/// so that fixed-layout arguments are read in place.
+/// The word in front of a call's arguments, of which each field is little-endian: procedure (2
+/// bytes), attempt (2), bytes of arguments (4). Part of the log's format.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header(pub(crate) u64);
+
+impl Header {
+    pub(crate) fn new(procedure: u16, attempt: u16, bytes: usize) -> Self {
+        Self(u64::from(procedure) | u64::from(attempt) << 16 | (bytes as u64) << 32)
+    }
+
+    pub(crate) fn procedure(self) -> u16 {
+        self.0 as u16
+    }
+
+    pub(crate) fn attempt(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+}
+
+/// Bytes of a [`Header`].
+pub(crate) const HEADER_BYTES: usize = 8;
+
+/// A batch of calls, in serial order. They lie in one buffer as they are logged, each a record of a
+/// header and its arguments, padded with zeros to a multiple of 8 bytes, so that fixed-layout
+/// arguments are read in place.
 #[derive(Debug, Default, Clone)]
 pub struct Calls {
-    calls: Vec<Call>,
-    /// 8-byte words keep the buffer aligned.
+    /// Where the record of each call begins.
+    starts: Vec<usize>,
+    /// The records. 8-byte words keep the buffer aligned.
     words: Vec<u64>,
+    /// One more than the largest number of a procedure.
+    procedures: usize,
 }
 
 impl Calls {
@@ -37,23 +67,29 @@ impl Calls {
 
     /// Calls in the batch.
     pub fn len(&self) -> usize {
-        self.calls.len()
+        self.starts.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.starts.is_empty()
     }
 
     /// Bytes of all arguments.
     pub fn bytes(&self) -> usize {
+        self.records_bytes() - self.len() * HEADER_BYTES
+    }
+
+    /// Bytes of all records.
+    pub(crate) fn records_bytes(&self) -> usize {
         self.words.len() * 8
     }
 
     /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
-        self.calls.clear();
+        self.starts.clear();
         self.words.clear();
+        self.procedures = 0;
     }
 
     /// Appends a call; its position is the number of calls before it.
@@ -71,38 +107,69 @@ impl Calls {
                 args.len()
             )));
         }
-        if self.calls.len() as u64 >= EPOCH_CALLS_MAX {
-            return Err(EngineError::Limit(format!(
-                "more than {EPOCH_CALLS_MAX} calls in an epoch"
-            )));
-        }
-        let offset = self.words.len() * 8;
-        let mut chunks = args.chunks_exact(8);
-        self.words.extend(chunks.by_ref().map(|c| u64::from_ne_bytes(c.try_into().expect("8"))));
-        let rest = chunks.remainder();
+        check_count(self.len() + 1)?;
+        self.starts.push(self.words.len());
+        self.words.push(Header::new(procedure, attempt, args.len()).0.to_le());
+        let (whole, rest) = args.as_chunks();
+        self.words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
         if !rest.is_empty() {
             let mut last = [0u8; 8];
             last[..rest.len()].copy_from_slice(rest);
             self.words.push(u64::from_ne_bytes(last));
         }
-        self.calls.push(Call { procedure, attempt, bytes: args.len() as u32, offset });
+        self.procedures = self.procedures.max(usize::from(procedure) + 1);
         Ok(())
     }
 
-    pub(crate) fn call(&self, position: usize) -> Call {
-        self.calls[position]
+    /// Appends the calls of another batch.
+    ///
+    /// # Errors
+    /// `Limit` if there would be more than 2^24 - 1; nothing is appended then.
+    pub fn append(&mut self, calls: &Calls) -> Result<()> {
+        check_count(self.len() + calls.len())?;
+        let words = self.words.len();
+        self.starts.extend(calls.starts.iter().map(|start| words + start));
+        self.words.extend_from_slice(&calls.words);
+        self.procedures = self.procedures.max(calls.procedures);
+        Ok(())
+    }
+
+    /// The call at a position.
+    #[inline]
+    pub(crate) fn call(&self, position: usize) -> Call<'_> {
+        let record = &self.words[self.starts[position]..];
+        let header = Header(u64::from_le(record[0]));
+        let arguments = &crate::version::bytes_of_words(&record[1..])[..header.bytes()];
+        Call { procedure: header.procedure(), attempt: header.attempt(), arguments }
     }
 
     /// Procedure and arguments of the call at a position.
+    #[inline]
     pub fn get(&self, position: usize) -> (u16, &[u8]) {
-        let call = self.calls[position];
-        (call.procedure, self.arguments(call))
+        let call = self.call(position);
+        (call.procedure, call.arguments)
     }
 
-    pub(crate) fn arguments(&self, call: Call) -> &[u8] {
-        let words = &self.words[call.offset / 8..][..(call.bytes as usize).div_ceil(8)];
-        &crate::version::bytes_of_words(words)[..call.bytes as usize]
+    /// The record of the call at a position, as it is logged.
+    #[inline]
+    pub(crate) fn record(&self, position: usize) -> &[u8] {
+        let end = self.starts.get(position + 1).copied().unwrap_or(self.words.len());
+        crate::version::bytes_of_words(&self.words[self.starts[position]..end])
     }
+
+    /// The first call that names none of so many procedures: its position, and which it names.
+    pub(crate) fn find_unknown(&self, procedures: usize) -> Option<(usize, u16)> {
+        let all_known = self.procedures <= procedures;
+        let mut calls = (0..if all_known { 0 } else { self.len() }).map(|p| (p, self.get(p).0));
+        calls.find(|&(_, procedure)| usize::from(procedure) >= procedures)
+    }
+}
+
+fn check_count(calls: usize) -> Result<()> {
+    if calls as u64 <= EPOCH_CALLS_MAX {
+        return Ok(());
+    }
+    Err(EngineError::Limit(format!("more than {EPOCH_CALLS_MAX} calls in an epoch")))
 }
 
 /// Why a transaction gave up. Its writes did not take place.
@@ -150,27 +217,128 @@ pub enum Answer<'a> {
     Failed(&'a str),
 }
 
+/// The answer to a call that did not commit.
 #[derive(Debug, Clone)]
-pub(crate) enum StoredAnswer {
-    Committed { from: usize, to: usize },
+pub(crate) enum Failure {
     Aborted(Abort),
     Resubmitted,
     Failed(String),
 }
 
-/// Answers of the calls that one worker ran, each with its position.
+/// A call that a worker ran. Most calls commit, so the other answers lie apart.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    position: u32,
+    /// Number of its failure, from 1; 0 if it committed.
+    failure: u32,
+    /// Where its output ends; it begins where that of the call before ends.
+    output_to: usize,
+}
+
+/// Answers of the calls that one worker ran.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerAnswers {
-    pub(crate) answers: Vec<(u32, StoredAnswer)>,
+    ran: Vec<Ran>,
+    failures: Vec<Failure>,
+    /// Answers of committed calls that were made later: places in `ran`, in order, and where they
+    /// are.
+    later: Vec<(u32, Range<usize>)>,
     pub(crate) output: Vec<u8>,
+}
+
+/// Instead of the number of a failure: the call committed, and its answer is in
+/// [`WorkerAnswers::later`].
+const LATER: u32 = u32::MAX;
+
+impl WorkerAnswers {
+    /// Makes room for so many answers.
+    pub(crate) fn reserve(&mut self, calls: usize) {
+        self.ran.reserve(calls);
+    }
+
+    /// The call at a position committed, with what was put out since the answer before.
+    #[inline]
+    pub(crate) fn commit(&mut self, position: u32) {
+        self.ran.push(Ran { position, failure: 0, output_to: self.output.len() });
+    }
+
+    /// What was put out since the answer before.
+    pub(crate) fn put_out(&self) -> &[u8] {
+        &self.output[self.ran.last().map_or(0, |ran| ran.output_to)..]
+    }
+
+    /// As [`WorkerAnswers::commit`], with other bytes than were put out.
+    pub(crate) fn commit_instead(&mut self, position: u32, bytes: &[u8]) {
+        self.output.truncate(self.ran.last().map_or(0, |ran| ran.output_to));
+        self.output.extend_from_slice(bytes);
+        self.commit(position);
+    }
+
+    /// The call at a position committed, and its answer will be made later; its place.
+    pub(crate) fn commit_later(&mut self, position: u32) -> u32 {
+        self.ran.push(Ran { position, failure: LATER, output_to: self.output.len() });
+        self.ran.len() as u32 - 1
+    }
+
+    /// Position and what was put out of a call whose answer is made later.
+    pub(crate) fn later(&self, place: u32) -> (u32, &[u8]) {
+        let place = place as usize;
+        (self.ran[place].position, &self.output[self.put_out_by(place)])
+    }
+
+    /// The answer of a call that committed before, in the order of the places.
+    pub(crate) fn finish_later(&mut self, place: u32, bytes: &[u8]) {
+        let from = self.output.len();
+        self.output.extend_from_slice(bytes);
+        self.later.push((place, from..self.output.len()));
+    }
+
+    fn put_out_by(&self, index: usize) -> Range<usize> {
+        let from = index.checked_sub(1).map_or(0, |before| self.ran[before].output_to);
+        from..self.ran[index].output_to
+    }
+
+    /// The call at a position did not commit; what it put out is forgotten.
+    pub(crate) fn fail(&mut self, position: u32, failure: Failure) {
+        let output_to = self.ran.last().map_or(0, |ran| ran.output_to);
+        self.output.truncate(output_to);
+        self.failures.push(failure);
+        self.ran.push(Ran { position, failure: self.failures.len() as u32, output_to });
+    }
+
+    /// Calls that were run.
+    pub(crate) fn len(&self) -> usize {
+        self.ran.len()
+    }
+
+    pub(crate) fn failures(&self) -> &[Failure] {
+        &self.failures
+    }
+
+    fn answer(&self, index: usize) -> Answer<'_> {
+        let ran = self.ran[index];
+        if ran.failure == 0 {
+            return Answer::Committed(&self.output[self.put_out_by(index)]);
+        }
+        if ran.failure == LATER {
+            let at = self.later.binary_search_by_key(&(index as u32), |later| later.0);
+            let bytes = at.map_or(0..0, |at| self.later[at].1.clone());
+            return Answer::Committed(&self.output[bytes]);
+        }
+        match &self.failures[ran.failure as usize - 1] {
+            Failure::Aborted(abort) => Answer::Aborted(abort),
+            Failure::Resubmitted => Answer::Resubmitted,
+            Failure::Failed(why) => Answer::Failed(why),
+        }
+    }
 }
 
 /// Where the answer of each position is: worker and place in its list.
 pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)> {
     let mut places = vec![(0, 0); calls];
     for (worker, list) in workers.iter().enumerate() {
-        for (index, (position, _)) in list.answers.iter().enumerate() {
-            places[*position as usize] = (worker as u16, index as u32);
+        for (index, ran) in list.ran.iter().enumerate() {
+            places[ran.position as usize] = (worker as u16, index as u32);
         }
     }
     places
@@ -181,9 +349,12 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
 pub(crate) const RUN_CALLS: usize = 4;
 
 /// Which worker owns a position, and which of its calls it is.
+#[inline]
 pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
-    let run = position / RUN_CALLS;
-    (run % workers, run / workers * RUN_CALLS + position % RUN_CALLS)
+    // Small numbers, which are divided twice as fast.
+    let (run, workers) = ((position / RUN_CALLS) as u32, workers as u32);
+    let (worker, before) = (run % workers, run / workers);
+    (worker as usize, before as usize * RUN_CALLS + position % RUN_CALLS)
 }
 
 /// Positions that a worker owns, in order.
@@ -225,19 +396,83 @@ impl EpochOutcome {
     /// If the epoch had no such position.
     pub fn answer(&self, position: usize) -> Answer<'_> {
         let (worker, index) = self.places[position];
-        let answers = &self.workers[worker as usize];
-        match &answers.answers[index as usize].1 {
-            StoredAnswer::Committed { from, to } => Answer::Committed(&answers.output[*from..*to]),
-            StoredAnswer::Aborted(abort) => Answer::Aborted(abort),
-            StoredAnswer::Resubmitted => Answer::Resubmitted,
-            StoredAnswer::Failed(why) => Answer::Failed(why),
-        }
+        self.workers[worker as usize].answer(index as usize)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn batch(lengths: &[usize]) -> Calls {
+        let mut calls = Calls::new();
+        for (number, &len) in lengths.iter().enumerate() {
+            calls.push_attempt(number as u16, 7, &vec![number as u8 + 1; len]).unwrap();
+        }
+        calls
+    }
+
+    #[test]
+    fn a_record_is_header_and_arguments_and_zeros() {
+        let calls = batch(&[0, 1, 8, 9, 1000]);
+        for (position, len) in [0, 1, 8, 9, 1000].into_iter().enumerate() {
+            let arguments = vec![position as u8 + 1; len];
+            let call = calls.call(position);
+            assert_eq!((call.procedure, call.attempt), (position as u16, 7));
+            assert_eq!(call.arguments, arguments);
+            assert!(call.arguments.as_ptr().addr().is_multiple_of(8));
+            let mut record = vec![position as u8, 0, 7, 0, len as u8, (len >> 8) as u8, 0, 0];
+            record.extend(arguments);
+            record.resize(record.len().next_multiple_of(8), 0);
+            assert_eq!(calls.record(position), record);
+        }
+        assert_eq!(calls.bytes(), 8 + 8 + 16 + 1000);
+        assert_eq!(calls.records_bytes(), calls.bytes() + 5 * HEADER_BYTES);
+    }
+
+    #[test]
+    fn joined_batches_hold_the_calls_of_both() {
+        let (mut all, more) = (batch(&[3, 24]), batch(&[5, 0, 16]));
+        all.append(&more).unwrap();
+        assert_eq!(all.len(), 5);
+        for position in 0..3 {
+            assert_eq!(all.get(2 + position), more.get(position));
+        }
+        assert_eq!(all.find_unknown(3), None);
+        assert_eq!(all.find_unknown(2), Some((4, 2)));
+        assert_eq!(all.find_unknown(1), Some((1, 1)));
+        all.clear();
+        assert_eq!((all.len(), all.bytes(), all.find_unknown(0)), (0, 0, None));
+    }
+
+    #[test]
+    fn answers_keep_their_own_output() {
+        let mut answers = WorkerAnswers::default();
+        answers.output.extend_from_slice(b"dropped");
+        answers.fail(4, Failure::Aborted(Abort::code(9)));
+        answers.output.extend_from_slice(b"one");
+        answers.commit(5);
+        answers.commit(1);
+        answers.output.extend_from_slice(b"gone too");
+        answers.fail(2, Failure::Failed("why".into()));
+        answers.fail(3, Failure::Resubmitted);
+        answers.output.extend_from_slice(b"two");
+        answers.commit(0);
+        let places = places(std::slice::from_ref(&answers), 6);
+        let expected = [
+            Answer::Committed(b"two"),
+            Answer::Committed(b""),
+            Answer::Failed("why"),
+            Answer::Resubmitted,
+            Answer::Aborted(&Abort { code: 9, message: Cow::Borrowed("") }),
+            Answer::Committed(b"one"),
+        ];
+        for ((worker, index), expected) in places.into_iter().zip(expected) {
+            assert_eq!(worker, 0);
+            assert_eq!(answers.answer(index as usize), expected);
+        }
+        assert_eq!((answers.len(), answers.failures().len()), (6, 3));
+    }
 
     #[test]
     fn o_11_every_position_has_one_owner_who_meets_it_in_order() {

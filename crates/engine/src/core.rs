@@ -100,10 +100,7 @@ impl Core {
     #[inline]
     pub(crate) fn row_table(&self, id: u16) -> Result<&Table, String> {
         let table = self.table(id)?;
-        if table.kind == storage::IndexKind::Sequence {
-            return Err(format!("table {:?} holds sequences, not rows: draw from it", table.name));
-        }
-        Ok(table)
+        if table.kind == storage::IndexKind::Sequence { Err(no_rows(table)) } else { Ok(table) }
     }
 
     /// The table with an id.
@@ -116,4 +113,9 @@ impl Core {
     fn unknown_table(&self, id: u16) -> String {
         format!("table {id} does not exist, there are {}", self.tables.len())
     }
+}
+
+#[cold]
+fn no_rows(table: &Table) -> String {
+    format!("table {:?} holds sequences, not rows: draw from it", table.name)
 }

@@ -1,8 +1,8 @@
 //! Declaring: what a call draws, what it may write, and what it reads to find that out.
 //!
 //! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a
-//! writer of the running one yet. Each is kept with a fingerprint and checked again at execution
-//! (CA 3.7, O-10).
+//! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
+//! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
 use std::ops::ControlFlow;
 
@@ -13,19 +13,15 @@ use crate::core::Core;
 use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
-use crate::table::Table;
+use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Sees the key and the value of one row after the other, until it returns `Break`.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
-/// Folds what a lookup saw into a fingerprint.
-pub(crate) fn fold(fingerprint: u64, key: &[u8], value: Option<&[u8]>) -> u64 {
-    let seed = match value {
-        Some(value) => xxh3_64_with_seed(value, fingerprint ^ 1),
-        None => fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 2,
-    };
-    xxh3_64_with_seed(key, seed)
+/// Folds a row that a scan saw into a fingerprint.
+pub(crate) fn fold(fingerprint: u64, key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, xxh3_64_with_seed(value, fingerprint ^ 1))
 }
 
 /// How many rows a scan visits at most when it is repeated.
@@ -33,18 +29,6 @@ pub(crate) const ALL: u64 = u64::MAX;
 
 impl Core {
     /// What a point lookup sees at a serial position.
-    pub(crate) fn look_up<'p>(
-        &self,
-        phase: ReadPhase<'p>,
-        table: u16,
-        key: &[u8],
-        sid: SerialId,
-        waiter: &mut Waiter<'_>,
-    ) -> Result<Option<&'p [u8]>, LookupError> {
-        self.look_up_in(phase, self.row_table(table)?, key, sid, waiter)
-    }
-
-    /// [`Core::look_up`] in a table of any kind.
     pub(crate) fn look_up_in<'p>(
         &self,
         phase: ReadPhase<'p>,
@@ -120,6 +104,8 @@ pub(crate) struct Declaration<'a> {
     pub(crate) first: usize,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
+    /// Whether this call declared a key for insertion.
+    pub(crate) inserts: bool,
     /// The first mistake: the call fails with it.
     pub(crate) mistake: Option<String>,
 }
@@ -140,24 +126,38 @@ impl KeyFilter {
     }
 }
 
-impl Declaration<'_> {
+impl<'a> Declaration<'a> {
+    /// The declaration of a call that has declared nothing yet.
+    #[inline]
+    pub(crate) fn new(core: &'a Core, lists: &'a mut Declarations, epoch: u64) -> Self {
+        let first = lists.declared.len();
+        let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
+        Self { core, lists, phase, epoch, first, filter, inserts: false, mistake: None }
+    }
+
+    #[cold]
     fn note(&mut self, what: String) {
         self.mistake.get_or_insert(what);
     }
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
-        let sid = SerialId::new(self.epoch, 0);
-        let mut waiter = Waiter::new(self.core.stopped());
-        match self.core.look_up(self.phase, table, key, sid, &mut waiter) {
-            Ok(value) => {
-                let low = self.lists.keep_key(key);
-                let fingerprint = fold(0, key, value);
-                let lookup = Lookup { table, low, high: None, visited: 1, fingerprint };
-                self.lists.lookups.push(lookup);
-                value
+        let core = self.core;
+        let found = core.row_table(table).and_then(|t| Ok(t.find(core, t.word(key)?)));
+        match found {
+            Ok(Some(id)) => {
+                let sid = SerialId::new(self.epoch, 0);
+                let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
+                self.lists.lookups.push(Lookup::Row(id));
+                let word = seen.expect("nobody writes the row yet").word;
+                word.is_value().then(|| self.phase.bytes(word))
             }
-            Err(error) => {
-                self.note_error(error);
+            Ok(None) => {
+                let key = self.lists.keep_key(key);
+                self.lists.lookups.push(Lookup::NoRow { table, key });
+                None
+            }
+            Err(what) => {
+                self.note(what);
                 None
             }
         }
@@ -172,50 +172,58 @@ impl Declaration<'_> {
 
     /// Declares a key; returns its place among all that the worker's calls declared, unless there
     /// is a mistake.
+    #[inline]
     fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
-        let word = match self.core.table(table).and_then(|t| Ok((t, t.word(key)?))) {
-            Ok((t, _)) if t.kind == IndexKind::Sequence => {
-                self.note(format!("table {:?} holds sequences: draw from it", t.name));
-                return None;
-            }
-            Ok((_, word)) => word,
+        let core = self.core;
+        let (t, word) = match core.row_table(table).and_then(|t| Ok((t, t.word(key)?))) {
+            Ok(found) => found,
             Err(what) => {
                 self.note(what);
                 return None;
             }
         };
-        let exact = self.core.tables[table as usize].exact;
-        let same = |lists: &Declarations, d: &Declared| {
-            d.word == word.hash && d.table == table && (exact || &lists.keys[d.key.range()] == key)
-        };
-        // A key counts once in a write set, with the strongest kind (O-02).
-        let lists = &mut *self.lists;
+        self.inserts |= kind == DeclaredKind::Insert;
         if self.filter.add(table, word.hash)
-            && let Some(at) =
-                (self.first..lists.declared.len()).find(|&i| same(lists, &lists.declared[i]))
+            && let Some(at) = self.find_declared(t, table, word)
         {
-            let before = lists.declared[at].kind;
-            let are_writes = before != DeclaredKind::Read && kind != DeclaredKind::Read;
-            if are_writes && (before == DeclaredKind::Piece || kind == DeclaredKind::Piece) {
-                let table = &self.core.tables[table as usize].name;
-                self.note(format!("table {table:?}: key {key:02x?} of a piece is declared twice"));
-                return None;
-            }
-            if (before as u8) < kind as u8 {
-                lists.declared[at].kind = kind;
-            }
-            return Some(at);
+            return self.declare_again(t, key, kind, at);
         }
-        let key = if exact { Span::default() } else { self.lists.keep_key(key) };
-        self.lists.declared.push(Declared {
-            word: word.hash,
-            key,
-            table,
-            kind,
-            appended: false,
-            id: NO_ENTRY,
-        });
+        let key = if t.exact { Span::default() } else { self.lists.keep_key(key) };
+        let (word, appended, id) = (word.hash, false, NO_ENTRY);
+        self.lists.declared.push(Declared { word, key, table, kind, appended, id });
         Some(self.lists.declared.len() - 1)
+    }
+
+    /// The place of a key that this call declared before.
+    #[inline(never)]
+    fn find_declared(&self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<usize> {
+        let Declarations { declared, keys, .. } = &*self.lists;
+        let same = |d: &Declared| {
+            d.word == word.hash && d.table == table && (t.exact || &keys[d.key.range()] == word.key)
+        };
+        declared[self.first..].iter().position(same).map(|at| self.first + at)
+    }
+
+    /// A key counts once in a write set, with the strongest kind (O-02); but what a piece updates
+    /// nothing else may write.
+    #[inline(never)]
+    fn declare_again(
+        &mut self,
+        t: &Table,
+        key: &[u8],
+        kind: DeclaredKind,
+        at: usize,
+    ) -> Option<usize> {
+        let before = self.lists.declared[at].kind;
+        let are_writes = before != DeclaredKind::Read && kind != DeclaredKind::Read;
+        if are_writes && (before == DeclaredKind::Piece || kind == DeclaredKind::Piece) {
+            self.note(format!("table {:?}: key {key:02x?} of a piece is declared twice", t.name));
+            return None;
+        }
+        if (before as u8) < kind as u8 {
+            self.lists.declared[at].kind = kind;
+        }
+        Some(at)
     }
 }
 
@@ -267,16 +275,19 @@ pub struct WriteSet<'a> {
 
 impl WriteSet<'_> {
     /// The call may insert or overwrite `key`, update or delete it.
+    #[inline]
     pub fn insert(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Insert);
     }
 
     /// The call may update `key` if it exists at its serial position.
+    #[inline]
     pub fn update(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
     /// The call may delete `key` if it exists at its serial position.
+    #[inline]
     pub fn delete(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
@@ -295,6 +306,7 @@ impl WriteSet<'_> {
     }
 
     /// A hint: the body will read `key`, which the engine fetches ahead.
+    #[inline]
     pub fn will_read(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Read);
     }
@@ -347,7 +359,7 @@ impl WriteSet<'_> {
         let mut waiter = Waiter::new(declaration.core.stopped());
         let mut fingerprint = 0;
         let mut visit = |key: &[u8], value: &[u8]| {
-            fingerprint = fold(fingerprint, key, Some(value));
+            fingerprint = fold(fingerprint, key, value);
             each(key, value)
         };
         let phase = declaration.phase;
@@ -357,13 +369,8 @@ impl WriteSet<'_> {
             Ok(visited) => {
                 let (low, high) =
                     (declaration.lists.keep_key(low), declaration.lists.keep_key(high));
-                declaration.lists.lookups.push(Lookup {
-                    table,
-                    low,
-                    high: Some(high),
-                    visited,
-                    fingerprint,
-                });
+                let lookup = Lookup::Scan { table, low, high, visited, fingerprint };
+                declaration.lists.lookups.push(lookup);
             }
             Err(error) => declaration.note_error(error),
         }

@@ -111,10 +111,7 @@ impl<D: Device> Engine<D> {
         }
         let carried_in = self.carry.len();
         let mut all = self.carry.clone();
-        for position in 0..calls.len() {
-            let (procedure, arguments) = calls.get(position);
-            all.push(procedure, arguments)?;
-        }
+        all.append(calls)?;
         self.run(&all, info, RunMode::Normal, carried_in)
     }
 
@@ -132,14 +129,11 @@ impl<D: Device> Engine<D> {
         if self.epoch >= EPOCH_MAX {
             return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
         }
-        let unknown =
-            (0..calls.len()).find(|&p| calls.get(p).0 as usize >= self.core.procedures.len());
-        match unknown {
+        let procedures = self.core.procedures.len();
+        match calls.find_unknown(procedures) {
             None => Ok(()),
-            Some(position) => Err(EngineError::Limit(format!(
-                "call {position} names procedure {}, there are {}",
-                calls.get(position).0,
-                self.core.procedures.len()
+            Some((position, procedure)) => Err(EngineError::Limit(format!(
+                "call {position} names procedure {procedure}, there are {procedures}"
             ))),
         }
     }
@@ -240,7 +234,7 @@ impl<D: Device> Engine<D> {
         }
         let mut stats = EpochStats::default();
         for worker in &mut self.workers {
-            let calls = worker.local.answers.answers.len() as u64;
+            let calls = worker.local.answers.len() as u64;
             stats.add_worker(&worker.local.work, &worker.laps, calls);
             stats.medium.add(&worker.medium.port.take_counters());
         }
@@ -584,6 +578,7 @@ pub(crate) fn new_worker<D: Device>(
         piece_value: Vec::new(),
         piece_results: Vec::new(),
         unfinished: Vec::new(),
+        drawers: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

@@ -4,7 +4,7 @@
 use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Device, Loads, Port};
 
-use crate::calls::{StoredAnswer, WorkerAnswers};
+use crate::calls::{Failure, WorkerAnswers};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
 use crate::version::{CachePool, EntrySupply, TransientPool};
@@ -17,6 +17,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// From one length of a list up to another.
+    pub(crate) fn up_to(from: usize, to: usize) -> Self {
+        Self { from: from as u32, to: to as u32 }
+    }
+
     pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.from as usize..self.to as usize
     }
@@ -37,6 +42,14 @@ pub(crate) enum DeclaredKind {
     Insert,
     /// May be updated by a piece of the call, and by nothing else.
     Piece,
+}
+
+impl DeclaredKind {
+    /// Whether the body of the call may write the row.
+    #[inline(always)]
+    pub(crate) fn is_of_body(self) -> bool {
+        matches!(self, Self::Update | Self::Insert)
+    }
 }
 
 /// No row has the key.
@@ -76,16 +89,21 @@ pub(crate) struct Member {
 
 /// What reconnaissance read, so that it can be checked again at execution (O-10).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lookup {
-    pub(crate) table: u16,
-    /// Key, or low bound.
-    pub(crate) low: Span,
-    /// High bound of a scan.
-    pub(crate) high: Option<Span>,
-    /// Rows that a scan visited before its visitor had enough; `u64::MAX`: all.
-    pub(crate) visited: u64,
-    /// Hash of everything that was seen.
-    pub(crate) fingerprint: u64,
+pub(crate) enum Lookup {
+    /// A row.
+    Row(EntryId),
+    /// A key that had no row.
+    NoRow { table: u16, key: Span },
+    /// The rows from `low` up to, and without, `high`.
+    Scan {
+        table: u16,
+        low: Span,
+        high: Span,
+        /// Rows visited before the visitor had enough; `u64::MAX`: all.
+        visited: u64,
+        /// Hash of everything that was seen.
+        fingerprint: u64,
+    },
 }
 
 /// A number drawn from a sequence, or only looked at.
@@ -99,18 +117,30 @@ pub(crate) struct Drawn {
     pub(crate) value: u64,
 }
 
-/// One call of the epoch.
+/// A call that went through step one of its declaration.
+#[derive(Debug)]
+pub(crate) struct Drawer {
+    pub(crate) position: u32,
+    pub(crate) draws: Span,
+    pub(crate) lookups: Span,
+    /// The step ended the call.
+    pub(crate) early: Option<Failure>,
+}
+
+/// One call of the epoch. The spans of a worker's calls lie one after the other.
 #[derive(Debug)]
 pub(crate) struct Txn {
     pub(crate) position: u32,
+    /// The declaration itself ended the call; still subject to the check of its lookups.
+    pub(crate) ends_early: bool,
+    /// Some of the declared keys may be inserted.
+    pub(crate) inserts: bool,
     pub(crate) draws: Span,
     pub(crate) declared: Span,
     pub(crate) ranges: Span,
     pub(crate) members: Span,
     pub(crate) lookups: Span,
     pub(crate) pieces: Span,
-    /// The declaration itself ended the call; still subject to the check of its lookups.
-    pub(crate) early: Option<StoredAnswer>,
 }
 
 /// How far a piece is: 0 as long as nobody knows whether its call commits.
@@ -206,6 +236,8 @@ impl PieceQueue {
 pub(crate) enum PrivateWrite {
     /// Not written.
     None,
+    /// Not written, but read: the row exists.
+    Seen,
     /// A value in the scratch buffer.
     Value(Span),
     /// Deleted.
@@ -227,6 +259,8 @@ pub(crate) struct Declarations {
     pub(crate) pieces: Vec<PieceState>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
+    /// Answers to the calls whose declaration ended them, by position, in order.
+    pub(crate) early: Vec<(u32, Failure)>,
 }
 
 /// One call and the lists that its spans refer to.
@@ -257,12 +291,24 @@ impl<'d> CallView<'d> {
     pub(crate) fn key(self, span: Span) -> &'d [u8] {
         &self.lists.keys[span.range()]
     }
+
+    /// The answer to a call whose declaration ended it.
+    pub(crate) fn early(self) -> Option<&'d Failure> {
+        if !self.txn.ends_early {
+            return None;
+        }
+        let early = &self.lists.early;
+        let at = early.binary_search_by_key(&self.txn.position, |&(position, _)| position);
+        at.ok().map(|at| &early[at].1)
+    }
 }
 
 /// One worker's memory of an epoch.
 pub(crate) struct Local {
     pub(crate) worker: usize,
     pub(crate) lists: Declarations,
+    /// Calls that went through step one of their declarations, in order, until step two.
+    pub(crate) drawers: Vec<Drawer>,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call.
@@ -341,6 +387,7 @@ impl Local {
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
         self.lists.clear();
+        self.drawers.clear();
         self.sequences.clear();
         self.carried.clear();
         self.pieces.fill(&mut Vec::new());
@@ -362,6 +409,7 @@ impl Declarations {
         self.lookups.clear();
         self.pieces.clear();
         self.keys.clear();
+        self.early.clear();
     }
 
     /// Copies key bytes.

@@ -67,7 +67,7 @@ impl Piece<'_> {
         if self.is_written {
             return Ok(Some(&self.tx.local.piece_value));
         }
-        if self.id == NO_ENTRY { Ok(None) } else { self.tx.see(self.id, false) }
+        if self.id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see(self.id, false)?) }
     }
 
     /// Changes the row in a private copy of its value; its length stays. False where the row does

@@ -51,6 +51,7 @@ pub struct ProcedureDefinition {
 pub struct ProcedureTable {
     procedures: Vec<ProcedureDefinition>,
     by_name: HashMap<&'static str, u16>,
+    have_pieces: bool,
 }
 
 impl ProcedureTable {
@@ -67,6 +68,7 @@ impl ProcedureTable {
         let number = self.procedures.len() as u16;
         let before = self.by_name.insert(procedure.name, number);
         assert!(before.is_none(), "procedure {:?} is registered twice", procedure.name);
+        self.have_pieces |= procedure.pieces.is_some();
         self.procedures.push(procedure);
         number
     }
@@ -84,6 +86,17 @@ impl ProcedureTable {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.procedures.is_empty()
+    }
+
+    /// Whether any of them draws from sequences.
+    pub(crate) fn draws(&self) -> bool {
+        self.procedures.iter().any(|procedure| procedure.draws.is_some())
+    }
+
+    /// Whether any of them may declare pieces.
+    #[inline]
+    pub(crate) fn have_pieces(&self) -> bool {
+        self.have_pieces
     }
 
     pub(crate) fn get(&self, number: u16) -> Option<&ProcedureDefinition> {

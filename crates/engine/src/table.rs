@@ -50,13 +50,18 @@ impl Table {
     }
 
     /// Checks a key and makes its word.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
+        match <[u8; 8]>::try_from(key) {
+            Ok(bytes) if self.exact => Ok(KeyWord { hash: u64::from_be_bytes(bytes), key }),
+            _ => self.word_of_any(key),
+        }
+    }
+
+    #[inline(never)]
+    fn word_of_any<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
         if self.exact {
-            return match <[u8; 8]>::try_from(key) {
-                Ok(bytes) => Ok(KeyWord { hash: u64::from_be_bytes(bytes), key }),
-                Err(_) => Err(self.bad_key(key)),
-            };
+            return Err(self.bad_key(key));
         }
         if key.is_empty() || key.len() as u64 > self.layout.key_bytes_max {
             return Err(self.bad_key(key));

@@ -5,8 +5,6 @@
 //! called [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the
 //! body.
 
-use std::cell::Cell;
-
 use storage::SerialId;
 
 use crate::calls::Abort;
@@ -85,12 +83,12 @@ pub(crate) trait PublishNow {
 const SCAN_AHEAD_FIRST: usize = 4;
 const SCAN_AHEAD_MAX: usize = 32;
 
-/// Where a declared write is kept: index of its private write.
+/// A declared key, or the member of a declared range: the index of its private write, and its row.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     write: usize,
     id: EntryId,
-    may_insert: bool,
+    kind: DeclaredKind,
 }
 
 /// A running transaction.
@@ -101,12 +99,12 @@ pub struct Transaction<'a> {
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
     pub(crate) call: CallView<'a>,
-    /// Which declared key, and which member of a range, was asked for last. Bodies mostly go
-    /// through them in order, and often read what they write then: the next one is tried first, and
-    /// then the same again.
-    pub(crate) last_declared: Cell<usize>,
-    /// See `last_declared`.
-    pub(crate) last_member: Cell<usize>,
+    /// Which declared key, and which member of a range, comes after the one that was asked for
+    /// last. Bodies mostly go through them in order, and often read what they write then: this one
+    /// is tried first, and then the same again.
+    pub(crate) next_declared: usize,
+    /// See `next_declared`.
+    pub(crate) next_member: usize,
     pub(crate) sid: SerialId,
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
@@ -162,7 +160,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Reads the row of a key: what this call wrote, or the row that `find` finds.
-    #[inline]
+    #[inline(always)]
     fn get_row(
         &mut self,
         t: &Table,
@@ -170,19 +168,23 @@ impl<'a> Transaction<'a> {
         word: KeyWord<'_>,
         find: impl FnOnce() -> EntryId,
     ) -> Result<Option<&[u8]>, Stop> {
-        let id = match self.find_declared(t, table, word.hash, word.key) {
-            Some((write, id, _)) => match self.local.writes[write] {
-                PrivateWrite::Value(span) => return Ok(Some(&self.local.scratch[span.range()])),
-                PrivateWrite::Tombstone => return Ok(None),
-                PrivateWrite::Published => return self.see(id, true),
-                PrivateWrite::None => id,
-            },
-            None => find(),
+        let Some(slot) = self.find_slot(t, table, word) else {
+            let id = find();
+            return if id == NO_ENTRY { Ok(None) } else { Ok(self.see(id, false)?) };
         };
-        if id == NO_ENTRY {
-            return Ok(None);
+        match self.local.writes[slot.write] {
+            PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
+            PrivateWrite::Tombstone => Ok(None),
+            _ if slot.id == NO_ENTRY => Ok(None),
+            PrivateWrite::Published => self.see_own(slot.id),
+            PrivateWrite::None | PrivateWrite::Seen => {
+                let seen = self.see(slot.id, false)?;
+                if seen.is_some() {
+                    self.local.writes[slot.write] = PrivateWrite::Seen;
+                }
+                Ok(seen)
+            }
         }
-        self.see(id, false)
     }
 
     /// Reads many rows of one table, as [`Transaction::get`] does one by one: `each` gets what is
@@ -240,28 +242,35 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
+        let t = self.core.row_table(table)?;
+        let mut rows = t.range(self.core, low, high)?;
+        let next = || if descending { rows.next_back() } else { rows.next() };
+        let mut ahead = std::mem::take(&mut self.local.ahead);
+        let result = self.scan_groups(t, table, next, &mut ahead, each);
+        self.local.ahead = ahead;
+        result
+    }
+
+    /// Goes through the rows of a scan. They are fetched some at a time, so that their misses
+    /// overlap: more of them the longer the scan goes on.
+    fn scan_groups(
+        &mut self,
+        t: &Table,
+        table: u16,
+        next: impl FnMut() -> Option<(u64, EntryId)>,
+        group: &mut Vec<(u64, EntryId)>,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
         let core = self.core;
-        let t = core.row_table(table)?;
-        let mut rows = t.range(core, low, high)?;
-        let mut next = || if descending { rows.next_back() } else { rows.next() };
-        let mut group = SCAN_AHEAD_FIRST;
+        let mut rows = std::iter::from_fn(next);
+        let mut size = SCAN_AHEAD_FIRST;
         loop {
-            // Rows are fetched some at a time, so that their misses overlap: more of them the
-            // longer the scan goes on.
-            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
-            let mut count = 0;
-            while count < group
-                && let Some(entry) = next()
-            {
-                core.entries.prefetch(entry.1);
-                found[count] = entry;
-                count += 1;
-            }
-            let found = &found[..count];
-            for &(_, id) in found {
+            group.clear();
+            group.extend(rows.by_ref().take(size).inspect(|&(_, id)| core.entries.prefetch(id)));
+            for &(_, id) in &*group {
                 core.entries.get(id).fetch(self.sid, LINES_HEAD);
             }
-            for &(word, id) in found {
+            for &(word, id) in &*group {
                 let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, word, id)?
                     && each(core.key(t, (word, id), &mut room), value).is_break()
@@ -269,10 +278,10 @@ impl<'a> Transaction<'a> {
                     return Ok(());
                 }
             }
-            if count < group {
+            if group.len() < size {
                 return Ok(());
             }
-            group = (2 * group).min(SCAN_AHEAD_MAX);
+            size = (2 * size).min(SCAN_AHEAD_MAX);
         }
     }
 
@@ -281,12 +290,16 @@ impl<'a> Transaction<'a> {
         match self.own_write(table, word, id) {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
             PrivateWrite::Tombstone => Ok(None),
-            before => self.see(id, before == PrivateWrite::Published),
+            PrivateWrite::Published => self.see_own(id),
+            PrivateWrite::None | PrivateWrite::Seen => Ok(self.see(id, false)?),
         }
     }
 
     /// What this call wrote to a row that a scan met.
     fn own_write(&self, table: u16, word: u64, id: EntryId) -> PrivateWrite {
+        if self.local.writes.is_empty() {
+            return PrivateWrite::None;
+        }
         let (declared, members) = (self.call.declared(), self.call.members());
         let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
         let write = by_key.or_else(|| {
@@ -302,11 +315,8 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let slot = self.writable(table, key)?;
-        if !slot.may_insert {
-            let name = &self.core.tables[table as usize].name;
-            return Err(Stop::Mistake(format!(
-                "table {name:?}: insert of key {key:02x?}, which was declared for update only"
-            )));
+        if slot.kind != DeclaredKind::Insert {
+            return Err(self.may_not_insert(table, key));
         }
         self.write_value(table, slot, value)
     }
@@ -335,24 +345,29 @@ impl<'a> Transaction<'a> {
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
-        let slot = self.writable(table, key)?;
-        let span = match self.local.writes[slot.write] {
-            PrivateWrite::Value(span) => span,
-            PrivateWrite::Tombstone => return Ok(false),
-            PrivateWrite::None | PrivateWrite::Published => {
-                if slot.id == NO_ENTRY {
-                    return Ok(false);
-                }
-                let published = self.local.writes[slot.write] == PrivateWrite::Published;
-                let Some(seen) = self.see(slot.id, published)? else {
-                    return Ok(false);
-                };
-                self.keep_value(seen)
-            }
+        let Some((write, span)) = self.copy_to_change(table, key)? else {
+            return Ok(false);
         };
         change(&mut self.local.scratch[span.range()]);
-        self.put(slot, PrivateWrite::Value(span))?;
+        self.put(write, PrivateWrite::Value(span))?;
         Ok(true)
+    }
+
+    /// A private copy of the newest value of a declared row, and which private write it will be;
+    /// `None` where the row does not exist.
+    fn copy_to_change(&mut self, table: u16, key: &[u8]) -> Result<Option<(usize, Span)>, Stop> {
+        let slot = self.writable(table, key)?;
+        let before = self.local.writes[slot.write];
+        let span = match before {
+            PrivateWrite::Value(span) => span,
+            PrivateWrite::Tombstone => return Ok(None),
+            _ if slot.id == NO_ENTRY => return Ok(None),
+            _ => match self.see(slot.id, before == PrivateWrite::Published)? {
+                Some(seen) => self.keep_value(seen),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some((slot.write, span)))
     }
 
     /// Deletes a declared row; false where it does not exist.
@@ -364,7 +379,7 @@ impl<'a> Transaction<'a> {
         if !self.exists(slot)? {
             return Ok(false);
         }
-        self.put(slot, PrivateWrite::Tombstone)?;
+        self.put(slot.write, PrivateWrite::Tombstone)?;
         Ok(true)
     }
 
@@ -416,7 +431,7 @@ impl<'a> Transaction<'a> {
                 t.name
             )));
         }
-        self.see(id, false)
+        Ok(self.see(id, false)?)
     }
 
     /// The version that a serial id sees, once it is there.
@@ -450,8 +465,8 @@ impl<'a> Transaction<'a> {
 
     /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
     /// else's: at the next serial position.
-    #[inline]
-    pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stop> {
+    #[inline(always)]
+    pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = self.read(entry, sid)?;
@@ -476,7 +491,14 @@ impl<'a> Transaction<'a> {
         Ok(Some(bytes))
     }
 
+    /// Reads what this call has published already.
+    #[cold]
+    fn see_own(&mut self, id: EntryId) -> Result<Option<&'a [u8]>, Stop> {
+        Ok(self.see(id, true)?)
+    }
+
     /// Keeps a copy of a value that was read from the medium.
+    #[inline(never)]
     fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
         let epoch = self.sid.epoch();
         if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
@@ -486,9 +508,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    #[inline(always)]
     fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
         match self.local.writes[slot.write] {
-            PrivateWrite::Value(_) => Ok(true),
+            PrivateWrite::Value(_) | PrivateWrite::Seen => Ok(true),
             PrivateWrite::Tombstone => Ok(false),
             _ if slot.id == NO_ENTRY => Ok(false),
             before => {
@@ -500,36 +523,34 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    #[inline(always)]
     fn keep_value(&mut self, value: &[u8]) -> Span {
         let from = self.local.scratch.len() as u32;
         self.local.scratch.extend_from_slice(value);
         Span { from, to: self.local.scratch.len() as u32 }
     }
 
+    #[inline(always)]
     pub(crate) fn check_length(&self, table: u16, value: &[u8]) -> Result<(), Stop> {
         let t = &self.core.tables[table as usize];
         if value.len() as u64 > t.layout.value_bytes_max {
-            return Err(Stop::Mistake(format!(
-                "table {:?}: a value of {} bytes, at most {}",
-                t.name,
-                value.len(),
-                t.layout.value_bytes_max
-            )));
+            return Err(too_long(t, value.len()));
         }
         Ok(())
     }
 
+    #[inline(always)]
     fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
         self.check_length(table, value)?;
         let span = self.keep_value(value);
-        self.put(slot, PrivateWrite::Value(span))
+        self.put(slot.write, PrivateWrite::Value(span))
     }
 
-    fn put(&mut self, slot: Slot, write: PrivateWrite) -> Result<(), Stop> {
-        let place = &mut self.local.writes[slot.write];
+    #[inline(always)]
+    fn put(&mut self, at: usize, write: PrivateWrite) -> Result<(), Stop> {
+        let place = &mut self.local.writes[at];
         if *place == PrivateWrite::Published {
-            let what = "a key was written again after the commit point had made it visible";
-            return Err(Stop::Mistake(what.into()));
+            return Err(written_again());
         }
         *place = write;
         if self.committed {
@@ -539,88 +560,118 @@ impl<'a> Transaction<'a> {
     }
 
     /// The private write of a declared key.
+    #[inline(always)]
     fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
         let t = self.core.row_table(table)?;
         let word = t.word(key)?;
-        if let Some((write, id, kind)) = self.find_declared(t, table, word.hash, key)
-            && kind != DeclaredKind::Read
-        {
-            if kind == DeclaredKind::Piece {
-                return Err(Stop::Mistake(format!(
-                    "table {:?}: write of key {key:02x?}, which was declared for a piece",
-                    t.name
-                )));
-            }
-            return Ok(Slot { write, id, may_insert: kind == DeclaredKind::Insert });
+        match self.find_slot(t, table, word) {
+            Some(slot) if slot.kind.is_of_body() => Ok(slot),
+            Some(slot) if slot.kind == DeclaredKind::Piece => Err(for_a_piece(t, key)),
+            _ => self.without_row(t, table, key),
         }
-        if !self.call.txn.ranges.is_empty() && t.ordered.is_some() {
-            if let Some(slot) = self.find_member(t, table, key) {
-                return Ok(slot);
-            }
-            if self.in_declared_range(table, key) {
-                // Covered, but no row existed at this position: reading says so, writing does
-                // nothing.
-                let write = self.local.writes.len();
-                self.local.writes.push(PrivateWrite::None);
-                return Ok(Slot { write, id: NO_ENTRY, may_insert: false });
-            }
-        }
-        Err(Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name)))
     }
 
-    #[inline]
-    fn find_declared(
-        &self,
-        t: &Table,
-        table: u16,
-        word: u64,
-        key: &[u8],
-    ) -> Option<(usize, EntryId, DeclaredKind)> {
-        // No key is both declared for writing and the member of a range, but it may be hinted at
-        // and a member.
-        if let Some(slot) = self.find_member(t, table, key) {
-            return Some((slot.write, slot.id, DeclaredKind::Update));
+    /// A key that was not declared for writing: a declared range may cover it, but no row existed
+    /// at this position. Reading says so, writing does nothing.
+    #[cold]
+    fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        let CallView { lists, txn } = self.call;
+        let covered = lists.ranges[txn.ranges.range()].iter().any(|range| {
+            range.table == table
+                && &lists.keys[range.low.range()] <= key
+                && key < &lists.keys[range.high.range()]
+        });
+        if !covered {
+            let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
+            return Err(Stop::Mistake(what));
+        }
+        let write = self.local.writes.len();
+        self.local.writes.push(PrivateWrite::None);
+        Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
+    }
+
+    #[cold]
+    fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
+        let name = &self.core.tables[table as usize].name;
+        Stop::Mistake(format!(
+            "table {name:?}: insert of key {key:02x?}, which was declared for update only"
+        ))
+    }
+
+    /// What the call declared of a key.
+    #[inline(always)]
+    fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        let declared = self.call.declared();
+        for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
+            // No key is both declared for writing and the member of a range, but it may be hinted
+            // at and a member.
+            if let Some(d) = declared.get(write)
+                && (d.word == word.hash && d.table == table && t.exact)
+                && (d.kind != DeclaredKind::Read || self.call.txn.members.is_empty())
+            {
+                self.next_declared = write + 1;
+                return Some(Slot { write, id: d.id, kind: d.kind });
+            }
+        }
+        if self.local.writes.is_empty() { None } else { self.search_slot(t, table, word) }
+    }
+
+    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before.
+    fn search_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        if let Some(slot) = self.find_member(t, table, word.key) {
+            return Some(slot);
         }
         let declared = self.call.declared();
+        let call = self.call;
         let same = |d: &Declared| {
-            d.word == word && d.table == table && (t.exact || self.call.key(d.key) == key)
+            d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
         };
-        let last = self.last_declared.get();
-        let is_same = |&at: &usize| declared.get(at).is_some_and(same);
-        let near = [last + 1, last].into_iter().find(is_same);
-        let at = near.or_else(|| declared.iter().position(same))?;
-        self.last_declared.set(at);
-        Some((at, declared[at].id, declared[at].kind))
+        let write = declared.iter().position(same)?;
+        self.next_declared = write + 1;
+        Some(Slot { write, id: declared[write].id, kind: declared[write].kind })
     }
 
     #[inline]
-    fn find_member(&self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
+    fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
         let members = self.call.members();
         if members.is_empty() || t.ordered.is_none() {
             return None;
         }
         let word = order_word(key);
+        if let Some(m) = members.get(self.next_member)
+            && (m.word == word && m.table == table && t.exact)
+        {
+            let write = self.call.declared().len() + self.next_member;
+            self.next_member += 1;
+            return Some(Slot { write, id: m.id, kind: DeclaredKind::Update });
+        }
         let before = |m: &Member| (m.table, m.word) < (table, word);
-        let is_first = |at: usize| {
-            members.get(at).is_some_and(|m| !before(m)) && (at == 0 || before(&members[at - 1]))
-        };
-        let last = self.last_member.get();
-        let first = [last + 1, last].into_iter().find(|&at| is_first(at));
-        let first = first.unwrap_or_else(|| members.partition_point(before));
-        self.last_member.set(first);
+        let first = members.partition_point(before);
+        self.next_member = first + 1;
         let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
         let (at, member) =
             same.enumerate().find(|(_, m)| t.exact || self.core.key_of(m.id) == key)?;
         let write = self.call.declared().len() + first + at;
-        Some(Slot { write, id: member.id, may_insert: false })
+        Some(Slot { write, id: member.id, kind: DeclaredKind::Update })
     }
+}
 
-    fn in_declared_range(&self, table: u16, key: &[u8]) -> bool {
-        let CallView { lists, txn } = self.call;
-        lists.ranges[txn.ranges.range()].iter().any(|range| {
-            range.table == table
-                && &lists.keys[range.low.range()] <= key
-                && key < &lists.keys[range.high.range()]
-        })
-    }
+#[cold]
+fn too_long(t: &Table, len: usize) -> Stop {
+    let most = t.layout.value_bytes_max;
+    Stop::Mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
+}
+
+#[cold]
+fn for_a_piece(t: &Table, key: &[u8]) -> Stop {
+    let name = &t.name;
+    Stop::Mistake(format!(
+        "table {name:?}: write of key {key:02x?}, which was declared for a piece"
+    ))
+}
+
+#[cold]
+fn written_again() -> Stop {
+    let what = "a key was written again after the commit point had made it visible";
+    Stop::Mistake(what.into())
 }

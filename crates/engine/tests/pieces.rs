@@ -21,7 +21,7 @@ const ROWS: u8 = HOT + 2;
 
 fn piece(key: u8, tag: u8) -> Step {
     let step = Step::new(Op::DeclarePiece, ORDERED, key).tag(tag).n(tag % 4).size(1 + tag % 5);
-    step.to(HOT + tag % 2).flag(tag % 3 == 0)
+    step.to(HOT + tag % 2).flag(tag.is_multiple_of(3))
 }
 
 /// A call with one or two pieces on hot rows; its body reads them, writes a row of its own, and may

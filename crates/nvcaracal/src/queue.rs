@@ -123,10 +123,7 @@ impl Queue {
         }
         let batch = inner.open_batch(count, self.limits.epoch_calls);
         let first = batch.calls.len() as u32;
-        for position in 0..count {
-            let (procedure, arguments) = calls.get(position);
-            batch.calls.push(procedure, arguments)?;
-        }
+        batch.calls.append(&calls)?;
         let group = Arc::clone(&batch.group);
         self.pushed(inner, count, bytes);
         Ok((group, first))

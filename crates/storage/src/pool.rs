@@ -36,6 +36,10 @@ pub struct LanePool {
     data: Vec<u32>,
     free_list: BTreeMap<u64, u32>,
     now: PoolOffsets,
+    /// The next slot that was never used, and how many there are from it to the end of its segment;
+    /// none before the first one is taken.
+    fresh: u64,
+    fresh_count: u64,
     sets: [PoolOffsets; 2],
     /// How far the head may go: invariant 2.
     limit: u64,
@@ -93,6 +97,8 @@ impl LanePool {
             data: Vec::new(),
             free_list: BTreeMap::new(),
             now,
+            fresh: 0,
+            fresh_count: 0,
             sets,
             limit: tail,
             flushed: tail,
@@ -190,6 +196,11 @@ impl LanePool {
     /// Whether the bump allocator can hand out a slot without a new segment.
     #[inline]
     pub fn has_room(&self) -> bool {
+        self.fresh_count > 0 || self.has_segment()
+    }
+
+    /// Whether the segment of the next fresh slot is there.
+    fn has_segment(&self) -> bool {
         let ordinal = (self.now.bump / self.slots_per_segment) as usize;
         self.data.get(ordinal).is_some_and(|&s| s != NO_SEGMENT)
     }
@@ -206,7 +217,21 @@ impl LanePool {
     ///
     /// # Errors
     /// `Limit` if no segment is left.
+    #[inline]
     pub fn bump<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<u64> {
+        if self.fresh_count == 0 {
+            self.enter_segment(port, segments)?;
+        }
+        let slot = self.fresh;
+        self.fresh += self.slot_bytes;
+        self.fresh_count -= 1;
+        self.now.bump += 1;
+        Ok(slot)
+    }
+
+    /// Goes to the segment of the next fresh slot, and takes one if it is not there.
+    #[cold]
+    fn enter_segment<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<()> {
         let (ordinal, slot) =
             (self.now.bump / self.slots_per_segment, self.now.bump % self.slots_per_segment);
         let at = ordinal as usize;
@@ -216,8 +241,9 @@ impl LanePool {
         if self.data[at] == NO_SEGMENT {
             self.data[at] = segments.take(port, self.segment_use(SegmentKind::Slots, ordinal))?;
         }
-        self.now.bump += 1;
-        Ok(segments.offset(self.data[at]) + slot * self.slot_bytes)
+        self.fresh = segments.offset(self.data[at]) + slot * self.slot_bytes;
+        self.fresh_count = self.slots_per_segment - slot;
+        Ok(())
     }
 
     /// Frees a slot. Durable with the next [`LanePool::flush`] and fence; counted by the next

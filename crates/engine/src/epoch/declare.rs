@@ -7,26 +7,21 @@ use pmem::Device;
 use pmem::sync::atomic::Ordering;
 use storage::plant::Plant;
 
-use crate::calls::{Abort, StoredAnswer};
-use crate::declare::{Declaration, KeyFilter, WriteSet};
+use crate::calls::{Abort, Failure, owned};
+use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
-use crate::local::Span;
-use crate::version::ReadPhase;
+use crate::local::{Declarations, Drawer, Span, Txn};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    for index in 0..worker.local.lists.txns.len() {
-        // The spans of all calls lie one after the other, those of a call that declares nothing
-        // too.
-        let (declared, ranges) =
-            (worker.local.lists.declared.len(), worker.local.lists.ranges.len());
-        worker.local.lists.txns[index].declared =
-            Span { from: declared as u32, to: declared as u32 };
-        worker.local.lists.txns[index].ranges = Span { from: ranges as u32, to: ranges as u32 };
-        if draw::goes_on(worker.local.lists.txns[index].early.as_ref()) {
-            declare_one(epoch, worker, index);
-        }
+    let mut drawers = std::mem::take(&mut worker.local.drawers);
+    let mut drawn = drawers.iter_mut().peekable();
+    for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
+        let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
+        declare_one(epoch, &mut worker.local.lists, position, drawer);
     }
+    drawers.clear();
+    worker.local.drawers = drawers;
     if !worker.local.lists.pieces.is_empty() {
         epoch.shared.has_pieces.store(true, Ordering::Relaxed);
     }
@@ -48,64 +43,69 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-fn declare_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, index: usize) {
-    let lists = &mut worker.local.lists;
-    let (position, draws) = (lists.txns[index].position as usize, lists.txns[index].draws);
-    let (number, arguments) = epoch.calls.get(position);
-    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let declared_from = lists.declared.len();
-    let ranges_from = lists.ranges.len();
+fn declare_one<D: Device>(
+    epoch: &Epoch<'_, D>,
+    lists: &mut Declarations,
+    position: usize,
+    drawer: Option<&mut Drawer>,
+) {
+    let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
-    let declaration = Declaration {
-        core: epoch.core,
-        lists,
-        phase: ReadPhase::begin(),
-        epoch: epoch.number,
-        first: declared_from,
-        filter: KeyFilter::default(),
-        mistake: None,
-    };
-    let mut set = WriteSet { declaration, draws };
-    let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
-    let mut mistake = set.declaration.mistake.take();
-    if procedure.pieces.is_none() && worker.local.lists.pieces.len() > pieces_from {
-        mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
+    let (mut draws, mut lookups, mut early) = Default::default();
+    if let Some(drawer) = drawer {
+        (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
     }
-    let early = ending(result, mistake);
-    let lists = &mut worker.local.lists;
+    let mut inserts = false;
+    if early.is_none() {
+        let (number, arguments) = epoch.calls.get(position);
+        let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+        let declaration = Declaration::new(epoch.core, lists, epoch.number);
+        let mut set = WriteSet { declaration, draws };
+        let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+        inserts = set.declaration.inserts;
+        let mut mistake = set.declaration.mistake.take();
+        if lists.pieces.len() > pieces_from && procedure.pieces.is_none() {
+            mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
+        }
+        early = ending(result, mistake);
+    }
     if early.is_some() {
         lists.declared.truncate(declared_from);
         lists.ranges.truncate(ranges_from);
         lists.pieces.truncate(pieces_from);
     }
-    // Lookups of both steps lie together unless another call declared in between: then copy the
+    // Lookups of both steps lie together unless another call looked up in between: then copy the
     // first ones.
-    let drawn_lookups = lists.txns[index].lookups;
-    if !drawn_lookups.is_empty() && lists.lookups.len() > lookups_from {
-        lists.lookups.extend_from_within(drawn_lookups.range());
+    if !lookups.is_empty() && lists.lookups.len() > lookups_from {
+        lists.lookups.extend_from_within(lookups.range());
     }
-    let lookups = if lists.lookups.len() > lookups_from {
-        Span { from: lookups_from as u32, to: lists.lookups.len() as u32 }
-    } else {
-        drawn_lookups
-    };
-    let txn = &mut lists.txns[index];
-    txn.declared = Span { from: declared_from as u32, to: lists.declared.len() as u32 };
-    txn.ranges = Span { from: ranges_from as u32, to: lists.ranges.len() as u32 };
-    txn.lookups = lookups;
-    txn.pieces = Span { from: pieces_from as u32, to: lists.pieces.len() as u32 };
-    txn.early = early;
+    let more_lookups = Span::up_to(lookups_from, lists.lookups.len());
+    lists.txns.push(Txn {
+        position: position as u32,
+        ends_early: early.is_some(),
+        inserts,
+        draws,
+        declared: Span::up_to(declared_from, lists.declared.len()),
+        ranges: Span::up_to(ranges_from, lists.ranges.len()),
+        members: Span::default(),
+        lookups: if more_lookups.is_empty() { lookups } else { more_lookups },
+        pieces: Span::up_to(pieces_from, lists.pieces.len()),
+    });
+    if let Some(answer) = early {
+        lists.early.push((position as u32, answer));
+    }
 }
 
 /// How a step of a declaration ended, if it ended the call.
+#[inline]
 pub(super) fn ending(
     result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
     mistake: Option<String>,
-) -> Option<StoredAnswer> {
+) -> Option<Failure> {
     match (result, mistake) {
-        (Err(panic), _) => Some(StoredAnswer::Failed(panic_text(panic.as_ref()))),
-        (Ok(_), Some(what)) => Some(StoredAnswer::Failed(what)),
-        (Ok(Err(abort)), None) => Some(StoredAnswer::Aborted(abort)),
+        (Err(panic), _) => Some(Failure::Failed(panic_text(panic.as_ref()))),
+        (Ok(_), Some(what)) => Some(Failure::Failed(what)),
+        (Ok(Err(abort)), None) => Some(Failure::Aborted(abort)),
         (Ok(Ok(())), None) => None,
     }
 }

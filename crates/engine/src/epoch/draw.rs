@@ -5,21 +5,27 @@
 //!    k. That makes the numbers dense and the same in replay (unlike the atomic counters of NV
 //!    6.2.3).
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 
-use crate::calls::{StoredAnswer, owned};
+use crate::calls::{Abort, owned};
 use crate::core::SequenceState;
-use crate::declare::{Declaration, Draws, KeyFilter};
-use crate::local::{ChangedSequence, Span, Txn};
-use crate::version::ReadPhase;
+use crate::declare::{Declaration, Draws};
+use crate::local::{ChangedSequence, Drawer, Local, Span};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if !epoch.core.procedures.draws() {
+        return Ok(());
+    }
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
-        let txn = draw_one(epoch, worker, position);
-        worker.local.lists.txns.push(txn);
+        let (number, arguments) = epoch.calls.get(position);
+        let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+        if let Some(draw) = procedure.draws {
+            draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
+        }
     }
     let mine = &epoch.shared.draws[worker.local.worker];
     *mine.lock().expect("no panic while locked") = std::mem::take(&mut worker.local.lists.draws);
@@ -32,40 +38,27 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-fn draw_one<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, position: usize) -> Txn {
-    let (number, arguments) = epoch.calls.get(position);
-    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let lists = &mut worker.local.lists;
-    let (draws_from, lookups_from) = (lists.draws.len() as u32, lists.lookups.len() as u32);
-    let mut early = None;
-    if let Some(draw) = procedure.draws {
-        let first = lists.declared.len();
-        let declaration = Declaration {
-            core: epoch.core,
-            lists,
-            phase: ReadPhase::begin(),
-            epoch: epoch.number,
-            first,
-            filter: KeyFilter::default(),
-            mistake: None,
-        };
-        let mut draws = Draws { declaration, position: position as u32 };
-        let result = catch_unwind(AssertUnwindSafe(|| draw(arguments, &mut draws)));
-        early = super::declare::ending(result, draws.declaration.mistake.take());
-    }
+fn draw_one<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    position: u32,
+    draw: impl FnOnce(&mut Draws<'_>) -> Result<(), Abort>,
+) {
+    let lists = &mut local.lists;
+    let (draws_from, lookups_from) = (lists.draws.len(), lists.lookups.len());
+    let mut draws =
+        Draws { declaration: Declaration::new(epoch.core, lists, epoch.number), position };
+    let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
+    let early = super::declare::ending(result, draws.declaration.mistake.take());
     if early.is_some() {
-        worker.local.lists.draws.truncate(draws_from as usize);
+        lists.draws.truncate(draws_from);
     }
-    Txn {
-        position: position as u32,
-        draws: Span { from: draws_from, to: worker.local.lists.draws.len() as u32 },
-        declared: Span::default(),
-        ranges: Span::default(),
-        pieces: Span::default(),
-        members: Span::default(),
-        lookups: Span { from: lookups_from, to: worker.local.lists.lookups.len() as u32 },
+    local.drawers.push(Drawer {
+        position,
+        draws: Span::up_to(draws_from, lists.draws.len()),
+        lookups: Span::up_to(lookups_from, lists.lookups.len()),
         early,
-    }
+    });
 }
 
 /// Gives every draw its number, in serial order over all workers.
@@ -74,8 +67,8 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         epoch.shared.draws.iter().map(|list| list.lock().expect("no panic while locked")).collect();
     let mut next_of = vec![0usize; lists.len()];
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
-    let changed = &mut worker.local.sequences;
-    let mut place_of = std::collections::HashMap::new();
+    let mut ranked: Vec<Ranked> = Vec::new();
+    let mut place_of = HashMap::new();
     loop {
         let smallest = (0..lists.len())
             .filter_map(|l| lists[l].get(next_of[l]).map(|drawn| (drawn.position, l)))
@@ -86,30 +79,39 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let drawn = &mut lists[list][next_of[list]];
         next_of[list] += 1;
         let name = (drawn.table, drawn.key);
-        if drawn.peek {
-            drawn.value = sequences.get(&name).map_or(0, |state| state.next);
-            continue;
+        let place = *place_of.entry(name).or_insert_with(|| {
+            let before = sequences.get(&name).map(|state| state.next);
+            ranked.push(Ranked { name, before, next: before.unwrap_or(0), drawer: None });
+            ranked.len() - 1
+        });
+        let sequence = &mut ranked[place];
+        drawn.value = sequence.next;
+        if !drawn.peek {
+            sequence.next += 1;
+            sequence.drawer = Some(position);
         }
-        let known = sequences.get(&name).copied();
-        let state: &mut SequenceState = sequences.entry(name).or_default();
+    }
+    for Ranked { name: (table, key), before, next, drawer } in ranked {
+        let Some(position) = drawer else {
+            continue;
+        };
+        let state: &mut SequenceState = sequences.entry((table, key)).or_default();
         if state.drawn_in != epoch.number {
             (state.drawn_in, state.start) = (epoch.number, state.next);
         }
-        drawn.value = state.next;
-        state.next += 1;
-        let place = *place_of.entry(name).or_insert_with(|| {
-            changed.push(ChangedSequence {
-                table: name.0,
-                key: name.1,
-                before: known.map(|k| k.next),
-                next: 0,
-                position,
-            });
-            changed.len() - 1
-        });
-        changed[place].next = state.next;
-        changed[place].position = position;
+        state.next = next;
+        worker.local.sequences.push(ChangedSequence { table, key, before, next, position });
     }
+}
+
+/// A sequence that is drawn from or looked at in this epoch.
+struct Ranked {
+    name: (u16, u64),
+    /// Its next number before the epoch, if there is such a sequence.
+    before: Option<u64>,
+    next: u64,
+    /// Position of the last drawer.
+    drawer: Option<u32>,
 }
 
 /// Takes all numbers of a refused epoch back.
@@ -125,9 +127,4 @@ pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
             None => drop(sequences.remove(&name)),
         }
     }
-}
-
-/// Whether a call drew at all and its declaration goes on.
-pub(super) fn goes_on(early: Option<&StoredAnswer>) -> bool {
-    early.is_none()
 }

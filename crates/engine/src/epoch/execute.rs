@@ -6,7 +6,6 @@
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
 //! all of them (O-03). Pieces of contended rows run apart from their calls (CA 3.4): `piece.rs`.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,13 +15,13 @@ use pmem::sync::atomic::Ordering;
 use storage::{Segments, SerialId};
 
 use crate::EngineError;
-use crate::calls::{Abort, StoredAnswer, owner};
+use crate::calls::{Failure, owner};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, DeclaredKind, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{CallView, Declarations, DeclaredKind, Local, Lookup, NO_ENTRY, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{
     Fetched, LINES_WHOLE, Medium, Publication, Publisher, ReadPhase, Stopped, Waiter, Write,
@@ -58,11 +57,12 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
+    local.answers.reserve(epoch.calls.len() / epoch.workers);
     let result = run_calls(local, &mut runner);
     count_answers(local);
     result?;
     epoch.barrier()?;
-    finish_answers(epoch, local, &lists)?;
+    piece::finish_answers(epoch, local, &lists)?;
     drop(lists);
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     Ok(())
@@ -82,34 +82,15 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             runner.check(ran)?;
         }
         let Some(call) = ahead.next() else { break };
-        let mut answer = run_call(epoch, local, runner, call)?;
-        if !piece::finish_answer(epoch, local, call, &mut answer)? {
-            local.unfinished.push(local.answers.answers.len() as u32);
+        match run_call(epoch, local, runner, call)? {
+            Ok(()) => piece::commit_answer(epoch, local, call)?,
+            Err(failure) => local.answers.fail(call.txn.position, failure),
         }
-        local.answers.answers.push((call.txn.position, answer));
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
     let drained = runner.drain_pieces(local, u32::MAX);
     local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     runner.check(drained)
-}
-
-/// Makes the answers that had to wait for pieces, when all pieces have run.
-fn finish_answers<D: Device>(
-    epoch: &Epoch<'_, D>,
-    local: &mut Local,
-    lists: &[RwLockReadGuard<'_, Declarations>],
-) -> Result<(), Leave> {
-    for index in std::mem::take(&mut local.unfinished) {
-        let place = &mut local.answers.answers[index as usize];
-        let (position, mut answer) =
-            (place.0, std::mem::replace(&mut place.1, StoredAnswer::Resubmitted));
-        let is_finished =
-            piece::finish_answer(epoch, local, call_at(lists, position as usize), &mut answer)?;
-        debug_assert!(is_finished, "all pieces have run");
-        local.answers.answers[index as usize].1 = answer;
-    }
-    Ok(())
 }
 
 /// The calls that a worker took and did not run yet, in serial order. Their rows are fetched in
@@ -267,27 +248,28 @@ fn run_call<D: Device>(
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
-) -> Result<StoredAnswer, Leave> {
+) -> Result<Result<(), Failure>, Leave> {
     let position = call.txn.position;
     local.writes.clear();
     local.writes.resize(call.declared().len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     let sid = SerialId::new(epoch.number, u64::from(position));
 
-    if !call.txn.lookups.is_empty() {
+    let holds = call.txn.lookups.is_empty() || {
         // They wait without running pieces.
         let drained = runner.drain_pieces(local, position);
         runner.check(drained)?;
-    }
-    let mut waiter = Waiter::new(epoch.core.stopped());
-    let hold = lookups_hold(epoch.core, call, sid, &mut waiter)?;
-    local.work.waits += waiter.waits;
-    if !hold {
+        let mut waiter = Waiter::new(epoch.core.stopped());
+        let holds = lookups_hold(epoch.core, call, sid, &mut waiter)?;
+        local.work.waits += waiter.waits;
+        holds
+    };
+    if !holds {
         runner.publish(local, call, Mode::Abort)?;
-        return Ok(resubmit(epoch, local, position));
+        return Ok(Err(resubmit(epoch, local, position)));
     }
-    if let Some(answer) = &call.txn.early {
-        return Ok(answer.clone());
+    if let Some(answer) = call.early() {
+        return Ok(Err(answer.clone()));
     }
     let ended = run_body(epoch, local, runner, call);
     match runner.failure.take() {
@@ -310,8 +292,8 @@ pub(super) fn begin<'t, D: Device>(
         phase: ReadPhase::begin(),
         waiter: Waiter::new(epoch.core.stopped()),
         call,
-        last_declared: Cell::new(0),
-        last_member: Cell::new(0),
+        next_declared: 0,
+        next_member: 0,
         sid: SerialId::new(epoch.number, u64::from(call.txn.position)),
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
@@ -324,10 +306,9 @@ fn run_body<D: Device>(
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
-) -> Result<StoredAnswer, Leave> {
+) -> Result<Result<(), Failure>, Leave> {
     let (number, arguments) = epoch.calls.get(call.txn.position as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let output_from = local.answers.output.len();
     let mut tx = begin(epoch, local, runner, call);
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
     let (waits, committed) = (tx.waiter.waits, tx.committed);
@@ -335,15 +316,12 @@ fn run_body<D: Device>(
     let failure = match result {
         Ok(Ok(())) => {
             runner.publish(local, call, Mode::Commit)?;
-            return Ok(StoredAnswer::Committed {
-                from: output_from,
-                to: local.answers.output.len(),
-            });
+            return Ok(Ok(()));
         }
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
-        Ok(Err(Stop::Abort(abort))) => StoredAnswer::Aborted(abort),
-        Ok(Err(Stop::Mistake(what))) => StoredAnswer::Failed(what),
-        Err(panic) => StoredAnswer::Failed(panic_text(panic.as_ref())),
+        Ok(Err(Stop::Abort(abort))) => Failure::Aborted(abort),
+        Ok(Err(Stop::Mistake(what))) => Failure::Failed(what),
+        Err(panic) => Failure::Failed(panic_text(panic.as_ref())),
     };
     if committed {
         // Half of it was seen by others: nothing consistent can follow (O-49).
@@ -355,16 +333,15 @@ fn run_body<D: Device>(
             text(&failure),
         ))));
     }
-    local.answers.output.truncate(output_from);
     runner.publish(local, call, Mode::Abort)?;
-    Ok(failure)
+    Ok(Err(failure))
 }
 
-fn text(answer: &StoredAnswer) -> String {
-    match answer {
-        StoredAnswer::Aborted(abort) => abort.to_string(),
-        StoredAnswer::Failed(what) => what.clone(),
-        StoredAnswer::Committed { .. } | StoredAnswer::Resubmitted => String::new(),
+fn text(failure: &Failure) -> String {
+    match failure {
+        Failure::Aborted(abort) => abort.to_string(),
+        Failure::Failed(what) => what.clone(),
+        Failure::Resubmitted => String::new(),
     }
 }
 
@@ -378,12 +355,16 @@ fn lookups_hold(
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
     for lookup in &call.lists.lookups[call.txn.lookups.range()] {
-        let low = call.key(lookup.low);
-        let result = match lookup.high {
-            None => core
-                .look_up(phase, lookup.table, low, sid, waiter)
-                .map(|value| fold(0, low, value) == lookup.fingerprint),
-            Some(high) => scan_again(core, phase, lookup, (low, call.key(high)), sid, waiter),
+        let result = match lookup {
+            Lookup::Row(id) => {
+                core.entries.get(*id).is_as_before(sid, phase, waiter).map_err(LookupError::from)
+            }
+            Lookup::NoRow { table, key } => {
+                let t = &core.tables[*table as usize];
+                let value = core.look_up_in(phase, t, call.key(*key), sid, waiter);
+                value.map(|value| value.is_none())
+            }
+            Lookup::Scan { .. } => scan_again(core, phase, call, lookup, sid, waiter),
         };
         match result {
             Ok(true) => {}
@@ -402,48 +383,65 @@ fn lookups_hold(
 fn scan_again(
     core: &Core,
     phase: ReadPhase<'_>,
-    lookup: &crate::local::Lookup,
-    bounds: (&[u8], &[u8]),
+    call: CallView<'_>,
+    lookup: &Lookup,
     sid: SerialId,
     waiter: &mut Waiter<'_>,
 ) -> Result<bool, LookupError> {
+    let Lookup::Scan { table, low, high, visited: visited_before, fingerprint: before } = *lookup
+    else {
+        unreachable!("called for scans");
+    };
     let (mut fingerprint, mut seen) = (0, 0);
-    let visited =
-        core.look_through(phase, lookup.table, bounds, sid, waiter, &mut |key, value| {
-            fingerprint = fold(fingerprint, key, Some(value));
-            seen += 1;
-            if seen == lookup.visited {
-                std::ops::ControlFlow::Break(())
-            } else {
-                std::ops::ControlFlow::Continue(())
-            }
-        })?;
+    let bounds = (call.key(low), call.key(high));
+    let visited = core.look_through(phase, table, bounds, sid, waiter, &mut |key, value| {
+        fingerprint = fold(fingerprint, key, value);
+        seen += 1;
+        if seen == visited_before {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    })?;
     // A visitor that had enough after n rows has enough again; one that never had saw the end.
-    let same_length = if lookup.visited == ALL { visited == ALL } else { seen == lookup.visited };
-    Ok(same_length && fingerprint == lookup.fingerprint)
+    let same_length = if visited_before == ALL { visited == ALL } else { seen == visited_before };
+    Ok(same_length && fingerprint == before)
 }
 
 /// What a call gets whose lookups went stale: another try in the next epoch, or an error (design
 /// 3.3).
-fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> StoredAnswer {
+fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> Failure {
     let attempt = epoch.calls.call(position as usize).attempt + 1;
     if attempt > epoch.core.config.resubmissions_max {
-        return StoredAnswer::Failed(format!(
+        return Failure::Failed(format!(
             "what the declaration read changed before each of {attempt} executions"
         ));
     }
     local.carried.push((position, attempt));
-    StoredAnswer::Resubmitted
+    Failure::Resubmitted
 }
 
 fn count_answers(local: &mut Local) {
-    for (_, answer) in &local.answers.answers {
-        match answer {
-            StoredAnswer::Committed { .. } => local.work.committed += 1,
-            StoredAnswer::Aborted(Abort { .. }) => local.work.aborted += 1,
-            StoredAnswer::Resubmitted => local.work.resubmitted += 1,
-            StoredAnswer::Failed(_) => local.work.failed += 1,
+    let failures = local.answers.failures();
+    local.work.committed += (local.answers.len() - failures.len()) as u64;
+    for failure in failures {
+        match failure {
+            Failure::Aborted(_) => local.work.aborted += 1,
+            Failure::Resubmitted => local.work.resubmitted += 1,
+            Failure::Failed(_) => local.work.failed += 1,
         }
+    }
+}
+
+/// Whether a call publishes IGNORE for any of its rows.
+fn leaves_untouched(call: CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
+    let of_body = call.declared().iter().map(|d| d.kind.is_of_body());
+    let mut of_body = of_body.chain(call.members().iter().map(|_| true));
+    let untouched = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
+    match mode {
+        Mode::Written => false,
+        Mode::Abort => of_body.any(|of_body| of_body),
+        Mode::Commit => of_body.zip(writes).any(|(of_body, &write)| of_body && untouched(write)),
     }
 }
 
@@ -503,17 +501,14 @@ impl<D: Device> Runner<'_, '_, D> {
         call: CallView<'_>,
         mode: Mode,
     ) -> Result<(), Stopped> {
-        if mode != Mode::Written && local.pieces.front().is_some() {
+        if local.pieces.front().is_some() && leaves_untouched(call, &local.writes, mode) {
             // The owner of a last version that becomes IGNORE waits for those before.
-            let ignores = mode == Mode::Abort || local.writes.contains(&PrivateWrite::None);
-            if ignores {
-                self.drain_pieces(local, call.txn.position)?;
-            }
+            self.drain_pieces(local, call.txn.position)?;
         }
         let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
         let Local { writes, scratch, pool, cache, work, .. } = local;
-        let mut with = Publisher {
+        let with = &mut Publisher {
             segments: self.segments,
             checkpoint_epoch: self.epoch.checkpoint_epoch,
             pool,
@@ -521,25 +516,14 @@ impl<D: Device> Runner<'_, '_, D> {
             work,
             waiter: Waiter::new(core.stopped()),
         };
-        let declared = call.declared().iter();
-        let is_ours = |kind| kind != DeclaredKind::Read && kind != DeclaredKind::Piece;
-        let keys = declared
-            .map(|d| (d.id, d.table, d.word, is_ours(d.kind)))
-            .chain(call.members().iter().map(|m| (m.id, m.table, m.word, true)));
-        for ((id, table, word, is_ours), private) in keys.zip(writes) {
-            if id == NO_ENTRY || !is_ours {
-                continue;
+        let (keys, members) = writes.split_at_mut(call.declared().len());
+        for (d, write) in call.declared().iter().zip(keys) {
+            if d.id != NO_ENTRY && d.kind.is_of_body() {
+                self.publish_write((d.id, d.table, d.word), sid, mode, (write, scratch), with)?;
             }
-            let write = match (mode, *private) {
-                (_, PrivateWrite::Published) | (Mode::Written, PrivateWrite::None) => continue,
-                (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None) => Write::Ignore,
-                (_, PrivateWrite::Tombstone) => Write::Tombstone,
-                (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
-            };
-            let layout = &core.tables[table as usize].layout;
-            let to = Publication { id, word, entry: core.entries.get(id), layout, sid };
-            self.medium.publish(&to, write, &mut with)?;
-            *private = PrivateWrite::Published;
+        }
+        for (m, write) in call.members().iter().zip(members) {
+            self.publish_write((m.id, m.table, m.word), sid, mode, (write, scratch), with)?;
         }
         self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
@@ -548,8 +532,34 @@ impl<D: Device> Runner<'_, '_, D> {
         Ok(())
     }
 
-    /// Publishes one version.
-    pub(super) fn publish_one(
+    /// Publishes what a body wrote to a row.
+    #[inline(always)]
+    fn publish_write(
+        &mut self,
+        (id, table, word): (EntryId, u16, u64),
+        sid: SerialId,
+        mode: Mode,
+        (private, scratch): (&mut PrivateWrite, &[u8]),
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        let write = match (mode, *private) {
+            (_, PrivateWrite::Published)
+            | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => return Ok(()),
+            (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None | PrivateWrite::Seen) => {
+                Write::Ignore
+            }
+            (_, PrivateWrite::Tombstone) => Write::Tombstone,
+            (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
+        };
+        let core = self.epoch.core;
+        let layout = &core.tables[table as usize].layout;
+        let to = Publication { id, word, entry: core.entries.get(id), layout, sid };
+        *private = PrivateWrite::Published;
+        self.medium.publish(&to, write, with)
+    }
+
+    /// Publishes what a piece wrote.
+    pub(super) fn publish_piece(
         &mut self,
         local: &mut Local,
         to: &Publication<'_>,

@@ -13,9 +13,10 @@ use storage::plant::Plant;
 
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
-use crate::local::{DeclaredKind, Local};
-use crate::table::{KeyWord, order_word};
-use crate::version::{Medium, ValueWord, initialise_row};
+use crate::local::{Declarations, DeclaredKind, Local};
+use crate::stats::WorkCounts;
+use crate::table::{KeyWord, Table, order_word};
+use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 /// Declared keys whose buckets are fetched ahead.
@@ -24,20 +25,7 @@ const AHEAD: usize = 16;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut staged =
         epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
-    for index in 0..worker.local.lists.txns.len() {
-        let txn = &worker.local.lists.txns[index];
-        let sid = SerialId::new(epoch.number, u64::from(txn.position));
-        for at in txn.declared.range() {
-            if let Some(ahead) = worker.local.lists.declared.get(at + AHEAD)
-                && ahead.kind == DeclaredKind::Insert
-            {
-                epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
-            }
-            if worker.local.lists.declared[at].kind == DeclaredKind::Insert {
-                insert_declared(epoch, worker, at, sid, &mut staged);
-            }
-        }
-    }
+    insert_declared(epoch, worker, &mut staged);
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
     }
@@ -50,64 +38,79 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 fn insert_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
-    at: usize,
-    sid: SerialId,
     staged: &mut StagedKeys,
 ) {
-    let declared = worker.local.lists.declared[at];
-    let exact = epoch.core.tables[declared.table as usize].exact;
-    let bytes = declared.word.to_be_bytes();
-    let keys = std::mem::take(&mut worker.local.lists.keys);
-    let key = if exact { &bytes[..] } else { &keys[declared.key.range()] };
-    let (local, medium) = (&mut worker.local, &mut worker.medium);
-    let (id, created) = find_or_create(
-        epoch,
-        local,
-        medium,
-        declared.table,
-        KeyWord { hash: declared.word, key },
-        sid,
-    );
-    if created {
-        epoch.core.entries.get(id).claim_new(sid, &worker.local.pool);
-        worker.local.work.appends += 1;
-        if epoch.core.tables[declared.table as usize].ordered.is_some() {
-            staged[declared.table as usize].push((order_word(key), id));
+    let Local { lists, pool, supply, work, .. } = &mut worker.local;
+    let Declarations { txns, declared, keys, .. } = lists;
+    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
+    for txn in txns.iter().filter(|txn| txn.inserts) {
+        let sid = SerialId::new(epoch.number, u64::from(txn.position));
+        for at in txn.declared.range() {
+            if let Some(ahead) = declared.get(at + AHEAD)
+                && ahead.kind == DeclaredKind::Insert
+            {
+                epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
+            }
+            let declared = &mut declared[at];
+            if declared.kind != DeclaredKind::Insert {
+                continue;
+            }
+            let table = &epoch.core.tables[declared.table as usize];
+            let exact = declared.word.to_be_bytes();
+            let key = if table.exact { &exact[..] } else { &keys[declared.key.range()] };
+            let word = KeyWord { hash: declared.word, key };
+            let (id, created) = maker.find_or_create(table, word, sid);
+            if created {
+                epoch.core.entries.get(id).claim_new(sid, pool);
+                maker.work.appends += 1;
+                if table.ordered.is_some() {
+                    staged[declared.table as usize].push((order_word(key), id));
+                }
+            }
+            (declared.id, declared.appended) = (id, created);
         }
     }
-    worker.local.lists.keys = keys;
-    let declared = &mut worker.local.lists.declared[at];
-    (declared.id, declared.appended) = (id, created);
 }
 
-/// The row entry of a key; creates entry and persistent row if there is none.
-fn find_or_create<D: Device>(
-    epoch: &Epoch<'_, D>,
-    local: &mut Local,
-    medium: &mut Medium<D>,
-    table: u16,
-    word: KeyWord<'_>,
-    sid: SerialId,
-) -> (EntryId, bool) {
-    let core = epoch.core;
-    let t = &core.tables[table as usize];
-    let make = || -> Result<EntryId, Infallible> {
-        let id = core.entries.take(&mut local.supply);
-        let row = medium.allocate(table as usize, epoch.store.segments());
-        if !t.exact {
-            initialise_row(&mut medium.port, row, &t.layout, word.key);
+/// What is needed to make rows.
+struct Maker<'m, 'e, D: Device> {
+    epoch: &'m Epoch<'e, D>,
+    medium: &'m mut Medium<D>,
+    supply: &'m mut EntrySupply,
+    work: &'m mut WorkCounts,
+}
+
+impl<D: Device> Maker<'_, '_, D> {
+    /// The row entry of a key; creates entry and persistent row if there is none.
+    #[inline(always)]
+    fn find_or_create(
+        &mut self,
+        table: &Table,
+        word: KeyWord<'_>,
+        sid: SerialId,
+    ) -> (EntryId, bool) {
+        let (epoch, core) = (self.epoch, self.epoch.core);
+        let make = || -> Result<EntryId, Infallible> {
+            let id = core.entries.take(self.supply);
+            let number = table.layout.table;
+            let row = self.medium.allocate(number.into(), epoch.store.segments());
+            if !table.exact {
+                initialise_row(&mut self.medium.port, row, &table.layout, word.key);
+            }
+            core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
+            self.work.rows_inserted += 1;
+            Ok(id)
+        };
+        let same = |id| table.exact || core.key_of(id) == word.key;
+        let Ok((id, created)) = table.hash.find_or_insert(word.hash, same, make);
+        if !created {
+            let entry = core.entries.get(id);
+            if entry.birth().epoch() == epoch.number {
+                entry.born_by(sid, epoch.planted(Plant::BirthNotSmallest));
+            }
         }
-        core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
-        local.work.rows_inserted += 1;
-        Ok(id)
-    };
-    let same = |id| t.exact || core.key_of(id) == word.key;
-    let Ok((id, created)) = t.hash.find_or_insert(word.hash, same, make);
-    let entry = core.entries.get(id);
-    if !created && entry.birth().epoch() == epoch.number {
-        entry.born_by(sid, epoch.planted(Plant::BirthNotSmallest));
+        (id, created)
     }
-    (id, created)
 }
 
 /// Rows of sequences that were never drawn from before.
@@ -119,8 +122,10 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         if state.id.is_none() {
             let sid = SerialId::new(epoch.number, u64::from(changed.position));
             let word = KeyWord { hash: changed.key, key: &changed.key.to_be_bytes() };
-            let (local, medium) = (&mut worker.local, &mut worker.medium);
-            state.id = Some(find_or_create(epoch, local, medium, changed.table, word, sid).0);
+            let table = &epoch.core.tables[changed.table as usize];
+            let Local { supply, work, .. } = &mut worker.local;
+            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
+            state.id = Some(maker.find_or_create(table, word, sid).0);
         }
     }
 }

@@ -1,26 +1,25 @@
 //! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3,
 //! O-13).
 //!
-//! A stream is a sequence of records: procedure (2 bytes), attempt (2), argument bytes (4),
-//! arguments, padded to a multiple of 8. Stream 0 begins with the number of registered procedures
-//! and a hash of their names, 8 bytes each. Stream s of S holds the calls that worker s of S owns,
-//! in order.
+//! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), attempt
+//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream 0 begins with the number
+//! of registered procedures and a hash of their names, 8 bytes each. Stream s of S holds the calls
+//! that worker s of S owns, in order.
 
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::calls::{Calls, RUN_CALLS, owned};
+use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned};
 use crate::procedure::ProcedureTable;
 use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
 
-const RECORD_HEADER_BYTES: usize = 8;
 const PRELUDE_BYTES: usize = 16;
 
 /// Bytes of a call's record.
 pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
-    (RECORD_HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
+    (HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
 }
 
 /// Bytes that carried calls take beside their records.
@@ -28,7 +27,7 @@ pub(super) const CARRY_EXTRA_BYTES: u64 = PRELUDE_BYTES as u64;
 
 /// Bytes of all streams of an epoch.
 pub(super) fn epoch_bytes(calls: &Calls, workers: usize) -> u64 {
-    (calls.bytes() + calls.len() * RECORD_HEADER_BYTES + workers * PRELUDE_BYTES) as u64
+    (calls.records_bytes() + workers * PRELUDE_BYTES) as u64
 }
 
 /// Writes this worker's stream; the first worker seals the epoch and begins to make it durable.
@@ -70,12 +69,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
         stream.append(log, port, &prelude(&epoch.core.procedures, None).expect("all of them"))?;
     }
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
-        let call = epoch.calls.call(position);
-        let arguments = epoch.calls.arguments(call);
-        stream.append(log, port, &record_header(call.procedure, call.attempt, arguments.len()))?;
-        stream.append(log, port, arguments)?;
-        let padding = arguments.len().next_multiple_of(8) - arguments.len();
-        stream.append(log, port, &[0; 8][..padding])?;
+        stream.append(log, port, epoch.calls.record(position))?;
     }
     let summary = stream.finish(log, port)?;
     epoch.shared.streams.lock().expect("no panic while locked").push(summary);
@@ -95,14 +89,6 @@ pub(super) fn wait_until_durable<D: Device>(
     }
     epoch.barrier()?;
     Ok(())
-}
-
-fn record_header(procedure: u16, attempt: u16, bytes: usize) -> [u8; RECORD_HEADER_BYTES] {
-    let mut header = [0; RECORD_HEADER_BYTES];
-    header[0..2].copy_from_slice(&procedure.to_le_bytes());
-    header[2..4].copy_from_slice(&attempt.to_le_bytes());
-    header[4..8].copy_from_slice(&(bytes as u32).to_le_bytes());
-    header
 }
 
 /// Number and hash of the names of the first `count` procedures; `None` if there are fewer.
@@ -126,14 +112,12 @@ struct Records<'b> {
 
 impl<'b> Records<'b> {
     fn next(&mut self) -> Option<(u16, u16, &'b [u8])> {
-        let header = self.rest.get(..RECORD_HEADER_BYTES)?;
-        let procedure = u16::from_le_bytes([header[0], header[1]]);
-        let attempt = u16::from_le_bytes([header[2], header[3]]);
-        let bytes = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
-        let end = RECORD_HEADER_BYTES + bytes.next_multiple_of(8);
-        let record = self.rest.get(..end)?;
-        self.rest = &self.rest[end..];
-        Some((procedure, attempt, &record[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + bytes]))
+        let header = Header(u64::from_le_bytes(*self.rest.first_chunk()?));
+        let end = HEADER_BYTES + header.bytes().next_multiple_of(8);
+        let (record, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest;
+        let arguments = &record[HEADER_BYTES..HEADER_BYTES + header.bytes()];
+        Some((header.procedure(), header.attempt(), arguments))
     }
 }
 
@@ -191,7 +175,8 @@ pub(crate) fn encode_carry(
     let mut bytes = prelude(procedures, None).expect("all of them").to_vec();
     for &(position, attempt) in carried {
         let (procedure, arguments) = calls.get(position as usize);
-        bytes.extend_from_slice(&record_header(procedure, attempt, arguments.len()));
+        let header = Header::new(procedure, attempt, arguments.len());
+        bytes.extend_from_slice(&header.0.to_le_bytes());
         bytes.extend_from_slice(arguments);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }

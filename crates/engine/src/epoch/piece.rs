@@ -11,15 +11,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
-use pmem::sync::{polls, spin_loop, thread};
+use pmem::sync::{RwLockReadGuard, polls, spin_loop, thread};
 use storage::SerialId;
 
 use super::declare::panic_text;
 use super::execute::{Runner, begin, call_at};
 use crate::EngineError;
-use crate::calls::StoredAnswer;
-use crate::local::{CallView, Local, NO_ENTRY};
+use crate::local::{CallView, Declarations, Local, NO_ENTRY};
 use crate::piece::Piece;
+use crate::procedure::FinishFn;
 use crate::transaction::Stop;
 use crate::version::{Publication, Stopped, Write};
 use crate::worker::{Epoch, Leave};
@@ -149,7 +149,7 @@ impl<D: Device> Runner<'_, '_, D> {
             };
             let value = std::mem::take(&mut local.piece_value);
             let write = if is_written { Write::Value(&value) } else { Write::Ignore };
-            self.publish_one(local, &to, write)?;
+            self.publish_piece(local, &to, write)?;
             local.piece_value = value;
         }
         if outer.capacity() > 0 {
@@ -195,46 +195,78 @@ impl<D: Device> Runner<'_, '_, D> {
     }
 }
 
-/// Makes the answer of a call that committed, if its procedure makes it from its pieces; false if
-/// that has to wait for them.
-pub(super) fn finish_answer<D: Device>(
+/// The answer of a call that committed: what its body put out, or what its procedure makes of that
+/// and of its pieces. If some of them have not run yet, that is left for [`finish_answers`].
+#[inline]
+pub(super) fn commit_answer<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     call: CallView<'_>,
-    answer: &mut StoredAnswer,
-) -> Result<bool, Leave> {
-    let StoredAnswer::Committed { from, to } = answer else {
-        return Ok(true);
-    };
-    let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
-    let procedure = epoch.core.procedures.get(procedure).expect("checked before");
-    let Some(finish) = procedure.pieces.and_then(|functions| functions.finish) else {
-        return Ok(true);
-    };
-    if call.pieces().iter().any(|piece| piece.result().is_none()) {
-        return Ok(false);
+) -> Result<(), Leave> {
+    let position = call.txn.position;
+    if !epoch.core.procedures.have_pieces() {
+        local.answers.commit(position);
+        return Ok(());
     }
-    let Local { answers, piece_value: bytes, piece_results: results, .. } = local;
+    let (number, _) = epoch.calls.get(position as usize);
+    let procedure = epoch.core.procedures.get(number).expect("checked before");
+    match procedure.pieces.and_then(|functions| functions.finish) {
+        None => local.answers.commit(position),
+        Some(_) if call.pieces().iter().any(|piece| piece.result().is_none()) => {
+            let index = local.answers.commit_later(position);
+            local.unfinished.push(index);
+        }
+        Some(finish) => {
+            let mut bytes = std::mem::take(&mut local.piece_value);
+            bytes.clear();
+            bytes.extend_from_slice(local.answers.put_out());
+            run_finish(epoch, local, (call, procedure.name, finish), &mut bytes)?;
+            local.answers.commit_instead(position, &bytes);
+            local.piece_value = bytes;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the answers that had to wait for pieces, when all pieces have run.
+pub(super) fn finish_answers<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    lists: &[RwLockReadGuard<'_, Declarations>],
+) -> Result<(), Leave> {
+    let unfinished = std::mem::take(&mut local.unfinished);
+    let mut bytes = std::mem::take(&mut local.piece_value);
+    for &index in &unfinished {
+        let (position, put_out) = local.answers.later(index);
+        bytes.clear();
+        bytes.extend_from_slice(put_out);
+        let (number, _) = epoch.calls.get(position as usize);
+        let procedure = epoch.core.procedures.get(number).expect("checked before");
+        let finish = procedure.pieces.and_then(|functions| functions.finish);
+        let finish = finish.expect("only such answers wait");
+        let call = call_at(lists, position as usize);
+        run_finish(epoch, local, (call, procedure.name, finish), &mut bytes)?;
+        local.answers.finish_later(index, &bytes);
+    }
+    (local.unfinished, local.piece_value) = (unfinished, bytes);
+    Ok(())
+}
+
+/// Makes an answer; a panic stops the engine, because the call has committed (O-49).
+fn run_finish<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    (call, name, finish): (CallView<'_>, &str, FinishFn),
+    bytes: &mut Vec<u8>,
+) -> Result<(), Leave> {
+    let results = &mut local.piece_results;
     results.clear();
-    results.extend(call.pieces().iter().filter_map(crate::local::PieceState::result));
-    bytes.clear();
-    bytes.extend_from_slice(&answers.output[*from..*to]);
-    if *to == answers.output.len() {
-        answers.output.truncate(*from);
-    }
-    let finished = catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes)));
-    finished.map_err(|panic| {
-        EngineError::Poisoned(format!(
-            "the answer of call {} of epoch {} ({}), which commits: {}",
-            call.txn.position,
-            epoch.number,
-            procedure.name,
-            panic_text(panic.as_ref())
-        ))
-    })?;
-    *from = answers.output.len();
-    answers.output.extend_from_slice(bytes);
-    *to = answers.output.len();
-    bytes.clear();
-    Ok(true)
+    results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
+    let (position, number) = (call.txn.position, epoch.number);
+    let (_, arguments) = epoch.calls.get(position as usize);
+    catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes))).map_err(|panic| {
+        let what = panic_text(panic.as_ref());
+        let what = format!("the answer of call {position} of epoch {number} ({name}): {what}");
+        EngineError::Poisoned(what).into()
+    })
 }

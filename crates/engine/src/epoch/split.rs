@@ -75,7 +75,7 @@ impl Line {
     /// The worker that runs a piece of a row. The random number decides nothing but that.
     fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
         let (start, weight) = self.rows[&id];
-        let at = u128::from(start) + (u128::from(random) * u128::from(weight) >> 64);
+        let at = u128::from(start) + ((u128::from(random) * u128::from(weight)) >> 64);
         (at * workers as u128 / u128::from(self.total)) as usize
     }
 }
@@ -88,7 +88,7 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
         for (number, piece) in lists.pieces[txn.pieces.range()].iter().enumerate() {
             if piece.is_split {
                 let id = lists.declared[piece.declared as usize].id;
-                let random = mix(u64::from(txn.position) << 32 | u64::from(id.0));
+                let random = mix((u64::from(txn.position) << 32) | u64::from(id.0));
                 let queue = &mut queues[line.worker(id, random, epoch.workers)];
                 queue.push(QueuedPiece { position: txn.position, number: number as u32 });
             }
@@ -101,9 +101,9 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
 
 /// Spreads a number over all 64 bits.
 fn mix(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
         let mut counts = [[0_u64; 4]; 4];
         for row in 0..4 {
             for piece in 0..weights[row] {
-                let random = mix(piece << 32 | row as u64);
+                let random = mix((piece << 32) | row as u64);
                 counts[row][line.worker(EntryId(row as u32), random, 4)] += 1;
             }
         }

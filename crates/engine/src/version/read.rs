@@ -104,7 +104,7 @@ impl Pending<'_> {
 
 impl RowEntry {
     /// The newest version with a smaller serial id (O-06). Waits only for smaller serial ids.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, sid: SerialId, waiter: &mut Waiter<'_>) -> Result<Seen, Stopped> {
         loop {
             match self.try_read(sid) {
@@ -116,7 +116,7 @@ impl RowEntry {
 
     /// The newest version with a smaller serial id: IGNORE is skipped, a tombstone is absence. Or
     /// the version of a smaller serial id that has to be written before that is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
@@ -138,17 +138,46 @@ impl RowEntry {
                 Some(word) => seen(word),
             },
             Versions::Single(..) => seen(self.base()),
-            Versions::Array(array) => {
-                for index in (0..array.lower_bound(sid.position() as u32)).rev() {
-                    match value(array.cell(index)) {
-                        None => return Err(Pending::InArray(array, index)),
-                        Some(ValueWord::IGNORE) => {}
-                        Some(word) => return seen(word),
-                    }
-                }
-                seen(self.base())
+            Versions::Array(array) => match self.try_read_array(array, sid) {
+                Ok(word) => seen(word),
+                Err((array, index)) => Err(Pending::InArray(array, index)),
+            },
+        }
+    }
+
+    /// [`RowEntry::try_read`] in a version array.
+    #[inline(never)]
+    fn try_read_array(
+        &self,
+        array: VersionArray,
+        sid: SerialId,
+    ) -> Result<ValueWord, (VersionArray, usize)> {
+        for index in (0..array.lower_bound(sid.position() as u32)).rev() {
+            match value(array.cell(index)) {
+                None => return Err((array, index)),
+                Some(ValueWord::IGNORE) => {}
+                Some(word) => return Ok(word),
             }
         }
+        Ok(self.base())
+    }
+}
+
+impl RowEntry {
+    /// Whether a serial id sees in a row what was there before the epoch.
+    #[inline]
+    pub(crate) fn is_as_before(
+        &self,
+        sid: SerialId,
+        phase: ReadPhase<'_>,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<bool, Stopped> {
+        if matches!(self.versions(sid.epoch()), Versions::None) {
+            return Ok(true);
+        }
+        let (seen, before) = (self.read(sid, waiter)?.word, self.base());
+        let same_bytes = || phase.bytes(seen) == phase.bytes(before);
+        Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())
     }
 }
 

@@ -134,9 +134,27 @@ impl StreamWriter {
         &mut self,
         log: &InputLog<D>,
         port: &mut Port<D>,
-        mut bytes: &[u8],
+        bytes: &[u8],
     ) -> Result<(), LogError> {
         assert!(self.started, "a stream is started before it is appended to");
+        match self.buffer[self.filled..].get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.filled += bytes.len();
+                Ok(())
+            }
+            None => self.append_in_pieces(log, port, bytes),
+        }
+    }
+
+    /// [`StreamWriter::append`] beyond the end of a segment.
+    #[cold]
+    fn append_in_pieces<D: Device>(
+        &mut self,
+        log: &InputLog<D>,
+        port: &mut Port<D>,
+        mut bytes: &[u8],
+    ) -> Result<(), LogError> {
         loop {
             let (now, later) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
             self.buffer[self.filled..self.filled + now.len()].copy_from_slice(now);
