@@ -216,7 +216,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
     /// How rows that several calls of an epoch write get their versions
-    #[arg(long, value_enum, value_name = "METHOD", default_value = bench::AppendMethod::default().name())]
+    #[arg(long, value_enum, value_name = "METHOD",
+          default_value = bench::AppendMethod::default().name())]
     pub(crate) append: Append,
     /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated
     /// devices that add latency, 0 elsewhere]

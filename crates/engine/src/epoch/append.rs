@@ -201,6 +201,7 @@ struct Claimer<'c> {
 }
 
 impl Claim for Claimer<'_> {
+    #[inline(always)]
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if !next.is_value() {
             return next;

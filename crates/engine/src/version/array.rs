@@ -42,8 +42,8 @@ impl VersionArray {
         array
     }
 
-    /// An array of exactly so many positions, given from the last to the first. It is nobody else's
-    /// until it is put into the row's entry.
+    /// An array of so many positions and no more, given from the last to the first. It is nobody
+    /// else's until it is put into the row's entry.
     ///
     /// # Panics
     /// If there are fewer or more.
@@ -52,11 +52,14 @@ impl VersionArray {
         len: usize,
         mut descending: impl Iterator<Item = u32>,
     ) -> Self {
-        let array = Self::allocate(pool, len);
+        // The first line has room for so many in any case.
+        let short = len <= CAPACITY_FIRST;
+        let array = Self::allocate(pool, if short { CAPACITY_FIRST } else { len });
         writes(array.0);
         for index in (0..len).rev() {
             let position = descending.next().expect("as many positions as were counted");
-            // SAFETY: freshly allocated by this worker, and the index is below the capacity.
+            // SAFETY: freshly allocated by this worker, and the index is below len, which is not
+            // more than the capacity.
             unsafe { *array.positions().add(index) = position };
         }
         assert!(descending.next().is_none(), "more positions than were counted");

@@ -1,11 +1,11 @@
 //! Batch append (CA 3.3, 4.1): the version array of a row that several calls write is made once, by
 //! one worker, from all its appends.
 //!
-//! The worker goes through its rows' appends in serial order and links those of a row, newest first;
-//! the row's entry holds the newest link and how many there are, in the word that holds the value
-//! where there is one version only. Then it makes each array, of the size that is needed, and fills
-//! it from the end. No element moves, and nothing is sorted but the claim's position, which may be
-//! anywhere.
+//! The worker goes through its rows' appends in serial order and links those of a row, newest
+//! first; the row's entry holds the newest link and how many there are, in the word that holds the
+//! value where there is one version only. Then it makes each array, of the size that is needed, and
+//! fills it from the end. No element moves, and nothing is sorted but the claim's position, which
+//! may be anywhere.
 
 use super::array::VersionArray;
 use super::{EntrySlab, TransientPool};
@@ -90,9 +90,15 @@ impl Chains {
             }
             let entry = entries.get(id);
             let chain = entry.chain();
-            let newest_first =
-                NewestFirst { links: &self.links, chain, claimed: Some(entry.claimed()) };
-            let array = VersionArray::exactly(pool, chain.len as usize + 1, newest_first);
+            let claimed = entry.claimed();
+            let array = if chain.len == 1 {
+                // Most arrays have two versions.
+                let other = self.links[chain.newest as usize].position;
+                VersionArray::new(pool, claimed.min(other), claimed.max(other))
+            } else {
+                let all = NewestFirst { links: &self.links, chain, claimed: Some(claimed) };
+                VersionArray::exactly(pool, chain.len as usize + 1, all)
+            };
             let handed_over = entry.set_array(epoch, array, pool);
             work.locks_handed_over += u64::from(handed_over);
         }
