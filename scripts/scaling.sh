@@ -9,14 +9,15 @@
 #   --epochs N          epochs of the stream (default 3)
 #   --epoch-size N      transactions of an epoch (default 20000)
 #   --binary FILE       the program (default target/release/nvcaracal)
+#   --append            the second table instead: what each method of the append step costs
 #
-# A workload is a quoted list of options of `nvcaracal bench`. Every run is compared with the serial
-# oracle, which also finds the chains. Exit code 0 if all runs succeed.
+# A workload is a quoted list of options of `nvcaracal bench`. Every run of the first table is compared
+# with the serial oracle, which also finds the chains. Exit code 0 if all runs succeed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
-workers='2 8 32' epochs=3 epoch_size=20000
+workers='2 8 32' epochs=3 epoch_size=20000 compare=''
 binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
 while [ $# -gt 0 ]; do
     case $1 in
@@ -24,11 +25,18 @@ while [ $# -gt 0 ]; do
         --epochs) epochs=$2; shift 2 ;;
         --epoch-size) epoch_size=$2; shift 2 ;;
         --binary) binary=$2; shift 2 ;;
+        --append) compare=yes; shift ;;
         --*) echo "unknown option $1" >&2; exit 2 ;;
         *) break ;;
     esac
 done
-if [ $# -eq 0 ]; then
+if [ $# -eq 0 ] && [ -n "$compare" ]; then
+    set -- \
+        'ycsb --rows 200000 --contention high' \
+        'smallbank --customers 180000 --contention high' \
+        'tpcc --warehouses 2' \
+        'tpcc --warehouses 1'
+elif [ $# -eq 0 ]; then
     set -- \
         'ycsb --rows 200000 --contention low' \
         'ycsb --rows 200000 --contention high' \
@@ -50,16 +58,44 @@ number() {
         END { if (NR != 1) exit 1 }'
 }
 
+# Runs a workload with so many workers, and with other options.
+measure() {
+    local workload=$1 count=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$binary" bench $workload --workers "$count" --epochs "$epochs" --epoch-size "$epoch_size" \
+        --device emulated:none --limits=never --no-progress --json - "$@" \
+        >"$report" 2>/dev/null
+}
+
+if [ -n "$compare" ]; then
+    printf '| %s ' workload workers append appended contended 'handed over' moves arrays \
+        'in buffers' "others' claims seen" 'appends, most by mean'
+    echo '|'
+    echo '|---|---|---|---|---|---|---|---|---|---|---|'
+    for workload in "$@"; do
+        for count in $workers; do
+            for method in row-lock batch; do
+                measure "$workload" "$count" --append "$method"
+                row="| $workload | $count | $method"
+                for name in appends contended_locks locks_handed_over insertion_moves \
+                    version_arrays batched_appends claims_of_others; do
+                    row+=" | $(number "${name}_per_txn" 3)"
+                done
+                echo "$row | $(number appends_most_to_mean 2) |"
+            done
+        done
+    done
+    exit 0
+fi
+
 printf '| %s ' workload workers appended 'handed over' contended waits 'versions of others read' \
     'final versions read' 'calls, most by mean' 'appends, most by mean' 'pieces, most by mean' chain 'calls by chain'
 echo '|'
 echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 for workload in "$@"; do
     for count in $workers; do
-        # shellcheck disable=SC2086
-        "$binary" bench $workload --workers "$count" --epochs "$epochs" --epoch-size "$epoch_size" \
-            --device emulated:none --verify --limits=never --no-progress --json - \
-            >"$report" 2>/dev/null
+        measure "$workload" "$count" --verify
         row="| $workload | $count"
         for name in appends locks_handed_over contended_locks waits versions_handed_over \
             final_versions_read; do

@@ -89,6 +89,8 @@ pub struct Report {
     pub parameters: Parameters,
     /// Epochs between checkpoints.
     pub checkpoint_every: u64,
+    /// How rows with several writers in an epoch got their versions.
+    pub append: &'static str,
     /// Most bytes of cached versions.
     pub cache_bytes: u64,
     /// K.
@@ -237,6 +239,7 @@ impl Report {
             contention: parameters.contention.to_string(),
             parameters: parameters.clone(),
             checkpoint_every: settings.checkpoint_every,
+            append: settings.append.name(),
             cache_bytes: settings.cache_bytes,
             cache_epochs: settings.cache_epochs,
             split_threshold: settings.split_threshold,

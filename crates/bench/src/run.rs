@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{Answer, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
+use engine::{Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
 use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
@@ -39,6 +39,8 @@ pub struct Settings {
     pub split_threshold: u32,
     /// Epochs between checkpoints.
     pub checkpoint_every: u64,
+    /// How the append step works.
+    pub append: AppendMethod,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
     /// Most bytes of the input log.
@@ -71,6 +73,7 @@ impl Settings {
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
+            append: self.append,
             clock: now_ns,
             ..EngineConfig::default()
         };

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
-    Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring, Parameters,
-    Place, Progress, Report, Settings, Stop, WorkloadParameters,
+    AppendMethod, Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring,
+    Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
 };
 use pmem::DeviceSpec;
 
@@ -21,6 +21,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         cache_epochs: 20,
         split_threshold: 0,
         checkpoint_every: 100,
+        append: AppendMethod::default(),
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: Some(ack_log.to_path_buf()),

@@ -219,6 +219,10 @@ pub(crate) struct RunArguments {
     /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
+    /// How rows that several calls of an epoch write get their versions
+    #[arg(long, value_enum, value_name = "METHOD",
+          default_value = bench::AppendMethod::default().name())]
+    pub(crate) append: Append,
     /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated
     /// devices that add latency, 0 elsewhere]
     #[arg(long)]
@@ -277,6 +281,15 @@ pub(crate) struct RunArguments {
     /// file of file:DIR, as log-sync:3
     #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]
     pub(crate) die_at: Option<bench::FailPoint>,
+}
+
+/// How the append step works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Append {
+    /// One by one, each under its row's lock (CA 3.2)
+    RowLock,
+    /// Collected, then each row's versions by one worker and at once (CA 3.3)
+    Batch,
 }
 
 /// A store.

@@ -1,9 +1,11 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
-use bench::{BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop};
+use bench::{
+    AppendMethod, BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
+};
 use pmem::{DeviceSpec, Profile};
 
-use crate::args::{BenchCommand, Limits, RunArguments};
+use crate::args::{Append, BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::roofline_command;
@@ -121,6 +123,10 @@ fn settings(
         } else {
             1
         }),
+        append: match arguments.append {
+            Append::RowLock => AppendMethod::RowLock,
+            Append::Batch => AppendMethod::Batch,
+        },
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),

@@ -2,7 +2,7 @@
 
 use storage::StoreOptions;
 
-use crate::{EngineError, Result, Watch};
+use crate::{AppendMethod, EngineError, Result, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct EngineConfig {
     /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
     /// 0 (the default): pieces always run with their calls.
     pub split_threshold: u32,
+    /// How rows that several calls of an epoch write get their versions.
+    pub append: AppendMethod,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -47,6 +49,7 @@ impl Default for EngineConfig {
             checkpoint_every: 1,
             resubmissions_max: 16,
             split_threshold: 0,
+            append: AppendMethod::default(),
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -589,6 +589,7 @@ pub(crate) fn new_worker<D: Device>(
             config.cache_epochs,
         )?,
         supply: crate::version::EntrySupply::default(),
+        chains: crate::version::Chains::default(),
         work: crate::stats::WorkCounts::default(),
         sequences: Vec::new(),
         carried: Vec::new(),

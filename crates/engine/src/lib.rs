@@ -8,6 +8,7 @@
 
 #![deny(unsafe_code)]
 
+mod append_method;
 mod calls;
 mod config;
 mod core;
@@ -31,6 +32,7 @@ mod version;
 mod watch;
 mod worker;
 
+pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
 pub use declare::{Draws, Visit, WriteSet};

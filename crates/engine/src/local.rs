@@ -7,7 +7,7 @@ use pmem::{Device, Loads, Port};
 use crate::calls::{Failure, WorkerAnswers};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
-use crate::version::{CachePool, EntrySupply, TransientPool};
+use crate::version::{CachePool, Chains, EntrySupply, TransientPool};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -329,6 +329,8 @@ pub(crate) struct Local {
     pub(crate) pool: TransientPool,
     pub(crate) cache: CachePool,
     pub(crate) supply: EntrySupply,
+    /// Appends to the rows whose version arrays this worker makes; empty but in the append step.
+    pub(crate) chains: Chains,
     pub(crate) work: WorkCounts,
     /// Sequences that changed in this epoch (first worker only): row, next number, serial position.
     pub(crate) sequences: Vec<ChangedSequence>,

@@ -10,6 +10,7 @@
 use std::sync::{Arc, OnceLock};
 
 use pmem::Dram;
+use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{model, reads, spawn, writes};
 use storage::{IndexKind, SerialId, Store, TableDefinition};
@@ -18,9 +19,10 @@ use crate::core::Core;
 use crate::engine::new_worker;
 use crate::index::{EntryId, HashIndex};
 use crate::procedure::ProcedureTable;
+use crate::stats::WorkCounts;
 use crate::version::{
-    EntrySlab, EntrySupply, KeepNext, Publication, Publisher, ReadPhase, RowEntry, Stopped,
-    TransientPool, ValueWord, Waiter, Write,
+    Appended, Chains, EntrySlab, EntrySupply, KeepNext, Publication, Publisher, ReadPhase,
+    RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Worker};
 use crate::{Engine, EngineConfig};
@@ -182,6 +184,45 @@ fn o_16_a_version_array_is_there_before_its_tag() {
         let other = (Arc::clone(&cell), Arc::clone(&barrier));
         let thread = spawn(move || append(&other.0, &other.1, 2));
         let mine = append(&cell, &barrier, 1);
+        drop((thread.join().unwrap(), mine));
+    });
+}
+
+/// O-13, O-16: the same with batch append: one of them claims the row, the other collects, and the
+/// worker that makes the array finds both.
+#[test]
+fn o_16_a_batch_is_there_before_its_array_is_made() {
+    explore("batch append", None, || {
+        let mut pool = TransientPool::new(0).unwrap();
+        let cell = Cell::new(&mut pool, &[]);
+        let barrier = Arc::new(Barrier::new(2));
+        let buffers = Arc::new([const { Mutex::new(Vec::new()) }; 2]);
+        drop(format!("{barrier:?} {buffers:?}"));
+        let append = |cell: &Cell, barrier: &Barrier, buffers: &[Mutex<Vec<Appended>>; 2], me| {
+            let mut pool = TransientPool::new(me).unwrap();
+            let position = 1 + me as u32;
+            if cell.entry().claim(sid(position.into()), &mut pool, &mut KeepNext).is_err() {
+                buffers[me].lock().unwrap().push(Appended { position, id: cell.id });
+            }
+            barrier.wait(&cell.stopped).unwrap();
+            if me == 0 {
+                let mut chains = Chains::default();
+                for buffer in buffers {
+                    let buffer = buffer.lock().unwrap();
+                    buffer.iter().for_each(|&append| chains.add(&cell.slab, append));
+                }
+                chains.build(&cell.slab, EPOCH, &mut pool, &mut WorkCounts::default());
+            }
+            barrier.wait(&cell.stopped).unwrap();
+            match cell.entry().versions(EPOCH) {
+                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2]),
+                _ => panic!("it has two writers"),
+            }
+            pool
+        };
+        let other = (Arc::clone(&cell), Arc::clone(&barrier), Arc::clone(&buffers));
+        let thread = spawn(move || append(&other.0, &other.1, &other.2, 1));
+        let mine = append(&cell, &barrier, &buffers, 0);
         drop((thread.join().unwrap(), mine));
     });
 }

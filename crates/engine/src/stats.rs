@@ -113,15 +113,22 @@ counts! {
         cache_evictions,
         /// Reads that had to wait for a pending version.
         waits,
-        /// Row locks that were taken when another worker held them.
+        /// Row locks that were taken when another worker held them; none with batch append.
         contended_locks,
         /// Keys that calls declared, those that they only read included.
         declared_keys,
-        /// Versions appended: each but the first one of a new row took its row's lock once.
+        /// Versions appended. With a lock for each row: each but the first one of a new row took it
+        /// once.
         appends,
         /// Appends to a row to which another worker had appended last in the epoch: its entry, and
-        /// its version array if it has one, came from another core.
+        /// its version array if it has one, came from another core. With batch append: rows whose
+        /// array was made by another worker than had claimed them.
         locks_handed_over,
+        /// Batch append: appends that waited in a buffer, because their row was claimed already.
+        batched_appends,
+        /// Of these, those that found the row claimed by another worker. The first such look at a
+        /// row brings a copy of its entry from another core; nobody changes it meanwhile.
+        claims_of_others,
         /// Reads of transient versions that another worker had made.
         versions_handed_over,
         /// Pieces of calls that ran, or were given up with their calls.

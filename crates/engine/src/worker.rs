@@ -13,7 +13,7 @@ use storage::{StateHash, Store};
 
 use crate::calls::Calls;
 use crate::core::Core;
-use crate::epoch::SpaceDemand;
+use crate::epoch::{Buffers, SpaceDemand};
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local, QueuedPiece};
 use crate::stats::{Laps, Phase};
@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) added: Vec<RwLock<StagedKeys>>,
     /// Keys to remove from ordered indexes, by worker and table.
     pub(crate) removed: Vec<RwLock<StagedKeys>>,
+    /// Appends to rows that were claimed before, by worker (batch append).
+    pub(crate) appends: Vec<RwLock<Buffers>>,
     /// Space that the epoch may need at most.
     pub(crate) demand: Mutex<SpaceDemand>,
     /// Bytes of calls that might be re-submitted.
@@ -142,6 +144,7 @@ impl Shared {
             next_call: AtomicUsize::new(0),
             added: staged(),
             removed: staged(),
+            appends: (0..workers).map(|_| RwLock::new(vec![Vec::new(); workers])).collect(),
             demand: Mutex::new(SpaceDemand::new(tables)),
             carry_bytes: AtomicU64::new(0),
             gone: (0..workers).map(|_| RwLock::default()).collect(),

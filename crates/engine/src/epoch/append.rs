@@ -2,15 +2,18 @@
 //! insert step gave it one with its row.
 //!
 //! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries,
-//! then the versions are appended, so that the misses of a group overlap. Contended rows wait for
-//! the row's lock; the place of batch append (CA 3.3) is `RowEntry::append`.
+//! then the versions are appended, so that the misses of a group overlap. Either each append takes
+//! its row's lock, or appends to rows that have one already are collected: batch append.
 
 use pmem::Device;
 use storage::SerialId;
 
+use crate::AppendMethod;
 use crate::core::Core;
+use crate::epoch::batch::{self, Outbox};
 use crate::index::EntryId;
 use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::stats::WorkCounts;
 use crate::table::KeyWord;
 use crate::version::{
     CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
@@ -22,14 +25,63 @@ const GROUP: usize = 8;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let local = &mut worker.local;
+    match epoch.core.config.append {
+        AppendMethod::RowLock => append_all(epoch, local, &mut RowLocks),
+        AppendMethod::Batch => {
+            append_all(epoch, local, &mut Outbox::new(epoch, local.worker))?;
+            batch::make_arrays(epoch, local)
+        }
+    }
+}
+
+/// How a version is added to a row.
+pub(super) trait Method {
+    /// Adds the pending version of a serial id, or sees to it that this is done in this step.
+    fn append(
+        &mut self,
+        row: (EntryId, &RowEntry),
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+        work: &mut WorkCounts,
+    );
+}
+
+/// One by one, under the lock of each row.
+struct RowLocks;
+
+impl Method for RowLocks {
+    #[inline(always)]
+    fn append(
+        &mut self,
+        (_, entry): (EntryId, &RowEntry),
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+        work: &mut WorkCounts,
+    ) {
+        let cost = entry.append(sid, pool, claim);
+        work.version_arrays += u64::from(cost.new_array);
+        work.insertion_moves += cost.moves as u64;
+        work.contended_locks += u64::from(cost.contended);
+        work.locks_handed_over += u64::from(cost.handed_over);
+    }
+}
+
+/// Appends what the calls of a worker declared.
+fn append_all<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    method: &mut impl Method,
+) -> Result<(), Leave> {
     let mut from = 0;
     while from < local.lists.txns.len() {
         let to = (from + GROUP).min(local.lists.txns.len());
         find_entries(epoch.core, &mut local.lists, from, to);
         for index in from..to {
-            append_declared(epoch, local, index);
+            append_declared(epoch, local, method, index);
             if !local.lists.txns[index].ranges.is_empty() {
-                append_ranges(epoch, local, index).map_err(crate::EngineError::Poisoned)?;
+                append_ranges(epoch, local, method, index).map_err(crate::EngineError::Poisoned)?;
             }
         }
         from = to;
@@ -61,14 +113,19 @@ fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
     }
 }
 
-fn append_declared<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, index: usize) {
+fn append_declared<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    method: &mut impl Method,
+    index: usize,
+) {
     let txn = &local.lists.txns[index];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     for at in txn.declared.range() {
         let declared = local.lists.declared[at];
         let written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
         if written && !declared.appended {
-            append(epoch, local, declared.id, sid);
+            append(epoch, local, method, declared.id, sid);
         }
     }
 }
@@ -77,6 +134,7 @@ fn append_declared<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, index: us
 fn append_ranges<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
+    method: &mut impl Method,
     index: usize,
 ) -> Result<(), String> {
     let core = epoch.core;
@@ -108,26 +166,29 @@ fn append_ranges<D: Device>(
     }
     local.lists.members.truncate(kept);
     for at in from..kept {
-        append(epoch, local, local.lists.members[at].id, sid);
+        append(epoch, local, method, local.lists.members[at].id, sid);
     }
     local.lists.txns[index].members = Span { from: from as u32, to: kept as u32 };
     Ok(())
 }
 
-fn append<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, id: EntryId, sid: SerialId) {
+#[inline(always)]
+fn append<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    method: &mut impl Method,
+    id: EntryId,
+    sid: SerialId,
+) {
     let mut claimer = Claimer {
         cache: &mut local.cache,
         image_base: epoch.core.image_base,
         checkpoint_epoch: epoch.checkpoint_epoch,
         every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
     };
-    let entry = epoch.core.entries.get(id);
-    let cost = entry.append(sid, &mut local.pool, &mut claimer);
-    local.work.version_arrays += u64::from(cost.new_array);
-    local.work.insertion_moves += cost.moves as u64;
-    local.work.contended_locks += u64::from(cost.contended);
+    let row = (id, epoch.core.entries.get(id));
+    method.append(row, sid, &mut local.pool, &mut claimer, &mut local.work);
     local.work.appends += 1;
-    local.work.locks_handed_over += u64::from(cost.handed_over);
 }
 
 /// Decides what the base of a row is when its first writer claims it.
@@ -140,6 +201,7 @@ struct Claimer<'c> {
 }
 
 impl Claim for Claimer<'_> {
+    #[inline(always)]
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if !next.is_value() {
             return next;

@@ -6,6 +6,7 @@
 //! each leaves behind.
 
 mod append;
+mod batch;
 mod checkpoint;
 mod declare;
 mod draw;
@@ -22,6 +23,7 @@ mod staged;
 
 use pmem::Device;
 
+pub(crate) use batch::Buffers;
 pub(crate) use log_inputs::{decode_calls, decode_carry, encode_carry};
 pub(crate) use reserve::SpaceDemand;
 

@@ -42,6 +42,32 @@ impl VersionArray {
         array
     }
 
+    /// An array of so many positions and no more, given from the last to the first. It is nobody
+    /// else's until it is put into the row's entry.
+    ///
+    /// # Panics
+    /// If there are fewer or more.
+    pub(super) fn exactly(
+        pool: &mut TransientPool,
+        len: usize,
+        mut descending: impl Iterator<Item = u32>,
+    ) -> Self {
+        // The first line has room for so many in any case.
+        let short = len <= CAPACITY_FIRST;
+        let array = Self::allocate(pool, if short { CAPACITY_FIRST } else { len });
+        writes(array.0);
+        for index in (0..len).rev() {
+            let position = descending.next().expect("as many positions as were counted");
+            // SAFETY: freshly allocated by this worker, and the index is below len, which is not
+            // more than the capacity.
+            unsafe { *array.positions().add(index) = position };
+        }
+        assert!(descending.next().is_none(), "more positions than were counted");
+        array.set_len(len);
+        debug_assert!(array.sorted().windows(2).all(|w| w[0] < w[1]), "one serial id twice");
+        array
+    }
+
     fn allocate(pool: &mut TransientPool, capacity: usize) -> Self {
         let words = pool.allocate_lines(8 + capacity * 12).cast::<u64>();
         let array = Self(words);
@@ -56,7 +82,8 @@ impl VersionArray {
 
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
-        // SAFETY: the header is initialised; it changes only in append, under the row's lock.
+        // SAFETY: the header is initialised; it changes only in append, under the row's lock (or
+        // before the array is published, where it is made at once).
         unsafe { *self.0 as u32 as usize }
     }
 

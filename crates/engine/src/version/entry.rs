@@ -10,6 +10,7 @@ use storage::SerialId;
 use storage::format::EPOCH_MAX;
 
 use super::array::VersionArray;
+use super::batch::Chain;
 use super::{TransientPool, ValueWord};
 use crate::index::EntryId;
 
@@ -35,7 +36,8 @@ pub(crate) struct RowEntry {
     state: AtomicU64,
     /// Serial id of the only version, or address of the version array.
     first: AtomicU64,
-    /// Value of the only version.
+    /// Value of the only version. In batch append, from the claim until the array is there: the
+    /// appends that are linked to the row.
     value: AtomicU64,
     /// The version before this epoch's: medium, cached or transient; 0 if the row did not exist.
     base: AtomicU64,
@@ -80,6 +82,10 @@ pub(crate) struct AppendCost {
     /// The worker that appended to the row before, in this epoch, was another one.
     pub(crate) handed_over: bool,
 }
+
+/// Number of the worker that claimed a row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ClaimedBy(pub(crate) u64);
 
 /// The versions of a row in the running epoch.
 pub(crate) enum Versions<'e> {
@@ -130,7 +136,7 @@ impl RowEntry {
         }
     }
 
-    /// Adds a pending version (CA 3.2). The place of batch append (CA 3.3) is here.
+    /// Adds a pending version (CA 3.2).
     #[inline]
     pub(crate) fn append(
         &self,
@@ -169,6 +175,67 @@ impl RowEntry {
             mine | ARRAY
         };
         cost
+    }
+
+    /// Adds the row's first pending version of the epoch, or says whose it is already: batch append
+    /// (CA 3.3). Who claims a row is the only one who touches its versions until the workers meet,
+    /// so there is no lock, and nobody spins for one that died (O-50).
+    #[inline]
+    pub(crate) fn claim(
+        &self,
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+    ) -> Result<(), ClaimedBy> {
+        let state = self.state.load(Ordering::Relaxed);
+        let claimed_by = |state| ClaimedBy(state >> WORKER_SHIFT & WORKER_MASK);
+        if state >> EPOCH_SHIFT & EPOCH_MASK == sid.epoch() {
+            return Err(claimed_by(state));
+        }
+        let mine = sid.epoch() << EPOCH_SHIFT
+            | pool.worker << WORKER_SHIFT
+            | state >> SAME_SHIFT << SAME_SHIFT;
+        // Nothing else changes the state in this step, so whoever was faster claimed the row.
+        self.state
+            .compare_exchange(state, mine, Ordering::Relaxed, Ordering::Relaxed)
+            .map_err(claimed_by)?;
+        let next = ValueWord(self.next.load(Ordering::Relaxed));
+        let base = claim.base(self, next, pool);
+        self.base.store(base.0, Ordering::Relaxed);
+        self.first.store(sid.0, Ordering::Relaxed);
+        self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Position of the call that claimed the row. In batch append, until the array is there.
+    #[inline(always)]
+    pub(super) fn claimed(&self) -> u32 {
+        SerialId(self.first.load(Ordering::Relaxed)).position() as u32
+    }
+
+    /// The appends that are linked to the row: none after the claim.
+    #[inline(always)]
+    pub(super) fn chain(&self) -> Chain {
+        Chain::from_word(self.value.load(Ordering::Relaxed))
+    }
+
+    /// By the worker that makes the row's array, between the claim and the end of the append step.
+    #[inline(always)]
+    pub(super) fn set_chain(&self, chain: Chain) {
+        self.value.store(chain.word(), Ordering::Relaxed);
+    }
+
+    /// Puts the array into the entry; by the worker that made it, so nobody else touches the entry.
+    /// Says whether another worker had claimed the row.
+    #[inline(always)]
+    pub(super) fn set_array(&self, epoch: u64, array: VersionArray, pool: &TransientPool) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        debug_assert!(state & ARRAY == 0 && state >> EPOCH_SHIFT & EPOCH_MASK == epoch);
+        let mine =
+            epoch << EPOCH_SHIFT | pool.worker << WORKER_SHIFT | state >> SAME_SHIFT << SAME_SHIFT;
+        self.first.store(array.address(), Ordering::Relaxed);
+        self.state.store(mine | ARRAY, Ordering::Release);
+        state >> WORKER_SHIFT & WORKER_MASK != pool.worker
     }
 
     /// The first append to a row that its writer just created (insert step): no other worker

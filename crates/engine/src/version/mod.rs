@@ -3,7 +3,8 @@
 //!
 //! This module and `index` are the only ones of the crate with unsafe code. What makes it sound are
 //! the phases of an epoch, separated by barriers:
-//! - *append*: version arrays grow, each under its row's lock; nobody reads values.
+//! - *append*: version arrays grow, each under its row's lock, or are made by the one worker that
+//!   its row's appends were given to; nobody reads values.
 //! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
 //!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
@@ -11,18 +12,20 @@
 //!   initialization phase (O-15).
 
 mod array;
+mod batch;
 mod cached;
 mod entry;
 mod final_write;
 mod pool;
 mod read;
 
+pub(crate) use batch::{Appended, Chains};
 pub(crate) use cached::CachePool;
 #[cfg(test)]
 pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
-pub(crate) use entry::{Claim, EntrySlab, EntrySupply, RowEntry};
+pub(crate) use entry::{Claim, ClaimedBy, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use final_write::{
     Gone, Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,
 };

@@ -1,5 +1,6 @@
 //! Whole epochs of random programs against the serial oracle.
 
+use engine::AppendMethod;
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean};
 
 use crate::{device, explore, seeds};
@@ -14,6 +15,8 @@ fn small(seed: u64) -> (Setup, Vec<Vec<Vec<u8>>>) {
         checkpoint_every: random.pick(&[1, 1, 2]),
         split_threshold: random.pick(&[0, 1, 2]),
         segment_bytes: random.pick(&[4096, 64 << 10]),
+        // Each of them with the same histories, sooner or later.
+        append: AppendMethod::ALL[seed as usize % 2],
         ..Setup::default()
     };
     let mix = Mix {

@@ -1,5 +1,6 @@
 //! One row, and all that its writers and readers may do to each other.
 
+use engine::AppendMethod;
 use sim::history::{Model, ORDERED, Op, Pair, Setup, Step};
 
 use crate::{device, explore, nothing, program, seeds};
@@ -42,10 +43,12 @@ fn two(first: Vec<Vec<u8>>, second: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     [fill(first), fill(second)].concat()
 }
 
+/// With both methods of the append step.
 fn check(what: &str, setup: Setup, schedules: u64, epochs: Vec<Vec<Vec<u8>>>) {
-    for seed in seeds(1) {
-        let epochs = epochs.clone();
-        explore(what, seed, schedules, move || {
+    let methods = AppendMethod::ALL.map(|append| seeds(1).map(move |seed| (append, seed)));
+    for (append, seed) in methods.into_iter().flatten() {
+        let (setup, epochs) = (Setup { append, ..setup }, epochs.clone());
+        explore(&format!("{what}, {append:?}"), seed, schedules, move || {
             let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
             for epoch in &epochs {
                 pair.run(epoch).unwrap();
@@ -134,4 +137,26 @@ fn o_11_chains_end() {
         program(vec![declare], vec![derive.size(i).flag(true)])
     };
     check("a chain", workers(3), 40, vec![(0..14).map(link).collect()]);
+}
+
+/// O-08, O-13: rows that all workers append to, old ones and new ones, with ranges over them: every
+/// row's versions are there, in serial order, before anyone reads one.
+#[test]
+fn o_13_appends_of_three_workers_to_the_same_rows() {
+    let of = |key: u8, op: Op, tag: u8| {
+        let declare = if op == Op::Insert { Op::DeclareInsert } else { Op::DeclareUpdate };
+        let body =
+            vec![Step::new(op, ORDERED, key).size(9).tag(tag), Step::new(Op::Get, ORDERED, key)];
+        program(vec![Step::new(declare, ORDERED, key)], body)
+    };
+    let calls = |op| -> Vec<_> {
+        (0..3 * 4)
+            .map(|i| match i % 4 {
+                3 => range_update(i),
+                key => of(1 + (key + i / 4) % 3, op, i),
+            })
+            .collect()
+    };
+    let epochs = vec![calls(Op::Insert), calls(Op::Update), calls(Op::Insert)];
+    check("three rows", workers(3), 60, epochs);
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, WorkCounts,
+    Answer, AppendMethod, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome,
+    WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, StoreOptions, TableDefinition};
@@ -27,6 +28,8 @@ pub struct Setup {
     pub checkpoint_every: u64,
     /// See [`EngineConfig`].
     pub split_threshold: u32,
+    /// See [`EngineConfig`].
+    pub append: AppendMethod,
     /// Fixed when the store is created.
     pub row_bytes: [u32; ROW_TABLES],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
@@ -41,10 +44,16 @@ impl Default for Setup {
             cache_epochs: 20,
             checkpoint_every: 1,
             split_threshold: 0,
+            append: AppendMethod::default(),
             row_bytes: [0; ROW_TABLES],
             segment_bytes: 256 << 10,
         }
     }
+}
+
+/// Any of them. From a generator of its own, so that a seed's history stays what it was without it.
+fn any_append(random: &Random) -> AppendMethod {
+    Random::new(random.clone().word()).pick(&AppendMethod::ALL)
 }
 
 impl Setup {
@@ -56,6 +65,7 @@ impl Setup {
             cache_epochs: random.pick(&[0, 1, 20]),
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
             split_threshold: random.pick(&[0, 1, 2, 4]),
+            append: any_append(random),
             row_bytes: [
                 random.pick(&[0, 64, 128, 256]),
                 random.pick(&[0, 64, 128, 256]),
@@ -79,6 +89,7 @@ impl Setup {
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
+            append: self.append,
             store: StoreOptions {
                 segment_bytes: self.segment_bytes,
                 log_segment_bytes: self.segment_bytes.min(64 << 10),

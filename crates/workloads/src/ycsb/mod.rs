@@ -12,8 +12,8 @@
 //!   papers say.
 //! * The counters make the check: every row must have counted exactly the committed updates that
 //!   were answered.
-//! * With `pieces` each update is a piece (CA 3.4, 5.3), which an engine may run apart from the rest
-//!   of its call. The arguments, the answers and the state are the same.
+//! * With `pieces` each update is a piece (CA 3.4, 5.3), which an engine may run apart from the
+//!   rest of its call. The arguments, the answers and the state are the same.
 //! * Hot row `i` has key `i * hot_spacing`. "The others" may hit a hot row, as rarely as chance has
 //!   it.
 //! * Zipf ranks of the whole table are scattered over the keys by a fixed bijection, so that

@@ -1,0 +1,145 @@
+//! The append step with batch append (CA 3.3, 4.1).
+//!
+//! First every worker claims the rows that nobody claimed yet in this epoch, and puts the other
+//! appends into buffers, one for each worker, by the row. A barrier later each worker goes through
+//! what all have put into its buffers, and makes the version arrays. So a row that many calls write
+//! is not written at all while they are declared, and is written by one worker afterwards.
+
+use pmem::Device;
+use pmem::sync::RwLockWriteGuard;
+use storage::SerialId;
+
+use crate::calls::RUN_CALLS;
+use crate::epoch::append::Method;
+use crate::index::EntryId;
+use crate::local::Local;
+use crate::stats::WorkCounts;
+use crate::version::{Appended, Claim, ClaimedBy, EntrySlab, RowEntry, TransientPool};
+use crate::worker::{Epoch, Leave};
+
+/// Appends whose row entries are fetched ahead, in each buffer.
+const AHEAD: usize = 8;
+
+/// Appends of one worker, by the worker that makes the arrays; each buffer in serial order.
+pub(crate) type Buffers = Vec<Vec<Appended>>;
+
+/// The buffers of one worker, while it fills them.
+pub(super) struct Outbox<'e> {
+    buffers: RwLockWriteGuard<'e, Buffers>,
+}
+
+impl<'e> Outbox<'e> {
+    /// Empty buffers.
+    pub(super) fn new<D: Device>(epoch: &Epoch<'e, D>, worker: usize) -> Self {
+        let mut buffers = epoch.shared.appends[worker].write().expect("no panic while locked");
+        buffers.iter_mut().for_each(Vec::clear);
+        Self { buffers }
+    }
+}
+
+impl Method for Outbox<'_> {
+    #[inline(always)]
+    fn append(
+        &mut self,
+        (id, entry): (EntryId, &RowEntry),
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+        work: &mut WorkCounts,
+    ) {
+        let Err(ClaimedBy(by)) = entry.claim(sid, pool, claim) else { return };
+        let maker = maker(id, self.buffers.len());
+        self.buffers[maker].push(Appended { position: sid.position() as u32, id });
+        work.batched_appends += 1;
+        work.claims_of_others += u64::from(by != pool.worker);
+    }
+}
+
+/// Which worker makes the array of a row: any, as long as all agree and none gets much more than
+/// the others. Rows that lie side by side are often hot together.
+#[inline]
+fn maker(id: EntryId, workers: usize) -> usize {
+    let hash = id.0.wrapping_mul(0x9e37_79b1);
+    ((u64::from(hash) * workers as u64) >> 32) as usize
+}
+
+/// Makes the arrays of a worker's rows, once all buffers are filled.
+pub(super) fn make_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) -> Result<(), Leave> {
+    epoch.barrier()?;
+    let buffers: Vec<_> = epoch
+        .shared
+        .appends
+        .iter()
+        .map(|buffers| buffers.read().expect("no panic while locked"))
+        .collect();
+    let mut parts: Vec<&[Appended]> = buffers.iter().map(|b| b[local.worker].as_slice()).collect();
+    let entries = &epoch.core.entries;
+    in_serial_order(&mut parts, entries, |append| local.chains.add(entries, append));
+    local.chains.build(entries, epoch.number, &mut local.pool, &mut local.work);
+    Ok(())
+}
+
+/// Goes through the buffers of all workers, each in serial order itself, as their calls were dealt:
+/// the next few positions are in one buffer, those behind them in the next one.
+fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: impl FnMut(Appended)) {
+    let mut left: usize = parts.iter().map(|part| part.len()).sum();
+    let mut end = 0;
+    while left > 0 {
+        for part in &mut *parts {
+            end += RUN_CALLS as u32;
+            while let Some((first, rest)) = part.split_first()
+                && first.position < end
+            {
+                if let Some(ahead) = part.get(AHEAD) {
+                    entries.prefetch(ahead.id);
+                }
+                each(*first);
+                *part = rest;
+                left -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calls::owned;
+    use crate::version::EntrySupply;
+
+    use super::*;
+
+    #[test]
+    fn buffers_merge_into_serial_order_however_full_they_are() {
+        let entries = EntrySlab::new().unwrap();
+        let id = entries.take(&mut EntrySupply::default());
+        for workers in [1, 2, 3, 7, 64] {
+            for (calls, every) in [(0, 1), (3, 1), (4, 1), (5, 1), (999, 1), (1000, 13), (800, 300)]
+            {
+                let of = |worker| owned(worker, workers, calls).filter(|p| p % every == 0);
+                // Each call appends to two rows of this part.
+                let twice = |p| [Appended { position: p as u32, id }; 2];
+                let runs: Vec<Vec<_>> =
+                    (0..workers).map(|worker| of(worker).flat_map(twice).collect()).collect();
+                let mut parts: Vec<_> = runs.iter().map(Vec::as_slice).collect();
+                let mut merged = Vec::new();
+                in_serial_order(&mut parts, &entries, |append| merged.push(append.position));
+                let expected: Vec<_> =
+                    (0..calls as u32).step_by(every).flat_map(|p| [p, p]).collect();
+                assert_eq!(merged, expected, "{workers} workers, {calls} calls, every {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_dealt_evenly_whether_they_lie_side_by_side_or_apart() {
+        for workers in [1, 2, 3, 8, 64] {
+            for stride in [1, 2, 64, 1000, 1024, 131_072] {
+                let rows = 100 * workers as u32;
+                let mut of = vec![0; workers];
+                (0..rows).for_each(|row| of[maker(EntryId(row * stride), workers)] += 1);
+                let most = *of.iter().max().unwrap();
+                assert!(most <= 200, "{workers} workers, every {stride}: {of:?}");
+            }
+        }
+    }
+}

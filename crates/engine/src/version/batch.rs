@@ -1,0 +1,227 @@
+//! Batch append (CA 3.3, 4.1): the version array of a row that several calls write is made once, by
+//! one worker, from all its appends.
+//!
+//! The worker goes through its rows' appends in serial order and links those of a row, newest
+//! first; the row's entry holds the newest link and how many there are, in the word that holds the
+//! value where there is one version only. Then it makes each array, of the size that is needed, and
+//! fills it from the end. No element moves, and nothing is sorted but the claim's position, which
+//! may be anywhere.
+
+use super::array::VersionArray;
+use super::{EntrySlab, TransientPool};
+use crate::index::EntryId;
+use crate::stats::WorkCounts;
+
+/// An append to a row that was claimed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Appended {
+    pub(crate) position: u32,
+    pub(crate) id: EntryId,
+}
+
+/// One append of a row, and the one before it.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    position: u32,
+    /// Index of the one before, if there is one.
+    before: u32,
+}
+
+/// The appends of one row: how many, and the index of the newest.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain {
+    len: u32,
+    newest: u32,
+}
+
+impl Chain {
+    pub(super) fn from_word(word: u64) -> Self {
+        Self { len: (word >> 32) as u32, newest: word as u32 }
+    }
+
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.len) << 32 | u64::from(self.newest)
+    }
+}
+
+/// Rows whose entries are fetched ahead.
+const AHEAD: usize = 8;
+
+/// The appends to the rows of which one worker makes the arrays.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    links: Vec<Link>,
+    /// Rows with a chain.
+    rows: Vec<EntryId>,
+}
+
+impl Chains {
+    /// Adds the next append, in serial order.
+    ///
+    /// # Panics
+    /// If the worker has 2^32 appends.
+    #[inline]
+    pub(crate) fn add(&mut self, entries: &EntrySlab, append: Appended) {
+        let entry = entries.get(append.id);
+        let chain = entry.chain();
+        if chain.len == 0 {
+            self.rows.push(append.id);
+        }
+        debug_assert!(
+            chain.len == 0 || self.links[chain.newest as usize].position < append.position,
+            "appends of a row in serial order"
+        );
+        let newest = u32::try_from(self.links.len()).expect("fewer than 2^32 appends");
+        self.links.push(Link { position: append.position, before: chain.newest });
+        entry.set_chain(Chain { len: chain.len + 1, newest });
+    }
+
+    /// Makes the arrays of all rows that were added, and forgets them.
+    pub(crate) fn build(
+        &mut self,
+        entries: &EntrySlab,
+        epoch: u64,
+        pool: &mut TransientPool,
+        work: &mut WorkCounts,
+    ) {
+        for (index, &id) in self.rows.iter().enumerate() {
+            if let Some(&ahead) = self.rows.get(index + AHEAD) {
+                entries.prefetch(ahead);
+            }
+            let entry = entries.get(id);
+            let chain = entry.chain();
+            let claimed = entry.claimed();
+            let array = if chain.len == 1 {
+                // Most arrays have two versions.
+                let other = self.links[chain.newest as usize].position;
+                VersionArray::new(pool, claimed.min(other), claimed.max(other))
+            } else {
+                let all = NewestFirst { links: &self.links, chain, claimed: Some(claimed) };
+                VersionArray::exactly(pool, chain.len as usize + 1, all)
+            };
+            let handed_over = entry.set_array(epoch, array, pool);
+            work.locks_handed_over += u64::from(handed_over);
+        }
+        work.version_arrays += self.rows.len() as u64;
+        self.links.clear();
+        self.rows.clear();
+    }
+}
+
+/// All positions of a row, from the last to the first.
+struct NewestFirst<'c> {
+    links: &'c [Link],
+    chain: Chain,
+    /// The position that claimed the row, until it is its turn.
+    claimed: Option<u32>,
+}
+
+impl Iterator for NewestFirst<'_> {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.chain.len == 0 {
+            return self.claimed.take();
+        }
+        let Link { position, before } = self.links[self.chain.newest as usize];
+        if self.claimed.is_some_and(|claimed| claimed > position) {
+            return self.claimed.take();
+        }
+        self.chain = Chain { len: self.chain.len - 1, newest: before };
+        Some(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmem::sync::atomic::Ordering;
+    use storage::SerialId;
+
+    use super::super::entry::Versions;
+    use super::super::{ClaimedBy, EntrySupply, KeepNext, ValueWord};
+    use super::*;
+
+    const EPOCH: u64 = 9;
+
+    /// Rows that the first of their positions, in the order given, claims.
+    fn build(rows: &[&[u32]]) -> (EntrySlab, Vec<EntryId>, [TransientPool; 2], WorkCounts) {
+        let slab = EntrySlab::new().unwrap();
+        let mut pools = [0, 1].map(|worker| TransientPool::new(worker).unwrap());
+        let mut supply = EntrySupply::default();
+        let ids: Vec<_> = rows.iter().map(|_| slab.take(&mut supply)).collect();
+        let mut appends = Vec::new();
+        for (&id, positions) in ids.iter().zip(rows) {
+            let entry = slab.get(id);
+            entry.initialise(0, ValueWord::PENDING, SerialId(0));
+            entry.set_same_parts(0xf00f);
+            for (index, &position) in positions.iter().enumerate() {
+                let sid = SerialId::new(EPOCH, position.into());
+                match entry.claim(sid, &mut pools[1], &mut KeepNext) {
+                    Ok(()) => assert_eq!(index, 0),
+                    Err(by) => {
+                        assert_eq!(by, ClaimedBy(1));
+                        appends.push(Appended { position, id });
+                    }
+                }
+            }
+        }
+        appends.sort_unstable_by_key(|append| append.position);
+        let mut chains = Chains::default();
+        appends.iter().for_each(|&append| chains.add(&slab, append));
+        let mut work = WorkCounts::default();
+        chains.build(&slab, EPOCH, &mut pools[0], &mut work);
+        assert!(chains.links.is_empty() && chains.rows.is_empty(), "nothing stays");
+        (slab, ids, pools, work)
+    }
+
+    #[test]
+    fn an_array_has_all_positions_in_order_wherever_its_claim_is() {
+        let orders: [&[u32]; 6] =
+            [&[5, 9], &[9, 5], &[7, 1, 2, 3], &[3, 1, 2, 900, 7], &[1, 4, 3, 2], &[8]];
+        let long: Vec<u32> = (0..5000).map(|i| (i * 2_654_435_761u64 % 5003) as u32).collect();
+        let rows: Vec<&[u32]> = orders.into_iter().chain([&long[..]]).collect();
+        let (slab, ids, pools, work) = build(&rows);
+        for (&id, positions) in ids.iter().zip(&rows) {
+            let mut sorted = positions.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(
+                slab.get(id).same_parts(),
+                0xf00f,
+                "the row keeps what else its state holds"
+            );
+            match slab.get(id).versions(EPOCH) {
+                Versions::Array(array) => {
+                    assert_eq!(array.sorted(), sorted);
+                    assert!(pools[0].holds(array.address() as usize), "its maker's memory");
+                    for index in 0..array.len() {
+                        let cell = array.cell(index).load(Ordering::Relaxed);
+                        assert_eq!(ValueWord(cell), ValueWord::PENDING);
+                    }
+                }
+                Versions::Single(sid, cell) => {
+                    assert_eq!((sid, sorted.len()), (SerialId::new(EPOCH, 8), 1));
+                    assert_eq!(ValueWord(cell.load(Ordering::Relaxed)), ValueWord::PENDING);
+                }
+                Versions::None => panic!("it has writers"),
+            }
+        }
+        assert_eq!((work.version_arrays, work.locks_handed_over, work.insertion_moves), (6, 6, 0));
+    }
+
+    /// O-16: what is linked to a row in one epoch means nothing in the next one.
+    #[test]
+    fn o_16_a_row_begins_every_epoch_without_a_chain() {
+        let (slab, ids, mut pools, _) = build(&[&[1, 2, 3], &[4]]);
+        for (&id, value) in ids.iter().zip([u64::MAX, 77 << 32]) {
+            let entry = slab.get(id);
+            entry.set_chain(Chain::from_word(value));
+            let sid = SerialId::new(EPOCH + 1, 6);
+            entry.claim(sid, &mut pools[0], &mut KeepNext).unwrap();
+            assert_eq!(entry.chain(), Chain::default());
+            assert!(
+                matches!(entry.versions(EPOCH + 1), Versions::Single(first, _) if first == sid)
+            );
+        }
+    }
+}
