@@ -43,6 +43,9 @@ mod table;
 pub mod roofline;
 
 pub use ack::AckLog;
+/// The optimisations that a run can leave out.
+pub use engine::{Technique, Techniques};
+
 pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
     spec_of_path,

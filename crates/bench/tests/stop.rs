@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
     Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring, Parameters,
-    Place, Progress, Report, Settings, Stop, WorkloadParameters,
+    Place, Progress, Report, Settings, Stop, Techniques, WorkloadParameters,
 };
 use pmem::DeviceSpec;
 
@@ -20,6 +20,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         cache_bytes: 0,
         cache_epochs: 20,
         checkpoint_every: 100,
+        techniques: Techniques::default(),
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: Some(ack_log.to_path_buf()),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bench::Technique;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
@@ -233,6 +234,15 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value_t = bench::LOG_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
     pub(crate) log_limit_bytes: u64,
+    /// Leave optimisations of the engine out, to see what they are worth; changes no answer and no
+    /// state, and may differ from one --resume to the next
+    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
+          value_parser = technique_parser(true))]
+    pub(crate) without: Vec<Technique>,
+    /// Add what the papers do and this engine has found a way around
+    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
+          value_parser = technique_parser(false))]
+    pub(crate) with: Vec<Technique>,
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -347,6 +357,13 @@ pub(crate) enum Planted {
     All,
     /// This one.
     One(Plant),
+}
+
+/// The names of the techniques that the engine uses, or does not use, where nobody says otherwise.
+fn technique_parser(is_on: bool) -> impl TypedValueParser<Value = Technique> {
+    let offered = Technique::ALL.iter().filter(move |t| t.is_on_by_default() == is_on);
+    PossibleValuesParser::new(offered.map(|t| PossibleValue::new(t.name).help(t.what)))
+        .map(|name| Technique::named(&name).expect("one of those offered"))
 }
 
 fn planted_parser() -> impl TypedValueParser<Value = Planted> {

@@ -1,6 +1,9 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
-use bench::{BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop};
+use bench::{
+    BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop, Technique,
+    Techniques,
+};
 use pmem::{DeviceSpec, Profile};
 
 use crate::args::{BenchCommand, Limits, RunArguments};
@@ -120,6 +123,7 @@ fn settings(
         } else {
             1
         }),
+        techniques: techniques(arguments),
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),
@@ -135,6 +139,15 @@ fn settings(
         stop,
         die_at: arguments.die_at.clone(),
     }
+}
+
+/// The engine's optimisations, without or with what is named; naming one twice is naming it.
+fn techniques(arguments: &RunArguments) -> Techniques {
+    let named = |technique: &Technique| {
+        let mut all = arguments.without.iter().chain(&arguments.with);
+        all.any(|other| other.name == technique.name)
+    };
+    Technique::ALL.into_iter().filter(named).fold(Techniques::default(), Techniques::turned)
 }
 
 /// As many as asked for, or as there are cores, up to the engine's limit.

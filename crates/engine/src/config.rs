@@ -2,7 +2,7 @@
 
 use storage::StoreOptions;
 
-use crate::{EngineError, Result, Watch};
+use crate::{EngineError, Result, Techniques, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct EngineConfig {
     /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default
     /// 16.
     pub resubmissions_max: u16,
+    /// Which optimisations to use.
+    pub techniques: Techniques,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -42,6 +44,7 @@ impl Default for EngineConfig {
             cache_epochs: 20,
             checkpoint_every: 1,
             resubmissions_max: 16,
+            techniques: Techniques::default(),
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -24,6 +24,7 @@ mod procedure;
 mod recovery;
 mod stats;
 mod table;
+mod techniques;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
@@ -36,6 +37,7 @@ pub use declare::{Draws, Visit, WriteSet};
 pub use engine::{Engine, EpochInfo};
 pub use error::{EngineError, Result};
 pub use procedure::{BodyFn, DrawFn, ProcedureDefinition, ProcedureTable, WriteSetFn};
-pub use stats::{EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use techniques::{Technique, Techniques};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

@@ -188,6 +188,12 @@ impl<'a> Transaction<'a> {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
+        if !core.config.techniques.prefetch {
+            for key in keys {
+                each(self.get(table, key)?);
+            }
+            return Ok(());
+        }
         let mut rows = std::mem::take(&mut self.local.ahead);
         rows.clear();
         for key in keys.clone() {
@@ -234,21 +240,24 @@ impl<'a> Transaction<'a> {
         let t = core.row_table(table)?;
         let mut rows = t.range(core, low, high)?;
         let mut next = || if descending { rows.next_back() } else { rows.next() };
-        let mut group = SCAN_AHEAD_FIRST;
+        let fetches = core.config.techniques.prefetch;
+        let (mut group, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
+        let mut room = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
         loop {
             // Rows are fetched some at a time, so that their misses overlap: more of them the
             // longer the scan goes on.
-            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
             let mut count = 0;
             while count < group
                 && let Some(entry) = next()
             {
-                core.entries.prefetch(entry.1);
-                found[count] = entry;
+                if fetches {
+                    core.entries.prefetch(entry.1);
+                }
+                room[count] = entry;
                 count += 1;
             }
-            let found = &found[..count];
-            for &(_, id) in found {
+            let found = &room[..count];
+            for &(_, id) in found.iter().filter(|_| fetches) {
                 core.entries.get(id).fetch(self.sid, LINES_HEAD);
             }
             for &(word, id) in found {
@@ -262,7 +271,7 @@ impl<'a> Transaction<'a> {
             if count < group {
                 return Ok(());
             }
-            group = (2 * group).min(SCAN_AHEAD_MAX);
+            group = (2 * group).min(most);
         }
     }
 

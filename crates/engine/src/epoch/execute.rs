@@ -112,6 +112,9 @@ struct Taken<'a> {
 impl<'a, D: Device> Ahead<'a, '_, D> {
     /// The next call to run.
     fn next(&mut self) -> Option<CallView<'a>> {
+        if !self.epoch.core.config.techniques.prefetch {
+            return self.claim();
+        }
         self.take();
         let Taken { call, lines, .. } = self.taken.pop_front()?;
         // Or a call could wait for one that its own worker runs later.
@@ -139,15 +142,17 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             && (self.taken.len() <= CALLS_AHEAD_MIN
                 || self.rows < ROWS_AHEAD && self.taken.len() <= CALLS_AHEAD_MAX)
         {
-            let position = self.epoch.shared.next_call.fetch_add(1, Ordering::Relaxed);
-            if position >= self.epoch.calls.len() {
-                return;
-            }
-            let call = call_at(self.lists, position);
+            let Some(call) = self.claim() else { return };
             rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
             self.rows += rows_count(call);
             self.taken.push_back(Taken { call, arrays: 0, lines: 0 });
         }
+    }
+
+    /// The next call in serial order that nobody has taken.
+    fn claim(&self) -> Option<CallView<'a>> {
+        let position = self.epoch.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        (position < self.epoch.calls.len()).then(|| call_at(self.lists, position))
     }
 
     /// Fetches what a call reads, and the persistent rows that it writes: a bit for each row whose
@@ -165,8 +170,8 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             }
             if let Some(table) = row.written {
                 let layout = &core.tables[table as usize].layout;
-                if row.is_new && layout.has_exact_keys() {
-                    // Written past the cache.
+                if row.is_new && layout.has_exact_keys() && core.config.techniques.past_cache {
+                    // Nothing of it is read to be written.
                     continue;
                 }
                 let row = core.image_base + entry.row() as usize;

@@ -24,11 +24,13 @@ const AHEAD: usize = 16;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut staged =
         epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
+    let ahead_max = if epoch.core.config.techniques.prefetch { AHEAD } else { 0 };
     for index in 0..worker.local.lists.txns.len() {
         let txn = &worker.local.lists.txns[index];
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
         for at in txn.declared.range() {
-            if let Some(ahead) = worker.local.lists.declared.get(at + AHEAD)
+            if let Some(ahead) = worker.local.lists.declared.get(at + ahead_max)
+                && ahead_max > 0
                 && ahead.kind == DeclaredKind::Insert
             {
                 epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
