@@ -72,13 +72,16 @@ fn scale(report: &Report) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// Columns that hold words.
+const TEXTS: [&str; 8] = ["", "phase", "structure", "where", "unit", "bound by", "work", "variant"];
+
 /// A table with a border; columns of numbers are aligned to the right.
 pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
     table.add_rows(rows);
     for (column, name) in table.column_iter_mut().zip(columns) {
-        let is_text = ["", "phase", "structure", "where", "unit", "bound by"].contains(name);
+        let is_text = TEXTS.contains(name);
         let side = if is_text { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
     }

@@ -6,6 +6,7 @@ use bench::{
 };
 use pmem::{DeviceSpec, Profile};
 
+use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Smallbank(options) => run_workload(&options),
         BenchCommand::Tpcc(options) => run_workload(&options),
         BenchCommand::Roofline(options) => roofline_command::run(&options),
+        BenchCommand::Ablation(options) => ablation_command::run(&options),
     }
 }
 
