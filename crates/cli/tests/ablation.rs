@@ -41,13 +41,13 @@ fn each_work_runs_with_each_variant_and_comes_to_one_state() {
             variants[variant][name].as_f64().unwrap_or_else(|| panic!("{name} in {work}"))
         };
         let lines = |variant| figure(variant, "lines_written_per_txn");
-        for index in 0..variants.len() {
+        for (index, variant) in shown.iter().enumerate() {
             assert!(figure(index, "ratio") > 0.0 && figure(index, "txn_per_s") > 0.0, "{work}");
             assert_eq!(figure(index, "runs"), 1.0);
             // With one worker counts follow from the calls alone.
             let same = ["prefetch", "initial-copy", "state-hash", "as it is", "other"];
-            if same.iter().any(|name| shown[index].contains(name)) {
-                assert_eq!(lines(index), lines(0), "{} in {work}", shown[index]);
+            if same.iter().any(|name| variant.contains(name)) {
+                assert_eq!(lines(index), lines(0), "{variant} in {work}");
             }
         }
         assert_eq!(figure(0, "ratio"), 1.0);
