@@ -46,9 +46,15 @@ pub struct Bar(ProgressBar);
 
 impl Bar {
     /// One more step is done.
-    pub(crate) fn step(&self, message: impl Into<Cow<'static, str>>) {
+    pub fn step(&self, message: impl Into<Cow<'static, str>>) {
         self.0.set_message(message);
         self.0.inc(1);
+    }
+
+    /// What is being done now.
+    pub fn say(&self, message: impl Into<Cow<'static, str>>) {
+        self.0.set_message(message);
+        self.0.tick();
     }
 
     /// So many steps are done.

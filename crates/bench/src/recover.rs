@@ -22,6 +22,9 @@ pub struct RecoverSummary {
     pub state_digest: String,
     /// The workload that the store was made for.
     pub workload: &'static str,
+    /// What the scan said of the state hash: `verified`, or, where the store did not know its own,
+    /// `computed`.
+    pub recovered_hash: &'static str,
     /// Live rows.
     pub rows: u64,
     /// Epochs replayed.
@@ -88,6 +91,7 @@ impl DeviceVisitor for Recover<'_> {
             checkpoint_epoch,
             state_digest,
             workload: job.name(),
+            recovered_hash: found.hash.name(),
             rows,
             epochs_replayed: found.epochs_replayed,
             calls_replayed: found.calls_replayed,

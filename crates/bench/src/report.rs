@@ -1,7 +1,7 @@
 //! What came of a run, as one JSON object. Names and units are a promise to scripts;
 //! [`crate::render`] shows the same to people.
 
-use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
+use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport, Technique};
 use pmem::{Description, Device};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -97,6 +97,8 @@ pub struct Report {
     pub cache_epochs: u64,
     /// Versions of a row in an epoch from which its pieces are split off; 0: never.
     pub split_threshold: u32,
+    /// The engine's optimisations by name, and whether it used them.
+    pub techniques: serde_json::Map<String, serde_json::Value>,
     /// Transactions that committed.
     pub committed: u64,
     /// Transactions that aborted on purpose.
@@ -132,8 +134,13 @@ pub struct Report {
     pub loading_epochs: u64,
     /// The epoch that was recovered; 0 for a new store.
     pub resumed_at_epoch: u64,
+    /// What opening the store said of the state hash: `verified`, `computed` or `unknown`.
+    pub recovered_hash: &'static str,
     /// Digest of all tables at the end, 32 hexadecimal digits.
     pub state_digest: String,
+    /// Where that is from: `running_hash`, or, without `state-hash`, a `scan` of all rows after the
+    /// last epoch.
+    pub state_digest_from: &'static str,
     /// Whether every answer and the whole state were compared with the serial oracle, and were
     /// equal.
     pub verified: bool,
@@ -243,6 +250,12 @@ impl Report {
             cache_bytes: settings.cache_bytes,
             cache_epochs: settings.cache_epochs,
             split_threshold: settings.split_threshold,
+            techniques: Technique::ALL
+                .iter()
+                .map(|technique| {
+                    (technique.name.into(), technique.is_on(&settings.techniques).into())
+                })
+                .collect(),
             committed: work.committed,
             aborted: work.aborted,
             failed: work.failed,
@@ -264,7 +277,9 @@ impl Report {
             epoch: 0,
             loading_epochs: job.loading_epochs(),
             resumed_at_epoch: 0,
+            recovered_hash: "",
             state_digest: String::new(),
+            state_digest_from: "",
             verified: false,
             checked: false,
             problems: Vec::new(),
@@ -291,7 +306,10 @@ impl Report {
         self.epoch = engine.epoch();
         self.carried = engine.carried() as u64;
         self.resumed_at_epoch = recovery.epoch;
+        self.recovered_hash = recovery.hash.name();
         self.state_digest = engine.state_hash().to_string();
+        self.state_digest_from =
+            if engine.running_hash().is_some() { "running_hash" } else { "scan" };
         let memory = engine.memory();
         for (name, bytes) in [
             ("index", memory.index),

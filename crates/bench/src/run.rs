@@ -12,7 +12,9 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
+use engine::{
+    Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport, Techniques,
+};
 use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
@@ -41,6 +43,8 @@ pub struct Settings {
     pub checkpoint_every: u64,
     /// How the append step works.
     pub append: AppendMethod,
+    /// Which optimisations the engine uses.
+    pub techniques: Techniques,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
     /// Most bytes of the input log.
@@ -74,6 +78,7 @@ impl Settings {
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
             append: self.append,
+            techniques: self.techniques,
             clock: now_ns,
             ..EngineConfig::default()
         };
@@ -91,6 +96,11 @@ impl Settings {
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
+    if settings.ack_log.is_some() && !settings.techniques.state_hash {
+        let what = "an acknowledgement log has the state digest of every epoch: it cannot be \
+                    written without state-hash";
+        return Err(BenchError::Usage(what.into()));
+    }
     let mut ack = match &settings.ack_log {
         Some(path) if settings.resume => Some(AckLog::resume(path)?),
         Some(path) => Some(AckLog::create(path)?),
@@ -197,13 +207,13 @@ impl<'a, D: Device> Run<'a, D> {
             &job.table_definitions(),
             job.procedures().table,
         )?;
-        let (epoch, hash) = (engine.epoch(), engine.state_hash());
+        let epoch = engine.epoch();
         if let Some(ack) = &mut ack {
-            ack.check_recovered(epoch, &hash.to_string())?;
+            ack.check_recovered(epoch, &engine.state_hash().to_string())?;
         }
         let mut verifier = settings.verify.then(|| Verifier::new(job, resubmissions_max));
         if let Some(verifier) = &mut verifier {
-            verifier.catch_up(epoch, hash.0)?;
+            verifier.catch_up(epoch, engine.state_hash().0)?;
         }
         let carried = (0..engine.carried()).map(|i| engine.carried_call(i));
         let carried = carried.map(|(procedure, args)| (procedure, args.to_vec())).collect();
@@ -308,7 +318,8 @@ impl<'a, D: Device> Run<'a, D> {
         let ns = now_ns() - started;
         assert_eq!(outcome.epoch, epoch, "the engine counts epochs as the run does");
         if let Some(ack) = &mut self.ack {
-            ack.write(epoch, &outcome.state_hash.to_string())?;
+            let hash = outcome.state_hash.expect("it was asked for before the run began");
+            ack.write(epoch, &hash.to_string())?;
         }
         if let Some(verifier) = &mut self.verifier {
             verifier.compare(&self.calls, &outcome)?;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
-use crate::Report;
 use crate::report::Named;
+use crate::{Report, Technique};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -37,12 +37,23 @@ fn heading(text: &mut String, report: &Report) {
     let Report { workload, design, contention, device, device_note, .. } = report;
     let _ = writeln!(text, "{workload} on {design}, contention {contention}, {}", scale(report));
     let _ = writeln!(text, "device {device} ({durable}): {device_note}");
+    let turned = turned_over(report);
+    if !turned.is_empty() {
+        let _ = writeln!(text, "engine {}", turned.join(", "));
+    }
     let _ = writeln!(
         text,
         "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
          epochs of the stream, without loading",
         report.generate_seconds, report.epochs
     );
+}
+
+/// The engine's optimisations that are not as usual.
+fn turned_over(report: &Report) -> Vec<String> {
+    let is_on = |technique: &Technique| report.techniques.get(technique.name) == Some(&true.into());
+    let turned = Technique::ALL.into_iter().filter(|t| is_on(t) != t.is_on_by_default());
+    turned.map(|t| format!("{} {}", if is_on(&t) { "with" } else { "without" }, t.name)).collect()
 }
 
 /// The workload's own parameters, as `name value`.
@@ -61,13 +72,16 @@ fn scale(report: &Report) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// Columns that hold words.
+const TEXTS: [&str; 8] = ["", "phase", "structure", "where", "unit", "bound by", "work", "variant"];
+
 /// A table with a border; columns of numbers are aligned to the right.
 pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_BORDERS_ONLY_CONDENSED).set_header(columns.to_vec());
     table.add_rows(rows);
     for (column, name) in table.column_iter_mut().zip(columns) {
-        let is_text = ["", "phase", "structure", "where", "unit", "bound by"].contains(name);
+        let is_text = TEXTS.contains(name);
         let side = if is_text { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
     }
@@ -214,6 +228,9 @@ fn closing(text: &mut String, report: &Report) {
         text,
         "\nstate digest {state_digest} at epoch {epoch} ({loading_epochs} of them loading)"
     );
+    if report.state_digest_from == "scan" {
+        let _ = writeln!(text, "the digest was computed from all rows after the last epoch");
+    }
     let verified =
         if report.verified { "every answer and row as the oracle's" } else { "not asked for" };
     let _ = writeln!(text, "verification: {verified}");

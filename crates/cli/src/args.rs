@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use bench::Technique;
+use bench::ablation::{WORKS, Work};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
@@ -67,6 +69,14 @@ pub(crate) enum BenchCommand {
     /// machine on which the goals were measured. Takes 10 to 15 s, and memory-mib and some 130 MiB
     /// of memory.
     Roofline(RooflineArguments),
+    /// Not one workload but several, with and without each optimisation of the engine: what each of
+    /// them is worth
+    ///
+    /// Runs each work with the engine as it is, with each technique turned over alone, and with all
+    /// of them turned over, as the papers have it; every run is a `bench` command in a process of
+    /// its own. All variants run in each round, and are compared within rounds. Takes a few
+    /// minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of what has run.
+    Ablation(AblationArguments),
 }
 
 /// How much transactions fight over few rows.
@@ -199,6 +209,54 @@ pub(crate) struct RooflineArguments {
     pub(crate) no_progress: bool,
 }
 
+/// What is run with and without each technique.
+#[derive(Debug, Args)]
+pub(crate) struct AblationArguments {
+    /// Tiny sizes, to see that it works: times mean nothing then
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds, 1 to 1000 [default: 3, with --quick 1]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) rounds: Option<u64>,
+    /// Worker threads, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) workers: Option<u64>,
+    /// Names the data and the stream of calls
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where the stores are: dram or emulated[:none|optane|low|high]
+    #[arg(long, default_value = "emulated:none", value_parser = memory_device)]
+    pub(crate) device: DeviceSpec,
+    /// Only these works
+    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',', value_parser = work_parser())]
+    pub(crate) work: Vec<Work>,
+    /// Another nvcaracal program, such as an older build, that runs the same works in the same
+    /// rounds as one more variant
+    #[arg(long, value_name = "BINARY")]
+    pub(crate) against: Option<PathBuf>,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+/// A device that leaves nothing behind.
+fn memory_device(text: &str) -> Result<DeviceSpec, String> {
+    match text.parse::<DeviceSpec>() {
+        Ok(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_))) => Ok(spec),
+        Ok(_) => Err("only dram and emulated devices leave nothing behind".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn work_parser() -> impl TypedValueParser<Value = Work> {
+    let works = WORKS.iter().map(|work| PossibleValue::new(work.name).help(work.what));
+    PossibleValuesParser::new(works)
+        .map(|name| WORKS.into_iter().find(|work| work.name == name).expect("one of those offered"))
+}
+
 /// What all workloads have in common.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
@@ -245,6 +303,15 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value_t = bench::LOG_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
     pub(crate) log_limit_bytes: u64,
+    /// Leave optimisations of the engine out, to see what they are worth; changes no answer and no
+    /// state, and may differ from one --resume to the next
+    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
+          value_parser = technique_parser(true))]
+    pub(crate) without: Vec<Technique>,
+    /// Add what the papers do and this engine has found a way around
+    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
+          value_parser = technique_parser(false))]
+    pub(crate) with: Vec<Technique>,
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -368,6 +435,13 @@ pub(crate) enum Planted {
     All,
     /// This one.
     One(Plant),
+}
+
+/// The names of the techniques that the engine uses, or does not use, where nobody says otherwise.
+fn technique_parser(is_on: bool) -> impl TypedValueParser<Value = Technique> {
+    let offered = Technique::ALL.iter().filter(move |t| t.is_on_by_default() == is_on);
+    PossibleValuesParser::new(offered.map(|t| PossibleValue::new(t.name).help(t.what)))
+        .map(|name| Technique::named(&name).expect("one of those offered"))
 }
 
 fn planted_parser() -> impl TypedValueParser<Value = Planted> {

@@ -2,9 +2,11 @@
 
 use bench::{
     AppendMethod, BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
+    Technique, Techniques,
 };
 use pmem::{DeviceSpec, Profile};
 
+use crate::ablation_command;
 use crate::args::{Append, BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
@@ -22,6 +24,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Smallbank(options) => run_workload(&options),
         BenchCommand::Tpcc(options) => run_workload(&options),
         BenchCommand::Roofline(options) => roofline_command::run(&options),
+        BenchCommand::Ablation(options) => ablation_command::run(&options),
     }
 }
 
@@ -127,6 +130,7 @@ fn settings(
             Append::RowLock => AppendMethod::RowLock,
             Append::Batch => AppendMethod::Batch,
         },
+        techniques: techniques(arguments),
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),
@@ -142,6 +146,15 @@ fn settings(
         stop,
         die_at: arguments.die_at.clone(),
     }
+}
+
+/// The engine's optimisations, without or with what is named; naming one twice is naming it.
+fn techniques(arguments: &RunArguments) -> Techniques {
+    let named = |technique: &Technique| {
+        let mut all = arguments.without.iter().chain(&arguments.with);
+        all.any(|other| other.name == technique.name)
+    };
+    Technique::ALL.into_iter().filter(named).fold(Techniques::default(), Techniques::turned)
 }
 
 /// As many as asked for, or as there are cores, up to the engine's limit.

@@ -15,8 +15,11 @@ use crate::output::{Done, Failure, show};
 struct Found {
     /// Epoch of the checkpoint; absent if the store cannot be read.
     epoch: Option<u64>,
-    /// Digest of all tables as of the checkpoint.
+    /// Digest of all tables as of the checkpoint, computed from the rows.
     state_digest: Option<String>,
+    /// Whether the checkpoint knows its digest, so that the two could be compared; absent if the
+    /// store cannot be read.
+    state_digest_stored: Option<bool>,
     clean: bool,
     problems: Vec<String>,
     /// Rows of each table.
@@ -68,6 +71,7 @@ fn found(report: CheckReport) -> Found {
     Found {
         epoch: Some(report.epoch),
         state_digest: Some(report.state_hash.to_string()),
+        state_digest_stored: Some(report.hash_is_stored),
         clean: report.problems.is_empty(),
         problems: report.problems,
         tables: tables.collect(),
@@ -80,6 +84,10 @@ fn text(found: &Found, path: &str) -> String {
     let mut lines = Vec::new();
     if let (Some(epoch), Some(digest)) = (found.epoch, &found.state_digest) {
         lines.push(format!("checkpoint of epoch {epoch}, state digest {digest}"));
+        if found.state_digest_stored == Some(false) {
+            let why = "the store was run without state-hash";
+            lines.push(format!("that digest was compared with none: {why}"));
+        }
     }
     for TableRows { table, rows } in &found.tables {
         lines.push(format!("  {table}: {rows} rows"));

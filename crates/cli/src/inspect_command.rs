@@ -117,7 +117,7 @@ struct SuperblockPage {
     image_bytes: u64,
     checkpoint_sequence: u64,
     checkpoint_epoch: u64,
-    state_digest: String,
+    state_digest: Option<String>,
     rows: u64,
     calls_carried: u32,
 }
@@ -195,7 +195,7 @@ fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
         image_bytes: store.device().image_bytes(),
         checkpoint_sequence: checkpoint.sequence,
         checkpoint_epoch: checkpoint.epoch,
-        state_digest: checkpoint.state_hash().to_string(),
+        state_digest: checkpoint.state_hash().map(|hash| hash.to_string()),
         rows: checkpoint.rows,
         calls_carried: checkpoint.carry_calls,
     }
@@ -317,7 +317,7 @@ fn superblock_text(text: &mut String, page: &SuperblockPage) {
         ("image bytes", page.image_bytes.to_string()),
         ("checkpoint number", page.checkpoint_sequence.to_string()),
         ("checkpoint epoch", page.checkpoint_epoch.to_string()),
-        ("state digest", page.state_digest.clone()),
+        ("state digest", page.state_digest.clone().unwrap_or_else(|| "not known".into())),
         ("rows", page.rows.to_string()),
         ("calls carried over", page.calls_carried.to_string()),
     ];

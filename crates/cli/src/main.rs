@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ablation_command;
 mod args;
 mod bench_command;
 mod check_command;

@@ -22,9 +22,12 @@ fn text(summary: &RecoverSummary) -> String {
              calls wait for the next epoch, {} workers",
             summary.epochs_replayed, summary.calls_replayed, summary.carried, summary.workers
         ),
-        String::new(),
-        format!("{:<26}{:>12}", "part", "ms"),
     ];
+    if summary.recovered_hash != "verified" {
+        lines
+            .push("the store did not know its state hash: its rows were compared with none".into());
+    }
+    lines.extend([String::new(), format!("{:<26}{:>12}", "part", "ms")]);
     for (part, ms) in [
         ("open device", summary.open_device_ms),
         ("load log", summary.load_log_ms),

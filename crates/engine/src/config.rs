@@ -2,7 +2,7 @@
 
 use storage::StoreOptions;
 
-use crate::{AppendMethod, EngineError, Result, Watch};
+use crate::{AppendMethod, EngineError, Result, Techniques, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct EngineConfig {
     pub split_threshold: u32,
     /// How rows that several calls of an epoch write get their versions.
     pub append: AppendMethod,
+    /// Which optimisations to use.
+    pub techniques: Techniques,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -50,6 +52,7 @@ impl Default for EngineConfig {
             resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
+            techniques: Techniques::default(),
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::plant::{Plant, planted};
-use storage::{LanePool, SerialId, StateHash, Store, TableDefinition};
+use storage::{LanePool, SerialId, StateHash, Store, TableDefinition, row_hash};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
@@ -82,6 +82,7 @@ impl<D: Device> Engine<D> {
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
         table_ids: Vec<u16>,
+        hash: StateHash,
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
@@ -90,7 +91,7 @@ impl<D: Device> Engine<D> {
             shared,
             workers,
             epoch: checkpoint.epoch,
-            totals: Totals { hash: checkpoint.state_hash(), rows: checkpoint.rows as i64 },
+            totals: Totals { hash, rows: checkpoint.rows as i64 },
             carry: Calls::new(),
             table_ids,
             last_capture: checkpoint.epoch,
@@ -245,7 +246,7 @@ impl<D: Device> Engine<D> {
         Ok(EpochOutcome {
             epoch,
             carried_in,
-            state_hash: self.totals.hash,
+            state_hash: self.running_hash(),
             stats,
             places: places(&answers, calls.len()),
             workers: answers,
@@ -261,9 +262,27 @@ impl<D: Device> Engine<D> {
         self.epoch
     }
 
-    /// State hash of the last finished epoch.
+    /// State hash of the last finished epoch: the one that is kept up, or, if
+    /// [`crate::Techniques::state_hash`] is off, that of all rows, each of which is visited then.
     pub fn state_hash(&self) -> StateHash {
-        self.totals.hash
+        self.running_hash().unwrap_or_else(|| self.hash_of_rows())
+    }
+
+    /// State hash of the last finished epoch, if it is kept up.
+    pub fn running_hash(&self) -> Option<StateHash> {
+        self.core.config.techniques.state_hash.then_some(self.totals.hash)
+    }
+
+    /// Visits all rows to hash them.
+    fn hash_of_rows(&self) -> StateHash {
+        let mut hash = StateHash::default();
+        for (id, table) in self.core.tables.iter().enumerate() {
+            let mut add = |key: &[u8], value: &[u8]| {
+                hash.add(row_hash(table.layout.table, key, value));
+            };
+            self.for_each(id as u16, &mut add).expect("the table exists");
+        }
+        hash
     }
 
     /// Live rows.
@@ -452,7 +471,7 @@ impl<D: Device> Engine<D> {
             }
             worker.medium.port.fence();
         }
-        let Totals { hash, rows } = self.totals;
+        let (hash, rows) = (self.running_hash(), self.totals.rows);
         let carried = self.carry.len() as u32;
         let port = &mut self.workers[0].medium.port;
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
@@ -599,6 +618,7 @@ pub(crate) fn new_worker<D: Device>(
         lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
+        techniques: config.techniques,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

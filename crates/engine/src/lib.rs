@@ -26,6 +26,7 @@ mod procedure;
 mod recovery;
 mod stats;
 mod table;
+mod techniques;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
@@ -43,6 +44,7 @@ pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, ProcedureDefinition, ProcedureTable,
     WriteSetFn,
 };
-pub use stats::{EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use techniques::{Technique, Techniques};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

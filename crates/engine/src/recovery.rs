@@ -2,8 +2,8 @@
 //!
 //! 1. *Load log*: the store is opened, which reads superblock, catalog, pools and the log.
 //! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be
-//!    the checkpoint's (O-48). Nothing is written: a version of a crashed epoch does not count,
-//!    because its serial id says so, and replay overwrites it.
+//!    the checkpoint's (O-48), if that has one. Nothing is written: a version of a crashed epoch
+//!    does not count, because its serial id says so, and replay overwrites it.
 //! 3. *Rebuild*: row entries and indexes.
 //! 4. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it would have.
 //!
@@ -26,7 +26,7 @@ use crate::engine::{Engine, EpochInfo, RunMode, deal, new_worker};
 use crate::epoch::{decode_calls, decode_carry};
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
-use crate::stats::RecoveryReport;
+use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
 use crate::worker::Worker;
@@ -52,19 +52,26 @@ pub(crate) fn open<D: Device>(
         .map(|number| new_worker(number, &config, &store))
         .collect::<Result<Vec<_>>>()?;
     let plan = scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
-    let found = scan_rows(&store, &plan, config.workers)?;
+    let (found, hash) = scan_rows(&store, &plan, &config)?;
+    report.hash = match (store.checkpoint().state_hash(), config.techniques.state_hash) {
+        (Some(_), _) => HashCheck::Verified,
+        (None, true) => HashCheck::Computed,
+        (None, false) => HashCheck::Unknown,
+    };
     let scanned = clock();
 
     remember_collected(&store, &lanes, &mut workers);
     deal(lanes, &mut workers);
     let image_base = store.device().image().base() as usize;
-    let in_memory = store.tables().iter().map(Table::new).collect();
-    let core = Core::new(config, in_memory, EntrySlab::new()?, procedures, image_base);
+    let fetches = config.techniques.prefetch;
+    let in_memory = store.tables().iter().map(|table| Table::new(table, fetches)).collect();
+    let entries = EntrySlab::new()?.fetching_fresh(fetches);
+    let core = Core::new(config, in_memory, entries, procedures, image_base);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
     let rebuilt = clock();
 
-    let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids);
+    let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids, hash);
     let sealed: Vec<u64> = log.sealed.iter().map(|e| e.epoch).collect();
     replay(&mut engine, &sealed, &mut report)?;
     report.epoch = engine.epoch();
@@ -82,18 +89,25 @@ struct Found {
     hash: StateHash,
 }
 
-/// Visits all rows on as many threads as there are workers.
-fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Result<Vec<Found>> {
+/// Visits all rows on as many threads as there are workers. Returns what each found, and the hash
+/// of all, which is the checkpoint's if that has one; nothing if nobody needs it.
+fn scan_rows<D: Device>(
+    store: &Store<D>,
+    plan: &ScanPlan,
+    config: &EngineConfig,
+) -> Result<(Vec<Found>, StateHash)> {
+    let stored = store.checkpoint().state_hash();
+    let hashes = stored.is_some() || config.techniques.state_hash;
     let next = AtomicUsize::new(0);
     let scan = || -> std::result::Result<Found, StorageError> {
         let mut found = Found::default();
         while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scan_unit(store, plan, *unit, &mut found)?;
+            scan_unit(store, plan, *unit, hashes, &mut found)?;
         }
         Ok(found)
     };
     let results: Vec<_> = thread::scope(|scope| {
-        let handles: Vec<_> = (1..threads).map(|_| scope.spawn(scan)).collect();
+        let handles: Vec<_> = (1..config.workers).map(|_| scope.spawn(scan)).collect();
         let mine = scan();
         let joined = handles.into_iter().map(|h| h.join().expect("a scan does not panic"));
         std::iter::once(mine).chain(joined).collect()
@@ -101,8 +115,7 @@ fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Re
     let found = results.into_iter().collect::<std::result::Result<Vec<Found>, _>>()?;
     let mut hash = StateHash::default();
     found.iter().for_each(|f| hash.merge(f.hash));
-    let expected = store.checkpoint().state_hash();
-    if hash != expected {
+    if let Some(expected) = stored.filter(|stored| *stored != hash) {
         return Err(StorageError::Corrupt(format!(
             "the rows have state hash {hash}, the checkpoint of epoch {} says {expected}; some \
              row was changed from outside or damaged",
@@ -110,13 +123,14 @@ fn scan_rows<D: Device>(store: &Store<D>, plan: &ScanPlan, threads: usize) -> Re
         ))
         .into());
     }
-    Ok(found)
+    Ok((found, hash))
 }
 
 fn scan_unit<D: Device>(
     store: &Store<D>,
     plan: &ScanPlan,
     unit: scan::ScanUnit,
+    hashes: bool,
     found: &mut Found,
 ) -> std::result::Result<(), StorageError> {
     let layout = store.tables()[unit.table as usize].layout;
@@ -130,9 +144,11 @@ fn scan_unit<D: Device>(
         plan,
         store.checkpoint_epoch(),
         |row| {
-            let word = medium_word(base, &layout, &row);
-            let key = phase.key_at(base, row.row);
-            found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
+            if hashes {
+                let word = medium_word(base, &layout, &row);
+                let key = phase.key_at(base, row.row);
+                found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
+            }
             found.rows.push((unit.table, row));
             Ok(())
         },

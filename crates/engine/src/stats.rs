@@ -276,6 +276,31 @@ pub struct MemoryUse {
     pub input_log: u64,
 }
 
+/// What recovery could say of the state hash (O-48).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum HashCheck {
+    /// The checkpoint's was compared with that of the rows: they are equal.
+    #[default]
+    Verified,
+    /// The checkpoint had none. The one that is kept up from now on was computed from the rows as
+    /// they were found: damage to them would not have been noticed.
+    Computed,
+    /// The checkpoint had none, and none was computed, because none is kept up.
+    Unknown,
+}
+
+impl HashCheck {
+    /// Name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Computed => "computed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What opening a store took, in nanoseconds of the configured clock.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -287,6 +312,8 @@ pub struct RecoveryReport {
     pub epoch: u64,
     /// Rows found by the scan.
     pub rows: u64,
+    /// Whether they were held against a state hash.
+    pub hash: HashCheck,
     /// Epochs replayed.
     pub epochs_replayed: u64,
     /// Calls replayed.

@@ -37,15 +37,16 @@ pub(crate) fn order_word(key: &[u8]) -> u64 {
 }
 
 impl Table {
-    pub(crate) fn new(stored: &StoredTable) -> Self {
+    pub(crate) fn new(stored: &StoredTable, fetches_ahead: bool) -> Self {
         let definition = &stored.definition;
+        let ordered = || OrderedIndex::new().fetching_ahead(fetches_ahead);
         Self {
             name: definition.name.clone(),
             kind: definition.index,
             layout: stored.layout,
             exact: definition.key_bytes_max == 8,
             hash: HashIndex::new(0),
-            ordered: (definition.index == IndexKind::Ordered).then(OrderedIndex::new),
+            ordered: (definition.index == IndexKind::Ordered).then(ordered),
         }
     }
 

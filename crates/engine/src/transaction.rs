@@ -200,6 +200,12 @@ impl<'a> Transaction<'a> {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
+        if !core.config.techniques.prefetch {
+            for key in keys {
+                each(self.get(table, key)?);
+            }
+            return Ok(());
+        }
         let mut rows = std::mem::take(&mut self.local.ahead);
         rows.clear();
         for key in keys.clone() {
@@ -262,12 +268,18 @@ impl<'a> Transaction<'a> {
         each: Visit<'_>,
     ) -> Result<(), Stop> {
         let core = self.core;
+        let fetches = core.config.techniques.prefetch;
+        let (mut size, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
+        let prefetch = |id| {
+            if fetches {
+                core.entries.prefetch(id);
+            }
+        };
         let mut rows = std::iter::from_fn(next);
-        let mut size = SCAN_AHEAD_FIRST;
         loop {
             group.clear();
-            group.extend(rows.by_ref().take(size).inspect(|&(_, id)| core.entries.prefetch(id)));
-            for &(_, id) in &*group {
+            group.extend(rows.by_ref().take(size).inspect(|&(_, id)| prefetch(id)));
+            for &(_, id) in group.iter().filter(|_| fetches) {
                 core.entries.get(id).fetch(self.sid, LINES_HEAD);
             }
             for &(word, id) in &*group {
@@ -281,7 +293,7 @@ impl<'a> Transaction<'a> {
             if group.len() < size {
                 return Ok(());
             }
-            size = (2 * size).min(SCAN_AHEAD_MAX);
+            size = (2 * size).min(most);
         }
     }
 

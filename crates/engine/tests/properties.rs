@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::{Technique, Techniques};
 use pmem::{Crash, Device, Dram, Emulated, Profile};
 use sim::history::shrink::{Step, describe, shrink};
 use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup};
@@ -131,6 +132,30 @@ fn o_21_no_choice_changes_an_answer() {
             let setup = Setup::random(&mut random);
             run_on(number % 5, &setup, &history)
                 .unwrap_or_else(|error| panic!("seed {seed}, {setup:?}: {error}"));
+        }
+    }
+}
+
+/// O-21: one history with each technique turned over alone, and with all of them, beside some other
+/// choices: the same answers and states. Random histories change them from open to open, too.
+#[test]
+fn o_21_no_technique_changes_an_answer() {
+    let default = Techniques::default();
+    let turned = Technique::ALL.map(|technique| default.turned(technique));
+    let variants = [&[default, Techniques::as_the_papers()], &turned[..]].concat();
+    for seed in 3000..3000 + effort("NVCARACAL_METAMORPHIC", 2) {
+        let mut random = Random::new(seed);
+        let mix = Mix { keys: 12, long_values: true, lookups: 15 };
+        let history: History =
+            (0..8).map(|_| Step { calls: batch(&mut random, &mix, 60), after: None }).collect();
+        for (number, &techniques) in variants.iter().enumerate() {
+            for checkpoint_every in [1, 3] {
+                let (workers, cache_bytes) = (random.pick(&[1, 2, 4]), random.pick(&[0, 1 << 20]));
+                let usual = Setup { workers, cache_bytes, ..Setup::default() };
+                let setup = Setup { techniques, checkpoint_every, ..usual };
+                run_on(number as u64 % 3, &setup, &history)
+                    .unwrap_or_else(|error| panic!("seed {seed}, {setup:?}: {error}"));
+            }
         }
     }
 }

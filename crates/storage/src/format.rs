@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First eight bytes of a superblock.
 pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 /// Feature bits that a reader must know to open the store at all.
 pub const FEATURES_KNOWN: u64 = 0;
 
@@ -123,7 +123,7 @@ const _: () = {
 pub struct CheckpointRecord {
     /// Number of this checkpoint; its parity is the number of the record.
     pub sequence: u64,
-    /// Running state hash, low half (O-48).
+    /// Running state hash, low half (O-48); zero where it is not known.
     pub hash_low: u64,
     /// Running state hash, high half.
     pub hash_high: u64,
@@ -133,14 +133,22 @@ pub struct CheckpointRecord {
     pub carry_calls: u32,
     /// CRC-32 of the struct with this field zero.
     pub crc: u32,
+    /// [`HASH_KNOWN`] or [`HASH_UNKNOWN`].
+    pub hash_state: u64,
     /// Zero.
-    pub reserved: [u64; 2],
+    pub reserved: u64,
     /// Epoch whose end this is. Written last, as one 8-byte store.
     pub epoch: u64,
 }
 
+/// The state hash of a checkpoint is that of its rows.
+pub const HASH_KNOWN: u64 = 1;
+/// The state hash of a checkpoint was not kept up; its place holds zeros.
+pub const HASH_UNKNOWN: u64 = 2;
+
 const _: () = {
     assert!(size_of::<CheckpointRecord>() == 64);
+    assert!(offset_of!(CheckpointRecord, hash_state) == 40);
     assert!(offset_of!(CheckpointRecord, epoch) == 56);
 };
 
@@ -355,7 +363,8 @@ pub fn layout() -> Vec<StructLayout> {
             rows: u64 = "live rows",
             carry_calls: u32 = "calls carried to the next epoch",
             crc: u32 = "CRC-32 with this field zero",
-            reserved: [u64; 2] = "zero",
+            hash_state: u64 = "1: the state hash is known, 2: it is not",
+            reserved: u64 = "zero",
             epoch: u64 = "epoch, stored last",
         }),
         describe!(TableRecord {

@@ -18,7 +18,7 @@ mod segments;
 mod store;
 mod superblock;
 
-pub use digest::{RowChange, StateHash, row_change, row_hash};
+pub use digest::{RowChange, StateHash, changed_blocks, row_change, row_hash};
 pub use error::StorageError;
 pub use format::{SerialId, ValuePointer};
 pub use pool::LanePool;

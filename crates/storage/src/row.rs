@@ -210,6 +210,8 @@ pub struct NewVersion<'v> {
     /// Which lines of an inline value differ from what its half holds: a bit for each of the first
     /// 63, and one for all further ones. Only these are written, where halves are whole lines.
     pub lines: u64,
+    /// Whether whole lines are stored past the cache; else they are stored and flushed.
+    pub past_cache: bool,
 }
 
 /// Whether a version is its row's first.
@@ -256,7 +258,7 @@ pub unsafe fn write_version<D: Device>(
 }
 
 /// Writes the first version of a row of a table with exact keys, of which nothing is stored yet:
-/// as [`write_version`], with the key. The whole header goes past the cache.
+/// as [`write_version`], with the key. The whole header is written as one line.
 ///
 /// # Safety
 /// As [`write_version`]; the caller owns the whole row.
@@ -274,7 +276,7 @@ pub unsafe fn write_with_key<D: Device>(
     line[words..words + 8].copy_from_slice(&version.sid.0.to_le_bytes());
     line[words + 8..words + 16].copy_from_slice(&pointer.0.to_le_bytes());
     // SAFETY: as above.
-    unsafe { port.store_nt(row, &line) };
+    unsafe { store_whole(port, row, &line, version.past_cache) };
     at
 }
 
@@ -289,11 +291,11 @@ unsafe fn write_value<D: Device>(
     layout: &RowLayout,
     version: &NewVersion<'_>,
 ) -> (u64, ValuePointer) {
-    let NewVersion { slot, value, external, lines, .. } = *version;
+    let NewVersion { slot, value, external, lines, past_cache, .. } = *version;
     let len = value.len() as u64;
     if let Some(at) = external {
         // SAFETY: owned by the caller.
-        unsafe { store_value(port, at, value, class_bytes(class_of(len))) };
+        unsafe { store_value(port, at, value, class_bytes(class_of(len)), past_cache) };
         return (at, ValuePointer::external(at, len));
     }
     assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
@@ -301,21 +303,44 @@ unsafe fn write_value<D: Device>(
     // SAFETY: owned by the caller.
     unsafe {
         if lines == ALL_LINES || !layout.has_line_halves() {
-            store_value(port, at, value, layout.half_bytes);
+            store_value(port, at, value, layout.half_bytes, past_cache);
         } else {
-            store_lines(port, at, value, lines);
+            store_lines(port, at, value, lines, past_cache);
         }
     }
     (at, ValuePointer::inline(len))
 }
 
-/// Stores a value where `room` bytes are its own: past the cache, in whole lines where there are
-/// any, so that no line has to be read to be written. What follows the value in its last line is
-/// zeroed. Durable after the next fence.
+/// Stores whole lines: past the cache, so that none of them has to be read to be written, or with
+/// ordinary stores and a flush. Durable after the next fence.
+///
+/// # Safety
+/// The caller owns the lines.
+#[inline(always)]
+unsafe fn store_whole<D: Device>(port: &mut Port<D>, at: u64, lines: &[u8], past_cache: bool) {
+    // SAFETY: owned by the caller.
+    unsafe {
+        if past_cache {
+            port.store_nt(at, lines);
+        } else {
+            port.store_bytes(at, lines);
+            port.flush(at, lines.len() as u64);
+        }
+    }
+}
+
+/// Stores a value where `room` bytes are its own, in whole lines where there are any. What follows
+/// the value in its last line is zeroed. Durable after the next fence.
 ///
 /// # Safety
 /// The caller owns the room.
-unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room: u64) {
+unsafe fn store_value<D: Device>(
+    port: &mut Port<D>,
+    at: u64,
+    value: &[u8],
+    room: u64,
+    past_cache: bool,
+) {
     let whole = value.len() - value.len() % LINE;
     let (lines, rest) = value.split_at(whole);
     // SAFETY: owned by the caller, and what is stored fits the room.
@@ -329,7 +354,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
             return port.flush(at, value.len() as u64);
         }
         if !lines.is_empty() {
-            port.store_nt(at, lines);
+            store_whole(port, at, lines, past_cache);
         }
         if rest.is_empty() {
             return;
@@ -338,7 +363,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
         if room >= (whole + LINE) as u64 {
             let mut last = [0; LINE];
             last[..rest.len()].copy_from_slice(rest);
-            port.store_nt(at, &last);
+            store_whole(port, at, &last, past_cache);
         } else {
             port.store_bytes(at, rest);
             port.flush(at, rest.len() as u64);
@@ -350,7 +375,13 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 ///
 /// # Safety
 /// The caller owns the lines of the value.
-unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], lines: u64) {
+unsafe fn store_lines<D: Device>(
+    port: &mut Port<D>,
+    at: u64,
+    value: &[u8],
+    lines: u64,
+    past_cache: bool,
+) {
     let mut from = 0;
     while from < value.len().div_ceil(LINE) {
         let differs = |line: usize| lines >> line.min(63) & 1 != 0;
@@ -363,8 +394,9 @@ unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], line
             to += 1;
         }
         let run = &value[from * LINE..value.len().min(to * LINE)];
+        let (at, room) = (at + (from * LINE) as u64, ((to - from) * LINE) as u64);
         // SAFETY: owned by the caller.
-        unsafe { store_value(port, at + (from * LINE) as u64, run, ((to - from) * LINE) as u64) };
+        unsafe { store_value(port, at, run, room, past_cache) };
         from = to;
     }
 }

@@ -201,37 +201,23 @@ impl<D: Device> Store<D> {
         self.checkpoint().sequence + 1
     }
 
-    /// Makes the end of `epoch` the checkpoint. Everything else must be fenced (O-22).
+    /// Makes the end of `epoch` the checkpoint. Everything else must be fenced (O-22). `hash` is
+    /// `None` where it was not kept up.
     pub fn commit(
         &self,
         port: &mut Port<D>,
         epoch: u64,
-        hash: StateHash,
+        hash: Option<StateHash>,
         rows: u64,
         carry_calls: u32,
     ) {
         let mut current = self.current.lock().expect("no panic while locked");
         assert!(epoch > current.epoch, "checkpoint {epoch} after {}", current.epoch);
-        let record = CheckpointRecord {
-            sequence: current.sequence + 1,
-            hash_low: hash.0 as u64,
-            hash_high: (hash.0 >> 64) as u64,
-            rows,
-            carry_calls,
-            crc: 0,
-            reserved: [0; 2],
-            epoch,
-        };
+        let sequence = current.sequence + 1;
+        let record = CheckpointRecord::new(sequence, epoch, hash, rows, carry_calls);
         checkpoint::write(port, record);
         *current = record;
         self.checkpoint_epoch.store(epoch, Ordering::Release);
-    }
-}
-
-impl CheckpointRecord {
-    /// The state hash of the checkpoint.
-    pub fn state_hash(&self) -> StateHash {
-        StateHash(u128::from(self.hash_low) | u128::from(self.hash_high) << 64)
     }
 }
 
@@ -275,16 +261,7 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
     port.device().grow_image(segments.image_bytes(0))?;
     // The checkpoint record first: whoever sees a superblock finds a checkpoint (epoch 0, empty).
-    let empty = CheckpointRecord {
-        sequence: 0,
-        hash_low: 0,
-        hash_high: 0,
-        rows: 0,
-        carry_calls: 0,
-        crc: 0,
-        reserved: [0; 2],
-        epoch: 0,
-    };
+    let empty = CheckpointRecord::new(0, 0, Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
     superblock::write_superblocks(port, superblock);
     Ok(superblock)

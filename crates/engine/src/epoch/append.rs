@@ -12,7 +12,7 @@ use crate::AppendMethod;
 use crate::core::Core;
 use crate::epoch::batch::{self, Outbox};
 use crate::index::EntryId;
-use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Reads, Span};
 use crate::stats::WorkCounts;
 use crate::table::KeyWord;
 use crate::version::{
@@ -26,12 +26,14 @@ const GROUP: usize = 8;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let local = &mut worker.local;
     match epoch.core.config.append {
-        AppendMethod::RowLock => append_all(epoch, local, &mut RowLocks),
+        AppendMethod::RowLock => append_all(epoch, local, &mut RowLocks)?,
         AppendMethod::Batch => {
             append_all(epoch, local, &mut Outbox::new(epoch, local.worker))?;
-            batch::make_arrays(epoch, local)
+            batch::make_arrays(epoch, local)?;
         }
     }
+    local.reads.account(&mut worker.medium.port, epoch.core.image_base);
+    Ok(())
 }
 
 /// How a version is added to a row.
@@ -74,9 +76,11 @@ fn append_all<D: Device>(
     local: &mut Local,
     method: &mut impl Method,
 ) -> Result<(), Leave> {
+    // Nothing is gained by looking rows up together unless their lines are asked for together.
+    let group = if epoch.core.config.techniques.prefetch { GROUP } else { 1 };
     let mut from = 0;
     while from < local.lists.txns.len() {
-        let to = (from + GROUP).min(local.lists.txns.len());
+        let to = (from + group).min(local.lists.txns.len());
         find_entries(epoch.core, &mut local.lists, from, to);
         for index in from..to {
             append_declared(epoch, local, method, index);
@@ -93,8 +97,9 @@ fn append_all<D: Device>(
 /// Looks up the declared keys of a group of calls.
 fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
     let span = lists.txns[from].declared.from as usize..lists.txns[to - 1].declared.to as usize;
+    let fetches = core.config.techniques.prefetch;
     for declared in &lists.declared[span.clone()] {
-        if declared.id == NO_ENTRY {
+        if fetches && declared.id == NO_ENTRY {
             core.tables[declared.table as usize].hash.prefetch(declared.word);
         }
     }
@@ -107,7 +112,7 @@ fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
             let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
             declared.id = table.find(core, word).unwrap_or(NO_ENTRY);
         }
-        if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
+        if fetches && declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
             core.entries.prefetch(declared.id);
         }
     }
@@ -185,6 +190,8 @@ fn append<D: Device>(
         image_base: epoch.core.image_base,
         checkpoint_epoch: epoch.checkpoint_epoch,
         every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
+        always_copies: epoch.core.config.techniques.initial_copy,
+        reads: &mut local.reads,
     };
     let row = (id, epoch.core.entries.get(id));
     method.append(row, sid, &mut local.pool, &mut claimer, &mut local.work);
@@ -198,6 +205,20 @@ struct Claimer<'c> {
     checkpoint_epoch: u64,
     /// The epoch before ended in a checkpoint, so no persistent version is overwritten in place.
     every_epoch: bool,
+    /// Whether smaller serial ids read a copy in any case.
+    always_copies: bool,
+    /// Copies read the medium.
+    reads: &'c mut Reads,
+}
+
+impl Claimer<'_> {
+    /// The initial version of NV 4.1.
+    fn copy(&mut self, from: ValueWord, pool: &mut TransientPool) -> ValueWord {
+        if from.is_on_medium() {
+            self.reads.note(from.address(), from.len());
+        }
+        pool.store(ReadPhase::begin().bytes(from), from.slot())
+    }
 }
 
 impl Claim for Claimer<'_> {
@@ -210,14 +231,11 @@ impl Claim for Claimer<'_> {
             // Smaller serial ids read it during this epoch; it is freed in the next one.
             entry.set_cached(None);
             self.cache.retire(cached);
-            return cached;
+            return if self.always_copies { self.copy(cached, pool) } else { cached };
         }
         let in_place = !self.every_epoch
             && version_epoch(self.image_base, entry.row(), next.slot()) > self.checkpoint_epoch;
-        if in_place {
-            // The final write overwrites this version in its place: smaller serial ids read a copy.
-            return pool.store(ReadPhase::begin().bytes(next), next.slot());
-        }
-        next
+        // The final write overwrites a version in its place: smaller serial ids read a copy.
+        if in_place || self.always_copies { self.copy(next, pool) } else { next }
     }
 }

@@ -85,7 +85,8 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
         let mut sum = epoch.before;
         sum.hash.merge(hash);
         sum.rows += rows;
-        store.commit(port, epoch.number, sum.hash, sum.rows as u64, carried.len() as u32);
+        let hash = epoch.core.config.techniques.state_hash.then_some(sum.hash);
+        store.commit(port, epoch.number, hash, sum.rows as u64, carried.len() as u32);
     }
     let durable =
         if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };

@@ -144,9 +144,11 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
         self.taken.front().map(|taken| taken.call.txn.position)
     }
 
-    /// Takes calls, and fetches the row entries that they declared.
+    /// Takes calls, and fetches the row entries that they declared; without prefetching one call at
+    /// a time.
     fn take(&mut self) {
-        while !self.taken.back().is_some_and(|taken| is_long(taken.call))
+        let prefetch = self.epoch.core.config.techniques.prefetch;
+        while !self.taken.back().is_some_and(|taken| is_long(taken.call) || !prefetch)
             && (self.taken.len() <= CALLS_AHEAD_MIN
                 || self.rows < ROWS_AHEAD && self.taken.len() <= CALLS_AHEAD_MAX)
         {
@@ -155,7 +157,9 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
                 return;
             }
             let call = call_at(self.lists, position);
-            rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
+            if prefetch {
+                rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
+            }
             self.rows += rows_count(call);
             self.taken.push_back(Taken { call, arrays: 0, lines: 0 });
         }
@@ -176,8 +180,8 @@ impl<'a, D: Device> Ahead<'a, '_, D> {
             }
             if let Some(table) = row.written {
                 let layout = &core.tables[table as usize].layout;
-                if row.is_new && layout.has_exact_keys() {
-                    // Written past the cache.
+                if row.is_new && layout.has_exact_keys() && core.config.techniques.past_cache {
+                    // Nothing of it is read to be written.
                     continue;
                 }
                 let row = core.image_base + entry.row() as usize;

@@ -47,6 +47,7 @@ fn insert_declared<D: Device>(
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
         for at in txn.declared.range() {
             if let Some(ahead) = declared.get(at + AHEAD)
+                && epoch.core.config.techniques.prefetch
                 && ahead.kind == DeclaredKind::Insert
             {
                 epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);

@@ -75,8 +75,9 @@ impl Line {
     /// The worker that runs a piece of a row. The random number decides nothing but that.
     fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
         let (start, weight) = self.rows[&id];
-        let at = u128::from(start) + ((u128::from(random) * u128::from(weight)) >> 64);
-        (at * workers as u128 / u128::from(self.total)) as usize
+        // In 2^-64 of a unit of weight: fewer units than workers are spread over all of them, too.
+        let at = (u128::from(start) << 64) + u128::from(random) * u128::from(weight);
+        ((at / u128::from(self.total) * workers as u128) >> 64) as usize
     }
 }
 

@@ -137,7 +137,7 @@ impl RowEntry {
     }
 
     /// Adds a pending version (CA 3.2).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append(
         &self,
         sid: SerialId,
@@ -370,6 +370,8 @@ impl RowEntry {
 pub(crate) struct EntrySlab {
     memory: Mapping,
     used: AtomicU32,
+    /// Whether fresh entries are fetched ahead.
+    fetches_fresh: bool,
 }
 
 /// One worker's supply of entries.
@@ -390,7 +392,12 @@ impl EntrySlab {
         // Address space for every id, unless the system allows less; zeros are a valid entry.
         let entry = size_of::<RowEntry>() as u64;
         let memory = Mapping::reserve_up_to((1 << 32) * entry, (1 << 20) * entry)?;
-        Ok(Self { memory, used: AtomicU32::new(0) })
+        Ok(Self { memory, used: AtomicU32::new(0), fetches_fresh: true })
+    }
+
+    /// The same, with or without fetching fresh entries ahead.
+    pub(crate) fn fetching_fresh(self, fetches_fresh: bool) -> Self {
+        Self { fetches_fresh, ..self }
     }
 
     /// The entry with an id.
@@ -425,7 +432,9 @@ impl EntrySlab {
             self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
         }
         let id = supply.fresh.next().expect("just filled");
-        self.prefetch(EntryId(id + FRESH_AHEAD));
+        if self.fetches_fresh {
+            self.prefetch(EntryId(id + FRESH_AHEAD));
+        }
         EntryId(id)
     }
 

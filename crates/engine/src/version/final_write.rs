@@ -12,6 +12,8 @@
 //!    other ones: stores past the cache are not ordered with others, so readers may be led to them
 //!    only after a fence;
 //! 5. it keeps the running state hash up: minus the old row, plus the new one (O-48).
+//!
+//! What of this is left out with which switch of [`Techniques`] is decided here alone.
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, LINE_BYTES, Port};
@@ -19,7 +21,8 @@ use storage::format::VersionWords;
 use storage::plant::{Plant, planted};
 use storage::row::{First, NewVersion};
 use storage::{
-    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row, row_change, row_hash,
+    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, changed_blocks, row,
+    row_change, row_hash,
 };
 
 use super::entry::Versions;
@@ -27,6 +30,7 @@ use super::read::Stopped;
 use super::{CachePool, EntrySlab, Place, RowEntry, TransientPool, ValueWord, Waiter};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
+use crate::techniques::Techniques;
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -64,7 +68,9 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) popping: Vec<usize>,
     /// For each pool, the lane whose bump allocator is in use.
     pub(crate) bumping: Vec<usize>,
-    /// Difference to the state hash in this epoch.
+    /// Which optimisations to use.
+    pub(crate) techniques: Techniques,
+    /// Difference to the state hash in this epoch, if it is kept up.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.
     pub(crate) rows: i64,
@@ -217,7 +223,10 @@ impl<D: Device> Medium<D> {
         if self.hidden.is_empty() {
             return;
         }
-        self.port.order_stores();
+        if self.techniques.past_cache {
+            // Ordinary stores come in order with what leads readers to them.
+            self.port.order_stores();
+        }
         for (id, word) in self.hidden.drain(..) {
             match entries.get(id).versions(epoch) {
                 Versions::None => unreachable!("published rows were appended to"),
@@ -270,9 +279,12 @@ impl<D: Device> Medium<D> {
         let len = value.len() as u64;
         let external = (!layout.is_inline(len)).then(|| self.allocate_value(len, with.segments));
         let exact = to.word.to_be_bytes();
-        let key = key_of(self.port.device().as_ref(), to, &exact);
-        self.hash.add(row_hash(layout.table, key, value));
-        let version = NewVersion { slot: 0, sid, value, external, lines: row::ALL_LINES };
+        if self.techniques.state_hash {
+            let key = key_of(self.port.device().as_ref(), to, &exact);
+            self.hash.add(row_hash(layout.table, key, value));
+        }
+        let (lines, past_cache) = (row::ALL_LINES, self.techniques.past_cache);
+        let version = NewVersion { slot: 0, sid, value, external, lines, past_cache };
         // SAFETY: the row was created in this epoch and nobody reads its slots before it is
         // published; a fresh pool slot is owned by whoever allocated it.
         unsafe {
@@ -294,12 +306,13 @@ impl<D: Device> Medium<D> {
         (sid, value): (SerialId, &[u8]),
         with: &mut Publisher<'_, '_>,
     ) -> u64 {
-        let change = self.rehash(to, before, value);
+        let change = self.compare(to, before, value);
         let external = self.prepare_place(to, target, value.len() as u64, with);
         let changed = if external.is_some() { row::ALL_LINES } else { change };
         let forget = self.planted(Plant::ForgetLines);
         let lines = lines_to_write(to, target, changed, forget);
-        let version = NewVersion { slot: target.slot, sid, value, external, lines };
+        let past_cache = self.techniques.past_cache;
+        let version = NewVersion { slot: target.slot, sid, value, external, lines, past_cache };
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see the
         // module's documentation); a fresh pool slot is owned by whoever allocated it.
         let at = unsafe {
@@ -375,9 +388,11 @@ impl<D: Device> Medium<D> {
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
         if before.is_value() {
-            let exact = to.word.to_be_bytes();
-            let key = key_of(self.port.device().as_ref(), to, &exact);
-            self.hash.remove(row_hash(to.layout.table, key, value_before(to, before)));
+            if self.techniques.state_hash {
+                let exact = to.word.to_be_bytes();
+                let key = key_of(self.port.device().as_ref(), to, &exact);
+                self.hash.remove(row_hash(to.layout.table, key, value_before(to, before)));
+            }
             self.rows -= 1;
         }
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
@@ -405,15 +420,20 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// Makes the state hash follow a row from what it was before this epoch to its last version.
-    /// Returns a bit for each block that the new value changes.
+    /// Compares a row's last version with what it was before this epoch, and makes the state hash
+    /// follow, if it is kept up. Returns a bit for each line that must count as changed.
     #[inline]
-    fn rehash(&mut self, to: &Publication<'_>, before: ValueWord, new: &[u8]) -> u64 {
+    fn compare(&mut self, to: &Publication<'_>, before: ValueWord, new: &[u8]) -> u64 {
+        let Techniques { state_hash, changed_lines, .. } = self.techniques;
+        if !state_hash {
+            let blocks = || changed_blocks(value_before(to, before), new);
+            return if changed_lines { blocks() } else { row::ALL_LINES };
+        }
         let exact = to.word.to_be_bytes();
         let key = key_of(self.port.device().as_ref(), to, &exact);
         let change = row_change(to.layout.table, key, value_before(to, before), new);
         self.hash.add(change.hash);
-        change.blocks
+        if changed_lines { change.blocks } else { row::ALL_LINES }
     }
 
     fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {

@@ -9,7 +9,7 @@ use storage::StorageError;
 
 use super::points::Place;
 use crate::history::procedures::procedures;
-use crate::history::{Expected, Model, Pair, Setup, compare_answers};
+use crate::history::{Expected, Model, Pair, Setup, compare_answers, compare_hash};
 
 /// What the oracle says of the epochs so far: the state after each, and the answers of each. The
 /// first element is that of epoch 0.
@@ -186,9 +186,6 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
     }
     compare_answers(&outcome, &expected)
         .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
-    if outcome.state_hash != pair.model.state_hash() {
-        pair.compare_state()?;
-        return Err(format!("epoch {}: equal rows, other state hash", outcome.epoch));
-    }
+    compare_hash(&outcome, &pair.engine, &pair.model)?;
     Ok(Ran::Answered(expected))
 }

@@ -44,7 +44,7 @@ impl Search {
     fn with(&self, failure: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
         let fails = |case: &Case| self.fails(case, failure, options);
         let mut best = fails(&failure.case)?;
-        for change in [roomy_log, plain, one_worker, checkpoint_always] {
+        for change in [roomy_log, usual_techniques, plain, one_worker, checkpoint_always] {
             let case = Case { size: Size::Tiny, ..change(&best.case) };
             if let Some(smaller) = fails(&case) {
                 best = smaller;
@@ -80,10 +80,17 @@ fn roomy_log(case: &Case) -> Case {
     Case { log_limit_bytes: case.log_limit_bytes.max(LOG_BYTES_ROOMY), ..case.clone() }
 }
 
-/// But for the checkpoint interval, which has a step of its own: a log fills up only if it is long.
+fn usual_techniques(case: &Case) -> Case {
+    let techniques = Setup::default().techniques;
+    Case { setup: Setup { techniques, ..case.setup }, ..case.clone() }
+}
+
+/// But for the techniques and the checkpoint interval, which have steps of their own: a log fills
+/// up only if the interval is long.
 fn plain(case: &Case) -> Case {
-    let Setup { row_bytes, segment_bytes, checkpoint_every, .. } = case.setup;
-    let setup = Setup { row_bytes, segment_bytes, checkpoint_every, ..Setup::default() };
+    let Setup { row_bytes, segment_bytes, checkpoint_every, techniques, .. } = case.setup;
+    let setup =
+        Setup { row_bytes, segment_bytes, checkpoint_every, techniques, ..Setup::default() };
     Case { setup, ..case.clone() }
 }
 

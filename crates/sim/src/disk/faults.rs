@@ -11,7 +11,7 @@ use super::hook::{EINTR, EIO, ENOSPC, Event, Lab, Spoiled};
 use super::medium::Arrival;
 use super::recover::recover;
 use super::story::{Progress, Story, fast_dir};
-use crate::history::{Pair, Random, compare_answers, info, to_calls};
+use crate::history::{Pair, Random, compare_answers, compare_hash, info, to_calls};
 
 /// What goes wrong with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,9 +193,7 @@ impl<'a> Run<'a> {
                 Ok(outcome) => {
                     compare_answers(&outcome, &self.story.expected[epoch - 1])?;
                     pair.model = self.story.models[epoch].clone();
-                    if outcome.state_hash != pair.model.state_hash() {
-                        return Err(format!("epoch {epoch}: another state hash"));
-                    }
+                    compare_hash(&outcome, &pair.engine, &pair.model)?;
                     self.lab.mark(Event::Answered);
                     return Ok(true);
                 }

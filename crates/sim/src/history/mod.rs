@@ -11,7 +11,9 @@ pub mod shrink;
 
 pub use generate::{Mix, batch, stale_look};
 pub use model::{Expected, Model};
-pub use pair::{Pair, Setup, check_clean, compare_answers, compare_state, info, to_calls};
+pub use pair::{
+    Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, info, to_calls,
+};
 pub use program::{HASHED, LONG, ORDERED, Op, Program, SEQUENCES, Step};
 pub use random::Random;
 

@@ -27,6 +27,8 @@ pub struct OrderedIndex {
     pub(super) edits: Mutex<Vec<Edit>>,
     pub(super) len: AtomicUsize,
     pub(super) phase: PhaseCheck,
+    /// Whether chunks that come next are fetched ahead.
+    pub(super) fetches_ahead: bool,
 }
 
 // SAFETY: the chunks that the directory points to belong to the index.
@@ -53,7 +55,14 @@ impl OrderedIndex {
             edits: Mutex::default(),
             len: AtomicUsize::new(0),
             phase: PhaseCheck::default(),
+            fetches_ahead: true,
         }
+    }
+
+    /// The same, with or without fetching the chunks ahead that come next.
+    #[must_use]
+    pub fn fetching_ahead(self, fetches_ahead: bool) -> Self {
+        Self { fetches_ahead, ..self }
     }
 
     /// First sub-step of a round: sorts a worker's list. It reads nothing of the index.
@@ -117,7 +126,7 @@ impl OrderedIndex {
         order: &O,
     ) -> Range<'_> {
         let inside = self.phase.read();
-        Range::new(self.directory(), low, high, order, inside)
+        Range::new(self.directory(), (low, high), order, self.fetches_ahead, inside)
     }
 
     /// The entries between two bounds, descending. Not while keys are added or removed.

@@ -14,6 +14,8 @@ pub struct Range<'i> {
     directory: &'i Directory,
     front: Place,
     back: Place,
+    /// Whether chunks are fetched before they are needed.
+    fetches_ahead: bool,
     _inside: Inside<'i>,
 }
 
@@ -28,13 +30,13 @@ impl<'i> Range<'i> {
     /// Finds both ends. No entries change as long as `inside` lives.
     pub(super) fn new<O: KeyOrder>(
         directory: &'i Directory,
-        low: Bound<SearchKey<'_>>,
-        high: Bound<SearchKey<'_>>,
+        (low, high): (Bound<SearchKey<'_>>, Bound<SearchKey<'_>>),
         order: &O,
+        fetches_ahead: bool,
         inside: Inside<'i>,
     ) -> Self {
         let zero = Place { chunk: 0, slot: 0 };
-        let mut range = Self { directory, front: zero, back: zero, _inside: inside };
+        let mut range = Self { directory, front: zero, back: zero, fetches_ahead, _inside: inside };
         range.front = match low {
             Bound::Unbounded => zero,
             Bound::Included(key) => range.place(range.locate(key, order), key, false, order),
@@ -67,7 +69,9 @@ impl<'i> Range<'i> {
         with_equal: bool,
         order: &O,
     ) -> Place {
-        Chunk::prefetch_words(self.directory.chunk(chunk).as_ptr());
+        if self.fetches_ahead {
+            Chunk::prefetch_words(self.directory.chunk(chunk).as_ptr());
+        }
         Place { chunk, slot: self.chunk(chunk).count_before_key(key, with_equal, order) }
     }
 
@@ -86,7 +90,7 @@ impl<'i> Range<'i> {
     /// Asks for a chunk that the range extends to.
     #[inline]
     fn prefetch(&self, chunk: usize) {
-        if self.front.chunk <= chunk && chunk <= self.back.chunk {
+        if self.fetches_ahead && self.front.chunk <= chunk && chunk <= self.back.chunk {
             Chunk::prefetch_ends(self.directory.chunk(chunk).as_ptr());
         }
     }

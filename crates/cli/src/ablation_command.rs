@@ -1,0 +1,143 @@
+//! `bench ablation`: makes the runs that say what each optimisation of the engine is worth, each in
+//! a process of its own, one after the other.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use bench::ablation::{Ablation, Run, Settings, WORKS};
+use bench::{Progress, Stop};
+use serde_json::Value;
+
+use crate::args::AblationArguments;
+use crate::bench_command::workers;
+use crate::output::{Done, Failure, JsonTarget};
+use crate::signals::Signals;
+
+const ROUNDS_DEFAULT: u64 = 3;
+
+/// How often a run is asked whether it has ended, and whether a signal came.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Carries a `bench ablation` command out.
+pub(crate) fn run(arguments: &AblationArguments) -> Done {
+    let signals = Signals::listen()?;
+    let programs = Programs::find(arguments)?;
+    let quick = arguments.quick;
+    let asked = arguments.work.iter().copied();
+    let mut ablation = Ablation::new(Settings {
+        works: if arguments.work.is_empty() { WORKS.to_vec() } else { asked.collect() },
+        rounds: arguments.rounds.unwrap_or(if quick { 1 } else { ROUNDS_DEFAULT }),
+        quick,
+        workers: workers(arguments.workers),
+        seed: arguments.seed,
+        device: arguments.device.to_string(),
+        against: arguments.against.is_some(),
+    });
+    let target = JsonTarget::open(arguments.json.as_deref())?;
+    let interrupted = make_runs(arguments, &programs, &mut ablation, &signals.stop())?;
+    let report = ablation.report(interrupted);
+    target.write(&report, || text(&report))?;
+    let messages = Vec::new();
+    if interrupted { Err(Failure { messages, code: signals.exit_code() }) } else { Ok(()) }
+}
+
+fn text(report: &bench::ablation::AblationReport) -> String {
+    let ending = if report.interrupted { "interrupted: not all rounds are in it\n" } else { "" };
+    format!("{}{ending}", bench::render_ablation(report))
+}
+
+/// Makes all runs; whether a signal came before the last one had ended.
+fn make_runs(
+    arguments: &AblationArguments,
+    programs: &Programs,
+    ablation: &mut Ablation,
+    stop: &Stop,
+) -> Result<bool, Failure> {
+    let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
+    let runs = ablation.runs();
+    let bar = progress.bar("ablation", runs.len() as u64, "runs");
+    for run in &runs {
+        bar.say(run.what.clone());
+        let Some(report) = programs.report_of(run, stop)? else { return Ok(true) };
+        ablation.add(run, &report).map_err(Failure::new)?;
+        bar.step(run.what.clone());
+    }
+    Ok(false)
+}
+
+/// What makes the runs.
+struct Programs {
+    this: PathBuf,
+    other: Option<PathBuf>,
+}
+
+impl Programs {
+    fn find(arguments: &AblationArguments) -> Result<Self, Failure> {
+        let this = std::env::current_exe()
+            .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+        if let Some(other) = arguments.against.as_deref().filter(|other| !other.is_file()) {
+            return Err(Failure::usage(format!("there is no program {}", other.display())));
+        }
+        // A name without a slash would be looked for elsewhere.
+        let other = arguments.against.as_deref().map(std::fs::canonicalize).transpose();
+        let other = other.map_err(|error| Failure::usage(format!("--against: {error}")))?;
+        Ok(Self { this, other })
+    }
+
+    /// Makes a run and reads its report; nothing if a signal came first.
+    fn report_of(&self, run: &Run, stop: &Stop) -> Result<Option<Value>, Failure> {
+        let program = if run.by_other { self.other.as_ref() } else { None };
+        let program = program.unwrap_or(&self.this);
+        let failed = |why: String| {
+            let line = format!("{} bench {}", program.display(), run.words.join(" "));
+            Failure::new(format!("{}: {why}: {line}", run.what))
+        };
+        let mut command = Command::new(program);
+        command.arg("bench").args(&run.words).args(["--json", "-"]);
+        // A signal from the terminal is for this process alone, which then ends the run.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let (report, said) = (read_beside(child.stdout.take()), read_beside(child.stderr.take()));
+        let status = loop {
+            let ended = child.try_wait().map_err(|error| failed(error.to_string()))?;
+            match ended {
+                Some(status) => break status,
+                None if stop.asked() => {
+                    // It is in memory and has nothing to close.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Ok(None);
+                }
+                None => thread::sleep(PAUSE),
+            }
+        };
+        let text = |read: Reading| read.join().unwrap_or_default();
+        if !status.success() {
+            return Err(failed(format!("{status}: {}", first_error(&text(said)))));
+        }
+        serde_json::from_str(&text(report)).map(Some).map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// What a process says, once it has ended.
+type Reading = thread::JoinHandle<String>;
+
+/// Reads on a thread of its own, so that whoever writes never waits.
+fn read_beside(pipe: Option<impl Read + Send + 'static>) -> Reading {
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        // What cannot be read is missed where it is needed.
+        pipe.map(|mut pipe| pipe.read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}
+
+/// The first line of what a run said that is an error.
+fn first_error(said: &str) -> &str {
+    let line = said.lines().find(|line| line.starts_with("error: "));
+    line.unwrap_or("it did not say why")
+}
