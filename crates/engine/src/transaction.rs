@@ -248,41 +248,31 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
-        let t = self.core.row_table(table)?;
-        let mut rows = t.range(self.core, low, high)?;
-        let next = || if descending { rows.next_back() } else { rows.next() };
-        let mut ahead = std::mem::take(&mut self.local.ahead);
-        let result = self.scan_groups(t, table, next, &mut ahead, each);
-        self.local.ahead = ahead;
-        result
-    }
-
-    /// Goes through the rows of a scan. They are fetched some at a time, so that their misses
-    /// overlap: more of them the longer the scan goes on.
-    fn scan_groups(
-        &mut self,
-        t: &Table,
-        table: u16,
-        next: impl FnMut() -> Option<(u64, EntryId)>,
-        group: &mut Vec<(u64, EntryId)>,
-        each: Visit<'_>,
-    ) -> Result<(), Stop> {
         let core = self.core;
+        let t = core.row_table(table)?;
         let fetches = core.config.techniques.prefetch;
-        let (mut size, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
-        let prefetch = |id| {
-            if fetches {
-                core.entries.prefetch(id);
-            }
-        };
-        let mut rows = std::iter::from_fn(next);
+        let mut rows = t.range(core, low, high)?;
+        let mut next = || if descending { rows.next_back() } else { rows.next() };
+        let (mut group, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
         loop {
-            group.clear();
-            group.extend(rows.by_ref().take(size).inspect(|&(_, id)| prefetch(id)));
-            for &(_, id) in group.iter().filter(|_| fetches) {
+            // Rows are fetched some at a time, so that their misses overlap: more of them the
+            // longer the scan goes on.
+            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
+            let mut count = 0;
+            while count < group
+                && let Some(entry) = next()
+            {
+                if fetches {
+                    core.entries.prefetch(entry.1);
+                }
+                found[count] = entry;
+                count += 1;
+            }
+            let found = &found[..count];
+            for &(_, id) in found.iter().filter(|_| fetches) {
                 core.entries.get(id).fetch(self.sid, LINES_HEAD);
             }
-            for &(word, id) in &*group {
+            for &(word, id) in found {
                 let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, word, id)?
                     && each(core.key(t, (word, id), &mut room), value).is_break()
@@ -290,10 +280,10 @@ impl<'a> Transaction<'a> {
                     return Ok(());
                 }
             }
-            if group.len() < size {
+            if count < group {
                 return Ok(());
             }
-            size = (2 * size).min(most);
+            group = (2 * group).min(most);
         }
     }
 
