@@ -8,6 +8,8 @@
 #   --tolerance PERCENT   whole percent (default 3)
 #   --binary FILE         the program, built for release (default target/release/nvcaracal)
 #   --golden FILE         default crates/cli/tests/golden/instructions.txt
+#   --extra OPTIONS       further options of every run, such as '--without state-hash'; not with
+#                         --check or --write
 #   --keep DIR            keep what callgrind wrote there, for callgrind_annotate
 #
 # Each run is made twice, with few epochs and with more; the difference, divided by the transactions
@@ -47,13 +49,13 @@ usage() {
     exit 2
 }
 
-mode=print tolerance=3 keep=''
+mode=print tolerance=3 keep='' extra=''
 binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
 golden=crates/cli/tests/golden/instructions.txt
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
-        --tolerance | --binary | --golden | --keep) ;;
+        --tolerance | --binary | --golden | --keep | --extra) ;;
         *) usage "unknown option $1" ;;
     esac
     [ $# -gt 1 ] || usage "$1 needs a value"
@@ -62,10 +64,14 @@ while [ $# -gt 0 ]; do
         --binary) binary=$2 ;;
         --golden) golden=$2 ;;
         --keep) keep=$2 ;;
+        --extra) extra=$2 ;;
     esac
     shift 2
 done
 [[ $tolerance =~ ^[0-9]+$ ]] || usage "--tolerance $tolerance is not a whole number"
+if [ -n "$extra" ] && [ "$mode" != print ]; then
+    usage '--extra has no golden figures'
+fi
 [ -x "$binary" ] || usage "no program $binary: build it with cargo build --release, or name it"
 if [ "$mode" = check ] && [ ! -f "$golden" ]; then
     usage "no golden file $golden: make it with --write"
@@ -87,7 +93,7 @@ instructions() {
     out=$directory/$name.$epochs.callgrind
     # shellcheck disable=SC2086  # the common options are many words
     if ! valgrind --tool=callgrind --callgrind-out-file="$out" "$binary" bench "$@" \
-        --epochs "$epochs" --epoch-size "$size" $common </dev/null >"$room/said" 2>&1; then
+        --epochs "$epochs" --epoch-size "$size" $common $extra </dev/null >"$room/said" 2>&1; then
         cat "$room/said" >&2
         echo "error: failed under valgrind: bench $* --epochs $epochs" >&2
         return 1
