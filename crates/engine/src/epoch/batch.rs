@@ -60,7 +60,7 @@ impl Method for Outbox<'_> {
 #[inline]
 fn maker(id: EntryId, workers: usize) -> usize {
     let hash = id.0.wrapping_mul(0x9e37_79b1);
-    (u64::from(hash) * workers as u64 >> 32) as usize
+    ((u64::from(hash) * workers as u64) >> 32) as usize
 }
 
 /// Makes the arrays of a worker's rows, once all buffers are filled.
