@@ -6,11 +6,11 @@
 pub enum AppendMethod {
     /// Each append locks the row's entry and inserts into the sorted version array, which grows as
     /// it fills up (CA 3.2).
-    #[default]
     RowLock,
     /// Appends go to buffers without a lock; then each row with several writers gets one worker,
     /// who makes its version array once, in order and of the size it needs (CA 3.3, 4.1; how it
     /// differs from the paper's is in docs/decisions/0012-one-worker-makes-the-array.md).
+    #[default]
     Batch,
 }
 
