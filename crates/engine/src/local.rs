@@ -216,7 +216,8 @@ impl PieceQueue {
     pub(crate) fn fill(&mut self, pieces: &mut Vec<QueuedPiece>) {
         self.pieces.clear();
         self.pieces.append(pieces);
-        self.pieces.sort_unstable();
+        // Those of each worker's calls are in order, which this sort makes use of.
+        self.pieces.sort();
         self.next = 0;
     }
 

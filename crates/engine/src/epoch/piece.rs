@@ -1,8 +1,9 @@
 //! Running pieces (CA 3.4, 4.2): those in a worker's queue, and those that stay with their calls.
 //!
-//! A piece runs once it is known that its call commits and the version before is there; then nobody
-//! ever waits in it for that version. A worker runs its pieces in serial order, those before the
-//! next call that it runs first, and also while a body waits for a version. That cannot deadlock:
+//! The latter run when the body has come to its end. A piece in a queue runs once it is known that
+//! its call commits and the version before is there. A worker runs them in serial order, those
+//! before the next call that it runs first, and also while a body waits for a version. That cannot
+//! deadlock:
 //! the smallest unfinished call is the next one of whoever took it, which runs it at once or waits
 //! for nothing but smaller ones; and the smallest unfinished piece is the first in the queue of a
 //! worker that runs nothing smaller, so whatever that worker waits for, it runs the piece meanwhile
@@ -14,8 +15,10 @@ use pmem::Device;
 use pmem::sync::{RwLockReadGuard, polls, spin_loop, thread};
 use storage::SerialId;
 
+use super::ahead::call_at;
 use super::declare::panic_text;
-use super::execute::{Runner, begin, call_at};
+use super::execute::begin;
+use super::publish::Runner;
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY};
 use crate::piece::Piece;

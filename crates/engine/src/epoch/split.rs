@@ -8,13 +8,14 @@
 //! are known before any call runs, so every worker sorts its own by serial id, and none arrives
 //! behind one that it should have come before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
 use crate::index::EntryId;
-use crate::local::QueuedPiece;
+use crate::local::{NO_ENTRY, PieceState, QueuedPiece};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -25,7 +26,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     weigh(epoch, worker, threshold as usize);
     epoch.barrier()?;
     let line = Line::new(&epoch.shared.contended.lock().expect("no panic while locked"));
-    if line.total > 0 {
+    if !line.rows.is_empty() {
         deal(epoch, worker, &line);
     }
     epoch.barrier()?;
@@ -34,16 +35,27 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
+/// Declared keys whose entries are fetched ahead: most of them are of rows that are not contended,
+/// and cold.
+const AHEAD: usize = 16;
+
 /// Marks the pieces of this worker's calls that update contended rows, and adds up their weights by
 /// row.
 fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usize) {
-    let mut weights = BTreeMap::<EntryId, u64>::new();
-    let lists = &mut worker.local.lists;
-    for piece in &mut lists.pieces {
-        let id = lists.declared[piece.declared as usize].id;
-        if id != crate::local::NO_ENTRY
-            && epoch.core.entries.get(id).version_count(epoch.number) >= threshold
+    let mut weights = ByRow::<u64>::default();
+    let (core, lists) = (epoch.core, &mut worker.local.lists);
+    let fetches = core.config.techniques.prefetch;
+    let id_of = |piece: &PieceState| lists.declared[piece.declared as usize].id;
+    for at in 0..lists.pieces.len() {
+        if let Some(ahead) = lists.pieces.get(at + AHEAD).map(id_of)
+            && fetches
+            && ahead != NO_ENTRY
         {
+            core.entries.prefetch(ahead);
+        }
+        let id = id_of(&lists.pieces[at]);
+        if id != NO_ENTRY && core.entries.get(id).version_count(epoch.number) >= threshold {
+            let piece = &mut lists.pieces[at];
             piece.is_split = true;
             *weights.entry(id).or_default() += u64::from(piece.weight);
         }
@@ -54,30 +66,51 @@ fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usi
     }
 }
 
-/// The contended rows, one after the other.
+/// A map by row: all pieces of contended rows look into it.
+type ByRow<T> = HashMap<EntryId, T, BuildHasherDefault<RowHasher>>;
+
+/// Hashes numbers of rows, which nobody chooses.
+#[derive(Default)]
+struct RowHasher(u64);
+
+impl Hasher for RowHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = mix(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = mix(u64::from(number));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The contended rows, one after the other, on a line of length 2^64.
 struct Line {
     /// For each row where it begins and how long it is.
-    rows: BTreeMap<EntryId, (u64, u64)>,
-    total: u64,
+    rows: ByRow<(u64, u64)>,
 }
 
 impl Line {
     fn new(contended: &BTreeMap<EntryId, u64>) -> Self {
-        let mut total = 0;
-        let mut place = |weight: u64| {
-            total += weight;
-            (total - weight, weight)
+        let total = contended.values().map(|&weight| u128::from(weight)).sum::<u128>().max(1);
+        let place = |weight: u128| u64::try_from((weight << 64) / total).unwrap_or(u64::MAX);
+        let mut before = 0;
+        let row = |(&id, &weight): (&EntryId, &u64)| {
+            let start = place(before);
+            before += u128::from(weight);
+            (id, (start, place(before) - start))
         };
-        let rows = contended.iter().map(|(&id, &weight)| (id, place(weight))).collect();
-        Self { rows, total }
+        Self { rows: contended.iter().map(row).collect() }
     }
 
     /// The worker that runs a piece of a row. The random number decides nothing but that.
     fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
-        let (start, weight) = self.rows[&id];
-        // In 2^-64 of a unit of weight: fewer units than workers are spread over all of them, too.
-        let at = (u128::from(start) << 64) + u128::from(random) * u128::from(weight);
-        ((at / u128::from(self.total) * workers as u128) >> 64) as usize
+        let (start, length) = self.rows[&id];
+        let part = |of: u64, by: u64| ((u128::from(of) * u128::from(by)) >> 64) as u64;
+        part(start + part(random, length), workers as u64) as usize
     }
 }
 

@@ -1,0 +1,190 @@
+//! Publishing what bodies and pieces wrote, with the device at hand: as value, tombstone or IGNORE
+//! (O-03).
+
+use pmem::Device;
+use pmem::sync::RwLockReadGuard;
+use storage::{Segments, SerialId};
+
+use crate::EngineError;
+use crate::index::EntryId;
+use crate::local::{CallView, Declarations, Local, NO_ENTRY, PrivateWrite};
+use crate::transaction::PublishNow;
+use crate::version::{Medium, Publication, Publisher, Stopped, Waiter, Write};
+use crate::worker::{Epoch, Leave};
+
+/// Whether a call publishes IGNORE for any of its rows.
+fn leaves_untouched(call: CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
+    let of_body = call.declared().iter().map(|d| d.kind.is_of_body());
+    let mut of_body = of_body.chain(call.members().iter().map(|_| true));
+    let untouched = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
+    match mode {
+        Mode::Written => false,
+        Mode::Abort => of_body.any(|of_body| of_body),
+        Mode::Commit => of_body.zip(writes).any(|(of_body, &write)| of_body && untouched(write)),
+    }
+}
+
+/// Which of a call's declared writes are published, and as what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// All: what is not written becomes IGNORE.
+    Commit,
+    /// All, as IGNORE.
+    Abort,
+    /// Only what is written (commit point).
+    Written,
+}
+
+/// Runs calls and pieces, and publishes with the device at hand.
+pub(super) struct Runner<'r, 'e, D: Device> {
+    pub(super) epoch: &'r Epoch<'e, D>,
+    /// What the calls of each worker declared.
+    pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
+    pub(super) medium: &'r mut Medium<D>,
+    pub(super) segments: &'r Segments,
+    /// Why the engine must stop: a piece that failed within the body of some other call.
+    pub(super) failure: Option<EngineError>,
+}
+
+impl<D: Device> PublishNow for Runner<'_, '_, D> {
+    fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped> {
+        self.publish(local, call, Mode::Written)?;
+        call.pieces().iter().filter(|piece| piece.is_split).for_each(|piece| piece.decide(true));
+        Ok(())
+    }
+
+    fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped> {
+        self.run_ready_pieces(local, position)
+    }
+
+    fn piece_result(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Stopped> {
+        self.wait_for_piece(local, call, number)
+    }
+}
+
+impl<D: Device> Runner<'_, '_, D> {
+    /// What stopped the running of pieces, if it was one of them.
+    pub(super) fn check<T>(&mut self, result: Result<T, Stopped>) -> Result<T, Leave> {
+        result.map_err(|stopped| self.failure.take().map_or(stopped.into(), Leave::Failed))
+    }
+
+    /// Publishes what a call wrote, and lets its pieces run.
+    pub(super) fn publish(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+        mode: Mode,
+    ) -> Result<(), Stopped> {
+        if local.pieces.front().is_some() && leaves_untouched(call, &local.writes, mode) {
+            // The owner of a last version that becomes IGNORE waits for those before.
+            self.drain_pieces(local, call.txn.position)?;
+        }
+        let core = self.epoch.core;
+        let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
+        let Local { writes, scratch, pool, cache, work, .. } = local;
+        let with = &mut Publisher {
+            segments: self.segments,
+            checkpoint_epoch: self.epoch.checkpoint_epoch,
+            pool,
+            cache,
+            work,
+            waiter: Waiter::new(core.stopped()),
+        };
+        let (keys, members) = writes.split_at_mut(call.declared().len());
+        for (d, write) in call.declared().iter().zip(keys) {
+            if d.id != NO_ENTRY && d.kind.is_of_body() {
+                self.publish_write((d.id, d.table, d.word), sid, mode, (write, scratch), with)?;
+            }
+        }
+        for (m, write) in call.members().iter().zip(members) {
+            self.publish_write((m.id, m.table, m.word), sid, mode, (write, scratch), with)?;
+        }
+        self.reveal();
+        if mode != Mode::Written && !call.pieces().is_empty() {
+            self.settle_pieces(local, call, mode == Mode::Commit)?;
+        }
+        Ok(())
+    }
+
+    /// Publishes what a body wrote to a row.
+    #[inline(always)]
+    fn publish_write(
+        &mut self,
+        (id, table, word): (EntryId, u16, u64),
+        sid: SerialId,
+        mode: Mode,
+        (private, scratch): (&mut PrivateWrite, &[u8]),
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        let write = match (mode, *private) {
+            (_, PrivateWrite::Published)
+            | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => return Ok(()),
+            (Mode::Abort, _) | (Mode::Commit, PrivateWrite::None | PrivateWrite::Seen) => {
+                Write::Ignore
+            }
+            (_, PrivateWrite::Tombstone) => Write::Tombstone,
+            (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
+        };
+        let core = self.epoch.core;
+        let layout = &core.tables[table as usize].layout;
+        let to = Publication { id, word, entry: core.entries.get(id), layout, sid };
+        *private = PrivateWrite::Published;
+        self.medium.publish(&to, write, with)
+    }
+
+    /// Publishes what a piece wrote.
+    pub(super) fn publish_piece(
+        &mut self,
+        local: &mut Local,
+        to: &Publication<'_>,
+        write: Write<'_>,
+    ) -> Result<(), Stopped> {
+        let Local { pool, cache, work, .. } = local;
+        let mut with = Publisher {
+            segments: self.segments,
+            checkpoint_epoch: self.epoch.checkpoint_epoch,
+            pool,
+            cache,
+            work,
+            waiter: Waiter::new(self.epoch.core.stopped()),
+        };
+        self.medium.publish(to, write, &mut with)
+    }
+
+    /// Publishes the final writes that still hide.
+    pub(super) fn reveal(&mut self) {
+        self.medium.reveal(&self.epoch.core.entries, self.epoch.number);
+    }
+
+    /// The new numbers of sequences, as final writes of their rows.
+    pub(super) fn persist_sequences(&mut self, local: &mut Local) {
+        let core = self.epoch.core;
+        let sequences = core.sequences.read().expect("no panic while locked");
+        let Local { sequences: changed, pool, cache, work, .. } = local;
+        for change in changed.iter() {
+            let id = sequences[&(change.table, change.key)].id.expect("inserted before");
+            let sid = SerialId::new(self.epoch.number, u64::from(change.position));
+            let to = Publication {
+                id,
+                word: change.key,
+                entry: core.entries.get(id),
+                layout: &core.tables[change.table as usize].layout,
+                sid,
+            };
+            let mut with = Publisher {
+                segments: self.segments,
+                checkpoint_epoch: self.epoch.checkpoint_epoch,
+                pool,
+                cache,
+                work,
+                waiter: Waiter::new(core.stopped()),
+            };
+            self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, &mut with);
+        }
+    }
+}
