@@ -112,7 +112,10 @@ impl Variant {
         all.push(other("append by row lock", "--append row-lock", ""));
         all.push(other("pieces", "--pieces", "ycsb"));
         all.push(other("pieces split off", "--pieces --split-threshold 64", "ycsb-hot"));
-        all.push(variant("as the papers", Some(Techniques::as_the_papers())));
+        all.push(Self {
+            options: "--append row-lock",
+            ..variant("as the papers", Some(Techniques::as_the_papers()))
+        });
         all.extend(against.then(|| variant("the other program", None)));
         all
     }

@@ -157,7 +157,7 @@ impl Options {
     /// Updates in an epoch from which a row counts as contended: its
     /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
     /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
-    /// saves waiting but costs more than that.
+    /// saves waiting and gains little.
     pub fn split_threshold(mut self, updates: u32) -> Self {
         self.split_threshold = updates;
         self
