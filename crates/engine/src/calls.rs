@@ -240,8 +240,8 @@ struct Ran {
 pub(crate) struct WorkerAnswers {
     ran: Vec<Ran>,
     failures: Vec<Failure>,
-    /// Answers of committed calls that were made later: places in `ran`, in order, and where they
-    /// are.
+    /// Answers of committed calls that are made later: places in `ran`, in order, and where they
+    /// are, or what was put out for them until then.
     later: Vec<(u32, Range<usize>)>,
     pub(crate) output: Vec<u8>,
 }
@@ -274,23 +274,29 @@ impl WorkerAnswers {
         self.commit(position);
     }
 
-    /// The call at a position committed, and its answer will be made later; its place.
-    pub(crate) fn commit_later(&mut self, position: u32) -> u32 {
+    /// The call at a position committed, and its answer will be made later.
+    pub(crate) fn commit_later(&mut self, position: u32) {
+        let place = self.ran.len();
         self.ran.push(Ran { position, failure: LATER, output_to: self.output.len() });
-        self.ran.len() as u32 - 1
+        self.later.push((place as u32, self.put_out_by(place)));
+    }
+
+    /// Answers that are made later.
+    pub(crate) fn later(&self) -> usize {
+        self.later.len()
     }
 
     /// Position and what was put out of a call whose answer is made later.
-    pub(crate) fn later(&self, place: u32) -> (u32, &[u8]) {
-        let place = place as usize;
-        (self.ran[place].position, &self.output[self.put_out_by(place)])
+    pub(crate) fn put_out_for(&self, later: usize) -> (u32, &[u8]) {
+        let (place, put_out) = &self.later[later];
+        (self.ran[*place as usize].position, &self.output[put_out.clone()])
     }
 
-    /// The answer of a call that committed before, in the order of the places.
-    pub(crate) fn finish_later(&mut self, place: u32, bytes: &[u8]) {
+    /// Now the answer is made.
+    pub(crate) fn finish(&mut self, later: usize, bytes: &[u8]) {
         let from = self.output.len();
         self.output.extend_from_slice(bytes);
-        self.later.push((place, from..self.output.len()));
+        self.later[later].1 = from..self.output.len();
     }
 
     fn put_out_by(&self, index: usize) -> Range<usize> {
@@ -322,8 +328,8 @@ impl WorkerAnswers {
         }
         if ran.failure == LATER {
             let at = self.later.binary_search_by_key(&(index as u32), |later| later.0);
-            let bytes = at.map_or(0..0, |at| self.later[at].1.clone());
-            return Answer::Committed(&self.output[bytes]);
+            let bytes = &self.later[at.expect("it was left for later")].1;
+            return Answer::Committed(&self.output[bytes.clone()]);
         }
         match &self.failures[ran.failure as usize - 1] {
             Failure::Aborted(abort) => Answer::Aborted(abort),

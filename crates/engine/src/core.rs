@@ -10,7 +10,7 @@ use crate::config::EngineConfig;
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
 use crate::table::Table;
-use crate::version::{EntrySlab, Stopped};
+use crate::version::EntrySlab;
 
 /// A sequence: what the next drawer gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,11 +59,6 @@ impl Core {
     /// The flag that waiting workers watch.
     pub(crate) fn stopped(&self) -> &AtomicBool {
         &self.stopped
-    }
-
-    /// An error once the engine is stopped.
-    pub(crate) fn check_running(&self) -> Result<(), Stopped> {
-        if self.stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
     }
 
     /// Stops the engine: no epoch runs any more, nobody waits any more (O-50). The first reason

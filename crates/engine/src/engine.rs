@@ -596,7 +596,6 @@ pub(crate) fn new_worker<D: Device>(
         pieces: crate::local::PieceQueue::default(),
         piece_value: Vec::new(),
         piece_results: Vec::new(),
-        unfinished: Vec::new(),
         drawers: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),

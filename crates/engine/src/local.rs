@@ -212,18 +212,27 @@ pub(crate) struct PieceQueue {
 }
 
 impl PieceQueue {
-    /// Forgets the epoch before, and takes the pieces of this one.
+    /// Takes the pieces of an epoch.
     pub(crate) fn fill(&mut self, pieces: &mut Vec<QueuedPiece>) {
-        self.pieces.clear();
         self.pieces.append(pieces);
         // Those of each worker's calls are in order, which this sort makes use of.
         self.pieces.sort();
+    }
+
+    /// Forgets the epoch before.
+    fn clear(&mut self) {
+        self.pieces.clear();
         self.next = 0;
     }
 
     /// The next one to run.
     pub(crate) fn front(&self) -> Option<QueuedPiece> {
         self.pieces.get(self.next).copied()
+    }
+
+    /// The next one to run, if its call is before a position.
+    pub(crate) fn front_before(&self, position: u32) -> Option<QueuedPiece> {
+        self.front().filter(|next| next.position < position)
     }
 
     /// The next one is being run.
@@ -320,8 +329,6 @@ pub(crate) struct Local {
     pub(crate) piece_value: Vec<u8>,
     /// What the pieces of a call came to.
     pub(crate) piece_results: Vec<u64>,
-    /// Calls whose answers need what their pieces come to: index of the answer.
-    pub(crate) unfinished: Vec<u32>,
     /// Rows that are being fetched ahead: word of the hash index, and entry.
     pub(crate) ahead: Vec<(u64, EntryId)>,
     /// Reads of the medium to account for.
@@ -393,8 +400,7 @@ impl Local {
         self.drawers.clear();
         self.sequences.clear();
         self.carried.clear();
-        self.pieces.fill(&mut Vec::new());
-        self.unfinished.clear();
+        self.pieces.clear();
         self.work = WorkCounts::default();
         self.answers = WorkerAnswers::default();
         self.pool.reset();

@@ -5,8 +5,7 @@
 //! the rest of the call may run at the same time on another worker, so neither sees what the other
 //! writes; the call gets a number from it.
 
-use crate::index::EntryId;
-use crate::local::NO_ENTRY;
+use crate::local::{Declared, NO_ENTRY};
 use crate::transaction::{Stop, Transaction};
 
 /// A running piece.
@@ -14,13 +13,17 @@ pub struct Piece<'a> {
     /// Only for reading: what a transaction writes belongs to its body.
     pub(crate) tx: Transaction<'a>,
     pub(crate) number: usize,
-    pub(crate) table: u16,
-    pub(crate) id: EntryId,
     /// The new value is in `Local::piece_value`.
     pub(crate) is_written: bool,
 }
 
 impl Piece<'_> {
+    /// What its call declared for it.
+    fn declared(&self) -> Declared {
+        let call = self.tx.call;
+        *call.declared_of(&call.pieces()[self.number])
+    }
+
     /// Which piece of its call it is, in the order of their declaration.
     pub fn number(&self) -> usize {
         self.number
@@ -67,7 +70,8 @@ impl Piece<'_> {
         if self.is_written {
             return Ok(Some(&self.tx.local.piece_value));
         }
-        if self.id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see(self.id, false)?) }
+        let id = self.declared().id;
+        if id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see(id, false)?) }
     }
 
     /// Changes the row in a private copy of its value; its length stays. False where the row does
@@ -77,10 +81,11 @@ impl Piece<'_> {
     /// [`Stop`] if the engine was stopped.
     pub fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stop> {
         if !self.is_written {
-            if self.id == NO_ENTRY {
+            let id = self.declared().id;
+            if id == NO_ENTRY {
                 return Ok(false);
             }
-            let Some(value) = self.tx.see(self.id, false)? else {
+            let Some(value) = self.tx.see(id, false)? else {
                 return Ok(false);
             };
             self.tx.local.piece_value.extend_from_slice(value);
@@ -95,7 +100,7 @@ impl Piece<'_> {
     /// # Errors
     /// [`Stop`] for a value beyond the table's limit.
     pub fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
-        self.tx.check_length(self.table, value)?;
+        self.tx.check_length(self.declared().table, value)?;
         if self.value()?.is_none() {
             return Ok(false);
         }

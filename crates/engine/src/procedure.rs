@@ -51,7 +51,6 @@ pub struct ProcedureDefinition {
 pub struct ProcedureTable {
     procedures: Vec<ProcedureDefinition>,
     by_name: HashMap<&'static str, u16>,
-    have_pieces: bool,
 }
 
 impl ProcedureTable {
@@ -68,7 +67,6 @@ impl ProcedureTable {
         let number = self.procedures.len() as u16;
         let before = self.by_name.insert(procedure.name, number);
         assert!(before.is_none(), "procedure {:?} is registered twice", procedure.name);
-        self.have_pieces |= procedure.pieces.is_some();
         self.procedures.push(procedure);
         number
     }
@@ -91,12 +89,6 @@ impl ProcedureTable {
     /// Whether any of them draws from sequences.
     pub(crate) fn draws(&self) -> bool {
         self.procedures.iter().any(|procedure| procedure.draws.is_some())
-    }
-
-    /// Whether any of them may declare pieces.
-    #[inline]
-    pub(crate) fn have_pieces(&self) -> bool {
-        self.have_pieces
     }
 
     pub(crate) fn get(&self, number: u16) -> Option<&ProcedureDefinition> {

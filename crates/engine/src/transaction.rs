@@ -457,7 +457,7 @@ impl<'a> Transaction<'a> {
             // What it waits for may need a piece that this worker has to run.
             let (local, publisher) = (&mut *self.local, &mut *self.publisher);
             let meanwhile = || publisher.run_pieces_before(local, position);
-            self.waiter.wait_meanwhile(pending.cell(), meanwhile)?;
+            self.waiter.until(|| pending.is_written().then_some(()), meanwhile)?;
             match entry.try_read(sid) {
                 Ok(seen) => return Ok(seen),
                 Err(next) => pending = next,

@@ -36,8 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         .iter()
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
-    let mut runner =
-        Runner { epoch, lists: &lists, medium, segments: epoch.store.segments(), failure: None };
+    let mut runner = Runner { epoch, lists: &lists, medium };
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
@@ -62,21 +61,20 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
         if local.pieces.front().is_some()
             && let Some(next) = ahead.next_position()
         {
-            let ran = runner.run_ready_pieces(local, next);
-            runner.check(ran)?;
+            runner.run_ready_pieces(local, next)?;
         }
         let Some(call) = ahead.next() else { break };
-        match run_call(epoch, local, runner, call)? {
-            Ok(()) => piece::commit_answer(epoch, local, call)?,
-            Err(failure) => local.answers.fail(call.txn.position, failure),
+        if let Err(failure) = run_call(epoch, local, runner, call)? {
+            local.answers.fail(call.txn.position, failure);
         }
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
-    let drained = runner.drain_pieces(local, u32::MAX);
+    runner.drain_pieces(local, u32::MAX)?;
     local.reads.account(&mut runner.medium.port, epoch.core.image_base);
-    runner.check(drained)
+    Ok(())
 }
 
+/// Runs a call; its answer is noted if it commits.
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -91,26 +89,20 @@ fn run_call<D: Device>(
 
     let holds = call.txn.lookups.is_empty() || {
         // They wait without running pieces.
-        let drained = runner.drain_pieces(local, position);
-        runner.check(drained)?;
+        runner.drain_pieces(local, position)?;
         let mut waiter = Waiter::new(epoch.core.stopped());
         let holds = lookups_hold(epoch.core, call, sid, &mut waiter)?;
         local.work.waits += waiter.waits;
         holds
     };
     if !holds {
-        let published = runner.publish(local, call, Mode::Abort);
-        runner.check(published)?;
+        runner.publish(local, call, Mode::Abort)?;
         return Ok(Err(resubmit(epoch, local, position)));
     }
     if let Some(answer) = call.early() {
         return Ok(Err(answer.clone()));
     }
-    let ended = run_body(epoch, local, runner, call);
-    match runner.failure.take() {
-        Some(failure) => Err(Leave::Failed(failure)),
-        None => ended,
-    }
+    run_body(epoch, local, runner, call)
 }
 
 /// The running transaction of a call, at its beginning.
@@ -151,6 +143,7 @@ fn run_body<D: Device>(
     let failure = match result {
         Ok(Ok(())) => {
             runner.publish(local, call, Mode::Commit)?;
+            piece::commit_answer(epoch, local, call, procedure)?;
             return Ok(Ok(()));
         }
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),

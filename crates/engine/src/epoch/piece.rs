@@ -3,16 +3,15 @@
 //! The latter run when the body has come to its end. A piece in a queue runs once it is known that
 //! its call commits and the version before is there. A worker runs them in serial order, those
 //! before the next call that it runs first, and also while a body waits for a version. That cannot
-//! deadlock:
-//! the smallest unfinished call is the next one of whoever took it, which runs it at once or waits
-//! for nothing but smaller ones; and the smallest unfinished piece is the first in the queue of a
-//! worker that runs nothing smaller, so whatever that worker waits for, it runs the piece meanwhile
-//! (O-11).
+//! deadlock: the smallest unfinished call is the next one of whoever took it, which runs it at once
+//! or waits for nothing but smaller ones; and the smallest unfinished piece is the first in the
+//! queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs the piece
+//! meanwhile (O-11).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
-use pmem::sync::{RwLockReadGuard, polls, spin_loop, thread};
+use pmem::sync::RwLockReadGuard;
 use storage::SerialId;
 
 use super::ahead::call_at;
@@ -20,18 +19,41 @@ use super::declare::panic_text;
 use super::execute::begin;
 use super::publish::Runner;
 use crate::EngineError;
-use crate::local::{CallView, Declarations, Local, NO_ENTRY};
+use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
 use crate::piece::Piece;
-use crate::procedure::FinishFn;
+use crate::procedure::ProcedureDefinition;
 use crate::transaction::Stop;
-use crate::version::{Publication, Stopped, Write};
+use crate::version::{Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
-/// Looks for a piece to run before the processor is yielded.
-const POLLS_BEFORE_YIELD: u32 = polls(256);
-
 impl<D: Device> Runner<'_, '_, D> {
-    /// Runs pieces of calls before a position as long as the next one can run; whether there was
+    /// Whether the call of a queued piece commits, once that is known and the version before is
+    /// there.
+    fn ready(&self, queued: QueuedPiece) -> Option<bool> {
+        let call = call_at(self.lists, queued.position as usize);
+        let piece = &call.pieces()[queued.number as usize];
+        let commits = piece.commits()?;
+        let sid = SerialId::new(self.epoch.number, u64::from(queued.position));
+        let entry = self.epoch.core.entries.get(call.declared_of(piece).id);
+        entry.try_read(sid).is_ok().then_some(commits)
+    }
+
+    /// Runs the first piece of the queue, which is ready.
+    fn run_queued(
+        &mut self,
+        local: &mut Local,
+        queued: QueuedPiece,
+        commits: bool,
+    ) -> Result<(), Stopped> {
+        local.pieces.advance();
+        let call = call_at(self.lists, queued.position as usize);
+        self.run_piece(local, call, queued.number as usize, commits)?;
+        self.reveal();
+        local.work.pieces_split += 1;
+        Ok(())
+    }
+
+    /// Runs pieces of calls before a position as long as the next one is ready; whether there was
     /// one.
     pub(super) fn run_ready_pieces(
         &mut self,
@@ -39,21 +61,10 @@ impl<D: Device> Runner<'_, '_, D> {
         before: u32,
     ) -> Result<bool, Stopped> {
         let mut ran = false;
-        while let Some(next) = local.pieces.front().filter(|next| next.position < before) {
-            let call = call_at(self.lists, next.position as usize);
-            let piece = &call.pieces()[next.number as usize];
-            let Some(commits) = piece.commits() else {
-                break;
-            };
-            let sid = SerialId::new(self.epoch.number, u64::from(next.position));
-            let entry = self.epoch.core.entries.get(call.declared_of(piece).id);
-            if entry.try_read(sid).is_err() {
-                break;
-            }
-            local.pieces.advance();
-            self.run_piece(local, call, next.number as usize, commits)?;
-            self.reveal();
-            local.work.pieces_split += 1;
+        while let Some(queued) = local.pieces.front_before(before)
+            && let Some(commits) = self.ready(queued)
+        {
+            self.run_queued(local, queued, commits)?;
             ran = true;
         }
         Ok(ran)
@@ -61,30 +72,10 @@ impl<D: Device> Runner<'_, '_, D> {
 
     /// Runs all pieces of calls before a position.
     pub(super) fn drain_pieces(&mut self, local: &mut Local, before: u32) -> Result<(), Stopped> {
-        self.run_pieces_until(local, before, |local| {
-            local.pieces.front().is_none_or(|next| next.position >= before)
-        })
-    }
-
-    /// Runs pieces of calls before a position until something has come about.
-    fn run_pieces_until(
-        &mut self,
-        local: &mut Local,
-        before: u32,
-        is_done: impl Fn(&Local) -> bool,
-    ) -> Result<(), Stopped> {
-        let mut idle = 0_u32;
-        while !is_done(local) {
-            if self.run_ready_pieces(local, before)? {
-                continue;
-            }
-            idle += 1;
-            if idle.is_multiple_of(POLLS_BEFORE_YIELD) {
-                self.epoch.core.check_running()?;
-                thread::yield_now();
-            } else {
-                spin_loop();
-            }
+        let mut waiter = Waiter::new(self.epoch.core.stopped());
+        while let Some(queued) = local.pieces.front_before(before) {
+            let commits = waiter.until(|| self.ready(queued), || Ok(false))?;
+            self.run_queued(local, queued, commits)?;
         }
         Ok(())
     }
@@ -97,14 +88,17 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
     ) -> Result<u64, Stopped> {
         let piece = &call.pieces()[number];
-        if piece.is_split {
-            local.work.waits += u64::from(piece.result().is_none());
-            let before = call.txn.position + 1;
-            self.run_pieces_until(local, before, |_| piece.result().is_some())?;
-        } else if piece.result().is_none() {
-            self.run_piece(local, call, number, true)?;
-            self.reveal();
+        if let Some(result) = piece.result() {
+            return Ok(result);
         }
+        if piece.is_split {
+            local.work.waits += 1;
+            let before = call.txn.position + 1;
+            let mut waiter = Waiter::new(self.epoch.core.stopped());
+            return waiter.until(|| piece.result(), || self.run_ready_pieces(local, before));
+        }
+        self.run_piece(local, call, number, true)?;
+        self.reveal();
         Ok(piece.result().expect("it was run"))
     }
 
@@ -139,26 +133,17 @@ impl<D: Device> Runner<'_, '_, D> {
         let outer = std::mem::take(&mut local.piece_value);
         let (result, is_written) =
             if commits { self.call_piece(local, call, number)? } else { (0, false) };
+        let mut value = std::mem::replace(&mut local.piece_value, outer);
         let piece = &call.pieces()[number];
         let declared = call.declared_of(piece);
         if declared.id != NO_ENTRY {
-            let core = self.epoch.core;
-            let to = Publication {
-                id: declared.id,
-                word: declared.word,
-                entry: core.entries.get(declared.id),
-                layout: &core.tables[declared.table as usize].layout,
-                sid: SerialId::new(self.epoch.number, u64::from(call.txn.position)),
-            };
-            let value = std::mem::take(&mut local.piece_value);
+            let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
             let write = if is_written { Write::Value(&value) } else { Write::Ignore };
-            self.publish_piece(local, &to, write)?;
-            local.piece_value = value;
+            self.publish_piece(local, declared, sid, write)?;
         }
-        if outer.capacity() > 0 {
-            local.piece_value = outer;
-        } else {
-            local.piece_value.clear();
+        if local.piece_value.capacity() == 0 {
+            value.clear();
+            local.piece_value = value;
         }
         local.work.pieces += 1;
         piece.finish(result);
@@ -174,13 +159,11 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
     ) -> Result<(u64, bool), Stopped> {
         let epoch = self.epoch;
-        let declared = call.declared_of(&call.pieces()[number]);
         let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
         let procedure = epoch.core.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
         let tx = begin(epoch, local, self, call);
-        let mut piece =
-            Piece { tx, number, table: declared.table, id: declared.id, is_written: false };
+        let mut piece = Piece { tx, number, is_written: false };
         let result = catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
         let (is_written, waits) = (piece.is_written, piece.tx.waiter.waits);
         local.work.waits += waits;
@@ -190,10 +173,10 @@ impl<D: Device> Runner<'_, '_, D> {
             Ok(Err(stop)) => stop.to_string(),
             Err(panic) => panic_text(panic.as_ref()),
         };
-        self.failure = Some(EngineError::Poisoned(format!(
+        epoch.core.stop(format!(
             "piece {number} of call {} of epoch {} ({}), which commits, failed: {what}",
             call.txn.position, epoch.number, procedure.name
-        )));
+        ));
         Err(Stopped)
     }
 }
@@ -205,28 +188,20 @@ pub(super) fn commit_answer<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     call: CallView<'_>,
+    procedure: &ProcedureDefinition,
 ) -> Result<(), Leave> {
     let position = call.txn.position;
-    if !epoch.core.procedures.have_pieces() {
+    if procedure.pieces.is_none_or(|functions| functions.finish.is_none()) {
         local.answers.commit(position);
-        return Ok(());
-    }
-    let (number, _) = epoch.calls.get(position as usize);
-    let procedure = epoch.core.procedures.get(number).expect("checked before");
-    match procedure.pieces.and_then(|functions| functions.finish) {
-        None => local.answers.commit(position),
-        Some(_) if call.pieces().iter().any(|piece| piece.result().is_none()) => {
-            let index = local.answers.commit_later(position);
-            local.unfinished.push(index);
-        }
-        Some(finish) => {
-            let mut bytes = std::mem::take(&mut local.piece_value);
-            bytes.clear();
-            bytes.extend_from_slice(local.answers.put_out());
-            run_finish(epoch, local, (call, procedure.name, finish), &mut bytes)?;
-            local.answers.commit_instead(position, &bytes);
-            local.piece_value = bytes;
-        }
+    } else if call.pieces().iter().any(|piece| piece.result().is_none()) {
+        local.answers.commit_later(position);
+    } else {
+        let mut bytes = std::mem::take(&mut local.piece_value);
+        bytes.clear();
+        bytes.extend_from_slice(local.answers.put_out());
+        run_finish(epoch, local, call, &mut bytes)?;
+        local.answers.commit_instead(position, &bytes);
+        local.piece_value = bytes;
     }
     Ok(())
 }
@@ -237,38 +212,36 @@ pub(super) fn finish_answers<D: Device>(
     local: &mut Local,
     lists: &[RwLockReadGuard<'_, Declarations>],
 ) -> Result<(), Leave> {
-    let unfinished = std::mem::take(&mut local.unfinished);
     let mut bytes = std::mem::take(&mut local.piece_value);
-    for &index in &unfinished {
-        let (position, put_out) = local.answers.later(index);
+    for later in 0..local.answers.later() {
+        let (position, put_out) = local.answers.put_out_for(later);
         bytes.clear();
         bytes.extend_from_slice(put_out);
-        let (number, _) = epoch.calls.get(position as usize);
-        let procedure = epoch.core.procedures.get(number).expect("checked before");
-        let finish = procedure.pieces.and_then(|functions| functions.finish);
-        let finish = finish.expect("only such answers wait");
-        let call = call_at(lists, position as usize);
-        run_finish(epoch, local, (call, procedure.name, finish), &mut bytes)?;
-        local.answers.finish_later(index, &bytes);
+        run_finish(epoch, local, call_at(lists, position as usize), &mut bytes)?;
+        local.answers.finish(later, &bytes);
     }
-    (local.unfinished, local.piece_value) = (unfinished, bytes);
+    local.piece_value = bytes;
     Ok(())
 }
 
-/// Makes an answer; a panic stops the engine, because the call has committed (O-49).
+/// Makes an answer of what was put out; a panic stops the engine, because the call has committed
+/// (O-49).
 fn run_finish<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    (call, name, finish): (CallView<'_>, &str, FinishFn),
+    call: CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
+    let (position, number) = (call.txn.position, epoch.number);
+    let (procedure, arguments) = epoch.calls.get(position as usize);
+    let procedure = epoch.core.procedures.get(procedure).expect("checked before");
+    let finish = procedure.pieces.and_then(|functions| functions.finish);
+    let finish = finish.expect("only such answers are made");
     let results = &mut local.piece_results;
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
-    let (position, number) = (call.txn.position, epoch.number);
-    let (_, arguments) = epoch.calls.get(position as usize);
     catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes))).map_err(|panic| {
-        let what = panic_text(panic.as_ref());
+        let (name, what) = (procedure.name, panic_text(panic.as_ref()));
         let what = format!("the answer of call {position} of epoch {number} ({name}): {what}");
         EngineError::Poisoned(what).into()
     })

@@ -3,14 +3,17 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{Segments, SerialId};
+use storage::SerialId;
 
-use crate::EngineError;
+use crate::core::Core;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivateWrite};
+use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
-use crate::version::{Medium, Publication, Publisher, Stopped, Waiter, Write};
-use crate::worker::{Epoch, Leave};
+use crate::version::{
+    CachePool, Medium, Publication, Publisher, Stopped, TransientPool, Waiter, Write,
+};
+use crate::worker::Epoch;
 
 /// Whether a call publishes IGNORE for any of its rows.
 fn leaves_untouched(call: CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
@@ -41,9 +44,6 @@ pub(super) struct Runner<'r, 'e, D: Device> {
     /// What the calls of each worker declared.
     pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
     pub(super) medium: &'r mut Medium<D>,
-    pub(super) segments: &'r Segments,
-    /// Why the engine must stop: a piece that failed within the body of some other call.
-    pub(super) failure: Option<EngineError>,
 }
 
 impl<D: Device> PublishNow for Runner<'_, '_, D> {
@@ -67,12 +67,33 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
     }
 }
 
-impl<D: Device> Runner<'_, '_, D> {
-    /// What stopped the running of pieces, if it was one of them.
-    pub(super) fn check<T>(&mut self, result: Result<T, Stopped>) -> Result<T, Leave> {
-        result.map_err(|stopped| self.failure.take().map_or(stopped.into(), Leave::Failed))
+/// What publishing touches besides the medium, of these parts of a worker.
+fn publisher<'w, D: Device>(
+    epoch: &Epoch<'w, D>,
+    (pool, cache, work): (&'w mut TransientPool, &'w mut CachePool, &'w mut WorkCounts),
+) -> Publisher<'w, 'w> {
+    Publisher {
+        segments: epoch.store.segments(),
+        checkpoint_epoch: epoch.checkpoint_epoch,
+        pool,
+        cache,
+        work,
+        waiter: Waiter::new(epoch.core.stopped()),
     }
+}
 
+/// Where the version of a serial id goes, of a row of a table.
+#[inline(always)]
+fn version_of(
+    core: &Core,
+    (id, table, word): (EntryId, u16, u64),
+    sid: SerialId,
+) -> Publication<'_> {
+    let layout = &core.tables[table as usize].layout;
+    Publication { id, word, entry: core.entries.get(id), layout, sid }
+}
+
+impl<D: Device> Runner<'_, '_, D> {
     /// Publishes what a call wrote, and lets its pieces run.
     pub(super) fn publish(
         &mut self,
@@ -84,17 +105,9 @@ impl<D: Device> Runner<'_, '_, D> {
             // The owner of a last version that becomes IGNORE waits for those before.
             self.drain_pieces(local, call.txn.position)?;
         }
-        let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
         let Local { writes, scratch, pool, cache, work, .. } = local;
-        let with = &mut Publisher {
-            segments: self.segments,
-            checkpoint_epoch: self.epoch.checkpoint_epoch,
-            pool,
-            cache,
-            work,
-            waiter: Waiter::new(core.stopped()),
-        };
+        let with = &mut publisher(self.epoch, (pool, cache, work));
         let (keys, members) = writes.split_at_mut(call.declared().len());
         for (d, write) in call.declared().iter().zip(keys) {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
@@ -115,7 +128,7 @@ impl<D: Device> Runner<'_, '_, D> {
     #[inline(always)]
     fn publish_write(
         &mut self,
-        (id, table, word): (EntryId, u16, u64),
+        row: (EntryId, u16, u64),
         sid: SerialId,
         mode: Mode,
         (private, scratch): (&mut PrivateWrite, &[u8]),
@@ -130,30 +143,21 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Tombstone) => Write::Tombstone,
             (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
         };
-        let core = self.epoch.core;
-        let layout = &core.tables[table as usize].layout;
-        let to = Publication { id, word, entry: core.entries.get(id), layout, sid };
         *private = PrivateWrite::Published;
-        self.medium.publish(&to, write, with)
+        self.medium.publish(&version_of(self.epoch.core, row, sid), write, with)
     }
 
-    /// Publishes what a piece wrote.
+    /// Publishes what a piece wrote to the row of its key.
     pub(super) fn publish_piece(
         &mut self,
         local: &mut Local,
-        to: &Publication<'_>,
+        of: &Declared,
+        sid: SerialId,
         write: Write<'_>,
     ) -> Result<(), Stopped> {
         let Local { pool, cache, work, .. } = local;
-        let mut with = Publisher {
-            segments: self.segments,
-            checkpoint_epoch: self.epoch.checkpoint_epoch,
-            pool,
-            cache,
-            work,
-            waiter: Waiter::new(self.epoch.core.stopped()),
-        };
-        self.medium.publish(to, write, &mut with)
+        let to = version_of(self.epoch.core, (of.id, of.table, of.word), sid);
+        self.medium.publish(&to, write, &mut publisher(self.epoch, (pool, cache, work)))
     }
 
     /// Publishes the final writes that still hide.
@@ -166,25 +170,12 @@ impl<D: Device> Runner<'_, '_, D> {
         let core = self.epoch.core;
         let sequences = core.sequences.read().expect("no panic while locked");
         let Local { sequences: changed, pool, cache, work, .. } = local;
+        let with = &mut publisher(self.epoch, (pool, cache, work));
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
-            let to = Publication {
-                id,
-                word: change.key,
-                entry: core.entries.get(id),
-                layout: &core.tables[change.table as usize].layout,
-                sid,
-            };
-            let mut with = Publisher {
-                segments: self.segments,
-                checkpoint_epoch: self.epoch.checkpoint_epoch,
-                pool,
-                cache,
-                work,
-                waiter: Waiter::new(core.stopped()),
-            };
-            self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, &mut with);
+            let to = version_of(core, (id, change.table, change.key), sid);
+            self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, with);
         }
     }
 }

@@ -112,6 +112,12 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// The state of a row without an array to which a worker appended, given the state before.
+#[inline(always)]
+fn appended_by(pool: &TransientPool, epoch: u64, before: u64) -> u64 {
+    epoch << EPOCH_SHIFT | pool.worker << WORKER_SHIFT | before >> SAME_SHIFT << SAME_SHIFT
+}
+
 impl RowEntry {
     fn lock(&self) -> (Locked<'_>, bool) {
         let mut contended = false;
@@ -150,15 +156,9 @@ impl RowEntry {
         let by_other = state >> WORKER_SHIFT & WORKER_MASK != pool.worker;
         let handed_over = !is_first && by_other;
         let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
-        let mine = sid.epoch() << EPOCH_SHIFT
-            | pool.worker << WORKER_SHIFT
-            | state >> SAME_SHIFT << SAME_SHIFT;
+        let mine = appended_by(pool, sid.epoch(), state);
         locked.state = if is_first {
-            let next = ValueWord(self.next.load(Ordering::Relaxed));
-            let base = claim.base(self, next, pool);
-            self.base.store(base.0, Ordering::Relaxed);
-            self.first.store(sid.0, Ordering::Relaxed);
-            self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
+            self.begin_versions(sid, pool, claim);
             mine
         } else if state & ARRAY == 0 {
             let other = SerialId(self.first.load(Ordering::Relaxed));
@@ -192,19 +192,23 @@ impl RowEntry {
         if state >> EPOCH_SHIFT & EPOCH_MASK == sid.epoch() {
             return Err(claimed_by(state));
         }
-        let mine = sid.epoch() << EPOCH_SHIFT
-            | pool.worker << WORKER_SHIFT
-            | state >> SAME_SHIFT << SAME_SHIFT;
+        let mine = appended_by(pool, sid.epoch(), state);
         // Nothing else changes the state in this step, so whoever was faster claimed the row.
         self.state
             .compare_exchange(state, mine, Ordering::Relaxed, Ordering::Relaxed)
             .map_err(claimed_by)?;
+        self.begin_versions(sid, pool, claim);
+        Ok(())
+    }
+
+    /// The first pending version of the epoch, and what is before it; by who claimed the row.
+    #[inline(always)]
+    fn begin_versions(&self, sid: SerialId, pool: &mut TransientPool, claim: &mut impl Claim) {
         let next = ValueWord(self.next.load(Ordering::Relaxed));
         let base = claim.base(self, next, pool);
         self.base.store(base.0, Ordering::Relaxed);
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Position of the call that claimed the row. In batch append, until the array is there.
@@ -231,8 +235,7 @@ impl RowEntry {
     pub(super) fn set_array(&self, epoch: u64, array: VersionArray, pool: &TransientPool) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         debug_assert!(state & ARRAY == 0 && state >> EPOCH_SHIFT & EPOCH_MASK == epoch);
-        let mine =
-            epoch << EPOCH_SHIFT | pool.worker << WORKER_SHIFT | state >> SAME_SHIFT << SAME_SHIFT;
+        let mine = appended_by(pool, epoch, state);
         self.first.store(array.address(), Ordering::Relaxed);
         self.state.store(mine | ARRAY, Ordering::Release);
         state >> WORKER_SHIFT & WORKER_MASK != pool.worker
@@ -244,8 +247,7 @@ impl RowEntry {
     pub(crate) fn claim_new(&self, sid: SerialId, pool: &TransientPool) {
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-        let state = sid.epoch() << EPOCH_SHIFT | pool.worker << WORKER_SHIFT;
-        self.state.store(state, Ordering::Relaxed);
+        self.state.store(appended_by(pool, sid.epoch(), 0), Ordering::Relaxed);
     }
 
     /// The versions of the running epoch. After append only.

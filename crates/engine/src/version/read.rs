@@ -34,29 +34,25 @@ impl<'s> Waiter<'s> {
     /// The value of a cell, once it is written.
     #[inline(always)]
     pub(crate) fn value(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
-        let word = ValueWord(cell.load(Ordering::Acquire));
-        if word != ValueWord::PENDING { Ok(word) } else { self.wait(cell) }
+        match value(cell) {
+            Some(word) => Ok(word),
+            None => self.until(|| value(cell), || Ok(false)),
+        }
     }
 
+    /// Waits until something has come about. Whoever waits does other work meanwhile: what returns
+    /// whether there was any.
     #[cold]
-    fn wait(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
-        self.wait_meanwhile(cell, || Ok(false))
-    }
-
-    /// Waits until a cell is written. Whoever waits does other work meanwhile: what returns whether
-    /// there was any.
-    #[cold]
-    pub(crate) fn wait_meanwhile(
+    pub(crate) fn until<T>(
         &mut self,
-        cell: &AtomicU64,
+        come_about: impl Fn() -> Option<T>,
         mut meanwhile: impl FnMut() -> Result<bool, Stopped>,
-    ) -> Result<ValueWord, Stopped> {
+    ) -> Result<T, Stopped> {
         self.waits += 1;
         let mut polls = 0u32;
         loop {
-            let word = ValueWord(cell.load(Ordering::Acquire));
-            if word != ValueWord::PENDING {
-                return Ok(word);
+            if let Some(found) = come_about() {
+                return Ok(found);
             }
             if meanwhile()? {
                 continue;
@@ -94,11 +90,16 @@ pub(crate) enum Pending<'e> {
 impl Pending<'_> {
     /// Where it will be.
     #[inline(always)]
-    pub(crate) fn cell(&self) -> &AtomicU64 {
+    fn cell(&self) -> &AtomicU64 {
         match self {
             Self::Single(cell) => cell,
             Self::InArray(array, index) => array.cell(*index),
         }
+    }
+
+    /// Whether it is there now.
+    pub(crate) fn is_written(&self) -> bool {
+        value(self.cell()).is_some()
     }
 }
 
