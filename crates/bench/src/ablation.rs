@@ -106,8 +106,8 @@ impl Variant {
         let usual = Techniques::default();
         let mut all = vec![variant("as it is", Some(usual))];
         all.extend(Technique::ALL.into_iter().map(|technique| {
-            let way = if technique.is_on_by_default() { "without" } else { "with" };
-            variant(&format!("{way} {}", technique.name), Some(usual.turned(technique)))
+            let name = format!("{} {}", technique.turned(), technique.name);
+            variant(&name, Some(usual.turned(technique)))
         }));
         all.push(other("append by row lock", "--append row-lock", ""));
         all.push(other("pieces", "--pieces", "ycsb"));
@@ -125,8 +125,7 @@ impl Variant {
         let Some(techniques) = self.techniques else { return Vec::new() };
         let turned =
             Technique::ALL.into_iter().filter(|t| t.is_on(&techniques) != t.is_on_by_default());
-        let option = |t: Technique| if t.is_on_by_default() { "--without" } else { "--with" };
-        let turned = turned.flat_map(|t| [option(t).to_string(), t.name.to_string()]);
+        let turned = turned.flat_map(|t| [format!("--{}", t.turned()), t.name.to_string()]);
         turned.chain(self.options.split_whitespace().map(str::to_string)).collect()
     }
 }
@@ -228,10 +227,16 @@ impl Ablation {
                     if !of.name.starts_with(with.only) {
                         continue;
                     }
+                    let by_other = with.techniques.is_none();
+                    let mut words = [of.words(&self.settings), with.words()].concat();
+                    if !by_other {
+                        // An older program may not know it.
+                        words.push("--limits=never".to_string());
+                    }
                     runs.push(Run {
                         what: format!("{}, {}", of.name, with.name),
-                        by_other: with.techniques.is_none(),
-                        words: [of.words(&self.settings), with.words()].concat(),
+                        by_other,
+                        words,
                         work,
                         variant,
                         round,

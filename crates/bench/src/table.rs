@@ -53,7 +53,7 @@ fn heading(text: &mut String, report: &Report) {
 fn turned_over(report: &Report) -> Vec<String> {
     let is_on = |technique: &Technique| report.techniques.get(technique.name) == Some(&true.into());
     let turned = Technique::ALL.into_iter().filter(|t| is_on(t) != t.is_on_by_default());
-    turned.map(|t| format!("{} {}", if is_on(&t) { "with" } else { "without" }, t.name)).collect()
+    turned.map(|t| format!("{} {}", t.turned(), t.name)).collect()
 }
 
 /// The workload's own parameters, as `name value`.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use bench::Technique;
 use bench::ablation::{WORKS, Work};
+use bench::{AppendMethod, Technique};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
@@ -278,9 +278,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
     /// How rows that several calls of an epoch write get their versions
-    #[arg(long, value_enum, value_name = "METHOD",
-          default_value = bench::AppendMethod::default().name())]
-    pub(crate) append: Append,
+    #[arg(long, value_name = "METHOD", value_parser = append_parser(),
+          default_value = AppendMethod::default().name())]
+    pub(crate) append: AppendMethod,
     /// Bytes of DRAM for cached versions; 0: no cache [default: 268435456 on dax and on emulated
     /// devices that add latency, 0 elsewhere]
     #[arg(long)]
@@ -350,13 +350,12 @@ pub(crate) struct RunArguments {
     pub(crate) die_at: Option<bench::FailPoint>,
 }
 
-/// How the append step works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Append {
-    /// One by one, each under its row's lock (CA 3.2)
-    RowLock,
-    /// Collected, then each row's versions by one worker and at once (CA 3.3)
-    Batch,
+/// The methods of the append step.
+fn append_parser() -> impl TypedValueParser<Value = AppendMethod> {
+    let methods = AppendMethod::ALL;
+    PossibleValuesParser::new(methods.map(|m| PossibleValue::new(m.name()).help(m.what()))).map(
+        move |name| methods.into_iter().find(|m| m.name() == name).expect("one of those offered"),
+    )
 }
 
 /// A store.

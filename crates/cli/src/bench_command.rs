@@ -1,13 +1,13 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
 use bench::{
-    AppendMethod, BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
-    Technique, Techniques,
+    BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop, Technique,
+    Techniques,
 };
 use pmem::{DeviceSpec, Profile};
 
 use crate::ablation_command;
-use crate::args::{Append, BenchCommand, Limits, RunArguments};
+use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::roofline_command;
@@ -126,10 +126,7 @@ fn settings(
         } else {
             1
         }),
-        append: match arguments.append {
-            Append::RowLock => AppendMethod::RowLock,
-            Append::Batch => AppendMethod::Batch,
-        },
+        append: arguments.append,
         techniques: techniques(arguments),
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,

@@ -25,4 +25,12 @@ impl AppendMethod {
             Self::Batch => "batch",
         }
     }
+
+    /// What it does, in a few words.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::RowLock => "one by one, each under its row's lock (CA 3.2)",
+            Self::Batch => "collected, then each row's versions by one worker (CA 3.3)",
+        }
+    }
 }

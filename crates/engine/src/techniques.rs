@@ -72,6 +72,12 @@ impl Technique {
         self.is_on(&Techniques::default())
     }
 
+    /// How an engine is run in which it is turned over: `with` it or `without`.
+    #[must_use]
+    pub fn turned(self) -> &'static str {
+        if self.is_on_by_default() { "without" } else { "with" }
+    }
+
     /// Whether it is used.
     #[must_use]
     pub fn is_on(self, techniques: &Techniques) -> bool {

@@ -5,8 +5,8 @@
 //! before the next call that it runs first, and also while a body waits for a version. That cannot
 //! deadlock: the smallest unfinished call is the next one of whoever took it, which runs it at once
 //! or waits for nothing but smaller ones; and the smallest unfinished piece is the first in the
-//! queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs the piece
-//! meanwhile (O-11).
+//! queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs the
+//! piece meanwhile (O-11).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -54,22 +54,20 @@ impl Default for Setup {
     }
 }
 
-/// Any of them. From a generator of its own, so that a seed's history stays what it was without it.
-fn any_append(random: &Random) -> AppendMethod {
-    Random::new(random.clone().word()).pick(&AppendMethod::ALL)
-}
-
 impl Setup {
     /// Any choices.
     pub fn random(random: &mut Random) -> Self {
+        // Drawn aside, so that everything else of a seed's history is what it is without them.
+        let mut aside = Random::new(random.clone().word());
+        let (append, techniques) = (aside.pick(&AppendMethod::ALL), any_techniques(&mut aside));
         Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
             cache_epochs: random.pick(&[0, 1, 20]),
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
             split_threshold: random.pick(&[0, 1, 2, 4]),
-            append: any_append(random),
-            techniques: random_techniques(random),
+            append,
+            techniques,
             row_bytes: [
                 random.pick(&[0, 64, 128, 256]),
                 random.pick(&[0, 64, 128, 256]),
@@ -137,13 +135,12 @@ impl Setup {
 }
 
 /// All optimisations as they are meant to be, half of the time; else each of them turned over or
-/// not. Drawn aside, so that everything else of a seed's history is what it is without this choice.
-fn random_techniques(random: &Random) -> Techniques {
-    let mut aside = Random::new(random.clone().word());
-    if aside.percent(50) {
+/// not.
+fn any_techniques(random: &mut Random) -> Techniques {
+    if random.percent(50) {
         return Techniques::default();
     }
-    let turned = Technique::ALL.into_iter().filter(|_| aside.percent(50));
+    let turned = Technique::ALL.into_iter().filter(|_| random.percent(50));
     turned.fold(Techniques::default(), Techniques::turned)
 }
 

@@ -1,4 +1,4 @@
-//! The two procedures of YCSB: the call and the load.
+//! The procedures of YCSB: the call, whole or with its updates in pieces, and the load.
 
 use crate::api::{Declare, PieceTx, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW, word_at};
@@ -80,14 +80,13 @@ fn fold(row: &[u8]) -> u64 {
     sum
 }
 
-/// Counts the row up and overwrites what follows the counter; false if the row is too short for the
-/// payload.
-fn overwrite(row: &mut [u8], payload: &[u8]) -> bool {
-    let Some(counter) = word_at(row, 0) else { return false };
-    let Some(part) = row.get_mut(COUNTER_BYTES..payload.len()) else { return false };
-    part.copy_from_slice(&payload[COUNTER_BYTES..]);
+/// Counts the row up and overwrites what follows the counter; the sum of what was there before, or
+/// nothing if the row is too short for the payload.
+fn fold_and_overwrite(row: &mut [u8], payload: &[u8]) -> Option<u64> {
+    let (old, counter) = (fold(row), word_at(row, 0)?);
+    row.get_mut(COUNTER_BYTES..payload.len())?.copy_from_slice(&payload[COUNTER_BYTES..]);
     row[..COUNTER_BYTES].copy_from_slice(&counter.wrapping_add(1).to_le_bytes());
-    true
+    Some(old)
 }
 
 /// Reads some keys and updates others. The answer is the wrapping sum of all rows as they were
@@ -112,14 +111,9 @@ impl Procedure for YcsbCall {
         let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
         let mut sum = call.sum_of_reads(tx)?;
         for (key, payload) in call.updates() {
-            let mut written = false;
-            let found = tx.modify(USERTABLE, &key, |row| {
-                sum = sum.wrapping_add(fold(row));
-                written = overwrite(row, payload);
-            })?;
-            if !found || !written {
-                return Err(MISSING_ROW.into());
-            }
+            let mut old = None;
+            tx.modify(USERTABLE, &key, |row| old = fold_and_overwrite(row, payload))?;
+            sum = sum.wrapping_add(old.ok_or(MISSING_ROW)?);
         }
         tx.output().extend_from_slice(&sum.to_le_bytes());
         Ok(())
@@ -155,12 +149,9 @@ impl Procedure for YcsbPieces {
         let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
         let payload = call.payload.chunks_exact(call.update_bytes).nth(number);
         let payload = payload.ok_or(BAD_ARGUMENTS)?;
-        let (mut sum, mut written) = (0, false);
-        let found = piece.modify(|row| {
-            sum = fold(row);
-            written = overwrite(row, payload);
-        })?;
-        if found && written { Ok(sum) } else { Err(MISSING_ROW.into()) }
+        let mut old = None;
+        piece.modify(|row| old = fold_and_overwrite(row, payload))?;
+        Ok(old.ok_or(MISSING_ROW)?)
     }
 
     fn finish(_: &[u8], results: &[u64], output: &mut Vec<u8>) {
