@@ -204,6 +204,7 @@ impl<D: Device> Engine<D> {
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
         *shared.next_call.get_mut() = 0;
+        shared.progress.iter_mut().for_each(|progress| *progress.unfinished.get_mut() = 0);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
         *shared.carry_bytes.get_mut() = 0;

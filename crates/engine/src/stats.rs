@@ -91,6 +91,9 @@ counts! {
         rows_removed,
         /// Versions that died with the epoch, in DRAM.
         transient_versions,
+        /// Transient versions whose memory was taken back within the epoch, because no call could
+        /// see them any more.
+        versions_reused,
         /// Versions written to the medium: one for each row written in the epoch.
         persistent_versions,
         /// Versions that became IGNORE.

@@ -15,6 +15,10 @@ pub struct Techniques {
     /// initial version of NV 4.1). Without it smaller serial ids read that version where it lies,
     /// unless the final write will overwrite it there. Default off.
     pub initial_copy: bool,
+    /// The memory of a transient version is used again within the epoch, as soon as no call can see
+    /// it any more (docs/decisions/0014); without it all of them stay until the epoch ends (NV
+    /// 5.1). Default on.
+    pub reuse: bool,
     /// A final write writes the lines that its slot does not hold yet; without it the whole value
     /// (docs/decisions/0011). Default on.
     pub changed_lines: bool,
@@ -52,9 +56,10 @@ macro_rules! technique {
 
 impl Technique {
     /// All of them, in the order of the fields.
-    pub const ALL: [Technique; 5] = [
+    pub const ALL: [Technique; 6] = [
         technique!(prefetch, "prefetch", "fetching ahead what will be needed"),
         technique!(initial_copy, "initial-copy", "a copy of the version before each epoch's first"),
+        technique!(reuse, "reuse", "memory of unseen transient versions is used again"),
         technique!(changed_lines, "changed-lines", "final writes of changed lines only"),
         technique!(past_cache, "past-cache", "stores past the cache"),
         technique!(state_hash, "state-hash", "the running state hash"),
@@ -90,6 +95,7 @@ impl Default for Techniques {
         Self {
             prefetch: true,
             initial_copy: false,
+            reuse: true,
             changed_lines: true,
             past_cache: true,
             state_hash: true,

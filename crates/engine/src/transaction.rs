@@ -487,8 +487,11 @@ impl<'a> Transaction<'a> {
             }
         } else if word.is_cached() {
             self.local.work.cache_hits += 1;
-        } else if !self.local.pool.holds(word.address()) {
-            self.local.work.versions_handed_over += 1;
+        } else {
+            let maker = self.phase.maker(word);
+            debug_assert!(u64::from(maker.position) <= sid.position(), "it is used again");
+            let handed_over = u64::from(maker.worker) != self.local.pool.worker;
+            self.local.work.versions_handed_over += u64::from(handed_over);
         }
         Ok(Some(bytes))
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 
 use pmem::Device;
-use pmem::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use pmem::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use pmem::sync::thread::{self, JoinHandle};
 use pmem::sync::{Mutex, RwLock, polls, spin_loop};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
@@ -80,6 +80,15 @@ thread_local! {
 /// A list of index entries for each table.
 pub(crate) type StagedKeys = Vec<Vec<(u64, EntryId)>>;
 
+/// How far a worker is in the execution phase, in a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Progress {
+    /// Position before which it has no call and no piece left to run: all that it takes later are
+    /// larger.
+    pub(crate) unfinished: AtomicU32,
+}
+
 /// What workers hand to each other in one epoch.
 pub(crate) struct Shared {
     pub(crate) barrier: Barrier,
@@ -89,6 +98,8 @@ pub(crate) struct Shared {
     pub(crate) declarations: Vec<RwLock<Declarations>>,
     /// The next call to run.
     pub(crate) next_call: AtomicUsize,
+    /// How far each worker is.
+    pub(crate) progress: Vec<Progress>,
     /// Keys to add to ordered indexes, by worker and table.
     pub(crate) added: Vec<RwLock<StagedKeys>>,
     /// Keys to remove from ordered indexes, by worker and table.
@@ -142,6 +153,7 @@ impl Shared {
             draws: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
             next_call: AtomicUsize::new(0),
+            progress: (0..workers).map(|_| Progress::default()).collect(),
             added: staged(),
             removed: staged(),
             appends: (0..workers).map(|_| RwLock::new(vec![Vec::new(); workers])).collect(),

@@ -217,7 +217,7 @@ impl Claimer<'_> {
         if from.is_on_medium() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(ReadPhase::begin().bytes(from), from.slot())
+        pool.store(ReadPhase::begin().bytes(from), from.slot(), 0)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::epoch::ahead::Ahead;
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
 use crate::epoch::publish::{Mode, Runner};
+use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, PrivateWrite};
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -64,11 +65,13 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             runner.run_ready_pieces(local, next)?;
         }
         let Some(call) = ahead.next() else { break };
+        reuse::note_progress(epoch, local, call.txn.position);
         if let Err(failure) = run_call(epoch, local, runner, call)? {
             local.answers.fail(call.txn.position, failure);
         }
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
+    reuse::note_progress(epoch, local, u32::MAX);
     runner.drain_pieces(local, u32::MAX)?;
     local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     Ok(())

@@ -20,6 +20,7 @@ mod piece;
 mod publish;
 mod remove;
 mod reserve;
+mod reuse;
 mod split;
 mod staged;
 

@@ -482,14 +482,4 @@ mod tests {
             assert!(matches!(entry.versions(epoch), Versions::Array(array) if array.len() == 4));
         }
     }
-
-    #[test]
-    fn a_pool_knows_what_it_handed_out() {
-        let mut pools = [0, 1].map(|number| TransientPool::new(number).unwrap());
-        let words = pools.each_mut().map(|pool| pool.store(&[1; 40], 0));
-        for (index, pool) in pools.iter().enumerate() {
-            assert!(pool.holds(words[index].address()) && !pool.holds(words[1 - index].address()));
-            assert!(!pool.holds(words[index].address() + 48), "not handed out yet");
-        }
-    }
 }

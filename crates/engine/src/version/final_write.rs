@@ -25,6 +25,7 @@ use storage::{
     row_change, row_hash,
 };
 
+use super::array::VersionArray;
 use super::entry::Versions;
 use super::read::Stopped;
 use super::{CachePool, EntrySlab, Place, RowEntry, TransientPool, ValueWord, Waiter};
@@ -138,12 +139,16 @@ impl<D: Device> Medium<D> {
                 debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
                 let cell = array.cell(index);
                 let last = index + 1 == array.len();
+                if !matches!(write, Write::Ignore) && self.techniques.reuse {
+                    retire_before(array, index, to.sid, with.pool);
+                }
                 match write {
                     Write::Value(value) if last => self.persist_hidden(to, value, cell, with),
                     Write::Tombstone if last => self.bury(to, cell, with),
                     Write::Value(value) => {
                         with.work.transient_versions += 1;
-                        cell.store(with.pool.store(value, 0).0, Ordering::Release);
+                        let position = to.sid.position() as u32;
+                        cell.store(with.pool.store(value, 0, position).0, Ordering::Release);
                     }
                     Write::Tombstone => {
                         with.work.transient_versions += 1;
@@ -167,7 +172,7 @@ impl<D: Device> Medium<D> {
     fn fall_back(
         &mut self,
         to: &Publication<'_>,
-        array: super::array::VersionArray,
+        array: VersionArray,
         last: usize,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
@@ -525,6 +530,19 @@ fn key_of<'k, D: Device>(device: &'k D, to: &Publication<'_>, exact: &'k [u8; 8]
     } else {
         // SAFETY: the row is initialised and its key never changes.
         unsafe { row::key(device, to.entry.row()) }
+    }
+}
+
+/// A version has been written, and no IGNORE, so later serial ids do not see the one before. Its
+/// memory can be used again when this version's call has ended, and all smaller ones.
+#[inline]
+fn retire_before(array: VersionArray, index: usize, sid: SerialId, pool: &mut TransientPool) {
+    if let Some(before) = index.checked_sub(1) {
+        // If it is pending or IGNORE, it has no memory, or its writer did not run yet.
+        let word = ValueWord(array.cell(before).load(Ordering::Relaxed));
+        if word.is_transient() {
+            pool.retire(word, sid.position() as u32);
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 //! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
 //!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
+//!   A transient version's memory is used again when a newer one is published and every call has
+//!   ended that could see the older one (`pool.rs`, `epoch/reuse.rs`).
 //! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
 //!   initialization phase (O-15).
 
@@ -73,6 +75,11 @@ impl ValueWord {
     #[inline(always)]
     pub(crate) fn is_on_medium(self) -> bool {
         self.0 & 3 == Place::Medium as u64
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_transient(self) -> bool {
+        self.0 & 3 == Place::Transient as u64
     }
 
     #[inline(always)]

@@ -1,4 +1,11 @@
 //! The transient pool (NV 5.1): per-worker bump memory for everything that dies with the epoch.
+//!
+//! Most of it is version arrays and versions, and of a hot row an epoch makes thousands of versions
+//! of which only the last few are ever read again. So a version is *retired* when the next one of
+//! its row is published, and its memory is used again once every call up to that next one has
+//! ended: then nobody can see it any more (docs/decisions/0014). Hot rows so stay in the cache.
+
+use std::collections::VecDeque;
 
 use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
@@ -10,14 +17,64 @@ use super::{Place, ValueWord};
 const RESERVED_BYTES: u64 = 64 << 30;
 const RESERVED_BYTES_MIN: u64 = 256 << 20;
 
+/// Bytes of a cache line, in which blocks of memory are measured.
+const LINE_BYTES: usize = pmem::LINE_BYTES as usize;
+
+/// Precedes every value, in its first line: who made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(align(16))]
+pub(crate) struct Maker {
+    /// Position of the call that wrote the value; 0 if it is a copy from before the epoch.
+    pub(crate) position: u32,
+    /// Number of the worker.
+    pub(crate) worker: u32,
+}
+
+/// Up to so many lines there is a class of blocks for each number of lines, beyond that one for
+/// each power of two.
+const LINES_EXACT: usize = 64;
+/// Classes for values of up to 2^18 bytes.
+const CLASSES: usize = LINES_EXACT + 7;
+
+/// The class of blocks that hold a value of a length, and how many bytes they have.
+fn block_for(len: usize) -> (usize, usize) {
+    let lines = (size_of::<Maker>() + len).div_ceil(LINE_BYTES);
+    if lines <= LINES_EXACT {
+        return (lines - 1, lines * LINE_BYTES);
+    }
+    let lines = lines.next_power_of_two();
+    let doublings = (lines / LINES_EXACT).trailing_zeros() as usize;
+    (LINES_EXACT + doublings - 1, lines * LINE_BYTES)
+}
+
+/// A version that its successor has taken the place of.
+#[derive(Debug, Clone, Copy)]
+struct Retired {
+    word: ValueWord,
+    /// Position of the call that wrote the successor. Later ones cannot see the version.
+    successor: u32,
+}
+
+/// So many versions are retired, for each worker, before it is asked anew how far all workers are:
+/// asking takes a line from each of them.
+const RETIRED_PER_WORKER: usize = 8;
+
 /// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
-/// runs when no body runs (phase rule).
+/// runs when no body runs (phase rule); but values that were retired only until
+/// [`TransientPool::take_back`].
 pub(crate) struct TransientPool {
     memory: Mapping,
     used: u64,
     high_water: u64,
     /// Number of the worker.
     pub(crate) worker: u64,
+    /// Versions that this worker's versions replaced, whoever made them, in the order in which
+    /// that happened.
+    retired: VecDeque<Retired>,
+    /// When there are so many, it is worth while to look which of them can be taken back.
+    enough: usize,
+    /// Blocks whose values nobody sees any more, by class.
+    free: Vec<Vec<usize>>,
 }
 
 impl TransientPool {
@@ -28,12 +85,15 @@ impl TransientPool {
             used: 0,
             high_water: 0,
             worker: worker as u64,
+            retired: VecDeque::new(),
+            enough: RETIRED_PER_WORKER,
+            free: vec![Vec::new(); CLASSES],
         })
     }
 
-    /// Whether an address is in this pool, so that its worker made what is there.
-    #[inline(always)]
-    pub(crate) fn holds(&self, address: usize) -> bool {
+    /// Whether an address is in this pool.
+    #[cfg(test)]
+    pub(super) fn holds(&self, address: usize) -> bool {
         (address.wrapping_sub(self.memory.base() as usize) as u64) < self.used
     }
 
@@ -51,6 +111,9 @@ impl TransientPool {
             unsafe { self.memory.base().write_bytes(0xdb, poisoned) };
         }
         self.used = 0;
+        self.retired.clear();
+        self.enough = RETIRED_PER_WORKER;
+        self.free.iter_mut().for_each(Vec::clear);
     }
 
     /// Address of `bytes` fresh bytes, a multiple of 16, with any contents.
@@ -75,17 +138,122 @@ impl TransientPool {
         self.allocate(bytes)
     }
 
-    /// Copies a value in; `slot` is carried in the word for the base of a row.
+    /// Copies in a value that the call at a position wrote; `slot` is carried in the word for the
+    /// base of a row.
     #[inline]
-    pub(crate) fn store(&mut self, value: &[u8], slot: usize) -> ValueWord {
-        let at = self.allocate(value.len());
+    pub(crate) fn store(&mut self, value: &[u8], slot: usize, position: u32) -> ValueWord {
+        let (class, bytes) = block_for(value.len());
+        let block = match self.free[class].pop() {
+            Some(block) => block as *mut u8,
+            None => self.allocate_lines(bytes),
+        };
+        // SAFETY: the block is longer than that.
+        let at = unsafe { block.add(size_of::<Maker>()) };
         writes(at);
-        // SAFETY: freshly allocated, so nobody else refers to it.
-        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), at, value.len()) };
+        let maker = Maker { position, worker: self.worker as u32 };
+        // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
+        // back after the last call had ended that could see it, so nobody else refers to it.
+        unsafe {
+            block.cast::<Maker>().write(maker);
+            std::ptr::copy_nonoverlapping(value.as_ptr(), at, value.len());
+        }
         ValueWord::new(Place::Transient, slot, at as usize, value.len())
+    }
+
+    /// The call at a position, which this worker runs, has published the version after this one, so
+    /// that no later call sees this one.
+    #[inline]
+    pub(crate) fn retire(&mut self, word: ValueWord, successor: u32) {
+        self.retired.push_back(Retired { word, successor });
+    }
+
+    /// Whether it is time to take memory back, if there are so many workers.
+    #[inline]
+    pub(crate) fn has_enough_retired(&self, workers: usize) -> bool {
+        self.retired.len() >= self.enough.max(RETIRED_PER_WORKER * workers)
+    }
+
+    /// Takes back retired versions, in their order, as long as their successors' calls have ended;
+    /// how many. All calls before `unfinished` have, on all workers, and what they did happened
+    /// before. In debug builds what is taken back is overwritten, so that a dangling word shows.
+    pub(crate) fn take_back(&mut self, unfinished: u32, workers: usize) -> u64 {
+        let before = self.retired.len();
+        while let Some(&Retired { word, successor }) = self.retired.front()
+            && successor < unfinished
+        {
+            let (class, bytes) = block_for(word.len());
+            let block = word.address() - size_of::<Maker>();
+            if cfg!(debug_assertions) {
+                writes(word.address() as *mut u8);
+                // SAFETY: a block of that class, which nobody refers to any more.
+                unsafe { (block as *mut u8).write_bytes(0xdb, bytes) };
+            }
+            self.free[class].push(block);
+            self.retired.pop_front();
+        }
+        self.enough = self.retired.len() + RETIRED_PER_WORKER * workers;
+        (before - self.retired.len()) as u64
     }
 }
 
 // SAFETY: the mapping is owned by one worker; words that point into it are read under the phase
-// rule.
+// rule, and before the calls that may see them have ended.
 unsafe impl Send for TransientPool {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::ReadPhase;
+
+    #[test]
+    fn every_length_has_a_block_and_no_class_two_sizes() {
+        let mut sizes = [0; CLASSES];
+        for len in 0..1 << 18 {
+            let (class, bytes) = block_for(len);
+            assert!(bytes >= len + size_of::<Maker>() && bytes.is_multiple_of(LINE_BYTES));
+            assert!(sizes[class] == 0 || sizes[class] == bytes, "class {class}: {bytes}");
+            sizes[class] = bytes;
+        }
+        assert!(sizes.windows(2).all(|two| two[0] < two[1]), "and all are used: {sizes:?}");
+    }
+
+    /// O-15: a version's memory is used again when every call has ended that could see it, not
+    /// before; and by values of its class.
+    #[test]
+    fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
+        let mut pool = TransientPool::new(3).unwrap();
+        let read = |word| ReadPhase::begin().bytes(word);
+        let first = pool.store(&[1; 100], 0, 5);
+        assert_eq!(ReadPhase::begin().maker(first), Maker { position: 5, worker: 3 });
+        let second = pool.store(&[2; 100], 0, 7);
+        pool.retire(first, 7);
+        assert_eq!(pool.take_back(7, 1), 0, "call 7 itself may still read it");
+        assert_ne!(pool.store(&[3; 100], 0, 8), first);
+        assert_eq!(read(first), [1; 100]);
+        assert_eq!(pool.take_back(8, 1), 1);
+        assert_ne!(pool.store(&[4; 300], 0, 9).address(), first.address(), "another class");
+        let again = pool.store(&[5; 101], 0, 10);
+        assert_eq!(again.address(), first.address());
+        assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
+        assert_eq!(ReadPhase::begin().maker(again).position, 10);
+        pool.retire(again, 11);
+        pool.reset();
+        assert_eq!(pool.take_back(u32::MAX, 1), 0, "an epoch begins with nothing retired");
+    }
+
+    #[test]
+    fn it_is_worth_asking_after_so_many_for_each_worker() {
+        let mut pool = TransientPool::new(0).unwrap();
+        let word = pool.store(&[1], 0, 0);
+        let retire = |pool: &mut TransientPool, from: usize, to: usize| {
+            (from..to).for_each(|n| pool.retire(word, n as u32));
+        };
+        retire(&mut pool, 0, 2 * RETIRED_PER_WORKER);
+        assert!(pool.has_enough_retired(2) && !pool.has_enough_retired(3));
+        assert_eq!(pool.take_back(3, 2), 3);
+        retire(&mut pool, 0, 2 * RETIRED_PER_WORKER - 1);
+        assert!(!pool.has_enough_retired(2), "those that wait do not count");
+        retire(&mut pool, 0, 1);
+        assert!(pool.has_enough_retired(2));
+    }
+}

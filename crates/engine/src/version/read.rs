@@ -9,6 +9,7 @@ use storage::{RowLayout, SerialId};
 
 use super::array::VersionArray;
 use super::entry::Versions;
+use super::pool::Maker;
 use super::{Place, RowEntry, ValueWord, cached};
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
@@ -238,8 +239,10 @@ impl RowEntry {
 ///
 /// Values that a word names stay as they are until the end of the epoch: transient memory is reset,
 /// cached versions are freed and persistent slots are reused only in later epochs (O-15, and the
-/// choice of slot in the final write). So bytes may be borrowed for as long as this lives, and it
-/// does not outlive a phase.
+/// choice of slot in the final write). The exception are transient versions with a successor: they
+/// stay until the calls have ended that can see them, and bodies get bytes for no longer than their
+/// call runs. So bytes may be borrowed for as long as this lives, and it does not outlive a phase,
+/// nor a call that sees versions of its epoch.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPhase<'p> {
     phase: PhantomData<&'p ()>,
@@ -261,6 +264,14 @@ impl<'p> ReadPhase<'p> {
         reads(word.address() as *const u8);
         // SAFETY: published value words name initialised bytes, which stay until the phase ends.
         unsafe { std::slice::from_raw_parts(word.address() as *const u8, word.len()) }
+    }
+
+    /// Who made a transient value.
+    #[inline(always)]
+    pub(crate) fn maker(self, word: ValueWord) -> Maker {
+        debug_assert!(word.is_transient());
+        // SAFETY: it precedes every value in the transient pool, and stays as long as the value.
+        unsafe { (word.address() as *const Maker).sub(1).read() }
     }
 
     /// The key of the row at an offset.
