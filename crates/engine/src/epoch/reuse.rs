@@ -1,0 +1,27 @@
+//! Using the memory of transient versions again within an epoch: which calls have ended, on all
+//! workers (docs/decisions/0014).
+
+use pmem::Device;
+use pmem::sync::atomic::Ordering;
+
+use crate::local::Local;
+use crate::worker::Epoch;
+
+/// Says that the worker goes on with the call at a position, and takes back what no call sees any
+/// more that has not ended.
+#[inline]
+pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: u32) {
+    if !epoch.core.config.techniques.reuse {
+        return;
+    }
+    // Pieces of earlier calls may be waiting for others.
+    let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
+    let progress = &epoch.shared.progress;
+    // What its calls read they have read; release orders that before the memory is used again.
+    progress[local.worker].unfinished.store(unfinished, Ordering::Release);
+    if local.pool.has_enough_retired(epoch.workers) {
+        let unfinished = progress.iter().map(|p| p.unfinished.load(Ordering::Acquire)).min();
+        let unfinished = unfinished.expect("there is a worker");
+        local.work.versions_reused += local.pool.take_back(unfinished, epoch.workers);
+    }
+}
