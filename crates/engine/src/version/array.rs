@@ -164,7 +164,7 @@ impl VersionArray {
 const SHORT: usize = 16;
 
 /// How many hot rows a worker remembers its place in.
-const PLACES: usize = 64;
+const PLACES: usize = 1024;
 
 /// Address of an array, and an index in it.
 type Place = (u64, u32);
