@@ -96,7 +96,7 @@ fn memory_of_versions_is_used_again() {
     let (reused, pool) = counted(Techniques::default());
     let (never, whole_pool) = counted(turned("reuse"));
     assert_eq!(never, 0);
-    assert!(reused > 150 && reused < 199, "{reused}");
+    assert!((150..=199).contains(&reused), "{reused}");
     assert!(5 * pool < whole_pool, "{pool} {whole_pool}");
 }
 
