@@ -9,10 +9,11 @@ use rustix::process::Signal;
 use support::{Background, PATIENCE, PAUSE, Room, command, run};
 
 /// The usual engine, each technique, all of them.
-const VARIANTS: [&str; 8] = [
+const VARIANTS: [&str; 9] = [
     "as it is",
     "without prefetch",
     "with initial-copy",
+    "without reuse",
     "without changed-lines",
     "without past-cache",
     "without state-hash",
@@ -55,6 +56,7 @@ fn each_work_runs_with_each_variant_and_comes_to_one_state() {
             let same = [
                 "prefetch",
                 "initial-copy",
+                "reuse",
                 "state-hash",
                 "as it is",
                 "row lock",
@@ -67,10 +69,10 @@ fn each_work_runs_with_each_variant_and_comes_to_one_state() {
         }
         assert_eq!(figure(0, "ratio"), 1.0);
         let flushes = |variant| figure(variant, "flushes_per_txn");
-        assert!(lines(3) >= lines(0), "{work}");
+        assert!(lines(4) >= lines(0), "{work}");
         // Values that fill lines; those of SmallBank are flushed in any case.
         let has_lines = work["work"] != "smallbank";
-        assert_eq!(flushes(4) > flushes(0), has_lines, "{work}");
+        assert_eq!(flushes(5) > flushes(0), has_lines, "{work}");
         // The state is that of an ordinary run.
         let words = work["command"].as_str().expect("a command").replace("nvcaracal ", "");
         let alone = run(&format!("{words} --json -")).succeeded().json();

@@ -7,7 +7,7 @@ use support::{Room, SMALL, run};
 
 /// Every technique turned over.
 const PAPERS: &str =
-    "--without prefetch,changed-lines --without past-cache,state-hash --with initial-copy";
+    "--without prefetch,reuse,changed-lines --without past-cache,state-hash --with initial-copy";
 
 fn digest(line: &str) -> String {
     let report = run(&format!("bench {line} --json -")).succeeded().json();

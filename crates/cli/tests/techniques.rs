@@ -13,11 +13,12 @@ fn a_report_names_what_was_turned_over() {
     let line = format!("{SIZE} --device dram --without prefetch,state-hash --with initial-copy");
     let turned = run(&format!("{line} --json -")).succeeded().json();
     let is_on = |report: &serde_json::Value| {
-        let names = ["prefetch", "initial-copy", "changed-lines", "past-cache", "state-hash"];
+        let names =
+            ["prefetch", "initial-copy", "reuse", "changed-lines", "past-cache", "state-hash"];
         names.map(|name| report["techniques"][name].as_bool().expect("a switch"))
     };
-    assert_eq!(is_on(&usual), [true, false, true, true, true]);
-    assert_eq!(is_on(&turned), [false, true, true, true, false]);
+    assert_eq!(is_on(&usual), [true, false, true, true, true, true]);
+    assert_eq!(is_on(&turned), [false, true, true, true, true, false]);
     assert_eq!(usual["state_digest_from"], "running_hash");
     assert_eq!(turned["state_digest_from"], "scan");
     assert_eq!(usual["state_digest"], turned["state_digest"]);
@@ -28,7 +29,7 @@ fn a_report_names_what_was_turned_over() {
 
 #[test]
 fn unknown_names_are_refused_with_the_list() {
-    let all = ["prefetch", "changed-lines", "past-cache", "state-hash"];
+    let all = ["prefetch", "reuse", "changed-lines", "past-cache", "state-hash"];
     for bad in ["prefetching", "prefetch,", "initial-copy", "prefetch,x"] {
         run(&format!("{SIZE} --device dram --without {bad}")).failed(2, &all);
     }

@@ -20,7 +20,7 @@ use crate::recovery;
 use crate::stats::{EpochStats, Laps, MemoryUse, RecoveryReport};
 use crate::table::RowKeys;
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
-use crate::worker::{Epoch, Leave, Shared, Totals, Worker};
+use crate::worker::{Epoch, Leave, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
 
 /// What the outside world tells an epoch; logged, so that replay sees the same (O-47).
@@ -204,7 +204,7 @@ impl<D: Device> Engine<D> {
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
         *shared.next_call.get_mut() = 0;
-        shared.progress.iter_mut().for_each(|progress| *progress.unfinished.get_mut() = 0);
+        shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
         *shared.carry_bytes.get_mut() = 0;

@@ -24,7 +24,7 @@ use crate::version::{
     Appended, Chains, EntrySlab, EntrySupply, KeepNext, Publication, Publisher, ReadPhase,
     RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
-use crate::worker::{Barrier, Worker};
+use crate::worker::{Barrier, Progress, Worker};
 use crate::{Engine, EngineConfig};
 
 const EPOCH: u64 = 5;
@@ -277,6 +277,39 @@ fn o_50_nobody_waits_once_the_engine_is_stopped() {
         assert_eq!(core.stop_reason().as_deref(), Some("it died"));
         thread.join().unwrap();
     });
+}
+
+/// O-15: a reader says how far it is after it has read, and only then the memory of what it read is
+/// used again, by the worker that published the version after it, if it saw the version before.
+#[test]
+fn o_15_memory_is_used_again_after_all_reads_of_it() {
+    let reused = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let sum = Arc::clone(&reused);
+    explore("reuse", None, move || {
+        let (mut first, mut second) = (worker(0, 0), worker(1, 0));
+        let cell = Cell::new(&mut first.local.pool, &[1, 3, 4, 5]);
+        let progress = Arc::new([Progress::default(), Progress::default()]);
+        drop(format!("{progress:?}"));
+        let (other, all) = (Arc::clone(&cell), Arc::clone(&progress));
+        let thread = spawn(move || {
+            other.publish(&mut second, 3, Write::Value(&[8; 24]));
+            all[1].note(4);
+            let taken_back = second.local.pool.take_back(Progress::of_all(&*all), 2);
+            other.publish(&mut second, 4, Write::Value(&[9; 24]));
+            (taken_back, second)
+        });
+        // Call 2 may go on after call 3 has ended; then this worker takes a later one.
+        cell.publish(&mut first, 1, Write::Value(&[7; 24]));
+        let before = cell.entry().read(sid(2), &mut Waiter::new(&cell.stopped)).unwrap().word;
+        assert_eq!(ReadPhase::begin().bytes(before), [7; 24]);
+        progress[0].note(6);
+        let (taken_back, _second) = thread.join().unwrap();
+        let after = cell.entry().read(sid(5), &mut Waiter::new(&cell.stopped)).unwrap().word;
+        assert_eq!(ReadPhase::begin().bytes(after), [9; 24]);
+        assert_eq!(after == before, taken_back == 1);
+        sum.fetch_add(taken_back, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(reused.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }
 
 /// O-15, O-20: one worker caches what it read, another finds and touches it.

@@ -86,7 +86,28 @@ pub(crate) type StagedKeys = Vec<Vec<(u64, EntryId)>>;
 pub(crate) struct Progress {
     /// Position before which it has no call and no piece left to run: all that it takes later are
     /// larger.
-    pub(crate) unfinished: AtomicU32,
+    unfinished: AtomicU32,
+}
+
+impl Progress {
+    /// Says how far its worker is. What that worker's calls read they have read: release orders
+    /// that before the memory is used again.
+    #[inline]
+    pub(crate) fn note(&self, unfinished: u32) {
+        self.unfinished.store(unfinished, Ordering::Release);
+    }
+
+    /// How far all workers are, at least.
+    #[inline]
+    pub(crate) fn of_all(workers: &[Self]) -> u32 {
+        let unfinished = workers.iter().map(|p| p.unfinished.load(Ordering::Acquire)).min();
+        unfinished.expect("there is a worker")
+    }
+
+    /// As before the first call of an epoch.
+    pub(crate) fn reset(&mut self) {
+        *self.unfinished.get_mut() = 0;
+    }
 }
 
 /// What workers hand to each other in one epoch.

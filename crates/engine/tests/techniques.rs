@@ -82,6 +82,24 @@ fn each_technique_shows_in_what_is_counted() {
     }
 }
 
+/// O-15: of a row that many calls of an epoch write, memory for a few versions is enough.
+#[test]
+fn memory_of_versions_is_used_again() {
+    let counted = |techniques| {
+        let mut pair = Pair::open(&device(), &setup(techniques), Model::default()).unwrap();
+        let calls = (0..200).map(|tag| insert(HASHED, 1, tag));
+        let work = pair.run_counted(&calls.collect::<Vec<_>>()).unwrap();
+        pair.compare_state().unwrap();
+        assert_eq!(work.transient_versions, 199);
+        (work.versions_reused, pair.engine.memory().transient_pool)
+    };
+    let (reused, pool) = counted(Techniques::default());
+    let (never, whole_pool) = counted(turned("reuse"));
+    assert_eq!(never, 0);
+    assert!((150..=199).contains(&reused), "{reused}");
+    assert!(5 * pool < whole_pool, "{pool} {whole_pool}");
+}
+
 fn open(device: &Arc<Dram>, techniques: Techniques) -> (Engine<Dram>, RecoveryReport) {
     let setup = setup(techniques);
     Engine::open(Arc::clone(device), setup.config(), &setup.tables(), procedures()).unwrap()

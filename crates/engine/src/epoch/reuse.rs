@@ -2,10 +2,9 @@
 //! workers (docs/decisions/0014).
 
 use pmem::Device;
-use pmem::sync::atomic::Ordering;
 
 use crate::local::Local;
-use crate::worker::Epoch;
+use crate::worker::{Epoch, Progress};
 
 /// Says that the worker goes on with the call at a position, and takes back what no call sees any
 /// more that has not ended.
@@ -17,11 +16,9 @@ pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, 
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     let progress = &epoch.shared.progress;
-    // What its calls read they have read; release orders that before the memory is used again.
-    progress[local.worker].unfinished.store(unfinished, Ordering::Release);
+    progress[local.worker].note(unfinished);
     if local.pool.has_enough_retired(epoch.workers) {
-        let unfinished = progress.iter().map(|p| p.unfinished.load(Ordering::Acquire)).min();
-        let unfinished = unfinished.expect("there is a worker");
+        let unfinished = Progress::of_all(progress);
         local.work.versions_reused += local.pool.take_back(unfinished, epoch.workers);
     }
 }

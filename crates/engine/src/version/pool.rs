@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use pmem::sync::writes;
+use pmem::sync::{pile, writes};
 use pmem::{DeviceError, Mapping};
 
 use super::{Place, ValueWord};
@@ -57,7 +57,7 @@ struct Retired {
 
 /// So many versions are retired, for each worker, before it is asked anew how far all workers are:
 /// asking takes a line from each of them.
-const RETIRED_PER_WORKER: usize = 8;
+const RETIRED_PER_WORKER: usize = pile(8);
 
 /// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
 /// runs when no body runs (phase rule); but values that were retired only until
@@ -250,7 +250,8 @@ mod tests {
         };
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER);
         assert!(pool.has_enough_retired(2) && !pool.has_enough_retired(3));
-        assert_eq!(pool.take_back(3, 2), 3);
+        let some = RETIRED_PER_WORKER;
+        assert_eq!(pool.take_back(some as u32, 2), some as u64);
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER - 1);
         assert!(!pool.has_enough_retired(2), "those that wait do not count");
         retire(&mut pool, 0, 1);

@@ -9,6 +9,7 @@
 mod deaths;
 mod histories;
 mod pieces;
+mod reuse;
 mod rows;
 
 use std::cell::RefCell;
