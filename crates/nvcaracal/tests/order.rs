@@ -195,3 +195,69 @@ fn scans_meet_every_key_of_their_range() {
     assert_eq!(clear(0, u64::MAX), (keys.to_vec(), back, Some(0)));
     assert!(db.scan(ACCOUNTS, ..).unwrap().is_empty());
 }
+
+data! {
+    /// Changes and deletes an account, and reads these and others: at once, and one by one.
+    struct ReadMany { change: u64, delete: u64, keys: Vec<u64> }
+}
+
+type Found = Vec<Option<i64>>;
+
+impl Procedure for ReadMany {
+    const NAME: &'static str = "read_many";
+    type Output = (Found, Found);
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, self.change);
+        set.delete(ACCOUNTS, self.delete);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop> {
+        tx.update(ACCOUNTS, self.change, &-1)?;
+        tx.delete(ACCOUNTS, self.delete)?;
+        let one_by_one: Result<_, Stop> =
+            self.keys.iter().map(|key| tx.get(ACCOUNTS, key)).collect();
+        Ok((tx.get_many(ACCOUNTS, &self.keys)?, one_by_one?))
+    }
+}
+
+#[test]
+fn many_rows_are_read_as_they_would_be_one_by_one() {
+    let db = dram(options().procedure::<ReadMany>());
+    for account in 0..100 {
+        db.call(Deposit { account, cents: account as i64 }).unwrap();
+    }
+    let keys = vec![7, 300, 3, 99, 7, 50, 4];
+    let (many, single) = db.call(ReadMany { change: 3, delete: 50, keys }).unwrap();
+    assert_eq!(many, [Some(7), None, Some(-1), Some(99), Some(7), None, Some(4)]);
+    assert_eq!(many, single);
+    let nothing = ReadMany { change: 3, delete: 50, keys: Vec::new() };
+    assert_eq!(db.call(nothing).unwrap(), (Vec::new(), Vec::new()));
+}
+
+/// The same keys under another type of value.
+const AS_TEXT: Table<u64, String> = Table::ordered("accounts");
+
+plain! {
+    /// Reads an account as what it is not.
+    struct Misread { account: u64 }
+}
+
+impl Procedure for Misread {
+    const NAME: &'static str = "misread";
+    type Output = u64;
+
+    fn write_set(&self, _: &mut WriteSet) {}
+
+    fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+        Ok(tx.get_many(AS_TEXT, [self.account])?.len() as u64)
+    }
+}
+
+#[test]
+fn rows_that_are_of_another_type_are_a_mistake() {
+    let db = dram(options().procedure::<Misread>());
+    db.call(Deposit { account: 1, cents: -1 }).unwrap();
+    let error = db.call(Misread { account: 1 }).unwrap_err();
+    assert!(error.is_failed() && error.to_string().contains("accounts"), "{error}");
+}
