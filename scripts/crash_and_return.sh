@@ -120,8 +120,13 @@ plant_violation() {
 # After a kill: is everything there that was acknowledged?
 inspect_wreck() {
     check_store
-    [ "$kill_number" -ge 2 ] && [ -n "$plant" ] && [ "$recovers_to" -gt 0 ] && plant_violation && plant=
     last=$(acknowledged)
+    # There has to be something to edit.
+    if [ "$kill_number" -ge 2 ] && [ -n "$plant" ] && [ "$recovers_to" -gt 0 ] && [ "$last" -gt 0 ]; then
+        plant_violation
+        plant=
+        last=$(acknowledged)
+    fi
     if [ "$clean" = none ] && [ "$last" -gt 0 ]; then
         violation "epoch $last was acknowledged, but there is no store"
     elif [ "$clean" = NO ]; then

@@ -54,7 +54,7 @@ fn o_43_nearly_full_logs_are_replayed() {
         ..Options::default()
     };
     let mut tally = Tally::default();
-    for seed in first..first + effort("NVCARACAL_CASES", 6) {
+    for seed in first..first + effort("NVCARACAL_CASES", 12) {
         let case = Case::of_full_log(seed, Size::Small, &mut Random::new(seed));
         explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
