@@ -294,7 +294,7 @@ fn o_15_memory_is_used_again_after_all_reads_of_it() {
         let thread = spawn(move || {
             other.publish(&mut second, 3, Write::Value(&[8; 24]));
             all[1].note(4);
-            let taken_back = second.local.pool.take_back(Progress::of_all(&*all), 2);
+            let taken_back = second.local.pool.take_back(Progress::of_all(&*all));
             other.publish(&mut second, 4, Write::Value(&[9; 24]));
             (taken_back, second)
         });

@@ -18,7 +18,6 @@ pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, 
     let progress = &epoch.shared.progress;
     progress[local.worker].note(unfinished);
     if local.pool.has_enough_retired(epoch.workers) {
-        let unfinished = Progress::of_all(progress);
-        local.work.versions_reused += local.pool.take_back(unfinished, epoch.workers);
+        local.work.versions_reused += local.pool.take_back(Progress::of_all(progress));
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use pmem::sync::{pile, writes};
+use pmem::sync::{polls, writes};
 use pmem::{DeviceError, Mapping};
 
 use super::{Place, ValueWord};
@@ -57,7 +57,7 @@ struct Retired {
 
 /// So many versions are retired, for each worker, before it is asked anew how far all workers are:
 /// asking takes a line from each of them.
-const RETIRED_PER_WORKER: usize = pile(8);
+const RETIRED_PER_WORKER: usize = polls(8) as usize;
 
 /// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
 /// runs when no body runs (phase rule); but values that were retired only until
@@ -71,8 +71,8 @@ pub(crate) struct TransientPool {
     /// Versions that this worker's versions replaced, whoever made them, in the order in which
     /// that happened.
     retired: VecDeque<Retired>,
-    /// When there are so many, it is worth while to look which of them can be taken back.
-    enough: usize,
+    /// How many of them could not be taken back yet when that was tried last.
+    kept: usize,
     /// Blocks whose values nobody sees any more, by class.
     free: Vec<Vec<usize>>,
 }
@@ -86,7 +86,7 @@ impl TransientPool {
             high_water: 0,
             worker: worker as u64,
             retired: VecDeque::new(),
-            enough: RETIRED_PER_WORKER,
+            kept: 0,
             free: vec![Vec::new(); CLASSES],
         })
     }
@@ -112,7 +112,7 @@ impl TransientPool {
         }
         self.used = 0;
         self.retired.clear();
-        self.enough = RETIRED_PER_WORKER;
+        self.kept = 0;
         self.free.iter_mut().for_each(Vec::clear);
     }
 
@@ -170,13 +170,13 @@ impl TransientPool {
     /// Whether it is time to take memory back, if there are so many workers.
     #[inline]
     pub(crate) fn has_enough_retired(&self, workers: usize) -> bool {
-        self.retired.len() >= self.enough.max(RETIRED_PER_WORKER * workers)
+        self.retired.len() >= self.kept + RETIRED_PER_WORKER * workers
     }
 
     /// Takes back retired versions, in their order, as long as their successors' calls have ended;
     /// how many. All calls before `unfinished` have, on all workers, and what they did happened
     /// before. In debug builds what is taken back is overwritten, so that a dangling word shows.
-    pub(crate) fn take_back(&mut self, unfinished: u32, workers: usize) -> u64 {
+    pub(crate) fn take_back(&mut self, unfinished: u32) -> u64 {
         let before = self.retired.len();
         while let Some(&Retired { word, successor }) = self.retired.front()
             && successor < unfinished
@@ -191,7 +191,7 @@ impl TransientPool {
             self.free[class].push(block);
             self.retired.pop_front();
         }
-        self.enough = self.retired.len() + RETIRED_PER_WORKER * workers;
+        self.kept = self.retired.len();
         (before - self.retired.len()) as u64
     }
 }
@@ -227,10 +227,10 @@ mod tests {
         assert_eq!(ReadPhase::begin().maker(first), Maker { position: 5, worker: 3 });
         let second = pool.store(&[2; 100], 0, 7);
         pool.retire(first, 7);
-        assert_eq!(pool.take_back(7, 1), 0, "call 7 itself may still read it");
+        assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");
         assert_ne!(pool.store(&[3; 100], 0, 8), first);
         assert_eq!(read(first), [1; 100]);
-        assert_eq!(pool.take_back(8, 1), 1);
+        assert_eq!(pool.take_back(8), 1);
         assert_ne!(pool.store(&[4; 300], 0, 9).address(), first.address(), "another class");
         let again = pool.store(&[5; 101], 0, 10);
         assert_eq!(again.address(), first.address());
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(ReadPhase::begin().maker(again).position, 10);
         pool.retire(again, 11);
         pool.reset();
-        assert_eq!(pool.take_back(u32::MAX, 1), 0, "an epoch begins with nothing retired");
+        assert_eq!(pool.take_back(u32::MAX), 0, "an epoch begins with nothing retired");
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER);
         assert!(pool.has_enough_retired(2) && !pool.has_enough_retired(3));
         let some = RETIRED_PER_WORKER;
-        assert_eq!(pool.take_back(some as u32, 2), some as u64);
+        assert_eq!(pool.take_back(some as u32), some as u64);
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER - 1);
         assert!(!pool.has_enough_retired(2), "those that wait do not count");
         retire(&mut pool, 0, 1);

@@ -34,13 +34,6 @@ pub const fn polls(_: u32) -> u32 {
     1
 }
 
-/// How much to let pile up before it is worth while to clear it away: nothing, because runs are
-/// short.
-#[must_use]
-pub const fn pile(_: usize) -> usize {
-    1
-}
-
 #[derive(Default)]
 struct Shadows {
     words: HashMap<usize, Rc<Word>>,

@@ -4,17 +4,11 @@ pub use std::hint::spin_loop;
 pub use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::{sync::atomic, thread};
 
-/// How often to poll before the processor is yielded: `turns`, unless an explorer counts them.
+/// How often to do what is cheap before what is dear, as polling before the processor is yielded:
+/// `turns`, unless an explorer counts them.
 #[must_use]
 pub const fn polls(turns: u32) -> u32 {
     turns
-}
-
-/// How much to let pile up before it is worth while to clear it away: `amount`, unless an explorer
-/// looks on, whose runs are short.
-#[must_use]
-pub const fn pile(amount: usize) -> usize {
-    amount
 }
 
 /// Another thread may run here.

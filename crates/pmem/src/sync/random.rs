@@ -20,13 +20,6 @@ pub const fn polls(_: u32) -> u32 {
     1
 }
 
-/// How much to let pile up before it is worth while to clear it away: nothing, because runs are
-/// short.
-#[must_use]
-pub const fn pile(_: usize) -> usize {
-    1
-}
-
 std::thread_local! {
     // A load of it is a scheduling point and nothing else.
     static POINT: shuttle::sync::atomic::AtomicBool =
