@@ -226,7 +226,7 @@ impl<'a> Transaction<'a> {
             arrays |= entry.fetch(self.sid, LINES_HEAD) == Fetched::Array;
         }
         if arrays {
-            entries().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD));
+            entries().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD, false));
         }
         for (key, &(hash, id)) in keys.zip(&rows) {
             each(self.get_row(t, table, KeyWord { hash, key }, || id)?);

@@ -64,12 +64,18 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         let next = self.taken.front();
         debug_assert!(next.is_none_or(|next| call.txn.position < next.call.txn.position));
         self.rows -= rows_count(call);
-        self.fetched = self.fetched.saturating_sub(1);
         self.lines -= lines;
         if let Some(next) = next {
             self.fetch_from_arrays(next);
         }
-        while self.fetched + 1 < self.taken.len() && self.lines < LINES_AHEAD {
+        if self.fetched > 0 {
+            self.fetched -= 1;
+        } else if self.epoch.core.config.techniques.prefetch {
+            // Behind a long call nothing was taken ahead: its misses overlap at least.
+            let (arrays, lines) = self.fetch_values(call);
+            self.fetch_from_arrays(&Taken { call, arrays, lines });
+        }
+        while self.fetches_more() {
             let call = self.taken[self.fetched].call;
             let (arrays, lines) = self.fetch_values(call);
             self.taken[self.fetched] = Taken { call, arrays, lines };
@@ -77,6 +83,14 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             self.fetched += 1;
         }
         Some(call)
+    }
+
+    /// Whether it is time to fetch the values of one more call: its row entries should be there by
+    /// now, so not the one taken last, unless none will be taken behind it.
+    fn fetches_more(&self) -> bool {
+        let is_last = self.fetched + 1 == self.taken.len();
+        self.lines < LINES_AHEAD
+            && self.taken.get(self.fetched).is_some_and(|taken| !is_last || is_long(taken.call))
     }
 
     /// The position of the next call to run.
@@ -142,7 +156,8 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         let sid = SerialId::new(self.epoch.number, u64::from(taken.call.txn.position));
         for (index, row) in rows(taken.call).take(u64::BITS as usize).enumerate() {
             if taken.arrays >> index & 1 != 0 {
-                self.epoch.core.entries.get(row.id).fetch_from_array(sid, LINES_WHOLE);
+                let is_written = row.written.is_some();
+                self.epoch.core.entries.get(row.id).fetch_from_array(sid, LINES_WHOLE, is_written);
             }
         }
     }

@@ -143,33 +143,33 @@ fn append_ranges<D: Device>(
     index: usize,
 ) -> Result<(), String> {
     let core = epoch.core;
-    let (ranges, declared) = (local.lists.txns[index].ranges, local.lists.txns[index].declared);
-    let sid = SerialId::new(epoch.number, u64::from(local.lists.txns[index].position));
-    let from = local.lists.members.len();
-    for at in ranges.range() {
-        let range = local.lists.ranges[at];
-        let (low, high) =
-            (&local.lists.keys[range.low.range()], &local.lists.keys[range.high.range()]);
+    let Declarations { txns, declared, ranges, members, keys, .. } = &mut local.lists;
+    let txn = &txns[index];
+    let sid = SerialId::new(epoch.number, u64::from(txn.position));
+    let from = members.len();
+    for range in &ranges[txn.ranges.range()] {
+        let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
         for (word, id) in core.table(range.table)?.range(core, low, high)? {
-            let born_before = core.entries.get(id).birth() < sid;
-            let is_declared = local.lists.declared[declared.range()]
-                .iter()
-                .any(|d| d.id == id && d.kind != DeclaredKind::Read);
-            if born_before && !is_declared {
-                local.lists.members.push(Member { table: range.table, word, id });
+            if core.config.techniques.prefetch {
+                core.entries.prefetch(id);
             }
+            members.push(Member { table: range.table, word, id });
         }
     }
     // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
-    local.lists.members[from..].sort_unstable();
+    members[from..].sort_unstable();
+    let declared = &declared[txn.declared.range()];
+    let is_declared = |id| declared.iter().any(|d| d.id == id && d.kind != DeclaredKind::Read);
     let mut kept = from;
-    for at in from..local.lists.members.len() {
-        if at == from || local.lists.members[at] != local.lists.members[kept - 1] {
-            local.lists.members[kept] = local.lists.members[at];
+    for at in from..members.len() {
+        let member = members[at];
+        let is_first = kept == from || members[kept - 1] != member;
+        if is_first && core.entries.get(member.id).birth() < sid && !is_declared(member.id) {
+            members[kept] = member;
             kept += 1;
         }
     }
-    local.lists.members.truncate(kept);
+    members.truncate(kept);
     for at in from..kept {
         append(epoch, local, method, local.lists.members[at].id, sid);
     }

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use pmem::LINE_BYTES;
 use pmem::sync::atomic::AtomicU64;
 use pmem::sync::{begin_words, reads, writes};
 
@@ -15,24 +16,37 @@ use super::TransientPool;
 /// Capacity of a new array.
 const CAPACITY_FIRST: usize = 4;
 
-/// A pointer to an array. Valid until the transient pool is reset.
+/// Arrays of up to so many lines are fetched whole. Of a longer one it is not known which lines
+/// will be needed.
+const LINES_FETCHED: usize = 4;
+
+/// The bits of an array's word that are 0 in its address.
+const LINES_MASK: u64 = LINE_BYTES - 1;
+
+/// A pointer to an array. Valid until the transient pool is reset. Beside the address stands how
+/// many lines the array has beyond the first, so that they are fetched together; 0 for a long one.
 #[derive(Clone, Copy)]
-pub(crate) struct VersionArray(*mut u64);
+pub(crate) struct VersionArray(u64);
 
 impl VersionArray {
-    pub(super) fn from_address(address: u64) -> Self {
-        Self(address as *mut u64)
+    pub(super) fn from_word(word: u64) -> Self {
+        Self(word)
     }
 
-    pub(super) fn address(self) -> u64 {
-        self.0 as u64
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn words(self) -> *mut u64 {
+        (self.0 & !LINES_MASK) as *mut u64
     }
 
     /// A new array with two positions in order.
     pub(super) fn new(pool: &mut TransientPool, low: u32, high: u32) -> Self {
         debug_assert!(low < high, "two versions with one serial id");
         let array = Self::allocate(pool, CAPACITY_FIRST);
-        writes(array.0);
+        writes(array.words());
         // SAFETY: freshly allocated, capacity at least two.
         unsafe {
             *array.positions() = low;
@@ -55,7 +69,7 @@ impl VersionArray {
         // The first line has room for so many in any case.
         let short = len <= CAPACITY_FIRST;
         let array = Self::allocate(pool, if short { CAPACITY_FIRST } else { len });
-        writes(array.0);
+        writes(array.words());
         for index in (0..len).rev() {
             let position = descending.next().expect("as many positions as were counted");
             // SAFETY: freshly allocated by this worker, and the index is below len, which is not
@@ -69,8 +83,11 @@ impl VersionArray {
     }
 
     fn allocate(pool: &mut TransientPool, capacity: usize) -> Self {
-        let words = pool.allocate_lines(8 + capacity * 12).cast::<u64>();
-        let array = Self(words);
+        let bytes = 8 + capacity * 12;
+        let words = pool.allocate_lines(bytes).cast::<u64>();
+        let lines = bytes.div_ceil(LINE_BYTES as usize);
+        let further = if lines <= LINES_FETCHED { lines - 1 } else { 0 };
+        let array = Self(words as u64 | further as u64);
         // SAFETY: freshly allocated, owned by this worker; all value cells become PENDING.
         unsafe {
             *words = (capacity as u64) << 32;
@@ -84,28 +101,28 @@ impl VersionArray {
     pub(crate) fn len(self) -> usize {
         // SAFETY: the header is initialised; it changes only in append, under the row's lock (or
         // before the array is published, where it is made at once).
-        unsafe { *self.0 as u32 as usize }
+        unsafe { *self.words() as u32 as usize }
     }
 
     fn capacity(self) -> usize {
         // SAFETY: as `len`.
-        unsafe { (*self.0 >> 32) as usize }
+        unsafe { (*self.words() >> 32) as usize }
     }
 
     fn set_len(self, len: usize) {
         // SAFETY: called in append, under the row's lock, or on a fresh array.
-        unsafe { *self.0 = *self.0 & !0xffff_ffff | len as u64 }
+        unsafe { *self.words() = *self.words() & !0xffff_ffff | len as u64 }
     }
 
     fn positions(self) -> *mut u32 {
         // SAFETY: inside the allocation: positions follow `capacity` value words.
-        unsafe { self.0.add(1 + self.capacity()).cast() }
+        unsafe { self.words().add(1 + self.capacity()).cast() }
     }
 
     /// All positions, sorted.
     #[inline(always)]
     pub(crate) fn sorted(&self) -> &[u32] {
-        reads(self.0);
+        reads(self.words());
         // SAFETY: `len` positions are initialised; they change only in append.
         unsafe { std::slice::from_raw_parts(self.positions(), self.len()) }
     }
@@ -116,7 +133,7 @@ impl VersionArray {
         assert!(index < self.len());
         // SAFETY: inside the allocation; cells are only used as atomics once the array is
         // published.
-        unsafe { &*self.0.add(1 + index).cast::<AtomicU64>() }
+        unsafe { &*self.words().add(1 + index).cast::<AtomicU64>() }
     }
 
     /// Adds a position by insertion from the end (CA 3.2); returns the array, which may have moved,
@@ -131,7 +148,7 @@ impl VersionArray {
         } else {
             self
         };
-        writes(array.0);
+        writes(array.words());
         let positions = array.positions();
         // SAFETY: `len` positions are initialised, and change only here, under the row's lock.
         let sorted = unsafe { std::slice::from_raw_parts(positions, len) };
@@ -150,13 +167,15 @@ impl VersionArray {
     /// Hints that the array will be searched soon.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
-        super::prefetch(self.address() as usize);
+        for line in 0..=(self.0 & LINES_MASK) {
+            super::prefetch(self.words() as usize + (line * LINE_BYTES) as usize);
+        }
     }
 
     /// Index of the first version that is not smaller than `position`.
     #[inline]
     pub(crate) fn lower_bound(&self, position: u32) -> usize {
-        lower_bound(self.address(), self.sorted(), position)
+        lower_bound(self.0, self.sorted(), position)
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
             match slab.get(id).versions(EPOCH) {
                 Versions::Array(array) => {
                     assert_eq!(array.sorted(), sorted);
-                    assert!(pools[0].holds(array.address() as usize), "its maker's memory");
+                    assert!(pools[0].holds(array.word() as usize), "its maker's memory");
                     for index in 0..array.len() {
                         let cell = array.cell(index).load(Ordering::Relaxed);
                         assert_eq!(ValueWord(cell), ValueWord::PENDING);

@@ -34,7 +34,7 @@ pub(crate) struct RowEntry {
     /// In which parts the row's two inline halves are the same (16 bits), worker that appended last
     /// (6 bits), epoch of the last claim, whether there is an array, lock.
     state: AtomicU64,
-    /// Serial id of the only version, or address of the version array.
+    /// Serial id of the only version, or the version array.
     first: AtomicU64,
     /// Value of the only version. In batch append, from the claim until the array is there: the
     /// appends that are linked to the row.
@@ -164,13 +164,13 @@ impl RowEntry {
             let other = SerialId(self.first.load(Ordering::Relaxed));
             let (low, high) = if other < sid { (other, sid) } else { (sid, other) };
             let array = VersionArray::new(pool, low.position() as u32, high.position() as u32);
-            self.first.store(array.address(), Ordering::Relaxed);
+            self.first.store(array.word(), Ordering::Relaxed);
             cost.new_array = true;
             mine | ARRAY
         } else {
-            let array = VersionArray::from_address(self.first.load(Ordering::Relaxed));
+            let array = VersionArray::from_word(self.first.load(Ordering::Relaxed));
             let (array, moves) = array.insert(pool, sid.position() as u32);
-            self.first.store(array.address(), Ordering::Relaxed);
+            self.first.store(array.word(), Ordering::Relaxed);
             cost.moves = moves;
             mine | ARRAY
         };
@@ -236,7 +236,7 @@ impl RowEntry {
         let state = self.state.load(Ordering::Relaxed);
         debug_assert!(state & ARRAY == 0 && state >> EPOCH_SHIFT & EPOCH_MASK == epoch);
         let mine = appended_by(pool, epoch, state);
-        self.first.store(array.address(), Ordering::Relaxed);
+        self.first.store(array.word(), Ordering::Relaxed);
         self.state.store(mine | ARRAY, Ordering::Release);
         state >> WORKER_SHIFT & WORKER_MASK != pool.worker
     }
@@ -261,7 +261,7 @@ impl RowEntry {
         if state & ARRAY == 0 {
             Versions::Single(SerialId(first), &self.value)
         } else {
-            Versions::Array(VersionArray::from_address(first))
+            Versions::Array(VersionArray::from_word(first))
         }
     }
 

@@ -108,9 +108,10 @@ impl ValueWord {
         if !self.is_value() {
             return 0;
         }
-        let lines = self.len().div_ceil(64).clamp(1, lines_max);
-        for line in 0..lines {
-            prefetch(self.address() + line * 64);
+        let (from, line) = (self.address(), pmem::LINE_BYTES as usize);
+        let lines = (from % line + self.len()).div_ceil(line).clamp(1, lines_max);
+        for index in 0..lines {
+            prefetch(from + index * line);
         }
         lines
     }

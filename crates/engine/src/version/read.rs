@@ -220,16 +220,19 @@ impl RowEntry {
         Fetched::Lines(word.prefetch(lines_max))
     }
 
-    /// Asks for the value that a version array leads to. The array should be there.
+    /// Asks for the value that a version array leads to, and for what a final write compares with.
+    /// The array should be there.
     #[inline]
-    pub(crate) fn fetch_from_array(&self, sid: SerialId, lines_max: usize) {
+    pub(crate) fn fetch_from_array(&self, sid: SerialId, lines_max: usize, is_written: bool) {
         if let Versions::Array(array) = self.versions(sid.epoch()) {
-            match array.lower_bound(sid.position() as u32).checked_sub(1) {
-                Some(before) => {
-                    ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(lines_max)
-                }
-                None => self.base().prefetch(lines_max),
-            };
+            let index = array.lower_bound(sid.position() as u32);
+            let is_final = is_written && index + 1 == array.len();
+            if index == 0 || is_final {
+                self.base().prefetch(lines_max);
+            }
+            if let Some(before) = index.checked_sub(1) {
+                ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(lines_max);
+            }
         }
     }
 }
