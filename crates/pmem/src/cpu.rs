@@ -25,6 +25,23 @@ pub fn prefetch(address: usize) {
     let _ = address;
 }
 
+/// [`prefetch`] for a line that will be written: it also takes the line from other cores' caches,
+/// so that the store need not wait for them.
+#[inline(always)]
+pub fn prefetch_to_write(address: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: as a prefetch; processors that do not know the instruction do nothing.
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) address,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = address;
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
     use std::arch::asm;

@@ -50,7 +50,7 @@ pub mod sync;
 
 pub use area::MeasuringArea;
 pub use counters::{Counters, Loads};
-pub use cpu::prefetch;
+pub use cpu::{prefetch, prefetch_to_write};
 pub use crash::{
     Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Left, Numbered,
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,

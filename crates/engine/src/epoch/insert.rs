@@ -11,9 +11,10 @@ use pmem::Device;
 use storage::SerialId;
 use storage::plant::Plant;
 
+use crate::core::Core;
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
-use crate::local::{Declarations, DeclaredKind, Local};
+use crate::local::{Declarations, Declared, DeclaredKind, Local};
 use crate::stats::WorkCounts;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
@@ -46,11 +47,8 @@ fn insert_declared<D: Device>(
     for txn in txns.iter().filter(|txn| txn.inserts) {
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
         for at in txn.declared.range() {
-            if let Some(ahead) = declared.get(at + AHEAD)
-                && epoch.core.config.techniques.prefetch
-                && ahead.kind == DeclaredKind::Insert
-            {
-                epoch.core.tables[ahead.table as usize].hash.prefetch(ahead.word);
+            if epoch.core.config.techniques.prefetch {
+                fetch_ahead(epoch.core, declared, at);
             }
             let declared = &mut declared[at];
             if declared.kind != DeclaredKind::Insert {
@@ -70,6 +68,19 @@ fn insert_declared<D: Device>(
             }
             (declared.id, declared.appended) = (id, created);
         }
+    }
+}
+
+/// Asks for the index lines of the keys that come next: first for where their buckets are, and for
+/// the locks of these, then for the buckets.
+#[inline(always)]
+fn fetch_ahead(core: &Core, declared: &[Declared], at: usize) {
+    let inserted = |at: usize| declared.get(at).filter(|d| d.kind == DeclaredKind::Insert);
+    if let Some(ahead) = inserted(at + 2 * AHEAD) {
+        core.tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
+    }
+    if let Some(ahead) = inserted(at + AHEAD) {
+        core.tables[ahead.table as usize].hash.prefetch(ahead.word);
     }
 }
 

@@ -54,6 +54,14 @@ impl HashIndex {
         self.heads[shard_of(mixed)].prefetch(mixed);
     }
 
+    /// Asks for the lines that adding `word` begins with, but the bucket: a pure hint.
+    #[inline]
+    pub fn prefetch_to_add(&self, word: u64) {
+        let shard = shard_of(bucket::mix(word));
+        pmem::prefetch(std::ptr::from_ref(&self.heads[shard]).addr());
+        pmem::prefetch_to_write(std::ptr::from_ref(&self.locks[shard]).addr());
+    }
+
     /// Finds the entry whose word is `word` and for which `same` holds. Not for the insert
     /// step.
     #[inline]
