@@ -7,7 +7,7 @@ use pmem::{Device, Loads, Port};
 use crate::calls::{Failure, WorkerAnswers};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
-use crate::version::{CachePool, Chains, EntrySupply, TransientPool};
+use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -256,6 +256,18 @@ pub(crate) enum PrivateWrite {
     Published,
 }
 
+/// A row that a body will read with others, whose misses are to overlap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AheadRow {
+    /// Word of the index in which it is looked up.
+    pub(crate) word: u64,
+    /// Its entry, once it is found; [`NO_ENTRY`] if there is none.
+    pub(crate) id: EntryId,
+    /// What the call sees of it, as far as that was known when it was looked at: a version that is
+    /// seen once is seen by this call as long as it runs.
+    pub(crate) seen: Option<Seen>,
+}
+
 /// What the calls of one worker declared. The worker fills it in the initialization phase; in the
 /// execution phase all workers read it, because whoever is free runs the next call.
 #[derive(Debug, Default)]
@@ -329,8 +341,8 @@ pub(crate) struct Local {
     pub(crate) piece_value: Vec<u8>,
     /// What the pieces of a call came to.
     pub(crate) piece_results: Vec<u64>,
-    /// Rows that are being fetched ahead: word of the hash index, and entry.
-    pub(crate) ahead: Vec<(u64, EntryId)>,
+    /// Rows that are being fetched ahead.
+    pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.
     pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,

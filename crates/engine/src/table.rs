@@ -29,10 +29,13 @@ pub(crate) struct KeyWord<'k> {
 }
 
 /// First eight bytes, zero-padded, big-endian: the word of the ordered index.
+#[inline]
 pub(crate) fn order_word(key: &[u8]) -> u64 {
-    let mut first = [0u8; 8];
-    let len = key.len().min(8);
-    first[..len].copy_from_slice(&key[..len]);
+    let first = key.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 8];
+        padded[..key.len()].copy_from_slice(key);
+        padded
+    });
     u64::from_be_bytes(first)
 }
 

@@ -11,9 +11,11 @@ use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
-use crate::local::{CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span};
+use crate::local::{
+    AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
+};
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{Fetched, LINES_HEAD, Pending, ReadPhase, RowEntry, Seen, Stopped, Waiter};
+use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,22 +158,18 @@ impl<'a> Transaction<'a> {
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
-        self.get_row(t, table, word, || t.find(core, word).unwrap_or(NO_ENTRY))
+        match self.find_slot(t, table, word) {
+            Some(slot) => self.get_declared(slot),
+            None => match t.find(core, word) {
+                Some(id) => Ok(self.see(id, false)?),
+                None => Ok(None),
+            },
+        }
     }
 
-    /// Reads the row of a key: what this call wrote, or the row that `find` finds.
+    /// Reads the row of a declared key: what this call wrote, or what it sees.
     #[inline(always)]
-    fn get_row(
-        &mut self,
-        t: &Table,
-        table: u16,
-        word: KeyWord<'_>,
-        find: impl FnOnce() -> EntryId,
-    ) -> Result<Option<&[u8]>, Stop> {
-        let Some(slot) = self.find_slot(t, table, word) else {
-            let id = find();
-            return if id == NO_ENTRY { Ok(None) } else { Ok(self.see(id, false)?) };
-        };
+    fn get_declared(&mut self, slot: Slot) -> Result<Option<&[u8]>, Stop> {
         match self.local.writes[slot.write] {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
             PrivateWrite::Tombstone => Ok(None),
@@ -209,30 +207,47 @@ impl<'a> Transaction<'a> {
         let mut rows = std::mem::take(&mut self.local.ahead);
         rows.clear();
         for key in keys.clone() {
-            let hash = t.word(key)?.hash;
-            t.hash.prefetch(hash);
-            rows.push((hash, NO_ENTRY));
+            let word = t.word(key)?.hash;
+            t.hash.prefetch(word);
+            rows.push(AheadRow { word, id: NO_ENTRY, seen: None });
         }
-        for (key, (hash, id)) in keys.clone().zip(&mut rows) {
-            if let Some(found) = t.find(core, KeyWord { hash: *hash, key }) {
+        for (key, row) in keys.clone().zip(&mut rows) {
+            if let Some(found) = t.find(core, KeyWord { hash: row.word, key }) {
                 core.entries.prefetch(found);
-                *id = found;
+                row.id = found;
             }
         }
-        let there = |&&(_, id): &&(u64, EntryId)| id != NO_ENTRY;
-        let entries = || rows.iter().filter(there).map(|&(_, id)| core.entries.get(id));
-        let mut arrays = false;
-        for entry in entries() {
-            arrays |= entry.fetch(self.sid, LINES_HEAD) == Fetched::Array;
-        }
-        if arrays {
-            entries().for_each(|entry| entry.fetch_from_array(self.sid, LINES_HEAD, false));
-        }
-        for (key, &(hash, id)) in keys.zip(&rows) {
-            each(self.get_row(t, table, KeyWord { hash, key }, || id)?);
+        self.look_ahead(&mut rows);
+        for (key, row) in keys.zip(&rows) {
+            each(match self.find_slot(t, table, KeyWord { hash: row.word, key }) {
+                Some(slot) => self.get_declared(slot)?,
+                None if row.id == NO_ENTRY => None,
+                None => self.see_ahead(row)?,
+            });
         }
         self.local.ahead = rows;
         Ok(())
+    }
+
+    /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
+    /// known.
+    #[inline(always)]
+    fn look_ahead(&self, rows: &mut [AheadRow]) {
+        for arrays_are_there in [false, true] {
+            for row in rows.iter_mut().filter(|row| row.seen.is_none() && row.id != NO_ENTRY) {
+                let entry = self.core.entries.get(row.id);
+                row.seen = entry.read_ahead(self.sid, arrays_are_there);
+            }
+        }
+    }
+
+    /// Reads the version of a row that was looked at ahead.
+    #[inline(always)]
+    fn see_ahead(&mut self, row: &AheadRow) -> Result<Option<&'a [u8]>, Stopped> {
+        match row.seen {
+            Some(seen) => Ok(self.value_of(row.id, seen)),
+            None => self.see(row.id, false),
+        }
     }
 
     /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each`
@@ -257,25 +272,25 @@ impl<'a> Transaction<'a> {
         loop {
             // Rows are fetched some at a time, so that their misses overlap: more of them the
             // longer the scan goes on.
-            let mut found = [(0, NO_ENTRY); SCAN_AHEAD_MAX];
+            let mut found = [AheadRow { word: 0, id: NO_ENTRY, seen: None }; SCAN_AHEAD_MAX];
             let mut count = 0;
             while count < group
-                && let Some(entry) = next()
+                && let Some((word, id)) = next()
             {
                 if fetches {
-                    core.entries.prefetch(entry.1);
+                    core.entries.prefetch(id);
                 }
-                found[count] = entry;
+                found[count] = AheadRow { word, id, seen: None };
                 count += 1;
             }
-            let found = &found[..count];
-            for &(_, id) in found.iter().filter(|_| fetches) {
-                core.entries.get(id).fetch(self.sid, LINES_HEAD);
+            let found = &mut found[..count];
+            if fetches {
+                self.look_ahead(found);
             }
-            for &(word, id) in found {
+            for row in &*found {
                 let mut room = [0; 8];
-                if let Some(value) = self.scanned(table, word, id)?
-                    && each(core.key(t, (word, id), &mut room), value).is_break()
+                if let Some(value) = self.scanned(table, row)?
+                    && each(core.key(t, (row.word, row.id), &mut room), value).is_break()
                 {
                     return Ok(());
                 }
@@ -288,12 +303,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// What a scan sees of a row.
-    fn scanned(&mut self, table: u16, word: u64, id: EntryId) -> Result<Option<&[u8]>, Stop> {
-        match self.own_write(table, word, id) {
+    fn scanned(&mut self, table: u16, row: &AheadRow) -> Result<Option<&[u8]>, Stop> {
+        match self.own_write(table, row.word, row.id) {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
             PrivateWrite::Tombstone => Ok(None),
-            PrivateWrite::Published => self.see_own(id),
-            PrivateWrite::None | PrivateWrite::Seen => Ok(self.see(id, false)?),
+            PrivateWrite::Published => self.see_own(row.id),
+            PrivateWrite::None | PrivateWrite::Seen => Ok(self.see_ahead(row)?),
         }
     }
 
@@ -472,15 +487,21 @@ impl<'a> Transaction<'a> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = self.read(entry, sid)?;
+        Ok(self.value_of(id, seen))
+    }
+
+    /// The value of a version that this call sees of a row.
+    #[inline(always)]
+    fn value_of(&mut self, id: EntryId, seen: Seen) -> Option<&'a [u8]> {
         let word = seen.word;
         if !word.is_value() {
-            return Ok(None);
+            return None;
         }
         let bytes = self.phase.bytes(word);
         if word.is_on_medium() {
             self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
-            let written_now = !seen.untouched && word != entry.base();
+            let written_now = !seen.untouched && word != self.core.entries.get(id).base();
             self.local.work.final_versions_read += u64::from(written_now);
             if seen.untouched && self.local.cache.is_on() {
                 self.cache(id, bytes, word.slot());
@@ -489,11 +510,11 @@ impl<'a> Transaction<'a> {
             self.local.work.cache_hits += 1;
         } else {
             let maker = self.phase.maker(word);
-            debug_assert!(u64::from(maker.position) <= sid.position(), "it is used again");
+            debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is used again");
             let handed_over = u64::from(maker.worker) != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
         }
-        Ok(Some(bytes))
+        Some(bytes)
     }
 
     /// Reads what this call has published already.

@@ -50,7 +50,7 @@ impl Loads {
 /// How many aligned units of `unit` bytes a range touches.
 #[inline(always)]
 pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {
-    if len == 0 { 0 } else { (offset + len - 1) / unit - offset / unit + 1 }
+    if len == 0 { 0 } else { (offset % unit + len).div_ceil(unit) }
 }
 
 impl Counters {

@@ -10,9 +10,11 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::line::{LINE, padded_line};
+
 /// Bytes of a value that are hashed together: an update costs what it changes, not what the row
 /// holds.
-const BLOCK_BYTES: usize = 64;
+const BLOCK_BYTES: usize = LINE;
 
 /// Words of a block.
 const WORDS: usize = BLOCK_BYTES / 8;
@@ -67,7 +69,7 @@ pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> RowChange {
         change.add_block(seed, index, before, after);
     }
     if old_rest != new_rest {
-        change.add_block(seed, new_whole.len(), &last_block(old_rest), &last_block(new_rest));
+        change.add_block(seed, new_whole.len(), &padded_line(old_rest), &padded_line(new_rest));
     }
     change
 }
@@ -151,14 +153,6 @@ fn length_hash(seed: u64, len: usize) -> u128 {
     u128::from(mixed) << 64 | u128::from(mixed.wrapping_mul(SPREAD[0]) ^ seed)
 }
 
-/// The last block of a value, with zeros behind its end.
-#[inline(always)]
-fn last_block(rest: &[u8]) -> Block {
-    let mut block = [0; BLOCK_BYTES];
-    block[..rest.len()].copy_from_slice(rest);
-    block
-}
-
 #[inline(always)]
 fn block_hash(seed: u64, index: usize, block: &Block) -> u128 {
     let product = |place: usize| u128::from(word(block, place)) * u128::from(FACTORS[place]);
@@ -177,7 +171,7 @@ fn blocks_hash(seed: u64, value: &[u8]) -> u128 {
     if rest.is_empty() {
         return sum;
     }
-    sum.wrapping_add(block_hash(seed, whole.len(), &last_block(rest)))
+    sum.wrapping_add(block_hash(seed, whole.len(), &padded_line(rest)))
 }
 
 /// A running state hash.

@@ -10,6 +10,7 @@ mod digest;
 mod error;
 pub mod format;
 pub mod input_log;
+mod line;
 pub mod plant;
 mod pool;
 pub mod row;

@@ -8,18 +8,20 @@
 //!
 //! Knows nothing of epochs in progress except the number of the last checkpoint.
 
+use std::sync::LazyLock;
+
 use pmem::{Device, Port};
 
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer, VersionWords,
 };
+use crate::line::{LINE, padded_line};
 use crate::plant::{Plant, planted};
 use crate::{class_bytes, class_of};
 
 /// Offset of the key in a row; it goes on past the header line.
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
-const LINE: usize = pmem::LINE_BYTES as usize;
 /// All lines of a value: for [`NewVersion::lines`].
 pub const ALL_LINES: u64 = u64::MAX;
 
@@ -104,13 +106,17 @@ impl RowLayout {
     }
 }
 
+/// A checksum of nothing yet. Kept, because making one asks the processor what it can do.
+static EMPTY_CRC: LazyLock<crc32fast::Hasher> = LazyLock::new(crc32fast::Hasher::new);
+
 /// Checksum of what never changes in a row.
 pub fn key_crc(table: u16, key: &[u8]) -> u32 {
+    let mut hasher = EMPTY_CRC.clone();
     if let Ok(key) = <[u8; 8]>::try_from(key) {
         let both = u128::from(table) | u128::from(u64::from_le_bytes(key)) << 16;
-        return crc32fast::hash(&both.to_le_bytes()[..10]);
+        hasher.update(&both.to_le_bytes()[..10]);
+        return hasher.finalize();
     }
-    let mut hasher = crc32fast::Hasher::new();
     hasher.update(&table.to_le_bytes());
     hasher.update(key);
     hasher.finalize()
@@ -361,9 +367,7 @@ unsafe fn store_value<D: Device>(
         }
         let at = at + whole as u64;
         if room >= (whole + LINE) as u64 {
-            let mut last = [0; LINE];
-            last[..rest.len()].copy_from_slice(rest);
-            store_whole(port, at, &last, past_cache);
+            store_whole(port, at, &padded_line(rest), past_cache);
         } else {
             port.store_bytes(at, rest);
             port.flush(at, rest.len() as u64);

@@ -11,7 +11,7 @@ use storage::SerialId;
 use crate::calls::owner;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, NO_ENTRY};
-use crate::version::{Fetched, LINES_WHOLE, prefetch};
+use crate::version::{Fetched, prefetch};
 use crate::worker::Epoch;
 
 /// How far a worker takes calls ahead of the one it runs: until so many calls, or so many of their
@@ -127,7 +127,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         let (mut arrays, mut lines) = (0, 0);
         for (index, row) in rows(call).enumerate() {
             let entry = core.entries.get(row.id);
-            match entry.fetch(sid, LINES_WHOLE) {
+            match entry.fetch(sid) {
                 Fetched::Lines(of_value) => lines += of_value,
                 // A call with more rows than bits is long, and what is too many is fetched late.
                 Fetched::Array => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
@@ -157,7 +157,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         for (index, row) in rows(taken.call).take(u64::BITS as usize).enumerate() {
             if taken.arrays >> index & 1 != 0 {
                 let is_written = row.written.is_some();
-                self.epoch.core.entries.get(row.id).fetch_from_array(sid, LINES_WHOLE, is_written);
+                self.epoch.core.entries.get(row.id).fetch_from_array(sid, is_written);
             }
         }
     }

@@ -102,26 +102,43 @@ impl ValueWord {
         (self.0 >> 21) as usize * 16
     }
 
-    /// Hints that the value will be read soon: its first lines; how many.
+    /// Hints that the whole value will be read soon; of how many lines.
     #[inline(always)]
-    pub(crate) fn prefetch(self, lines_max: usize) -> usize {
+    pub(crate) fn prefetch(self) -> usize {
         if !self.is_value() {
             return 0;
         }
-        let (from, line) = (self.address(), pmem::LINE_BYTES as usize);
-        let lines = (from % line + self.len()).div_ceil(line).clamp(1, lines_max);
+        let lines = self.lines().min(LINES_WHOLE);
         for index in 0..lines {
-            prefetch(from + index * line);
+            prefetch(self.address() + index * LINE);
         }
         lines
     }
+
+    /// Hints that a value will be read soon by someone who often wants little of it, and reads one
+    /// after the other: the processor fetches the rest of a long one by itself.
+    #[inline(always)]
+    pub(crate) fn prefetch_head(self) {
+        if self.is_value() {
+            prefetch(self.address());
+            if self.lines() == 2 {
+                prefetch(self.address() + LINE);
+            }
+        }
+    }
+
+    /// Lines in which the value lies.
+    #[inline(always)]
+    fn lines(self) -> usize {
+        (self.address() % LINE + self.len()).div_ceil(LINE).max(1)
+    }
 }
 
-/// Lines of a value to fetch where the whole of it will be read.
-pub(crate) const LINES_WHOLE: usize = 16;
-/// Lines of a value to fetch where readers often want little of it, and one after the other: the
-/// processor fetches the rest by itself.
-pub(crate) const LINES_HEAD: usize = 2;
+/// Bytes of a cache line.
+const LINE: usize = pmem::LINE_BYTES as usize;
+
+/// Of longer values no more lines are fetched.
+const LINES_WHOLE: usize = 16;
 
 /// The bytes of whole words.
 pub(crate) fn bytes_of_words(words: &[u64]) -> &[u8] {

@@ -205,7 +205,7 @@ impl RowEntry {
     /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
     /// should be there.
     #[inline]
-    pub(crate) fn fetch(&self, sid: SerialId, lines_max: usize) -> Fetched {
+    pub(crate) fn fetch(&self, sid: SerialId) -> Fetched {
         let word = match self.versions(sid.epoch()) {
             Versions::None => self.cached().unwrap_or(self.next()),
             Versions::Single(writer, cell) if writer < sid => {
@@ -217,21 +217,43 @@ impl RowEntry {
                 return Fetched::Array;
             }
         };
-        Fetched::Lines(word.prefetch(lines_max))
+        Fetched::Lines(word.prefetch())
+    }
+
+    /// [`RowEntry::try_read`] some time before the value is needed: asks for the lines of what is
+    /// seen, or for what has to be there before that is known, and then says nothing. The entry
+    /// should be there; the second time, its version array.
+    #[inline]
+    pub(crate) fn read_ahead(&self, sid: SerialId, array_is_there: bool) -> Option<Seen> {
+        match self.versions(sid.epoch()) {
+            Versions::None if let Some(cached) = self.cached() => {
+                // Its access is noted beside the value, so when it is read.
+                cached.prefetch_head();
+                return None;
+            }
+            Versions::Array(array) if !array_is_there => {
+                array.prefetch();
+                return None;
+            }
+            _ => {}
+        }
+        let seen = self.try_read(sid).ok()?;
+        seen.word.prefetch_head();
+        Some(seen)
     }
 
     /// Asks for the value that a version array leads to, and for what a final write compares with.
     /// The array should be there.
     #[inline]
-    pub(crate) fn fetch_from_array(&self, sid: SerialId, lines_max: usize, is_written: bool) {
+    pub(crate) fn fetch_from_array(&self, sid: SerialId, is_written: bool) {
         if let Versions::Array(array) = self.versions(sid.epoch()) {
             let index = array.lower_bound(sid.position() as u32);
             let is_final = is_written && index + 1 == array.len();
             if index == 0 || is_final {
-                self.base().prefetch(lines_max);
+                self.base().prefetch();
             }
             if let Some(before) = index.checked_sub(1) {
-                ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch(lines_max);
+                ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch();
             }
         }
     }
