@@ -104,8 +104,6 @@ pub(crate) struct Declaration<'a> {
     pub(crate) first: usize,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
-    /// Whether this call declared a key for insertion.
-    pub(crate) inserts: bool,
     /// The first mistake: the call fails with it.
     pub(crate) mistake: Option<String>,
 }
@@ -132,7 +130,7 @@ impl<'a> Declaration<'a> {
     pub(crate) fn new(core: &'a Core, lists: &'a mut Declarations, epoch: u64) -> Self {
         let first = lists.declared.len();
         let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
-        Self { core, lists, phase, epoch, first, filter, inserts: false, mistake: None }
+        Self { core, lists, phase, epoch, first, filter, mistake: None }
     }
 
     #[cold]
@@ -182,7 +180,6 @@ impl<'a> Declaration<'a> {
                 return None;
             }
         };
-        self.inserts |= kind == DeclaredKind::Insert;
         if self.filter.add(table, word.hash)
             && let Some(at) = self.find_declared(t, table, word)
         {
@@ -190,8 +187,12 @@ impl<'a> Declaration<'a> {
         }
         let key = if t.exact { Span::default() } else { self.lists.keep_key(key) };
         let (word, appended, id) = (word.hash, false, NO_ENTRY);
+        let at = self.lists.declared.len();
+        if kind == DeclaredKind::Insert {
+            self.lists.inserts.push(at as u32);
+        }
         self.lists.declared.push(Declared { word, key, table, kind, appended, id });
-        Some(self.lists.declared.len() - 1)
+        Some(at)
     }
 
     /// The place of a key that this call declared before.
@@ -222,6 +223,9 @@ impl<'a> Declaration<'a> {
         }
         if (before as u8) < kind as u8 {
             self.lists.declared[at].kind = kind;
+            if kind == DeclaredKind::Insert {
+                self.lists.inserts.push(at as u32);
+            }
         }
         Some(at)
     }

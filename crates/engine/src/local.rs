@@ -133,8 +133,8 @@ pub(crate) struct Txn {
     pub(crate) position: u32,
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,
-    /// Some of the declared keys may be inserted.
-    pub(crate) inserts: bool,
+    /// Those of the declared keys that may be inserted.
+    pub(crate) inserts: Span,
     pub(crate) draws: Span,
     pub(crate) declared: Span,
     pub(crate) ranges: Span,
@@ -275,6 +275,8 @@ pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,
     pub(crate) draws: Vec<Drawn>,
     pub(crate) declared: Vec<Declared>,
+    /// Which of the declared keys may be inserted.
+    pub(crate) inserts: Vec<u32>,
     pub(crate) ranges: Vec<DeclaredRange>,
     pub(crate) members: Vec<Member>,
     pub(crate) lookups: Vec<Lookup>,
@@ -425,6 +427,7 @@ impl Declarations {
         self.txns.clear();
         self.draws.clear();
         self.declared.clear();
+        self.inserts.clear();
         self.ranges.clear();
         self.members.clear();
         self.lookups.clear();

@@ -51,18 +51,17 @@ fn declare_one<D: Device>(
 ) {
     let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
+    let inserts_from = lists.inserts.len();
     let (mut draws, mut lookups, mut early) = Default::default();
     if let Some(drawer) = drawer {
         (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
     }
-    let mut inserts = false;
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, epoch.number);
         let mut set = WriteSet { declaration, draws };
         let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
-        inserts = set.declaration.inserts;
         let mut mistake = set.declaration.mistake.take();
         if lists.pieces.len() > pieces_from && procedure.pieces.is_none() {
             mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
@@ -71,6 +70,7 @@ fn declare_one<D: Device>(
     }
     if early.is_some() {
         lists.declared.truncate(declared_from);
+        lists.inserts.truncate(inserts_from);
         lists.ranges.truncate(ranges_from);
         lists.pieces.truncate(pieces_from);
     }
@@ -83,9 +83,9 @@ fn declare_one<D: Device>(
     lists.txns.push(Txn {
         position: position as u32,
         ends_early: early.is_some(),
-        inserts,
         draws,
         declared: Span::up_to(declared_from, lists.declared.len()),
+        inserts: Span::up_to(inserts_from, lists.inserts.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),
         members: Span::default(),
         lookups: if more_lookups.is_empty() { lookups } else { more_lookups },

@@ -14,13 +14,13 @@ use storage::plant::Plant;
 use crate::core::Core;
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
-use crate::local::{Declarations, Declared, DeclaredKind, Local};
+use crate::local::{Declarations, Local, Txn};
 use crate::stats::WorkCounts;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
-/// Declared keys whose buckets are fetched ahead.
+/// Keys whose buckets are fetched ahead.
 const AHEAD: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -42,18 +42,16 @@ fn insert_declared<D: Device>(
     staged: &mut StagedKeys,
 ) {
     let Local { lists, pool, supply, work, .. } = &mut worker.local;
-    let Declarations { txns, declared, keys, .. } = lists;
     let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
-    for txn in txns.iter().filter(|txn| txn.inserts) {
-        let sid = SerialId::new(epoch.number, u64::from(txn.position));
-        for at in txn.declared.range() {
+    for txn in 0..lists.txns.len() {
+        let Txn { position, inserts, .. } = lists.txns[txn];
+        let sid = SerialId::new(epoch.number, u64::from(position));
+        for at in inserts.range() {
             if epoch.core.config.techniques.prefetch {
-                fetch_ahead(epoch.core, declared, at);
+                fetch_ahead(epoch.core, lists, at);
             }
-            let declared = &mut declared[at];
-            if declared.kind != DeclaredKind::Insert {
-                continue;
-            }
+            let Declarations { inserts, declared, keys, .. } = lists;
+            let declared = &mut declared[inserts[at] as usize];
             let table = &epoch.core.tables[declared.table as usize];
             let exact = declared.word.to_be_bytes();
             let key = if table.exact { &exact[..] } else { &keys[declared.key.range()] };
@@ -74,8 +72,8 @@ fn insert_declared<D: Device>(
 /// Asks for the index lines of the keys that come next: first for where their buckets are, and for
 /// the locks of these, then for the buckets.
 #[inline(always)]
-fn fetch_ahead(core: &Core, declared: &[Declared], at: usize) {
-    let inserted = |at: usize| declared.get(at).filter(|d| d.kind == DeclaredKind::Insert);
+fn fetch_ahead(core: &Core, lists: &Declarations, at: usize) {
+    let inserted = |at: usize| lists.inserts.get(at).map(|&at| &lists.declared[at as usize]);
     if let Some(ahead) = inserted(at + 2 * AHEAD) {
         core.tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
     }

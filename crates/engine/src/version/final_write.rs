@@ -112,55 +112,50 @@ struct Target {
 
 impl<D: Device> Medium<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
-    #[inline(always)]
     pub(crate) fn publish(
         &mut self,
         to: &Publication<'_>,
         write: Write<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        match to.entry.versions(to.sid.epoch()) {
+        let array;
+        let (cell, several) = match to.entry.versions(to.sid.epoch()) {
             Versions::None => unreachable!("published rows were appended to"),
             Versions::Single(writer, cell) => {
                 debug_assert_eq!(writer, to.sid);
                 with.work.single_write_rows += 1;
-                match write {
-                    Write::Value(value) => self.persist_hidden(to, value, cell, with),
-                    Write::Tombstone => self.bury(to, cell, with),
-                    Write::Ignore => {
-                        self.leave_untouched(to);
-                        with.work.ignored_versions += 1;
-                        cell.store(ValueWord::IGNORE.0, Ordering::Release);
-                    }
-                }
+                (cell, None)
             }
-            Versions::Array(array) => {
+            Versions::Array(found) => {
+                array = found;
                 let index = array.lower_bound(to.sid.position() as u32);
                 debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
-                let cell = array.cell(index);
-                let last = index + 1 == array.len();
                 if !matches!(write, Write::Ignore) && self.techniques.reuse {
                     retire_before(array, index, to.sid, with.pool);
                 }
-                match write {
-                    Write::Value(value) if last => self.persist_hidden(to, value, cell, with),
-                    Write::Tombstone if last => self.bury(to, cell, with),
-                    Write::Value(value) => {
-                        with.work.transient_versions += 1;
-                        let position = to.sid.position() as u32;
-                        cell.store(with.pool.store(value, 0, position).0, Ordering::Release);
-                    }
-                    Write::Tombstone => {
-                        with.work.transient_versions += 1;
-                        cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
-                    }
-                    Write::Ignore => {
-                        cell.store(ValueWord::IGNORE.0, Ordering::Release);
-                        with.work.ignored_versions += 1;
-                        if last {
-                            self.fall_back(to, array, index, with)?;
-                        }
-                    }
+                (array.cell(index), Some((array, index)))
+            }
+        };
+        let is_last = several.is_none_or(|(array, index)| index + 1 == array.len());
+        match write {
+            Write::Value(value) if is_last => self.persist_hidden(to, value, cell, with),
+            Write::Tombstone if is_last => self.bury(to, cell, with),
+            Write::Value(value) => {
+                with.work.transient_versions += 1;
+                let word = with.pool.store(value, 0, to.sid.position() as u32);
+                cell.store(word.0, Ordering::Release);
+            }
+            Write::Tombstone => {
+                with.work.transient_versions += 1;
+                cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
+            }
+            Write::Ignore => {
+                cell.store(ValueWord::IGNORE.0, Ordering::Release);
+                with.work.ignored_versions += 1;
+                match several {
+                    None => self.leave_untouched(to),
+                    Some((array, index)) if is_last => self.fall_back(to, array, index, with)?,
+                    Some(_) => {}
                 }
             }
         }
@@ -210,6 +205,7 @@ impl<D: Device> Medium<D> {
 
     /// The final write of a row by the owner of its last version. Unless it was cached, it is
     /// published by [`Medium::reveal`].
+    #[inline(always)]
     fn persist_hidden(
         &mut self,
         to: &Publication<'_>,
@@ -245,6 +241,7 @@ impl<D: Device> Medium<D> {
 
     /// The final write of a row. If the value is cached it is published in `cell`; if not, returns
     /// where it lies.
+    #[inline(always)]
     pub(crate) fn persist(
         &mut self,
         to: &Publication<'_>,
