@@ -46,8 +46,7 @@ pub fn prefetch_to_write(address: usize) {
 mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{
-        __cpuid, __cpuid_count, __m128i, __m512i, _mm_clflush, _mm_loadu_si128, _mm_sfence,
-        _mm_stream_si128, _mm512_loadu_si512, _mm512_stream_si512,
+        __cpuid, __cpuid_count, __m128i, _mm_clflush, _mm_loadu_si128, _mm_sfence, _mm_stream_si128,
     };
 
     const LINE: usize = crate::LINE_BYTES as usize;
@@ -56,7 +55,6 @@ mod x86 {
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Cpu {
         flush: Flush,
-        wide: bool,
     }
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +82,7 @@ mod x86 {
             } else {
                 Flush::Clflush
             };
-            Self { flush, wide: is_x86_feature_detected!("avx512f") }
+            Self { flush }
         }
 
         /// Starts writing back every line that the range touches.
@@ -130,24 +128,10 @@ mod x86 {
         pub(crate) unsafe fn store_nt(self, to: *mut u8, bytes: &[u8]) {
             if (to.addr() | bytes.len()).is_multiple_of(LINE) {
                 // SAFETY: whole lines of the caller's range.
-                unsafe { self.stream_lines(to, bytes) }
+                unsafe { stream(to, bytes) }
             } else {
                 // SAFETY: forwarded to the caller.
                 unsafe { self.store_nt_ragged(to, bytes) }
-            }
-        }
-
-        /// # Safety
-        /// As for `store_nt`; whole lines.
-        #[inline(always)]
-        unsafe fn stream_lines(self, to: *mut u8, lines: &[u8]) {
-            // SAFETY: forwarded to the caller; the feature was detected.
-            unsafe {
-                if self.wide {
-                    stream_wide(to, lines);
-                } else {
-                    stream(to, lines);
-                }
             }
         }
 
@@ -164,7 +148,7 @@ mod x86 {
             // a line unless the body is empty.
             unsafe {
                 self.store_ragged(to, head);
-                self.stream_lines(body_to, body);
+                stream(body_to, body);
                 self.store_ragged(tail_to, tail);
             }
         }
@@ -183,23 +167,14 @@ mod x86 {
         }
     }
 
+    /// 16 bytes at a time on every processor: the four pieces of a line leave the core together all
+    /// the same, and the 64-byte stores of AVX-512 make some processors run slower for a millisecond
+    /// after each (docs/benchmarks.md).
+    ///
     /// # Safety
     /// `to` is aligned to a line, mapped and owned by the caller in this phase; `bytes` are whole
-    /// lines; the processor has AVX-512F.
-    #[target_feature(enable = "avx512f")]
+    /// lines.
     // SAFETY: the caller keeps what is asked for above.
-    unsafe fn stream_wide(to: *mut u8, bytes: &[u8]) {
-        for (i, line) in bytes.chunks_exact(LINE).enumerate() {
-            // SAFETY: reads 64 bytes of `line`; writes the i-th line of the caller's range.
-            unsafe {
-                let value = _mm512_loadu_si512(line.as_ptr().cast());
-                _mm512_stream_si512(to.add(i * LINE).cast::<__m512i>(), value);
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for `stream_wide`, on any x86-64 processor.
     unsafe fn stream(to: *mut u8, bytes: &[u8]) {
         for (i, piece) in bytes.chunks_exact(16).enumerate() {
             // SAFETY: reads 16 bytes of `piece`; writes the i-th 16 bytes of the caller's range.
@@ -218,7 +193,7 @@ mod x86 {
         fn every_variant_stores_what_was_asked() {
             let detected = Cpu::detect();
             let source: Vec<u8> = (0..512_u32).map(|i| (i * 7 + 1) as u8).collect();
-            for cpu in [detected, Cpu { flush: Flush::Clflush, wide: false }] {
+            for cpu in [detected, Cpu { flush: Flush::Clflush }] {
                 for start in [0, 1, 8, 63, 64, 65] {
                     for len in [0, 1, 8, 63, 64, 65, 127, 128, 200, 320] {
                         let mut room = vec![0_u8; 1024];
