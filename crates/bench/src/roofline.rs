@@ -1,9 +1,10 @@
-//! What this machine's memory and disk can do at most, beside the same figures of the machine on
-//! which the goals were measured: a result says little without them.
+//! What this machine's memory, processor and disk can do at most, beside the same figures of the
+//! machine on which the goals were measured: a result says little without them.
 //!
 //! One straight function ([`run`]) names the measurements in order; `limits` says what each figure
-//! means, `memory`, `plain` and `disk` measure, `table` shows. Every figure is a median, so that a
-//! neighbour who takes the machine for a moment does not count. Nothing here knows the engine.
+//! means, `memory`, `plain`, `smallbank`, `processor` and `disk` measure, `table` shows. Every
+//! figure is a median, so that a neighbour who takes the machine for a moment does not count.
+//! Nothing here knows the engine.
 
 mod costs;
 mod disk;
@@ -11,6 +12,8 @@ mod limits;
 mod machine;
 mod memory;
 mod plain;
+mod processor;
+mod smallbank;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -76,6 +79,9 @@ pub fn run(settings: &Settings) -> Result<Report> {
     found.stores(&mut area);
     found.add(&limits::PLAIN_RMW, plain::rmw_us(&mut area));
     drop(area);
+    found.add(&limits::PLAIN_SMALLBANK, smallbank::uniform_us());
+    found.add(&limits::PLAIN_SMALLBANK_HOT, smallbank::hot_us());
+    found.add(&limits::OPERATIONS, processor::operations_per_ns());
     found.syncs(&settings.directory)?;
     Ok(Report {
         reference: limits::REFERENCE,

@@ -62,12 +62,13 @@ pub(crate) enum BenchCommand {
     Smallbank(SmallBankArguments),
     /// TPC-C: a wholesale supplier, five types of transactions (NV 6.2.3, CA 5.4)
     Tpcc(TpccArguments),
-    /// Not a workload: what memory and disk of this machine can do, to read results against
+    /// Not a workload: what memory, processor and disk of this machine can do, to read results
+    /// against
     ///
-    /// Measures random reads, streams, stores with flushes and fences, new memory, and syncs of a
-    /// file, each as the median of short repetitions, and shows them beside the figures of the
-    /// machine on which the goals were measured. Takes 10 to 15 s, and memory-mib and some 130 MiB
-    /// of memory.
+    /// Measures random reads, streams, stores with flushes and fences, new memory, plain programs
+    /// without an engine, the processor alone, and syncs of a file, each as the median of short
+    /// repetitions, and shows them beside the figures of the machine on which the goals were
+    /// measured. Takes 10 to 15 s, and memory-mib and some 130 MiB of memory.
     Roofline(RooflineArguments),
     /// Not one workload but several, with and without each optimisation of the engine: what each of
     /// them is worth

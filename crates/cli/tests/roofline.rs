@@ -5,7 +5,7 @@ mod support;
 use support::{Room, run};
 
 /// Keys that scripts may rely on.
-const FIGURES: [&str; 15] = [
+const FIGURES: [&str; 18] = [
     "first_touch_2_mib_us",
     "read_64_b_dependent_ns",
     "read_64_b_16_in_flight_ns",
@@ -18,6 +18,9 @@ const FIGURES: [&str; 15] = [
     "store_64_b_nt_fence_16_ns",
     "store_256_b_nt_fence_16_ns",
     "plain_10_rmw_1000_b_us",
+    "plain_smallbank_us",
+    "plain_smallbank_hot_us",
+    "add_xor_8_words_operations_per_ns",
     "overwrite_4_kib_fdatasync_us",
     "overwrite_64_kib_fdatasync_us",
     "overwrite_1_mib_fdatasync_us",

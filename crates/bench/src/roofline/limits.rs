@@ -19,6 +19,9 @@ pub enum Unit {
     /// 10^9 bytes in a second; more is better.
     #[serde(rename = "GB/s")]
     GigabytesPerSecond,
+    /// Instructions on words in a nanosecond; more is better.
+    #[serde(rename = "operations/ns")]
+    OperationsPerNanosecond,
 }
 
 impl Unit {
@@ -29,6 +32,7 @@ impl Unit {
             Self::Nanoseconds => "ns",
             Self::Microseconds => "us",
             Self::GigabytesPerSecond => "GB/s",
+            Self::OperationsPerNanosecond => "operations/ns",
         }
     }
 }
@@ -124,6 +128,12 @@ limits! {
         "random 256 B store past the cache, a fence every 16", Nanoseconds, Some(15.0);
     PLAIN_RMW = "plain_10_rmw_1000_b_us",
         "10 read-modify-writes, plain array, 1 mutex, 1 thread", Microseconds, Some(4.93);
+    PLAIN_SMALLBANK = "plain_smallbank_us",
+        "SmallBank, 1 M customers, plain arrays, 1 mutex, 1 thread", Microseconds, Some(0.204);
+    PLAIN_SMALLBANK_HOT = "plain_smallbank_hot_us",
+        "the same, 90 % of it on 1,000 hot customers", Microseconds, Some(0.104);
+    OPERATIONS = "add_xor_8_words_operations_per_ns",
+        "additions and exclusive ors on 8 words, 1 thread", OperationsPerNanosecond, None;
     SYNC_4_KIB = "overwrite_4_kib_fdatasync_us",
         "overwrite 4 KiB of a file and fdatasync", Microseconds, Some(125.0);
     SYNC_64_KIB = "overwrite_64_kib_fdatasync_us",

@@ -24,7 +24,7 @@ fn heading(report: &Report) -> String {
     };
     let memory = grouped(report.memory_mib as f64);
     format!(
-        "what memory and disk of this machine can do, medians of short repetitions\n\
+        "what memory, processor and disk of this machine can do, medians of short repetitions\n\
          memory: {memory} MiB, {huge}; workers: {workers}; file: in {disk}\n\
          reference: {reference};\n  its sync of 4 KiB overwrote 100 bytes\n\
          ratio: this machine / reference; above 1 is slower in ns and us, faster in GB/s\n"
@@ -35,11 +35,21 @@ fn row(figure: &Figure) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
     vec![
         figure.limit.what.to_string(),
-        format!("{:.1}", figure.value),
+        three_digits(figure.value),
         figure.limit.unit.name().to_string(),
-        or_dash(figure.limit.reference.map(|reference| format!("{reference:.0}"))),
+        or_dash(figure.limit.reference.map(|reference| reference.to_string())),
         or_dash(figure.ratio().map(|ratio| format!("{ratio:.2}"))),
     ]
+}
+
+/// Three digits that count, or as many as stand before the point and one.
+fn three_digits(value: f64) -> String {
+    let behind_point = match value {
+        ..1.0 => 3,
+        ..10.0 => 2,
+        _ => 1,
+    };
+    format!("{value:.behind_point$}")
 }
 
 #[cfg(test)]
@@ -68,6 +78,14 @@ mod tests {
         let rows: Vec<_> = report(false).figures.0.iter().map(row).collect();
         assert_eq!(rows[0][1..], ["346.5", "ns", "231", "1.50"]);
         assert_eq!(rows[1][1..], ["20.0", "ns", "-", "-"]);
+    }
+
+    #[test]
+    fn small_figures_keep_enough_digits_to_compare() {
+        let figures = [(&limits::PLAIN_SMALLBANK, 0.1024), (&limits::PLAIN_RMW, 5.126)];
+        let rows = figures.map(|(limit, value)| row(&Figure { limit, value }));
+        assert_eq!(rows[0][1..], ["0.102", "us", "0.204", "0.50"]);
+        assert_eq!(rows[1][1..], ["5.13", "us", "4.93", "1.04"]);
     }
 
     #[test]
