@@ -13,7 +13,7 @@ use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
 use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
-use crate::index::{EntryId, ExactWords};
+use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::{Local, Reads};
 use crate::procedure::ProcedureTable;
 use crate::recovery;
@@ -609,6 +609,7 @@ pub(crate) fn new_worker<D: Device>(
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),
+        sort_room: SortRoom::default(),
         work: crate::stats::WorkCounts::default(),
         sequences: Vec::new(),
         carried: Vec::new(),

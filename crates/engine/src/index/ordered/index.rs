@@ -12,6 +12,7 @@ use super::directory::{Directory, Edit};
 use super::order::{Entry, KeyOrder, SearchKey, compare};
 use super::pool::ChunkPool;
 use super::range::Range;
+use super::sort::{SortRoom, sort_by_words};
 
 /// An index from keys in order to entries, for scans. A key may be in it once.
 ///
@@ -65,10 +66,11 @@ impl OrderedIndex {
         Self { fetches_ahead, ..self }
     }
 
-    /// First sub-step of a round: sorts a worker's list. It reads nothing of the index.
-    pub fn sort_part<O: KeyOrder>(&self, list: &mut [Entry], order: &O) {
+    /// First sub-step of a round: sorts a worker's list, with memory of that worker. It reads
+    /// nothing of the index.
+    pub fn sort_part<O: KeyOrder>(&self, list: &mut [Entry], room: &mut SortRoom, order: &O) {
         if O::EXACT {
-            list.sort_unstable_by_key(|entry| entry.0);
+            sort_by_words(list, room);
         } else {
             list.sort_unstable_by(|&a, &b| compare(a, b, order));
         }
@@ -188,10 +190,11 @@ impl OrderedIndex {
         lists: &'l mut [Vec<Entry>],
         order: &O,
     ) -> Vec<&'l [Entry]> {
+        let mut room = SortRoom::default();
         lists
             .iter_mut()
             .map(|list| {
-                self.sort_part(list, order);
+                self.sort_part(list, &mut room, order);
                 &**list
             })
             .collect()

@@ -91,7 +91,8 @@ fn run_round<O: KeyOrder>(
     order: &O,
     is_insert: bool,
 ) -> usize {
-    lists.iter_mut().for_each(|list| index.sort_part(list, order));
+    let mut room = SortRoom::default();
+    lists.iter_mut().for_each(|list| index.sort_part(list, &mut room, order));
     let lists: Vec<&[Entry]> = lists.iter().map(|list| &**list).collect();
     let mut removed_count = 0;
     for part in (0..parts).rev() {
@@ -251,7 +252,7 @@ fn workers_run_rounds_together() {
             let from = if is_insert { round } else { round - 1 };
             let keys = (from * batch..(from + 1) * batch).skip(part).step_by(parts);
             let mut list: Vec<Entry> = keys.map(|nth| exact(scatter(nth))).collect();
-            index.sort_part(&mut list, &ExactWords);
+            index.sort_part(&mut list, &mut SortRoom::default(), &ExactWords);
             *staged[part].write().unwrap() = list;
             barrier.wait();
             let lists: Vec<_> = staged.iter().map(|list| list.read().unwrap()).collect();
