@@ -428,7 +428,11 @@ impl<D: Device> Engine<D> {
         }
         let bytes = self.store.prepare_rows(rows)?;
         for &(table, count) in rows {
-            self.core.tables[table as usize].hash.reserve(count as usize);
+            let table = &self.core.tables[table as usize];
+            table.hash.reserve(count as usize);
+            if let Some(ordered) = &table.ordered {
+                ordered.reserve(count as usize);
+            }
         }
         self.core.entries.populate(rows.iter().map(|r| r.1).sum());
         Ok(bytes)

@@ -7,7 +7,7 @@ use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::super::phase::PhaseCheck;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, ENTRIES_MAX};
 use super::directory::{Directory, Edit};
 use super::order::{Entry, KeyOrder, SearchKey, compare};
 use super::pool::ChunkPool;
@@ -64,6 +64,19 @@ impl OrderedIndex {
     #[must_use]
     pub fn fetching_ahead(self, fetches_ahead: bool) -> Self {
         Self { fetches_ahead, ..self }
+    }
+
+    /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while
+    /// keys are added or removed.
+    ///
+    /// Every new chunk comes of one that was split since it was full, and what it is split into
+    /// is half full at least: another split takes that many keys more, except of chunks that were
+    /// there before. Only an ascending sequence leaves less behind, a full chunk and its end, but
+    /// then it fills whole chunks.
+    pub fn reserve(&self, keys_count: usize) {
+        let _inside = self.phase.read();
+        let split_count = keys_count.min(self.directory().len());
+        self.pool.reserve(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count);
     }
 
     /// First sub-step of a round: sorts a worker's list, with memory of that worker. It reads
@@ -151,6 +164,12 @@ impl OrderedIndex {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The memory of chunks, in use or not.
+    #[must_use]
+    pub fn chunk_bytes(&self) -> usize {
+        self.pool.memory_bytes()
     }
 
     /// The memory that the index takes. Not while keys are added or removed.
