@@ -428,6 +428,9 @@ fn rounds_within_the_room_that_was_made_take_no_memory_for_chunks() {
             };
             check("random", random(0, some), &random(some, many));
             check("few random", random(0, many), &random(many, some / 5));
+            // Nearly all chunks of the pool are in use before, and most are split.
+            let (loaded, split) = (some * 37 / 5, some * 11 / 10);
+            check("splits", random(0, loaded), &random(loaded, split));
             check("into an empty index", Vec::new(), &random(0, many));
             let sequences: Vec<u64> = (some..some + many).map(|nth| group(nth) | nth).collect();
             check("sequences", (0..some).map(|nth| group(nth) | nth).collect(), &sequences);
