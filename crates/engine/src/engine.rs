@@ -13,7 +13,7 @@ use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
 use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
-use crate::index::{EntryId, ExactWords};
+use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::{Local, Reads};
 use crate::procedure::ProcedureTable;
 use crate::recovery;
@@ -428,7 +428,11 @@ impl<D: Device> Engine<D> {
         }
         let bytes = self.store.prepare_rows(rows)?;
         for &(table, count) in rows {
-            self.core.tables[table as usize].hash.reserve(count as usize);
+            let table = &self.core.tables[table as usize];
+            table.hash.reserve(count as usize);
+            if let Some(ordered) = &table.ordered {
+                ordered.reserve(count as usize);
+            }
         }
         self.core.entries.populate(rows.iter().map(|r| r.1).sum());
         Ok(bytes)
@@ -609,6 +613,7 @@ pub(crate) fn new_worker<D: Device>(
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),
+        sort_room: SortRoom::default(),
         work: crate::stats::WorkCounts::default(),
         sequences: Vec::new(),
         carried: Vec::new(),

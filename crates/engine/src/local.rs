@@ -5,7 +5,7 @@ use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Device, Loads, Port};
 
 use crate::calls::{Failure, WorkerAnswers};
-use crate::index::EntryId;
+use crate::index::{EntryId, SortRoom};
 use crate::stats::WorkCounts;
 use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool};
 
@@ -353,6 +353,8 @@ pub(crate) struct Local {
     pub(crate) supply: EntrySupply,
     /// Appends to the rows whose version arrays this worker makes; empty but in the append step.
     pub(crate) chains: Chains,
+    /// Memory to sort the keys with that go into the ordered indexes, or out.
+    pub(crate) sort_room: SortRoom,
     pub(crate) work: WorkCounts,
     /// Sequences that changed in this epoch (first worker only): row, next number, serial position.
     pub(crate) sequences: Vec<ChangedSequence>,

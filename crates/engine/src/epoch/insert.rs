@@ -30,7 +30,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
     }
-    staged::sort(epoch.core, &mut staged);
+    staged::sort(epoch.core, &mut staged, &mut worker.local.sort_room);
     drop(staged);
     epoch.barrier()?;
     staged::apply(epoch, worker, Change::Add)

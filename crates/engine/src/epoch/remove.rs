@@ -15,7 +15,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for row in &gone {
         remove_one(epoch, worker, &mut staged, row)?;
     }
-    staged::sort(epoch.core, &mut staged);
+    staged::sort(epoch.core, &mut staged, &mut worker.local.sort_room);
     drop(staged);
     epoch.barrier()?;
     staged::apply(epoch, worker, Change::Remove)?;

@@ -4,7 +4,7 @@
 use pmem::Device;
 
 use crate::core::Core;
-use crate::index::{EntryId, ExactWords};
+use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::table::{RowKeys, Table};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
@@ -18,13 +18,13 @@ pub(super) enum Change {
 }
 
 /// Sorts a worker's lists, as [`apply`] needs them.
-pub(super) fn sort(core: &Core, staged: &mut StagedKeys) {
+pub(super) fn sort(core: &Core, staged: &mut StagedKeys, room: &mut SortRoom) {
     for (table, list) in core.tables.iter().zip(staged) {
         if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
             if table.exact {
-                ordered.sort_part(list, &ExactWords);
+                ordered.sort_part(list, room, &ExactWords);
             } else {
-                ordered.sort_part(list, &RowKeys { core });
+                ordered.sort_part(list, room, &RowKeys { core });
             }
         }
     }

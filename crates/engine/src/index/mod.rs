@@ -21,7 +21,7 @@ mod ordered;
 mod phase;
 
 pub use hash::HashIndex;
-pub use ordered::{ExactWords, KeyOrder, OrderedIndex, Range, SearchKey};
+pub use ordered::{ExactWords, KeyOrder, OrderedIndex, Range, SearchKey, SortRoom};
 
 /// The number of a row entry in a slab that the caller owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,11 +7,12 @@ use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::super::phase::PhaseCheck;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, ENTRIES_MAX};
 use super::directory::{Directory, Edit};
 use super::order::{Entry, KeyOrder, SearchKey, compare};
 use super::pool::ChunkPool;
 use super::range::Range;
+use super::sort::{SortRoom, sort_by_words};
 
 /// An index from keys in order to entries, for scans. A key may be in it once.
 ///
@@ -65,10 +66,24 @@ impl OrderedIndex {
         Self { fetches_ahead, ..self }
     }
 
-    /// First sub-step of a round: sorts a worker's list. It reads nothing of the index.
-    pub fn sort_part<O: KeyOrder>(&self, list: &mut [Entry], order: &O) {
+    /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while
+    /// keys are added or removed.
+    ///
+    /// Every new chunk comes of one that was split since it was full, and what it is split into
+    /// is half full at least: another split takes that many keys more, except of chunks that were
+    /// there before. Only an ascending sequence leaves less behind, a full chunk and its end, but
+    /// then it fills whole chunks.
+    pub fn reserve(&self, keys_count: usize) {
+        let _inside = self.phase.read();
+        let split_count = keys_count.min(self.directory().len());
+        self.pool.reserve(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count);
+    }
+
+    /// First sub-step of a round: sorts a worker's list, with memory of that worker. It reads
+    /// nothing of the index.
+    pub fn sort_part<O: KeyOrder>(&self, list: &mut [Entry], room: &mut SortRoom, order: &O) {
         if O::EXACT {
-            list.sort_unstable_by_key(|entry| entry.0);
+            sort_by_words(list, room);
         } else {
             list.sort_unstable_by(|&a, &b| compare(a, b, order));
         }
@@ -151,6 +166,12 @@ impl OrderedIndex {
         self.len() == 0
     }
 
+    /// The memory of chunks, in use or not.
+    #[must_use]
+    pub fn chunk_bytes(&self) -> usize {
+        self.pool.memory_bytes()
+    }
+
     /// The memory that the index takes. Not while keys are added or removed.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -188,10 +209,11 @@ impl OrderedIndex {
         lists: &'l mut [Vec<Entry>],
         order: &O,
     ) -> Vec<&'l [Entry]> {
+        let mut room = SortRoom::default();
         lists
             .iter_mut()
             .map(|list| {
-                self.sort_part(list, order);
+                self.sort_part(list, &mut room, order);
                 &**list
             })
             .collect()

@@ -22,9 +22,11 @@ mod pool;
 mod range;
 mod remove;
 mod share;
+mod sort;
 #[cfg(test)]
 mod tests;
 
 pub use index::OrderedIndex;
 pub use order::{ExactWords, KeyOrder, SearchKey};
 pub use range::Range;
+pub use sort::SortRoom;

@@ -7,7 +7,8 @@ use pmem::sync::{Mutex, MutexGuard};
 use super::super::memory::Region;
 use super::chunk::Chunk;
 
-/// Chunks in the first slab and at most in any; the largest has the size of a huge page.
+/// Chunks in the first slab, and at most in any that is added when there is no other chunk left;
+/// the largest of these has the size of a huge page.
 const SLAB_CHUNKS_MIN: usize = 2;
 const SLAB_CHUNKS_MAX: usize = 1024;
 
@@ -46,6 +47,17 @@ impl ChunkPool {
         self.state().free.push(chunk);
     }
 
+    /// Makes sure that so many chunks can be taken before the pool grows.
+    pub(super) fn reserve(&self, count: usize) {
+        let mut state = self.state();
+        let missing = count.saturating_sub(state.free.len());
+        if missing >= SLAB_CHUNKS_MAX / 2 {
+            state.add_slab(missing.next_multiple_of(SLAB_CHUNKS_MAX));
+        } else if missing > 0 {
+            state.add_slab(missing);
+        }
+    }
+
     /// All memory held.
     pub(super) fn memory_bytes(&self) -> usize {
         self.state().slabs.iter().map(Region::bytes).sum()
@@ -59,7 +71,10 @@ impl ChunkPool {
 impl State {
     /// Adds a slab as large as all others together, within limits.
     fn grow(&mut self) {
-        let count = self.chunks_count.clamp(SLAB_CHUNKS_MIN, SLAB_CHUNKS_MAX);
+        self.add_slab(self.chunks_count.clamp(SLAB_CHUNKS_MIN, SLAB_CHUNKS_MAX));
+    }
+
+    fn add_slab(&mut self, count: usize) {
         let slab = Region::zeroed(count * size_of::<Chunk>());
         let first = slab.start().cast::<Chunk>();
         // Those at the front are taken first.

@@ -91,7 +91,8 @@ fn run_round<O: KeyOrder>(
     order: &O,
     is_insert: bool,
 ) -> usize {
-    lists.iter_mut().for_each(|list| index.sort_part(list, order));
+    let mut room = SortRoom::default();
+    lists.iter_mut().for_each(|list| index.sort_part(list, &mut room, order));
     let lists: Vec<&[Entry]> = lists.iter().map(|list| &**list).collect();
     let mut removed_count = 0;
     for part in (0..parts).rev() {
@@ -251,7 +252,7 @@ fn workers_run_rounds_together() {
             let from = if is_insert { round } else { round - 1 };
             let keys = (from * batch..(from + 1) * batch).skip(part).step_by(parts);
             let mut list: Vec<Entry> = keys.map(|nth| exact(scatter(nth))).collect();
-            index.sort_part(&mut list, &ExactWords);
+            index.sort_part(&mut list, &mut SortRoom::default(), &ExactWords);
             *staged[part].write().unwrap() = list;
             barrier.wait();
             let lists: Vec<_> = staged.iter().map(|list| list.read().unwrap()).collect();
@@ -391,4 +392,52 @@ fn an_empty_index_has_no_entries_in_any_range() {
         assert_eq!(index.range_descending(low, Bound::Unbounded, &ExactWords).next(), None);
     }
     assert!(index.memory_bytes() < 8192);
+}
+
+/// Adds keys in rounds of many workers to an index that has some, after making room for them:
+/// none of these takes memory for chunks.
+fn check_reserve(name: &str, before: Vec<u64>, new: &[u64], per_round: usize, parts: usize) {
+    let index = OrderedIndex::new();
+    index.apply_inserts(&mut [before.into_iter().map(exact).collect()], &ExactWords);
+    let bytes_before = index.chunk_bytes();
+    index.reserve(new.len());
+    let bytes = index.chunk_bytes();
+    // Not far more than is there already, and twice what full chunks would take.
+    let least = new.len() * size_of::<chunk::Chunk>() / ENTRIES_MAX;
+    let some = (2 * size_of::<chunk::Chunk>()).max(2 << 20);
+    assert!(bytes <= 2 * bytes_before + 2 * least + some, "{name}: {bytes} of {bytes_before}");
+    for round in new.chunks(per_round) {
+        let mut lists: Vec<Vec<Entry>> = vec![Vec::new(); parts];
+        for (turn, &word) in round.iter().enumerate() {
+            lists[turn % parts].push(exact(word));
+        }
+        run_round(&index, &mut lists, parts, &ExactWords, true);
+        assert_eq!(index.chunk_bytes(), bytes, "{name}, {} in each round", per_round);
+    }
+}
+
+#[test]
+fn rounds_within_the_room_that_was_made_take_no_memory_for_chunks() {
+    let (some, many) = if cfg!(miri) { (300, 600) } else { (10_000, 40_000_u64) };
+    let random = |from: u64, count: u64| (from..from + count).map(scatter).collect::<Vec<u64>>();
+    let group = |nth: u64| (nth * 7 % 20) << 32;
+    for parts in [1, 3] {
+        for per_round in [many as usize, 3000, 170] {
+            let check = |name: &str, before: Vec<u64>, new: &[u64]| {
+                check_reserve(name, before, new, per_round, parts);
+            };
+            check("random", random(0, some), &random(some, many));
+            check("few random", random(0, many), &random(many, some / 5));
+            // Nearly all chunks of the pool are in use before, and most are split.
+            let (loaded, split) = (some * 37 / 5, some * 11 / 10);
+            check("splits", random(0, loaded), &random(loaded, split));
+            check("into an empty index", Vec::new(), &random(0, many));
+            let sequences: Vec<u64> = (some..some + many).map(|nth| group(nth) | nth).collect();
+            check("sequences", (0..some).map(|nth| group(nth) | nth).collect(), &sequences);
+            let down: Vec<u64> = (0..many).rev().collect();
+            check("descending", (many..many + some).collect(), &down);
+            let lines: Vec<u64> = (some..some + many).map(|n| group(n / 9) | n).collect();
+            check("runs", (0..some).map(|n| group(n / 9) | n).collect(), &lines);
+        }
+    }
 }
