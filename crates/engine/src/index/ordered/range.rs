@@ -99,7 +99,7 @@ impl<'i> Range<'i> {
 impl Iterator for Range<'_> {
     type Item = Entry;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Entry> {
         while self.front < self.back {
             if let Some(entry) = self.chunk(self.front.chunk).get(self.front.slot) {
