@@ -71,9 +71,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         if self.fetched > 0 {
             self.fetched -= 1;
         } else if self.epoch.core.config.techniques.prefetch {
-            // Behind a long call nothing was taken ahead: its misses overlap at least.
-            let (arrays, lines) = self.fetch_values(call);
-            self.fetch_from_arrays(&Taken { call, arrays, lines });
+            self.fetch_late(call);
         }
         while self.fetches_more() {
             let call = self.taken[self.fetched].call;
@@ -119,8 +117,17 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         }
     }
 
+    /// Fetches for a call that is about to run, because nothing was taken ahead behind a long one:
+    /// its misses overlap at least.
+    #[inline(never)]
+    fn fetch_late(&self, call: CallView<'a>) {
+        let (arrays, lines) = self.fetch_values(call);
+        self.fetch_from_arrays(&Taken { call, arrays, lines });
+    }
+
     /// Fetches what a call reads, and the persistent rows that it writes: a bit for each row whose
     /// version array it asked for instead, and the number of lines.
+    #[inline(always)]
     fn fetch_values(&self, call: CallView<'_>) -> (u64, usize) {
         let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
@@ -149,6 +156,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     }
 
     /// Fetches what the version arrays of a call's rows lead to.
+    #[inline(always)]
     fn fetch_from_arrays(&self, taken: &Taken<'_>) {
         if taken.arrays == 0 {
             return;
