@@ -138,7 +138,14 @@ impl<D: Device> Runner<'_, '_, D> {
         let declared = call.declared_of(piece);
         if declared.id != NO_ENTRY {
             let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
-            let write = if is_written { Write::Value(&value) } else { Write::Ignore };
+            let write = if is_written {
+                Write::Value(&value)
+            } else {
+                // The owner of a last version that becomes IGNORE waits for those before, which
+                // may be those of pieces that this worker has to run.
+                self.drain_pieces(local, call.txn.position)?;
+                Write::Ignore
+            };
             self.publish_piece(local, declared, sid, write)?;
         }
         if local.piece_value.capacity() == 0 {
