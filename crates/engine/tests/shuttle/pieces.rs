@@ -66,3 +66,38 @@ fn o_11_pieces_apart_from_their_calls_end_with_the_serial_result() {
         });
     }
 }
+
+/// O-11, O-14: a call that gives up, of which a piece stayed with it, leaves IGNORE as the last
+/// version of that piece's row, and its worker waits for the version before. That one's writer may
+/// wait for a piece of another row, which only the same worker can run.
+#[test]
+fn o_11_a_piece_that_writes_nothing_waits_while_its_worker_runs_other_pieces() {
+    let (contended, other) = (0, 1);
+    let piece = |row| Step::new(Op::DeclarePiece, ORDERED, row).tag(7).n(1).to(row);
+    let program = |declares, body| Program { draws: vec![], declares, body }.encode();
+    let with_piece = || program(vec![piece(contended)], vec![]);
+    let reader = program(
+        vec![Step::new(Op::DeclareInsert, ORDERED, other)],
+        vec![
+            Step::new(Op::Get, ORDERED, contended),
+            Step::new(Op::Insert, ORDERED, other).size(4).tag(9),
+        ],
+    );
+    let gives_up = program(vec![piece(other)], vec![Step::new(Op::Abort, HASHED, 0)]);
+    let insert = |row| {
+        let declares = vec![Step::new(Op::DeclareInsert, ORDERED, row)];
+        program(declares, vec![Step::new(Op::Insert, ORDERED, row).size(4).tag(5)])
+    };
+    let epochs = [
+        vec![insert(contended), insert(other)],
+        vec![with_piece(), with_piece(), with_piece(), with_piece(), reader, gives_up],
+    ];
+    let setup = Setup { workers: 2, split_threshold: 3, ..Setup::default() };
+    explore("gives up", 1, 300, move || {
+        let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
+        for epoch in &epochs {
+            pair.run(epoch).unwrap_or_else(|error| panic!("{error}"));
+        }
+        pair.compare_state().unwrap();
+    });
+}
