@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 
 use workloads::random::Random;
+use workloads::smallbank::{ABORT_PERCENT, BEYOND_ANY_BALANCE, PENALTY};
 
 use super::median;
 use crate::clock::now_ns;
@@ -17,12 +18,6 @@ const CUSTOMERS: u64 = 1_000_000;
 /// The hot customers, and the per cent of calls that are theirs.
 const HOT_CUSTOMERS: u64 = 1_000;
 const HOT_PERCENT: u64 = 90;
-/// Of the deposits, and of the transactions on savings.
-const ABORT_PERCENT: u64 = 10;
-/// More than any account holds, and far from overflow.
-const BEYOND_ANY_BALANCE: i64 = 1 << 60;
-/// What an overdraft costs.
-const PENALTY: i64 = 1;
 
 /// Microseconds of a transaction, every customer as likely as any other.
 pub(super) fn uniform_us() -> f64 {

@@ -20,6 +20,8 @@
 
 mod procedures;
 
+pub use procedures::PENALTY;
+
 use crate::api::{
     Answer, IndexKind, Observer, ProcedureId, Register, TableId, TableSpec, View, Workload,
 };
@@ -42,9 +44,10 @@ const WRITE_CHECK: ProcedureId = 4;
 const LOAD: ProcedureId = 5;
 
 const CUSTOMERS_PER_LOAD: u64 = 100;
-const ABORT_PERCENT: u64 = 10;
+/// Of the deposits, and of the transactions on savings.
+pub const ABORT_PERCENT: u64 = 10;
 /// More than any account holds, and far from overflow.
-const BEYOND_ANY_BALANCE: i64 = 1 << 60;
+pub const BEYOND_ANY_BALANCE: i64 = 1 << 60;
 
 /// What a SmallBank run looks like. Start from a preset and change fields.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::smallbank::{ACCOUNTS, CHECKING, SAVINGS};
 
 /// What an overdraft costs.
-const PENALTY: i64 = 1;
+pub const PENALTY: i64 = 1;
 
 /// The arguments of a procedure: exactly `N` little-endian words.
 fn words<const N: usize>(args: &[u8]) -> Result<[u64; N], Abort> {
