@@ -7,11 +7,10 @@
 
 use std::cell::Cell;
 
-use pmem::LINE_BYTES;
 use pmem::sync::atomic::AtomicU64;
 use pmem::sync::{begin_words, reads, writes};
 
-use super::TransientPool;
+use super::{LINE, TransientPool};
 
 /// Capacity of a new array.
 const CAPACITY_FIRST: usize = 4;
@@ -21,7 +20,7 @@ const CAPACITY_FIRST: usize = 4;
 const LINES_FETCHED: usize = 4;
 
 /// The bits of an array's word that are 0 in its address.
-const LINES_MASK: u64 = LINE_BYTES - 1;
+const LINES_MASK: u64 = LINE as u64 - 1;
 
 /// A pointer to an array. Valid until the transient pool is reset. Beside the address stands how
 /// many lines the array has beyond the first, so that they are fetched together; 0 for a long one.
@@ -85,7 +84,7 @@ impl VersionArray {
     fn allocate(pool: &mut TransientPool, capacity: usize) -> Self {
         let bytes = 8 + capacity * 12;
         let words = pool.allocate_lines(bytes).cast::<u64>();
-        let lines = bytes.div_ceil(LINE_BYTES as usize);
+        let lines = bytes.div_ceil(LINE);
         let further = if lines <= LINES_FETCHED { lines - 1 } else { 0 };
         let array = Self(words as u64 | further as u64);
         // SAFETY: freshly allocated, owned by this worker; all value cells become PENDING.
@@ -167,8 +166,8 @@ impl VersionArray {
     /// Hints that the array will be searched soon.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
-        for line in 0..=(self.0 & LINES_MASK) {
-            super::prefetch(self.words() as usize + (line * LINE_BYTES) as usize);
+        for line in 0..=(self.0 & LINES_MASK) as usize {
+            super::prefetch(self.words() as usize + line * LINE);
         }
     }
 

@@ -10,15 +10,12 @@ use std::collections::VecDeque;
 use pmem::sync::{polls, writes};
 use pmem::{DeviceError, Mapping};
 
-use super::{Place, ValueWord};
+use super::{LINE, Place, ValueWord};
 
 /// Address space of one worker's pool: what is asked for, and the least. Only what is touched takes
 /// memory.
 const RESERVED_BYTES: u64 = 64 << 30;
 const RESERVED_BYTES_MIN: u64 = 256 << 20;
-
-/// Bytes of a cache line, in which blocks of memory are measured.
-const LINE_BYTES: usize = pmem::LINE_BYTES as usize;
 
 /// Precedes every value, in its first line: who made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +35,13 @@ const CLASSES: usize = LINES_EXACT + 7;
 
 /// The class of blocks that hold a value of a length, and how many bytes they have.
 fn block_for(len: usize) -> (usize, usize) {
-    let lines = (size_of::<Maker>() + len).div_ceil(LINE_BYTES);
+    let lines = (size_of::<Maker>() + len).div_ceil(LINE);
     if lines <= LINES_EXACT {
-        return (lines - 1, lines * LINE_BYTES);
+        return (lines - 1, lines * LINE);
     }
     let lines = lines.next_power_of_two();
     let doublings = (lines / LINES_EXACT).trailing_zeros() as usize;
-    (LINES_EXACT + doublings - 1, lines * LINE_BYTES)
+    (LINES_EXACT + doublings - 1, lines * LINE)
 }
 
 /// A version that its successor has taken the place of.
@@ -210,7 +207,7 @@ mod tests {
         let mut sizes = [0; CLASSES];
         for len in 0..1 << 18 {
             let (class, bytes) = block_for(len);
-            assert!(bytes >= len + size_of::<Maker>() && bytes.is_multiple_of(LINE_BYTES));
+            assert!(bytes >= len + size_of::<Maker>() && bytes.is_multiple_of(LINE));
             assert!(sizes[class] == 0 || sizes[class] == bytes, "class {class}: {bytes}");
             sizes[class] = bytes;
         }

@@ -167,8 +167,8 @@ impl OrderedIndex {
     }
 
     /// The memory of chunks, in use or not.
-    #[must_use]
-    pub fn chunk_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn chunk_bytes(&self) -> usize {
         self.pool.memory_bytes()
     }
 
