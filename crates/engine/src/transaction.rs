@@ -263,31 +263,42 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
+        let mut rows = std::mem::take(&mut self.local.ahead);
+        let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
+        self.local.ahead = rows;
+        result
+    }
+
+    /// Scans rows some at a time, so that their misses overlap: more of them the longer the scan
+    /// goes on.
+    fn scan_in_groups(
+        &mut self,
+        table: u16,
+        (low, high): (&[u8], &[u8]),
+        descending: bool,
+        each: Visit<'_>,
+        rows: &mut Vec<AheadRow>,
+    ) -> Result<(), Stop> {
         let core = self.core;
         let t = core.row_table(table)?;
         let fetches = core.config.techniques.prefetch;
-        let mut rows = t.range(core, low, high)?;
-        let mut next = || if descending { rows.next_back() } else { rows.next() };
+        let mut range = t.range(core, low, high)?;
+        let mut next = || if descending { range.next_back() } else { range.next() };
         let (mut group, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
         loop {
-            // Rows are fetched some at a time, so that their misses overlap: more of them the
-            // longer the scan goes on.
-            let mut found = [AheadRow { word: 0, id: NO_ENTRY, seen: None }; SCAN_AHEAD_MAX];
-            let mut count = 0;
-            while count < group
+            rows.clear();
+            while rows.len() < group
                 && let Some((word, id)) = next()
             {
                 if fetches {
                     core.entries.prefetch(id);
                 }
-                found[count] = AheadRow { word, id, seen: None };
-                count += 1;
+                rows.push(AheadRow { word, id, seen: None });
             }
-            let found = &mut found[..count];
             if fetches {
-                self.look_ahead(found);
+                self.look_ahead(rows);
             }
-            for row in &*found {
+            for row in &*rows {
                 let mut room = [0; 8];
                 if let Some(value) = self.scanned(table, row)?
                     && each(core.key(t, (row.word, row.id), &mut room), value).is_break()
@@ -295,7 +306,7 @@ impl<'a> Transaction<'a> {
                     return Ok(());
                 }
             }
-            if count < group {
+            if rows.len() < group {
                 return Ok(());
             }
             group = (2 * group).min(most);
