@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use engine::{
     Draws, Engine, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Stop, Transaction,
@@ -62,6 +63,15 @@ impl workloads::PieceTx for Part<'_, '_> {
     #[inline]
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stopped> {
         Ok(self.0.modify(change)?)
+    }
+
+    #[inline]
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stopped> {
+        Ok(self.0.modify_part(part, change)?)
     }
 }
 
@@ -220,6 +230,17 @@ impl workloads::Tx for Running<'_, '_> {
         change: F,
     ) -> Result<bool, Stopped> {
         Ok(self.0.modify(table.0, key, change)?)
+    }
+
+    #[inline]
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stopped> {
+        Ok(self.0.modify_part(table.0, key, part, change)?)
     }
 
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stopped> {

@@ -13,6 +13,7 @@ use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
 use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
+use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::{Local, Reads};
 use crate::procedure::ProcedureTable;
@@ -598,10 +599,12 @@ pub(crate) fn new_worker<D: Device>(
         lists: crate::local::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
+        parts: Vec::new(),
         pieces: crate::local::PieceQueue::default(),
         piece_value: Vec::new(),
         piece_results: Vec::new(),
         drawers: Vec::new(),
+        fetching: Fetching::default(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
@@ -629,6 +632,7 @@ pub(crate) fn new_worker<D: Device>(
         stale: Vec::new(),
         gone: Vec::new(),
         hidden: Vec::new(),
+        whole: Vec::new(),
     };
     Ok(Worker {
         local,

@@ -16,6 +16,7 @@ mod declare;
 mod engine;
 mod epoch;
 mod error;
+mod fetching;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
 mod local;

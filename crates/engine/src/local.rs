@@ -5,9 +5,10 @@ use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Device, Loads, Port};
 
 use crate::calls::{Failure, WorkerAnswers};
+use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::stats::WorkCounts;
-use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool};
+use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool, ValueWord};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -250,10 +251,23 @@ pub(crate) enum PrivateWrite {
     Seen,
     /// A value in the scratch buffer.
     Value(Span),
+    /// Lines that replace some of a value: which of [`Local::parts`].
+    Lines(u32),
     /// Deleted.
     Tombstone,
     /// Already visible, after a commit point.
     Published,
+}
+
+/// Lines that the running call replaces in a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PrivatePart {
+    /// The value that it saw.
+    pub(crate) seen: ValueWord,
+    /// Where the lines belong in it.
+    pub(crate) at: u32,
+    /// The lines, in the scratch buffer.
+    pub(crate) lines: Span,
 }
 
 /// A row that a body will read with others, whose misses are to overlap.
@@ -335,14 +349,18 @@ pub(crate) struct Local {
     pub(crate) drawers: Vec<Drawer>,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
-    /// Private values of the running call.
+    /// Private values of the running call, and parts of values.
     pub(crate) scratch: Vec<u8>,
+    /// What the parts belong to.
+    pub(crate) parts: Vec<PrivatePart>,
     /// Contended pieces of anybody's calls that this worker runs.
     pub(crate) pieces: PieceQueue,
     /// The value that the running piece writes: a call may be half done meanwhile.
     pub(crate) piece_value: Vec<u8>,
     /// What the pieces of a call came to.
     pub(crate) piece_results: Vec<u64>,
+    /// What the next calls need.
+    pub(crate) fetching: Fetching,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.

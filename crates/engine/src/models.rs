@@ -13,7 +13,7 @@ use pmem::Dram;
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{model, reads, spawn, writes};
-use storage::{IndexKind, SerialId, Store, TableDefinition};
+use storage::{IndexKind, NewValue, SerialId, Store, TableDefinition};
 
 use crate::core::Core;
 use crate::engine::new_worker;
@@ -133,7 +133,7 @@ fn o_06_a_value_is_there_before_its_version() {
             let cell = Cell::new(&mut writer.local.pool, &[1]);
             let writing = Arc::clone(&cell);
             let thread = spawn(move || {
-                writing.publish(&mut writer, 1, Write::Value(&[7; 24]));
+                writing.publish(&mut writer, 1, Write::Value(NewValue::whole(&[7; 24])));
                 writer
             });
             assert_eq!(cell.read(sid(2)), Ok(vec![7; 24]));
@@ -152,7 +152,7 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
         let cell = Cell::new(&mut first.local.pool, &[1, 2]);
         let writing = Arc::clone(&cell);
         let thread = spawn(move || {
-            writing.publish(&mut first, 1, Write::Value(&[7; 24]));
+            writing.publish(&mut first, 1, Write::Value(NewValue::whole(&[7; 24])));
             first
         });
         cell.publish(&mut last, 2, Write::Ignore);
@@ -292,14 +292,14 @@ fn o_15_memory_is_used_again_after_all_reads_of_it() {
         drop(format!("{progress:?}"));
         let (other, all) = (Arc::clone(&cell), Arc::clone(&progress));
         let thread = spawn(move || {
-            other.publish(&mut second, 3, Write::Value(&[8; 24]));
+            other.publish(&mut second, 3, Write::Value(NewValue::whole(&[8; 24])));
             all[1].note(4);
             let taken_back = second.local.pool.take_back(Progress::of_all(&*all));
-            other.publish(&mut second, 4, Write::Value(&[9; 24]));
+            other.publish(&mut second, 4, Write::Value(NewValue::whole(&[9; 24])));
             (taken_back, second)
         });
         // Call 2 may go on after call 3 has ended; then this worker takes a later one.
-        cell.publish(&mut first, 1, Write::Value(&[7; 24]));
+        cell.publish(&mut first, 1, Write::Value(NewValue::whole(&[7; 24])));
         let before = cell.entry().read(sid(2), &mut Waiter::new(&cell.stopped)).unwrap().word;
         assert_eq!(ReadPhase::begin().bytes(before), [7; 24]);
         progress[0].note(6);
@@ -318,7 +318,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
     explore("cached version", None, || {
         let mut writer = worker(0, 4096);
         let cell = Cell::new(&mut writer.local.pool, &[1]);
-        cell.publish(&mut writer, 1, Write::Value(&[7; 24]));
+        cell.publish(&mut writer, 1, Write::Value(NewValue::whole(&[7; 24])));
         cell.entry().set_cached(None);
         let read = |cell: &Cell, worker: &mut Worker<Dram>| {
             let later = SerialId::new(EPOCH + 1, 4);

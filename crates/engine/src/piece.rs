@@ -5,16 +5,29 @@
 //! the rest of the call may run at the same time on another worker, so neither sees what the other
 //! writes; the call gets a number from it.
 
+use std::ops::Range;
+
 use crate::local::{Declared, NO_ENTRY};
-use crate::transaction::{Stop, Transaction};
+use crate::transaction::{Stop, Transaction, change_lines, change_part};
+use crate::version::ValueWord;
 
 /// A running piece.
 pub struct Piece<'a> {
     /// Only for reading: what a transaction writes belongs to its body.
     pub(crate) tx: Transaction<'a>,
     pub(crate) number: usize,
-    /// The new value is in `Local::piece_value`.
-    pub(crate) is_written: bool,
+    pub(crate) write: PieceWrite,
+}
+
+/// What a piece has written, in `Local::piece_value`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PieceWrite {
+    /// Nothing.
+    None,
+    /// A value.
+    Value,
+    /// Lines that replace those at an offset of the value that it saw.
+    Lines { seen: ValueWord, at: usize },
 }
 
 impl Piece<'_> {
@@ -67,11 +80,14 @@ impl Piece<'_> {
     /// # Errors
     /// [`Stop`] if the engine was stopped.
     pub fn value(&mut self) -> Result<Option<&[u8]>, Stop> {
-        if self.is_written {
-            return Ok(Some(&self.tx.local.piece_value));
+        match self.write {
+            PieceWrite::None => Ok(self.see()?.map(|(_, value)| value)),
+            PieceWrite::Value => Ok(Some(&self.tx.local.piece_value)),
+            PieceWrite::Lines { seen, at } => {
+                self.make_whole(seen, at);
+                Ok(Some(&self.tx.local.piece_value))
+            }
         }
-        let id = self.declared().id;
-        if id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see(id, false)?) }
     }
 
     /// Changes the row in a private copy of its value; its length stays. False where the row does
@@ -80,18 +96,42 @@ impl Piece<'_> {
     /// # Errors
     /// [`Stop`] if the engine was stopped.
     pub fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stop> {
-        if !self.is_written {
-            let id = self.declared().id;
-            if id == NO_ENTRY {
-                return Ok(false);
-            }
-            let Some(value) = self.tx.see(id, false)? else {
-                return Ok(false);
-            };
-            self.tx.local.piece_value.extend_from_slice(value);
-            self.is_written = true;
+        if !self.copy_to_change()? {
+            return Ok(false);
         }
         change(&mut self.tx.local.piece_value);
+        Ok(true)
+    }
+
+    /// Changes a part of the row, as [`Transaction::modify_part`] does. False where the row does
+    /// not exist.
+    ///
+    /// # Errors
+    /// [`Stop`] for a part that goes beyond the end of the value, or if the engine was stopped.
+    pub fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        if !matches!(self.write, PieceWrite::None) {
+            return self.modify_part_again(part, change);
+        }
+        let Some((seen, value)) = self.see()? else { return Ok(false) };
+        let at = change_lines(value, part, &mut self.tx.local.piece_value, change)?;
+        self.write = PieceWrite::Lines { seen, at };
+        Ok(true)
+    }
+
+    /// [`Piece::modify_part`] of what the piece has written itself.
+    fn modify_part_again<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        self.copy_to_change()?;
+        let whole = &mut self.tx.local.piece_value;
+        let all = 0..whole.len();
+        change_part(whole, all, part, change)?;
         Ok(true)
     }
 
@@ -106,7 +146,40 @@ impl Piece<'_> {
         }
         self.tx.local.piece_value.clear();
         self.tx.local.piece_value.extend_from_slice(value);
-        self.is_written = true;
+        self.write = PieceWrite::Value;
         Ok(true)
+    }
+}
+
+impl<'a> Piece<'a> {
+    /// The row's value before the call.
+    fn see(&mut self) -> Result<Option<(ValueWord, &'a [u8])>, Stop> {
+        let id = self.declared().id;
+        if id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see_word(id)?) }
+    }
+
+    /// Makes a private copy of the value if there is none; false where the row does not exist.
+    fn copy_to_change(&mut self) -> Result<bool, Stop> {
+        match self.write {
+            PieceWrite::Value => {}
+            PieceWrite::Lines { seen, at } => self.make_whole(seen, at),
+            PieceWrite::None => {
+                let Some((_, value)) = self.see()? else { return Ok(false) };
+                self.tx.local.piece_value.extend_from_slice(value);
+                self.write = PieceWrite::Value;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts the whole value where only lines of it are.
+    #[cold]
+    fn make_whole(&mut self, seen: ValueWord, at: usize) {
+        let value = self.tx.phase.bytes(seen);
+        let whole = &mut self.tx.local.piece_value;
+        let end = at + whole.len();
+        whole.extend_from_slice(&value[end..]);
+        whole.splice(0..0, value[..at].iter().copied());
+        self.write = PieceWrite::Value;
     }
 }

@@ -5,8 +5,11 @@
 //! called [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the
 //! body.
 
+mod modify;
+
 use storage::SerialId;
 
+pub(crate) use self::modify::{change_lines, change_part};
 use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::{LookupError, Visit};
@@ -15,7 +18,7 @@ use crate::local::{
     AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
 };
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, Waiter};
+use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +162,7 @@ impl<'a> Transaction<'a> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
-            Some(slot) => self.get_declared(slot),
+            Some(slot) => self.get_declared(slot.write, slot.id),
             None => match t.find(core, word) {
                 Some(id) => Ok(self.see(id, false)?),
                 None => Ok(None),
@@ -167,18 +170,22 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Reads the row of a declared key: what this call wrote, or what it sees.
+    /// Reads a row that this call may write: what it wrote, or what it sees.
     #[inline(always)]
-    fn get_declared(&mut self, slot: Slot) -> Result<Option<&[u8]>, Stop> {
-        match self.local.writes[slot.write] {
+    fn get_declared(&mut self, write: usize, id: EntryId) -> Result<Option<&[u8]>, Stop> {
+        match self.local.writes[write] {
             PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
+            PrivateWrite::Lines(part) => {
+                let span = self.make_whole(write, part);
+                Ok(Some(&self.local.scratch[span.range()]))
+            }
             PrivateWrite::Tombstone => Ok(None),
-            _ if slot.id == NO_ENTRY => Ok(None),
-            PrivateWrite::Published => self.see_own(slot.id),
+            _ if id == NO_ENTRY => Ok(None),
+            PrivateWrite::Published => self.see_own(id),
             PrivateWrite::None | PrivateWrite::Seen => {
-                let seen = self.see(slot.id, false)?;
+                let seen = self.see(id, false)?;
                 if seen.is_some() {
-                    self.local.writes[slot.write] = PrivateWrite::Seen;
+                    self.local.writes[write] = PrivateWrite::Seen;
                 }
                 Ok(seen)
             }
@@ -220,7 +227,7 @@ impl<'a> Transaction<'a> {
         self.look_ahead(&mut rows);
         for (key, row) in keys.zip(&rows) {
             each(match self.find_slot(t, table, KeyWord { hash: row.word, key }) {
-                Some(slot) => self.get_declared(slot)?,
+                Some(slot) => self.get_declared(slot.write, slot.id)?,
                 None if row.id == NO_ENTRY => None,
                 None => self.see_ahead(row)?,
             });
@@ -315,26 +322,24 @@ impl<'a> Transaction<'a> {
 
     /// What a scan sees of a row.
     fn scanned(&mut self, table: u16, row: &AheadRow) -> Result<Option<&[u8]>, Stop> {
+        let unwritten = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
         match self.own_write(table, row.word, row.id) {
-            PrivateWrite::Value(span) => Ok(Some(&self.local.scratch[span.range()])),
-            PrivateWrite::Tombstone => Ok(None),
-            PrivateWrite::Published => self.see_own(row.id),
-            PrivateWrite::None | PrivateWrite::Seen => Ok(self.see_ahead(row)?),
+            Some(write) if !unwritten(self.local.writes[write]) => self.get_declared(write, row.id),
+            _ => Ok(self.see_ahead(row)?),
         }
     }
 
-    /// What this call wrote to a row that a scan met.
-    fn own_write(&self, table: u16, word: u64, id: EntryId) -> PrivateWrite {
+    /// Which private write belongs to a row that a scan met.
+    fn own_write(&self, table: u16, word: u64, id: EntryId) -> Option<usize> {
         if self.local.writes.is_empty() {
-            return PrivateWrite::None;
+            return None;
         }
         let (declared, members) = (self.call.declared(), self.call.members());
         let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
-        let write = by_key.or_else(|| {
+        by_key.or_else(|| {
             let at = members.binary_search(&Member { table, word, id }).ok()?;
             Some(declared.len() + at)
-        });
-        write.map_or(PrivateWrite::None, |write| self.local.writes[write])
+        })
     }
 
     /// Inserts a row that was declared with `insert`, or overwrites it where it exists.
@@ -360,42 +365,6 @@ impl<'a> Transaction<'a> {
         }
         self.write_value(table, slot, value)?;
         Ok(true)
-    }
-
-    /// Changes a declared row in a private copy of its newest value; its length stays. False where
-    /// the row does not exist.
-    ///
-    /// # Errors
-    /// [`Stop`] for an undeclared key.
-    pub fn modify<F: FnOnce(&mut [u8])>(
-        &mut self,
-        table: u16,
-        key: &[u8],
-        change: F,
-    ) -> Result<bool, Stop> {
-        let Some((write, span)) = self.copy_to_change(table, key)? else {
-            return Ok(false);
-        };
-        change(&mut self.local.scratch[span.range()]);
-        self.put(write, PrivateWrite::Value(span))?;
-        Ok(true)
-    }
-
-    /// A private copy of the newest value of a declared row, and which private write it will be;
-    /// `None` where the row does not exist.
-    fn copy_to_change(&mut self, table: u16, key: &[u8]) -> Result<Option<(usize, Span)>, Stop> {
-        let slot = self.writable(table, key)?;
-        let before = self.local.writes[slot.write];
-        let span = match before {
-            PrivateWrite::Value(span) => span,
-            PrivateWrite::Tombstone => return Ok(None),
-            _ if slot.id == NO_ENTRY => return Ok(None),
-            _ => match self.see(slot.id, before == PrivateWrite::Published)? {
-                Some(seen) => self.keep_value(seen),
-                None => return Ok(None),
-            },
-        };
-        Ok(Some((slot.write, span)))
     }
 
     /// Deletes a declared row; false where it does not exist.
@@ -501,9 +470,20 @@ impl<'a> Transaction<'a> {
         Ok(self.value_of(id, seen))
     }
 
+    /// Reads a row's version, and says where it is.
+    #[inline(always)]
+    pub(crate) fn see_word(
+        &mut self,
+        id: EntryId,
+    ) -> Result<Option<(ValueWord, &'a [u8])>, Stopped> {
+        let seen = self.read(self.core.entries.get(id), self.sid)?;
+        Ok(self.value_of(id, seen).map(|value| (seen.word, value)))
+    }
+
     /// The value of a version that this call sees of a row.
     #[inline(always)]
     fn value_of(&mut self, id: EntryId, seen: Seen) -> Option<&'a [u8]> {
+        self.local.fetching.step();
         let word = seen.word;
         if !word.is_value() {
             return None;
@@ -548,7 +528,7 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
         match self.local.writes[slot.write] {
-            PrivateWrite::Value(_) | PrivateWrite::Seen => Ok(true),
+            PrivateWrite::Value(_) | PrivateWrite::Lines(_) | PrivateWrite::Seen => Ok(true),
             PrivateWrite::Tombstone => Ok(false),
             _ if slot.id == NO_ENTRY => Ok(false),
             before => {

@@ -1,6 +1,7 @@
 //! A running piece, with types.
 
 use std::borrow::Borrow;
+use std::ops::Range;
 
 use engine::Stop;
 
@@ -55,6 +56,20 @@ impl Piece<'_, '_> {
     /// If the value is beyond its limit.
     pub fn update<V: Data>(&mut self, value: &V) -> Result<bool, Stop> {
         value.with_bytes(|value| self.inner.update(value))
+    }
+
+    /// Changes some bytes of the row's value, as
+    /// [`Transaction::modify_bytes`](crate::Transaction::modify_bytes) does; false where it does
+    /// not exist.
+    ///
+    /// # Errors
+    /// If `part` goes beyond the end of the value.
+    pub fn modify_bytes(
+        &mut self,
+        part: Range<usize>,
+        change: impl FnOnce(&[u8], &mut [u8]),
+    ) -> Result<bool, Stop> {
+        self.inner.modify_part(part, change)
     }
 
     /// The number that the transaction's `i`-th draw got.

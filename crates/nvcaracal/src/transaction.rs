@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use engine::Stop;
 
@@ -145,6 +145,26 @@ impl Transaction<'_, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         key.with_key(|bytes| value.with_bytes(|value| self.inner.update(number, bytes, value)))
+            .map_err(|stop| with_key(stop, key))
+    }
+
+    /// Changes some bytes of a row's value; false where it does not exist. `change` gets the value,
+    /// and a copy of the bytes in `part`, which take their place. The rest is neither copied nor
+    /// written: the way to change little of a long row, such as the first fields of a
+    /// [`Plain`](crate::Plain) type.
+    ///
+    /// # Errors
+    /// If the row was not declared, or `part` goes beyond the end of the value.
+    #[inline]
+    pub fn modify_bytes<K: Key + ?Sized, V>(
+        &mut self,
+        table: Table<K, V>,
+        key: impl Borrow<K>,
+        part: Range<usize>,
+        change: impl FnOnce(&[u8], &mut [u8]),
+    ) -> Result<bool, Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        key.with_key(|bytes| self.inner.modify_part(number, bytes, part, change))
             .map_err(|stop| with_key(stop, key))
     }
 

@@ -290,6 +290,16 @@ impl<D: Device> Port<D> {
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
 
+    /// The last store began at an offset where the one before it had ended. The block in which that
+    /// is was counted for both, and goes to the medium once. (A device that charges for blocks has
+    /// charged twice.)
+    #[inline(always)]
+    pub fn count_joined(&mut self, offset: u64) {
+        if !offset.is_multiple_of(BLOCK_BYTES) {
+            self.state.counters.blocks_written -= 1;
+        }
+    }
+
     /// See [`Device::order_stores`].
     #[inline(always)]
     pub fn order_stores(&mut self) {

@@ -11,6 +11,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::line::{LINE, padded_line};
+use crate::new_value::NewValue;
 
 /// Bytes of a value that are hashed together: an update costs what it changes, not what the row
 /// holds.
@@ -53,23 +54,23 @@ pub struct RowChange {
     pub blocks: u64,
 }
 
-/// Compares the values of a row, block by block.
+/// Compares the values of a row, block by block, where they may differ. A new value of another
+/// length must lie in one piece.
 #[inline]
-pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> RowChange {
+pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> RowChange {
     let seed = row_seed(table, key);
     if old.len() != new.len() {
+        let new =
+            new.in_one_piece().expect("only lines of a value of the same length are replaced");
         let [gain, loss] = [new, old]
             .map(|value| blocks_hash(seed, value).wrapping_add(length_hash(seed, value.len())));
         return RowChange { hash: gain.wrapping_sub(loss), blocks: u64::MAX };
     }
-    let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
-    let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
     let mut change = RowChange { hash: 0, blocks: 0 };
-    for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
-        change.add_block(seed, index, before, after);
-    }
-    if old_rest != new_rest {
-        change.add_block(seed, new_whole.len(), &padded_line(old_rest), &padded_line(new_rest));
+    match new.in_one_piece() {
+        // The common case; it is what `against` says, too.
+        Some(new) => change.add_lines(seed, 0, old, new),
+        None => new.against(old).for_each(|(at, old, new)| change.add_lines(seed, at, old, new)),
     }
     change
 }
@@ -77,20 +78,35 @@ pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &[u8]) -> RowChange {
 /// The blocks in which the values of a row differ, as [`row_change`] finds them, where nobody needs
 /// the hash.
 #[inline]
-pub fn changed_blocks(old: &[u8], new: &[u8]) -> u64 {
+pub fn changed_blocks(old: &[u8], new: &NewValue<'_>) -> u64 {
     if old.len() != new.len() {
         return u64::MAX;
     }
-    let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
-    let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
     let bit = |index: usize, differs: bool| u64::from(differs) << index.min(63);
-    let whole = old_whole.iter().zip(new_whole).enumerate();
-    let blocks =
-        whole.fold(0, |blocks, (index, (before, after))| blocks | bit(index, before != after));
-    blocks | bit(new_whole.len(), old_rest != new_rest)
+    new.against(old).fold(0, |blocks, (at, old, new)| {
+        let pairs = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES)).enumerate();
+        pairs.fold(blocks, |blocks, (index, (before, after))| {
+            blocks | bit(at / BLOCK_BYTES + index, before != after)
+        })
+    })
 }
 
 impl RowChange {
+    /// Adds what lines gain that begin at an offset.
+    #[inline(always)]
+    fn add_lines(&mut self, seed: u64, at: usize, old: &[u8], new: &[u8]) {
+        let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
+        let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
+        let first = at / BLOCK_BYTES;
+        for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
+            self.add_block(seed, first + index, before, after);
+        }
+        if old_rest != new_rest {
+            let last = first + new_whole.len();
+            self.add_block(seed, last, &padded_line(old_rest), &padded_line(new_rest));
+        }
+    }
+
     /// Adds what a block gains.
     #[inline(always)]
     fn add_block(&mut self, seed: u64, index: usize, before: &Block, after: &Block) {
@@ -206,6 +222,7 @@ impl std::fmt::Display for StateHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::new_value::lines_around;
 
     /// O-48: keeping the hash up by difference is the same as hashing both values whole.
     #[test]
@@ -219,7 +236,7 @@ mod tests {
                 for salt in [0, 64, 200, 5000] {
                     let (old, new) = (value(old_len, 9999), value(new_len, salt));
                     let whole = row_hash(3, b"key", &new).wrapping_sub(row_hash(3, b"key", &old));
-                    let change = row_change(3, b"key", &old, &new);
+                    let change = row_change(3, b"key", &old, &NewValue::whole(&new));
                     assert_eq!(change.hash, whole);
                     assert_eq!(whole == 0, old == new, "{old_len} to {new_len}, {salt}");
                     let differing = match old_len == new_len {
@@ -228,7 +245,13 @@ mod tests {
                         false => u64::MAX,
                     };
                     assert_eq!(change.blocks, differing, "{old_len} to {new_len}, {salt}");
-                    assert_eq!(changed_blocks(&old, &new), differing);
+                    assert_eq!(changed_blocks(&old, &NewValue::whole(&new)), differing);
+                    if old_len == new_len && salt < new_len {
+                        let lines = lines_around(&(salt..salt + 1), new_len);
+                        let by_lines = NewValue::with_lines(&old, lines.start, &new[lines]);
+                        assert_eq!(row_change(3, b"key", &old, &by_lines), change);
+                        assert_eq!(changed_blocks(&old, &by_lines), differing);
+                    }
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer, VersionWords,
 };
 use crate::line::{LINE, padded_line};
+use crate::new_value::NewValue;
 use crate::plant::{Plant, planted};
 use crate::{class_bytes, class_of};
 
@@ -209,8 +210,8 @@ pub struct NewVersion<'v> {
     pub slot: usize,
     /// Writer.
     pub sid: SerialId,
-    /// Value.
-    pub value: &'v [u8],
+    /// Value; all of it at hand, unless it is inline and halves are whole lines.
+    pub value: NewValue<'v>,
     /// Pool slot for a value that is not inline.
     pub external: Option<u64>,
     /// Which lines of an inline value differ from what its half holds: a bit for each of the first
@@ -299,22 +300,25 @@ unsafe fn write_value<D: Device>(
 ) -> (u64, ValuePointer) {
     let NewVersion { slot, value, external, lines, past_cache, .. } = *version;
     let len = value.len() as u64;
-    if let Some(at) = external {
-        // SAFETY: owned by the caller.
-        unsafe { store_value(port, at, value, class_bytes(class_of(len)), past_cache) };
-        return (at, ValuePointer::external(at, len));
-    }
-    assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
-    let at = layout.half_offset(row, slot);
+    let whole = value.in_one_piece().filter(|_| lines == ALL_LINES || !layout.has_line_halves());
+    let (at, pointer, room) = match external {
+        Some(at) => (at, ValuePointer::external(at, len), class_bytes(class_of(len))),
+        None => {
+            assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
+            (layout.half_offset(row, slot), ValuePointer::inline(len), layout.half_bytes)
+        }
+    };
     // SAFETY: owned by the caller.
     unsafe {
-        if lines == ALL_LINES || !layout.has_line_halves() {
-            store_value(port, at, value, layout.half_bytes, past_cache);
-        } else {
-            store_lines(port, at, value, lines, past_cache);
+        match whole {
+            Some(whole) => store_value(port, at, whole, room, past_cache),
+            None => {
+                assert!(layout.has_line_halves() && external.is_none(), "no place for lines");
+                store_lines(port, at, &value, lines, past_cache);
+            }
         }
     }
-    (at, ValuePointer::inline(len))
+    (at, pointer)
 }
 
 /// Stores whole lines: past the cache, so that none of them has to be read to be written, or with
@@ -382,7 +386,7 @@ unsafe fn store_value<D: Device>(
 unsafe fn store_lines<D: Device>(
     port: &mut Port<D>,
     at: u64,
-    value: &[u8],
+    value: &NewValue<'_>,
     lines: u64,
     past_cache: bool,
 ) {
@@ -397,10 +401,17 @@ unsafe fn store_lines<D: Device>(
         while to < value.len().div_ceil(LINE) && differs(to) {
             to += 1;
         }
-        let run = &value[from * LINE..value.len().min(to * LINE)];
-        let (at, room) = (at + (from * LINE) as u64, ((to - from) * LINE) as u64);
-        // SAFETY: owned by the caller.
-        unsafe { store_value(port, at, run, room, past_cache) };
+        let run = at + (from * LINE) as u64;
+        let mut at = run;
+        for piece in value.pieces(from * LINE..value.len().min(to * LINE)) {
+            let room = piece.len().next_multiple_of(LINE) as u64;
+            // SAFETY: owned by the caller.
+            unsafe { store_value(port, at, piece, room, past_cache) };
+            if at > run {
+                port.count_joined(at);
+            }
+            at += room;
+        }
         from = to;
     }
 }

@@ -5,7 +5,7 @@
 //! so that byte order is key order. This crate knows no engine: an engine adapts its own
 //! transaction type to [`Tx`].
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// A table of a workload: its position in [`Workload::tables`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -170,6 +170,18 @@ pub trait Tx {
         key: &[u8],
         change: F,
     ) -> Result<bool, Self::Error>;
+    /// Changes a part of a declared row: `change` gets the newest value, and a copy of the bytes of
+    /// `part`. False where it does not exist. An engine may copy and compare no more than the part.
+    ///
+    /// # Errors
+    /// Engine failure; undeclared key; a part that goes beyond the end of the value.
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Self::Error>;
     /// Deletes a declared row; false where it does not exist.
     ///
     /// # Errors
@@ -200,6 +212,15 @@ pub trait PieceTx {
     /// # Errors
     /// Engine failure.
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Self::Error>;
+    /// Changes a part of the row, as [`Tx::modify_part`] does. False where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; a part that goes beyond the end of the value.
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Self::Error>;
 }
 
 /// A one-shot call: arguments are plain bytes, logged as they are executed.

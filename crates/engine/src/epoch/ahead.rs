@@ -9,9 +9,10 @@ use pmem::sync::atomic::Ordering;
 use storage::SerialId;
 
 use crate::calls::owner;
+use crate::fetching::Fetching;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, DeclaredKind, NO_ENTRY};
-use crate::version::{Fetched, prefetch};
+use crate::version::{Fetched, LINE, prefetch};
 use crate::worker::Epoch;
 
 /// How far a worker takes calls ahead of the one it runs: until so many calls, or so many of their
@@ -22,6 +23,8 @@ const ROWS_AHEAD: usize = 32;
 /// Of the calls taken, the values of a few are fetched: until so many lines are on their way, which
 /// leaves most of the nearest cache to the call that runs.
 const LINES_AHEAD: usize = 128;
+/// Bytes of its arguments that are fetched when a call is taken.
+const ARGUMENTS_AHEAD: usize = 20 * LINE;
 /// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
 /// than this, or one that does not say what it reads.
 const ROWS_LONG: usize = 64;
@@ -45,8 +48,10 @@ struct Taken<'a> {
     call: CallView<'a>,
     /// A bit for each of its first rows whose version array was asked for.
     arrays: u64,
-    /// Lines of values that were asked for.
+    /// Lines of values that it wants.
     lines: usize,
+    /// How many things were wanted when all of its were.
+    wanted: u64,
 }
 
 impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
@@ -58,8 +63,8 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     }
 
     /// The next call to run, of those taken.
-    pub(super) fn next(&mut self) -> Option<CallView<'a>> {
-        let Taken { call, lines, .. } = self.taken.pop_front()?;
+    pub(super) fn next(&mut self, fetching: &mut Fetching) -> Option<CallView<'a>> {
+        let Taken { call, lines, wanted, .. } = self.taken.pop_front()?;
         // Or a call could wait for one that its own worker runs later.
         let next = self.taken.front();
         debug_assert!(next.is_none_or(|next| call.txn.position < next.call.txn.position));
@@ -71,12 +76,13 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         if self.fetched > 0 {
             self.fetched -= 1;
         } else if self.epoch.core.config.techniques.prefetch {
-            self.fetch_late(call);
+            self.fetch_late(call, fetching);
         }
+        fetching.up_to(wanted);
         while self.fetches_more() {
             let call = self.taken[self.fetched].call;
-            let (arrays, lines) = self.fetch_values(call);
-            self.taken[self.fetched] = Taken { call, arrays, lines };
+            let (arrays, lines) = self.fetch_values(call, fetching);
+            self.taken[self.fetched] = Taken { call, arrays, lines, wanted: fetching.wanted() };
             self.lines += lines;
             self.fetched += 1;
         }
@@ -99,8 +105,8 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Takes calls, and fetches the row entries that they declared; without prefetching one call at
     /// a time.
     pub(super) fn take(&mut self) {
-        let prefetch = self.epoch.core.config.techniques.prefetch;
-        while !self.taken.back().is_some_and(|taken| is_long(taken.call) || !prefetch)
+        let fetches = self.epoch.core.config.techniques.prefetch;
+        while !self.taken.back().is_some_and(|taken| is_long(taken.call) || !fetches)
             && (self.taken.len() <= CALLS_AHEAD_MIN
                 || self.rows < ROWS_AHEAD && self.taken.len() <= CALLS_AHEAD_MAX)
         {
@@ -109,33 +115,36 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
                 return;
             }
             let call = call_at(self.lists, position);
-            if prefetch {
+            if fetches {
+                fetch_arguments(self.epoch.calls.record(position));
                 rows(call).for_each(|row| self.epoch.core.entries.prefetch(row.id));
             }
             self.rows += rows_count(call);
-            self.taken.push_back(Taken { call, arrays: 0, lines: 0 });
+            self.taken.push_back(Taken { call, arrays: 0, lines: 0, wanted: 0 });
         }
     }
 
     /// Fetches for a call that is about to run, because nothing was taken ahead behind a long one:
     /// its misses overlap at least.
     #[inline(never)]
-    fn fetch_late(&self, call: CallView<'a>) {
-        let (arrays, lines) = self.fetch_values(call);
-        self.fetch_from_arrays(&Taken { call, arrays, lines });
+    fn fetch_late(&self, call: CallView<'a>, fetching: &mut Fetching) {
+        let (arrays, lines) = self.fetch_values(call, fetching);
+        let wanted = fetching.wanted();
+        fetching.up_to(wanted);
+        self.fetch_from_arrays(&Taken { call, arrays, lines, wanted });
     }
 
     /// Fetches what a call reads, and the persistent rows that it writes: a bit for each row whose
     /// version array it asked for instead, and the number of lines.
     #[inline(always)]
-    fn fetch_values(&self, call: CallView<'_>) -> (u64, usize) {
+    fn fetch_values(&self, call: CallView<'_>, fetching: &mut Fetching) -> (u64, usize) {
         let core = self.epoch.core;
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
         let (mut arrays, mut lines) = (0, 0);
         for (index, row) in rows(call).enumerate() {
             let entry = core.entries.get(row.id);
             match entry.fetch(sid) {
-                Fetched::Lines(of_value) => lines += of_value,
+                Fetched::Value(word) => lines += fetching.want(word),
                 // A call with more rows than bits is long, and what is too many is fetched late.
                 Fetched::Array => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
             }
@@ -168,6 +177,14 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
                 self.epoch.core.entries.get(row.id).fetch_from_array(sid, is_written);
             }
         }
+    }
+}
+
+/// Asks for the arguments of a call: they were read last when it was logged.
+fn fetch_arguments(record: &[u8]) {
+    let address = record.as_ptr().addr();
+    for at in (0..record.len().min(ARGUMENTS_AHEAD)).step_by(LINE) {
+        prefetch(address + at);
     }
 }
 

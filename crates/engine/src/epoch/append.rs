@@ -6,7 +6,7 @@
 //! its row's lock, or appends to rows that have one already are collected: batch append.
 
 use pmem::Device;
-use storage::SerialId;
+use storage::{NewValue, SerialId};
 
 use crate::AppendMethod;
 use crate::core::Core;
@@ -217,7 +217,7 @@ impl Claimer<'_> {
         if from.is_on_medium() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(ReadPhase::begin().bytes(from), from.slot(), 0)
+        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), from.slot(), 0)
     }
 }
 

@@ -64,7 +64,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
         {
             runner.run_ready_pieces(local, next)?;
         }
-        let Some(call) = ahead.next() else { break };
+        let Some(call) = ahead.next(&mut local.fetching) else { break };
         reuse::note_progress(epoch, local, call.txn.position);
         if let Err(failure) = run_call(epoch, local, runner, call)? {
             local.answers.fail(call.txn.position, failure);
@@ -88,6 +88,7 @@ fn run_call<D: Device>(
     local.writes.clear();
     local.writes.resize(call.declared().len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
+    local.parts.clear();
     let sid = SerialId::new(epoch.number, u64::from(position));
 
     let holds = call.txn.lookups.is_empty() || {

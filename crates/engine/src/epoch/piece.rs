@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::SerialId;
+use storage::{NewValue, SerialId};
 
 use super::ahead::call_at;
 use super::declare::panic_text;
@@ -20,10 +20,10 @@ use super::execute::begin;
 use super::publish::Runner;
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
-use crate::piece::Piece;
+use crate::piece::{Piece, PieceWrite};
 use crate::procedure::ProcedureDefinition;
 use crate::transaction::Stop;
-use crate::version::{Stopped, Waiter, Write};
+use crate::version::{ReadPhase, Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -131,20 +131,25 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(), Stopped> {
         // Another piece may be half done, and wait for this one.
         let outer = std::mem::take(&mut local.piece_value);
-        let (result, is_written) =
-            if commits { self.call_piece(local, call, number)? } else { (0, false) };
+        let (result, write) =
+            if commits { self.call_piece(local, call, number)? } else { (0, PieceWrite::None) };
         let mut value = std::mem::replace(&mut local.piece_value, outer);
         let piece = &call.pieces()[number];
         let declared = call.declared_of(piece);
         if declared.id != NO_ENTRY {
             let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
-            let write = if is_written {
-                Write::Value(&value)
-            } else {
-                // The owner of a last version that becomes IGNORE waits for those before, which
-                // may be those of pieces that this worker has to run.
-                self.drain_pieces(local, call.txn.position)?;
-                Write::Ignore
+            let write = match write {
+                PieceWrite::Value => Write::Value(NewValue::whole(&value)),
+                PieceWrite::Lines { seen, at } => {
+                    let seen = ReadPhase::begin().bytes(seen);
+                    Write::Value(NewValue::with_lines(seen, at, &value))
+                }
+                PieceWrite::None => {
+                    // The owner of a last version that becomes IGNORE waits for those before, which
+                    // may be those of pieces that this worker has to run.
+                    self.drain_pieces(local, call.txn.position)?;
+                    Write::Ignore
+                }
             };
             self.publish_piece(local, declared, sid, write)?;
         }
@@ -157,25 +162,25 @@ impl<D: Device> Runner<'_, '_, D> {
         Ok(())
     }
 
-    /// Calls the function of a piece: its result, and whether it wrote. A failure stops the engine:
+    /// Calls the function of a piece: its result, and what it wrote. A failure stops the engine:
     /// the rest of the call may have been seen (O-49).
     fn call_piece(
         &mut self,
         local: &mut Local,
         call: CallView<'_>,
         number: usize,
-    ) -> Result<(u64, bool), Stopped> {
+    ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
         let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
         let procedure = epoch.core.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
         let tx = begin(epoch, local, self, call);
-        let mut piece = Piece { tx, number, is_written: false };
+        let mut piece = Piece { tx, number, write: PieceWrite::None };
         let result = catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
-        let (is_written, waits) = (piece.is_written, piece.tx.waiter.waits);
+        let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
         let what = match result {
-            Ok(Ok(result)) => return Ok((result, is_written)),
+            Ok(Ok(result)) => return Ok((result, write)),
             Ok(Err(Stop::Stopped)) => return Err(Stopped),
             Ok(Err(stop)) => stop.to_string(),
             Err(panic) => panic_text(panic.as_ref()),

@@ -3,15 +3,15 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::SerialId;
+use storage::{NewValue, SerialId};
 
 use crate::core::Core;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePart, PrivateWrite};
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, Publication, Publisher, Stopped, TransientPool, Waiter, Write,
+    CachePool, Medium, Publication, Publisher, ReadPhase, Stopped, TransientPool, Waiter, Write,
 };
 use crate::worker::Epoch;
 
@@ -106,16 +106,18 @@ impl<D: Device> Runner<'_, '_, D> {
             self.drain_pieces(local, call.txn.position)?;
         }
         let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
-        let Local { writes, scratch, pool, cache, work, .. } = local;
+        let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
+        let private = (&**scratch, &**parts);
         let with = &mut publisher(self.epoch, (pool, cache, work));
         let (keys, members) = writes.split_at_mut(call.declared().len());
         for (d, write) in call.declared().iter().zip(keys) {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
-                self.publish_write((d.id, d.table, d.word), sid, mode, (write, scratch), with)?;
+                fetching.step();
+                self.publish_write((d.id, d.table, d.word), sid, mode, (write, private), with)?;
             }
         }
         for (m, write) in call.members().iter().zip(members) {
-            self.publish_write((m.id, m.table, m.word), sid, mode, (write, scratch), with)?;
+            self.publish_write((m.id, m.table, m.word), sid, mode, (write, private), with)?;
         }
         self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
@@ -131,7 +133,7 @@ impl<D: Device> Runner<'_, '_, D> {
         row: (EntryId, u16, u64),
         sid: SerialId,
         mode: Mode,
-        (private, scratch): (&mut PrivateWrite, &[u8]),
+        (private, (scratch, parts)): (&mut PrivateWrite, (&[u8], &[PrivatePart])),
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
         let write = match (mode, *private) {
@@ -141,7 +143,13 @@ impl<D: Device> Runner<'_, '_, D> {
                 Write::Ignore
             }
             (_, PrivateWrite::Tombstone) => Write::Tombstone,
-            (_, PrivateWrite::Value(span)) => Write::Value(&scratch[span.range()]),
+            (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
+            (_, PrivateWrite::Lines(part)) => {
+                let PrivatePart { seen, at, lines } = parts[part as usize];
+                let seen = ReadPhase::begin().bytes(seen);
+                let lines = &scratch[lines.range()];
+                Write::Value(NewValue::with_lines(seen, at as usize, lines))
+            }
         };
         *private = PrivateWrite::Published;
         self.medium.publish(&version_of(self.epoch.core, row, sid), write, with)
@@ -175,7 +183,7 @@ impl<D: Device> Runner<'_, '_, D> {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
             let to = version_of(core, (id, change.table, change.key), sid);
-            self.medium.persist(&to, sid, &change.next.to_le_bytes(), None, with);
+            self.medium.persist(&to, sid, NewValue::whole(&change.next.to_le_bytes()), None, with);
         }
     }
 }

@@ -21,8 +21,8 @@ use storage::format::VersionWords;
 use storage::plant::{Plant, planted};
 use storage::row::{First, NewVersion};
 use storage::{
-    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, changed_blocks, row,
-    row_change, row_hash,
+    LanePool, NewValue, RowLayout, Segments, SerialId, StateHash, ValuePointer, changed_blocks,
+    row, row_change, row_hash,
 };
 
 use super::array::VersionArray;
@@ -46,7 +46,7 @@ pub(crate) enum Write<'v> {
     /// The row is deleted.
     Tombstone,
     /// A new value.
-    Value(&'v [u8]),
+    Value(NewValue<'v>),
 }
 
 /// Where a version goes: one declared write of one transaction.
@@ -81,6 +81,8 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) gone: Vec<Gone>,
     /// Final writes of the running transaction that are not published yet.
     pub(crate) hidden: Vec<(EntryId, ValueWord)>,
+    /// A value that has to be put together before it is written.
+    pub(crate) whole: Vec<u8>,
 }
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
@@ -142,7 +144,7 @@ impl<D: Device> Medium<D> {
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
-                let word = with.pool.store(value, 0, to.sid.position() as u32);
+                let word = with.pool.store(&value, 0, to.sid.position() as u32);
                 cell.store(word.0, Ordering::Release);
             }
             Write::Tombstone => {
@@ -187,7 +189,7 @@ impl<D: Device> Medium<D> {
                         std::slice::from_raw_parts(word.address() as *const u8, word.len())
                     };
                     // Readers find the transient value, which is the same.
-                    self.persist(to, sid, value, None, with);
+                    self.persist(to, sid, NewValue::whole(value), None, with);
                     return Ok(());
                 }
             }
@@ -209,11 +211,21 @@ impl<D: Device> Medium<D> {
     fn persist_hidden(
         &mut self,
         to: &Publication<'_>,
-        value: &[u8],
+        value: NewValue<'_>,
         cell: &AtomicU64,
         with: &mut Publisher<'_, '_>,
     ) {
-        if let Some(word) = self.persist(to, to.sid, value, Some(cell), with) {
+        let persisted = if value.in_one_piece().is_some() || takes_lines(to, &value, with.cache) {
+            self.persist(to, to.sid, value, Some(cell), with)
+        } else {
+            let mut whole = std::mem::take(&mut self.whole);
+            whole.clear();
+            value.append_to(&mut whole);
+            let persisted = self.persist(to, to.sid, NewValue::whole(&whole), Some(cell), with);
+            self.whole = whole;
+            persisted
+        };
+        if let Some(word) = persisted {
             self.hidden.push((to.id, word));
         }
     }
@@ -239,14 +251,14 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// The final write of a row. If the value is cached it is published in `cell`; if not, returns
-    /// where it lies.
+    /// The final write of a row, whole if there is a cache. If the value is cached it is published
+    /// in `cell`; if not, returns where it lies.
     #[inline(always)]
     pub(crate) fn persist(
         &mut self,
         to: &Publication<'_>,
         sid: SerialId,
-        value: &[u8],
+        value: NewValue<'_>,
         cell: Option<&AtomicU64>,
         with: &mut Publisher<'_, '_>,
     ) -> Option<ValueWord> {
@@ -273,7 +285,7 @@ impl<D: Device> Medium<D> {
     fn write_first(
         &mut self,
         to: &Publication<'_>,
-        (sid, value): (SerialId, &[u8]),
+        (sid, value): (SerialId, NewValue<'_>),
         with: &mut Publisher<'_, '_>,
     ) -> u64 {
         self.rows += 1;
@@ -283,7 +295,7 @@ impl<D: Device> Medium<D> {
         let exact = to.word.to_be_bytes();
         if self.techniques.state_hash {
             let key = key_of(self.port.device().as_ref(), to, &exact);
-            self.hash.add(row_hash(layout.table, key, value));
+            self.hash.add(row_hash(layout.table, key, whole(value)));
         }
         let (lines, past_cache) = (row::ALL_LINES, self.techniques.past_cache);
         let version = NewVersion { slot: 0, sid, value, external, lines, past_cache };
@@ -305,10 +317,10 @@ impl<D: Device> Medium<D> {
         to: &Publication<'_>,
         before: ValueWord,
         target: &Target,
-        (sid, value): (SerialId, &[u8]),
+        (sid, value): (SerialId, NewValue<'_>),
         with: &mut Publisher<'_, '_>,
     ) -> u64 {
-        let change = self.compare(to, before, value);
+        let change = self.compare(to, before, &value);
         let external = self.prepare_place(to, target, value.len() as u64, with);
         let changed = if external.is_some() { row::ALL_LINES } else { change };
         let forget = self.planted(Plant::ForgetLines);
@@ -425,7 +437,7 @@ impl<D: Device> Medium<D> {
     /// Compares a row's last version with what it was before this epoch, and makes the state hash
     /// follow, if it is kept up. Returns a bit for each line that must count as changed.
     #[inline]
-    fn compare(&mut self, to: &Publication<'_>, before: ValueWord, new: &[u8]) -> u64 {
+    fn compare(&mut self, to: &Publication<'_>, before: ValueWord, new: &NewValue<'_>) -> u64 {
         let Techniques { state_hash, changed_lines, .. } = self.techniques;
         if !state_hash {
             let blocks = || changed_blocks(value_before(to, before), new);
@@ -491,7 +503,7 @@ fn cache(
     to: &Publication<'_>,
     slot: usize,
     sid: SerialId,
-    value: &[u8],
+    value: NewValue<'_>,
     with: &mut Publisher<'_, '_>,
 ) -> Option<ValueWord> {
     if let Some(old) = to.entry.cached() {
@@ -502,9 +514,27 @@ fn cache(
     if !with.cache.is_on() {
         return None;
     }
-    let word = with.cache.create(to.id, value, slot, sid.epoch())?;
+    let word = with.cache.create(to.id, whole(value), slot, sid.epoch())?;
     to.entry.set_cached(Some(word));
     Some(word)
+}
+
+/// Whether a final write can do with an old value and lines that are replaced: where it goes to a
+/// place of lines, and what the row was before the epoch has the same length.
+#[inline(always)]
+fn takes_lines(to: &Publication<'_>, value: &NewValue<'_>, cache: &CachePool) -> bool {
+    let before = to.entry.next();
+    to.layout.has_line_halves()
+        && to.layout.is_inline(value.len() as u64)
+        && !cache.is_on()
+        && before.is_value()
+        && value_before(to, before).len() == value.len()
+}
+
+/// A value where all of it has to be at hand.
+#[inline(always)]
+fn whole(value: NewValue<'_>) -> &[u8] {
+    value.in_one_piece().expect("see `takes_lines`")
 }
 
 /// What a row was before this epoch; `before` is its newest persistent version.

@@ -102,17 +102,18 @@ impl ValueWord {
         (self.0 >> 21) as usize * 16
     }
 
-    /// Hints that the whole value will be read soon; of how many lines.
+    /// Hints that the whole value will be read soon.
     #[inline(always)]
-    pub(crate) fn prefetch(self) -> usize {
-        if !self.is_value() {
-            return 0;
-        }
-        let lines = self.lines().min(LINES_WHOLE);
-        for index in 0..lines {
+    pub(crate) fn prefetch(self) {
+        for index in 0..self.lines_to_fetch() {
             prefetch(self.address() + index * LINE);
         }
-        lines
+    }
+
+    /// Lines to ask for before the whole value is read.
+    #[inline(always)]
+    pub(crate) fn lines_to_fetch(self) -> usize {
+        if self.is_value() { self.lines().min(LINES_WHOLE) } else { 0 }
     }
 
     /// Hints that a value will be read soon by someone who often wants little of it, and reads one
@@ -135,7 +136,7 @@ impl ValueWord {
 }
 
 /// Bytes of a cache line.
-const LINE: usize = pmem::LINE_BYTES as usize;
+pub(crate) const LINE: usize = pmem::LINE_BYTES as usize;
 
 /// Of longer values no more lines are fetched.
 const LINES_WHOLE: usize = 16;

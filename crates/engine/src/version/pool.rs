@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use pmem::sync::{polls, writes};
 use pmem::{DeviceError, Mapping};
+use storage::NewValue;
 
 use super::{LINE, Place, ValueWord};
 
@@ -138,8 +139,22 @@ impl TransientPool {
     /// Copies in a value that the call at a position wrote; `slot` is carried in the word for the
     /// base of a row.
     #[inline]
-    pub(crate) fn store(&mut self, value: &[u8], slot: usize, position: u32) -> ValueWord {
-        let (class, bytes) = block_for(value.len());
+    pub(crate) fn store(&mut self, value: &NewValue<'_>, slot: usize, position: u32) -> ValueWord {
+        let at = self.block(value.len(), position);
+        // SAFETY: the block has room for the value, and nobody else refers to it.
+        unsafe {
+            match value.in_one_piece() {
+                Some(whole) => std::ptr::copy_nonoverlapping(whole.as_ptr(), at, whole.len()),
+                None => copy_pieces(value, at),
+            }
+        }
+        ValueWord::new(Place::Transient, slot, at as usize, value.len())
+    }
+
+    /// A block for a value of a length that the call at a position writes: where its bytes go.
+    #[inline(always)]
+    fn block(&mut self, len: usize, position: u32) -> *mut u8 {
+        let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
             Some(block) => block as *mut u8,
             None => self.allocate_lines(bytes),
@@ -150,11 +165,8 @@ impl TransientPool {
         let maker = Maker { position, worker: self.worker as u32 };
         // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
         // back after the last call had ended that could see it, so nobody else refers to it.
-        unsafe {
-            block.cast::<Maker>().write(maker);
-            std::ptr::copy_nonoverlapping(value.as_ptr(), at, value.len());
-        }
-        ValueWord::new(Place::Transient, slot, at as usize, value.len())
+        unsafe { block.cast::<Maker>().write(maker) };
+        at
     }
 
     /// The call at a position, which this worker runs, has published the version after this one, so
@@ -193,6 +205,21 @@ impl TransientPool {
     }
 }
 
+/// Copies a value in pieces.
+///
+/// # Safety
+/// As many bytes from there on belong to the caller.
+#[inline(never)]
+unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
+    for piece in value.pieces(0..value.len()) {
+        // SAFETY: the pieces are as long together as the value.
+        unsafe {
+            std::ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
+            to = to.add(piece.len());
+        }
+    }
+}
+
 // SAFETY: the mapping is owned by one worker; words that point into it are read under the phase
 // rule, and before the calls that may see them have ended.
 unsafe impl Send for TransientPool {}
@@ -220,16 +247,20 @@ mod tests {
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
         let mut pool = TransientPool::new(3).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
-        let first = pool.store(&[1; 100], 0, 5);
+        let first = pool.store(&NewValue::whole(&[1; 100]), 0, 5);
         assert_eq!(ReadPhase::begin().maker(first), Maker { position: 5, worker: 3 });
-        let second = pool.store(&[2; 100], 0, 7);
+        let second = pool.store(&NewValue::whole(&[2; 100]), 0, 7);
         pool.retire(first, 7);
         assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");
-        assert_ne!(pool.store(&[3; 100], 0, 8), first);
+        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 0, 8), first);
         assert_eq!(read(first), [1; 100]);
         assert_eq!(pool.take_back(8), 1);
-        assert_ne!(pool.store(&[4; 300], 0, 9).address(), first.address(), "another class");
-        let again = pool.store(&[5; 101], 0, 10);
+        assert_ne!(
+            pool.store(&NewValue::whole(&[4; 300]), 0, 9).address(),
+            first.address(),
+            "another class"
+        );
+        let again = pool.store(&NewValue::whole(&[5; 101]), 0, 10);
         assert_eq!(again.address(), first.address());
         assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
         assert_eq!(ReadPhase::begin().maker(again).position, 10);
@@ -241,7 +272,7 @@ mod tests {
     #[test]
     fn it_is_worth_asking_after_so_many_for_each_worker() {
         let mut pool = TransientPool::new(0).unwrap();
-        let word = pool.store(&[1], 0, 0);
+        let word = pool.store(&NewValue::whole(&[1]), 0, 0);
         let retire = |pool: &mut TransientPool, from: usize, to: usize| {
             (from..to).for_each(|n| pool.retire(word, n as u32));
         };

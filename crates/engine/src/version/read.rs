@@ -190,20 +190,20 @@ fn value(cell: &AtomicU64) -> Option<ValueWord> {
     (word != ValueWord::PENDING).then_some(word)
 }
 
-/// What was asked for.
+/// What a reader needs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fetched {
-    /// So many lines of the value.
-    Lines(usize),
-    /// The version array.
+    /// The value.
+    Value(ValueWord),
+    /// The version array, which was asked for.
     Array,
 }
 
 /// Fetching ahead, in two steps because a version array has to be there before the place of a value
 /// is known. Hints: what they look at may change until the row is read.
 impl RowEntry {
-    /// Asks for what [`RowEntry::read`] will need: the value, or the version array. The entry
-    /// should be there.
+    /// What [`RowEntry::read`] will need: the value, or the version array. The entry should be
+    /// there.
     #[inline]
     pub(crate) fn fetch(&self, sid: SerialId) -> Fetched {
         let word = match self.versions(sid.epoch()) {
@@ -217,7 +217,7 @@ impl RowEntry {
                 return Fetched::Array;
             }
         };
-        Fetched::Lines(word.prefetch())
+        Fetched::Value(word)
     }
 
     /// [`RowEntry::try_read`] some time before the value is needed: asks for the lines of what is

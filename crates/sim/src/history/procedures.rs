@@ -9,7 +9,8 @@ use engine::{
 };
 
 use super::program::{
-    self, Declaring, Ending, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
+    self, Declaring, Ending, Op, Program, Rows, Running, RunningPiece, SEQUENCES, change_part,
+    part_of,
 };
 
 /// Number of the procedure for programs that draw from no sequence.
@@ -196,6 +197,12 @@ impl Running for Body<'_, '_> {
         self.0.modify(table.into(), key, change)
     }
 
+    fn modify_part(&mut self, table: u8, key: &[u8], tag: u8) -> Result<bool, Stop> {
+        let len = self.0.get(table.into(), key)?.map_or(0, <[u8]>::len);
+        let part = part_of(len, tag);
+        self.0.modify_part(table.into(), key, part, |value, part| change_part(value, part, tag))
+    }
+
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
         self.0.delete(table.into(), key)
     }
@@ -238,6 +245,11 @@ impl RunningPiece for Part<'_, '_> {
 
     fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
         self.0.modify(change)
+    }
+
+    fn modify_part(&mut self, tag: u8) -> Result<bool, Stop> {
+        let len = self.0.value()?.map_or(0, <[u8]>::len);
+        self.0.modify_part(part_of(len, tag), |value, part| change_part(value, part, tag))
     }
 
     fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {

@@ -1,6 +1,8 @@
 //! Programs: the arguments of a call, a list of steps in eight bytes each. Engine and oracle run
 //! the same steps through the traits below, each over its own rows.
 
+use std::ops::Range;
+
 use engine::{Abort, Stop};
 
 /// A table of rows that are only found by key; 8-byte keys.
@@ -60,7 +62,8 @@ pub enum Op {
     Insert,
     /// Updates `a`, if it is there.
     Update,
-    /// Changes `a` in place, if it is there.
+    /// Changes `a`, if it is there: in a copy of the row, or of the part that changes if the tag is
+    /// even.
     Modify,
     /// Deletes `a`, if it is there.
     Delete,
@@ -331,6 +334,11 @@ pub trait Running {
     fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop>;
     /// Changes a row; false if it is not there.
     fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
+    /// Changes a row as `change` does, but only the part that it changes; false if it is not
+    /// there.
+    fn modify_part(&mut self, table: u8, key: &[u8], tag: u8) -> Result<bool, Stop> {
+        self.modify(table, key, &|value| change(value, tag))
+    }
     /// Deletes a row; false if it is not there.
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop>;
     /// The number drawn first, second, ...
@@ -358,6 +366,11 @@ pub trait RunningPiece {
     fn value(&mut self) -> Result<Option<Vec<u8>>, Stop>;
     /// Changes the row; false if it is not there.
     fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
+    /// Changes the row as `change` does, but only the part that it changes; false if it is not
+    /// there.
+    fn modify_part(&mut self, tag: u8) -> Result<bool, Stop> {
+        self.modify(&|value| change(value, tag))
+    }
     /// Replaces the row; false if it is not there.
     fn update(&mut self, value: &[u8]) -> Result<bool, Stop>;
 }
@@ -431,6 +444,7 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
         }
         Op::Insert => tx.insert(table, &key, &step.value(0)).map(|()| true)?,
         Op::Update => tx.update(table, &key, &step.value(1))?,
+        Op::Modify if step.tag.is_multiple_of(2) => tx.modify_part(table, &key, step.tag)?,
         Op::Modify => tx.modify(table, &key, &|value| change(value, step.tag))?,
         Op::Delete => tx.delete(table, &key)?,
         Op::Scan => !scan(step, tx)?.is_empty(),
@@ -501,6 +515,7 @@ pub fn run_piece(
         result ^= mix(digest(piece.get(step.table, &key(step.table, step.b))?.as_deref()));
     }
     let there = match step.n % 4 {
+        0 | 1 if step.tag.is_multiple_of(2) => piece.modify_part(step.tag)?,
         0 | 1 => piece.modify(&|value| change(value, step.tag))?,
         2 => {
             let mut value = step.value(result);
@@ -519,14 +534,30 @@ pub fn finish(results: &[u64], output: &mut Vec<u8>) {
 
 /// Changes every third byte, or, by the tag, a few bytes somewhere.
 fn change(value: &mut [u8], tag: u8) {
-    let tag_place = usize::from(tag);
+    let part = part_of(value.len(), tag);
+    let places = value[part].iter_mut().step_by(3);
+    places.for_each(|byte| *byte = changed(*byte, tag));
+}
+
+/// Which part of a value of a length `change` changes.
+pub fn part_of(len: usize, tag: u8) -> Range<usize> {
+    let place = usize::from(tag);
     let (from, to) = match tag % 3 {
-        0 => (0, value.len()),
-        by => (tag_place * 29, tag_place * 29 + tag_place * usize::from(by) / 2 + 1),
+        0 => (0, len),
+        by => (place * 29, place * 29 + place * usize::from(by) / 2 + 1),
     };
-    let (from, to) = (from.min(value.len()), to.min(value.len()));
-    let places = value[from..to].iter_mut().step_by(3);
-    places.for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(tag | 1));
+    from.min(len)..to.min(len)
+}
+
+/// `change` for a copy of the part that it changes, from the value as it was.
+pub fn change_part(value: &[u8], part: &mut [u8], tag: u8) {
+    let old = &value[part_of(value.len(), tag)];
+    let places = part.iter_mut().zip(old).step_by(3);
+    places.for_each(|(byte, old)| *byte = changed(*old, tag));
+}
+
+fn changed(byte: u8, tag: u8) -> u8 {
+    byte.wrapping_mul(5).wrapping_add(tag | 1)
 }
 
 fn put_value(tx: &mut impl Running, value: Option<&[u8]>) {
@@ -554,6 +585,7 @@ fn range_write(step: &Step, tx: &mut impl Running) -> Result<bool, Stop> {
         all &= match mix(u64::from(step.tag) + i as u64) % 4 {
             0 => true,
             1 => tx.update(step.table, key, &step.value(digest(Some(old))))?,
+            2 if step.tag.is_multiple_of(2) => tx.modify_part(step.table, key, step.tag)?,
             2 => tx.modify(step.table, key, &|value| change(value, step.tag))?,
             _ => tx.delete(step.table, key)?,
         };

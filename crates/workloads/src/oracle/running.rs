@@ -1,5 +1,7 @@
 //! A running transaction, on the state as its predecessors left it.
 
+use std::ops::Range;
+
 use crate::api::{PieceTx, TableId, Tx, Visit};
 use crate::oracle::chains::Chains;
 use crate::oracle::declaring::Declaration;
@@ -108,6 +110,20 @@ impl Tx for Running<'_> {
         Ok(true)
     }
 
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Error> {
+        self.may_change(table, key)?;
+        let Some(mut value) = self.row(table, key).cloned() else { return Ok(false) };
+        change_part(&mut value, part, change)?;
+        self.write(table, key, Some(value));
+        Ok(true)
+    }
+
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Error> {
         self.may_change(table, key)?;
         let exists = self.row(table, key).is_some();
@@ -141,4 +157,26 @@ impl PieceTx for PieceRunning<'_> {
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Error> {
         Ok(self.row.as_mut().map(|row| change(row)).is_some())
     }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Error> {
+        let Some(row) = self.row.as_mut() else { return Ok(false) };
+        change_part(row, part, change)?;
+        Ok(true)
+    }
+}
+
+/// Changes a part of a value in a copy, because `change` sees the whole as it was.
+fn change_part(
+    value: &mut [u8],
+    part: Range<usize>,
+    change: impl FnOnce(&[u8], &mut [u8]),
+) -> Result<(), Error> {
+    let mut copy = value.get(part.clone()).ok_or(Error::Broken)?.to_vec();
+    change(value, &mut copy);
+    value[part].copy_from_slice(&copy);
+    Ok(())
 }

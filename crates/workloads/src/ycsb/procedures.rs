@@ -80,13 +80,13 @@ fn fold(row: &[u8]) -> u64 {
     sum
 }
 
-/// Counts the row up and overwrites what follows the counter; the sum of what was there before, or
-/// nothing if the row is too short for the payload.
-fn fold_and_overwrite(row: &mut [u8], payload: &[u8]) -> Option<u64> {
-    let (old, counter) = (fold(row), word_at(row, 0)?);
-    row.get_mut(COUNTER_BYTES..payload.len())?.copy_from_slice(&payload[COUNTER_BYTES..]);
-    row[..COUNTER_BYTES].copy_from_slice(&counter.wrapping_add(1).to_le_bytes());
-    Some(old)
+/// Counts the row up and overwrites what follows the counter, in a copy of that part; the sum of
+/// what was there before.
+fn fold_and_overwrite(row: &[u8], part: &mut [u8], payload: &[u8]) -> u64 {
+    let counter = word_at(row, 0).unwrap_or(0);
+    part.copy_from_slice(payload);
+    part[..COUNTER_BYTES].copy_from_slice(&counter.wrapping_add(1).to_le_bytes());
+    fold(row)
 }
 
 /// Reads some keys and updates others. The answer is the wrapping sum of all rows as they were
@@ -112,7 +112,9 @@ impl Procedure for YcsbCall {
         let mut sum = call.sum_of_reads(tx)?;
         for (key, payload) in call.updates() {
             let mut old = None;
-            tx.modify(USERTABLE, &key, |row| old = fold_and_overwrite(row, payload))?;
+            tx.modify_part(USERTABLE, &key, 0..payload.len(), |row, part| {
+                old = Some(fold_and_overwrite(row, part, payload));
+            })?;
             sum = sum.wrapping_add(old.ok_or(MISSING_ROW)?);
         }
         tx.output().extend_from_slice(&sum.to_le_bytes());
@@ -150,7 +152,9 @@ impl Procedure for YcsbPieces {
         let payload = call.payload.chunks_exact(call.update_bytes).nth(number);
         let payload = payload.ok_or(BAD_ARGUMENTS)?;
         let mut old = None;
-        piece.modify(|row| old = fold_and_overwrite(row, payload))?;
+        piece.modify_part(0..payload.len(), |row, part| {
+            old = Some(fold_and_overwrite(row, part, payload));
+        })?;
         Ok(old.ok_or(MISSING_ROW)?)
     }
 

@@ -1,0 +1,81 @@
+//! Asking for what the next calls need, a little at a time.
+
+use std::collections::VecDeque;
+
+use crate::version::{LINE, ValueWord, prefetch};
+
+/// Lines that are asked for in one step. A core has about a dozen lines on their way at once, and
+/// stands still when it wants more; with this many some are left for the running call.
+const LINES_A_STEP: usize = 6;
+
+/// Lines that the calls taken ahead will need, in the order of these calls. What is short is asked
+/// for at once. Long values wait, and the running call asks for some of their lines with each row
+/// that it reads or writes, so that they come while it works (decision 9).
+#[derive(Debug, Default)]
+pub(crate) struct Fetching {
+    /// Addresses, and how many lines from there.
+    queue: VecDeque<(usize, usize)>,
+    /// How many were ever put into the queue.
+    wanted: u64,
+}
+
+impl Fetching {
+    /// Wants a value; of how many lines.
+    #[inline(always)]
+    pub(crate) fn want(&mut self, word: ValueWord) -> usize {
+        let lines = word.lines_to_fetch();
+        if lines <= LINES_A_STEP {
+            ask(word.address(), lines);
+        } else {
+            self.queue.push_back((word.address(), lines));
+            self.wanted += 1;
+        }
+        lines
+    }
+
+    /// How many were put into the queue until now; see [`Fetching::up_to`].
+    pub(crate) fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Asks for some lines.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) {
+        if !self.queue.is_empty() {
+            self.ask_some();
+        }
+    }
+
+    #[inline(never)]
+    fn ask_some(&mut self) {
+        let mut room = LINES_A_STEP;
+        while let Some((address, lines)) = self.queue.front_mut() {
+            let now = room.min(*lines);
+            ask(*address, now);
+            *address += now * LINE;
+            *lines -= now;
+            if *lines > 0 {
+                return;
+            }
+            room -= now;
+            self.queue.pop_front();
+        }
+    }
+
+    /// Asks for all that was wanted when so many had been put into the queue: the call that it is
+    /// for begins.
+    pub(crate) fn up_to(&mut self, wanted: u64) {
+        while self.wanted - (self.queue.len() as u64) < wanted
+            && let Some((address, lines)) = self.queue.pop_front()
+        {
+            ask(address, lines);
+        }
+    }
+}
+
+#[inline(always)]
+fn ask(address: usize, lines: usize) {
+    for line in 0..lines {
+        prefetch(address + line * LINE);
+    }
+}

@@ -1,0 +1,114 @@
+//! Changing a part of a row.
+
+use std::sync::Arc;
+
+use engine::{
+    Abort, Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable,
+};
+use pmem::Dram;
+use storage::{IndexKind, TableDefinition};
+
+const ROW: [u8; 8] = [7; 8];
+const LEN: usize = 200;
+
+/// The first byte says what is done.
+fn procedures() -> ProcedureTable {
+    let mut table = ProcedureTable::new();
+    table.add(ProcedureDefinition {
+        name: "parts",
+        draws: None,
+        write_set: |args, set| {
+            if args[0] == 0 {
+                set.insert(0, &ROW)
+            } else {
+                set.update(0, &ROW)
+            }
+            Ok(())
+        },
+        body: |args, tx| {
+            match args[0] {
+                0 => tx.insert(0, &ROW, &[1; LEN])?,
+                // Each sees what was there before, all of it, and what this call has made of it.
+                1 => {
+                    for by in [1, 2] {
+                        tx.modify_part(0, &ROW, 63..130, |row, part| {
+                            assert_eq!((row.len(), part.len()), (LEN, 67));
+                            assert_eq!(&row[63..130], &*part);
+                            part.iter_mut().for_each(|byte| *byte += by);
+                            assert_eq!(row[0], 1);
+                        })?;
+                        let row = tx.get(0, &ROW)?.map(<[u8]>::to_vec);
+                        tx.output().extend(row.unwrap());
+                    }
+                }
+                2 => drop(tx.modify_part(0, &ROW, 190..LEN + 1, |_, _| ())?),
+                #[expect(clippy::reversed_empty_ranges)]
+                3 => drop(tx.modify_part(0, &ROW, 9..8, |_, _| ())?),
+                4 => {
+                    tx.modify_part(0, &ROW, 0..1, |_, part| part[0] = 99)?;
+                    return Err(Abort::code(4).into());
+                }
+                5 => {
+                    tx.delete(0, &ROW)?;
+                    let there = tx.modify_part(0, &ROW, 0..1, |_, _| panic!("it is gone"))?;
+                    tx.output().push(there.into());
+                }
+                _ => drop(tx.modify_part(0, &[9; 8], 0..1, |_, _| ())?),
+            }
+            Ok(())
+        },
+        pieces: None,
+    });
+    table
+}
+
+fn run(engine: &mut Engine<Dram>, calls: &[u8]) -> Vec<Result<Vec<u8>, String>> {
+    let mut batch = Calls::new();
+    calls.iter().for_each(|&call| batch.push(0, &[call]).unwrap());
+    let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();
+    let told = |position| match outcome.answer(position) {
+        Answer::Committed(bytes) => Ok(bytes.to_vec()),
+        other => Err(format!("{other:?}")),
+    };
+    (0..calls.len()).map(told).collect()
+}
+
+/// O-03, O-06: a part is changed in a copy, seen by the call itself, and by others when it commits.
+#[test]
+fn o_06_a_part_is_seen_as_any_write_is() {
+    let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
+    let tables = vec![TableDefinition {
+        name: "rows".into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: LEN as u32,
+        row_bytes: 0,
+    }];
+    let config = EngineConfig { workers: 2, ..EngineConfig::default() };
+    let mut engine = Engine::open(device, config, &tables, procedures()).unwrap().0;
+    let row = |times: u8| {
+        let mut row = vec![1; LEN];
+        row[63..130].fill(1 + times);
+        row
+    };
+    let both = |before: u8| Ok([row(before + 1), row(before + 3)].concat());
+    run(&mut engine, &[0]);
+    // Alone, as the last of several versions, and beside one that aborts.
+    assert_eq!(run(&mut engine, &[1]), [both(0)]);
+    let answers = run(&mut engine, &[1, 4, 1]);
+    assert_eq!((&answers[0], &answers[2]), (&both(3), &both(6)));
+    assert!(answers[1].is_err());
+    assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), row(9));
+
+    let mistakes = [
+        (2, "bytes 190 to 201 of a value of 200 bytes"),
+        (3, "bytes 9 to 8 of a value of 200 bytes"),
+        (6, "undeclared"),
+    ];
+    for (call, text) in mistakes {
+        let answers = run(&mut engine, &[call]);
+        assert!(answers[0].as_ref().is_err_and(|what| what.contains(text)), "{answers:?}");
+    }
+    assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), row(9));
+    assert_eq!(run(&mut engine, &[5]), [Ok(vec![0])]);
+}
