@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, DiskFile, File, PAGE_BYTES};
+use pmem::{Device, DiskFile, File, FileOptions, PAGE_BYTES};
 
 use crate::disk::{Arrived, Change, Medium, Recorder};
 use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
@@ -131,6 +131,29 @@ fn o_56_growth_is_durable_when_it_returns() {
         assert_eq!(after.image_bytes(), pages * PAGE_BYTES);
         assert_eq!(after.log_bytes(), (pages + 1) * PAGE_BYTES);
     }
+}
+
+/// New log space is written with zeros where small epochs will be synced; a large epoch would write
+/// everything twice.
+#[test]
+fn little_log_space_is_written_before_it_is_used() {
+    let recorder = Arc::new(Recorder::default());
+    let dir = fast_dir();
+    let options = FileOptions { log_limit_bytes: 1 << 30, ..options(Some(recorder.clone())) };
+    let device = File::open(dir.path(), &options).unwrap();
+    let mut zeroed = |bytes: u64| {
+        recorder.take();
+        device.grow_log(bytes).unwrap();
+        let written = |(_, change)| match change {
+            Change::Write(_, bytes) => bytes.len() as u64,
+            Change::Allocate(_) | Change::Sync => 0,
+        };
+        recorder.take().into_iter().map(written).sum::<u64>()
+    };
+    assert_eq!(zeroed(4 << 20), 4 << 20);
+    assert_eq!(zeroed(20 << 20), 16 << 20);
+    assert_eq!(zeroed((36 << 20) + PAGE_BYTES), 0);
+    assert!(whole_log(&device).is_empty(), "all of it reads as zeros");
 }
 
 fn whole_log(device: &File) -> Vec<u8> {
