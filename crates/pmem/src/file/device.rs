@@ -14,6 +14,10 @@ use crate::mapping::page_ceil;
 use crate::memory::{Limited, Space};
 use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
 
+/// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the next:
+/// what is new lies together at the end, and all should have their share of it.
+const PART_PAGES: u64 = (4 << 20) / PAGE_BYTES;
+
 /// Most bytes of new log space that are written with zeros first. That saves each sync of a few
 /// kilobytes a third of its time, and a sync of a megabyte a tenth; who needs more than this at once
 /// has epochs so large that writing everything twice costs more.
@@ -190,11 +194,13 @@ impl Device for File {
     fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
         assert!(part < parts, "part {part} of {parts}");
         self.health.check()?;
-        let pages = u128::from(self.image_bytes() / PAGE_BYTES);
-        let bound = |part: usize| (pages * part as u128 / parts as u128) as u64;
+        let pages = self.image_bytes() / PAGE_BYTES;
+        let ranges = (part as u64 * PART_PAGES..pages)
+            .step_by(parts * PART_PAGES as usize)
+            .map(|first| first..pages.min(first + PART_PAGES));
         let mut staged = self.background.spare();
         // SAFETY: nothing stores to the image while parts are captured (rule of the trait).
-        unsafe { self.dirty.take(bound(part)..bound(part + 1), self.image(), &mut staged) };
+        unsafe { self.dirty.take(ranges, self.image(), &mut staged)? };
         if !staged.pages.is_empty() {
             lock(&self.staged).push(staged);
         }

@@ -3,7 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::{Mapping, PAGE_BYTES};
+use crate::mapping::Pages;
+use crate::{DeviceError, Mapping, PAGE_BYTES};
+
+/// Copies of at least this many bytes are made on large pages.
+const LARGE_BYTES_MIN: u64 = 2 << 20;
 
 /// One mark for each page of the image, up to its limit.
 #[derive(Debug)]
@@ -33,24 +37,31 @@ impl DirtyPages {
         }
     }
 
-    /// Copies the marked pages of a range aside and clears their marks.
+    /// Copies the marked pages of some ranges aside, which are in increasing order, and clears their
+    /// marks.
     ///
     /// # Safety
     /// Nobody stores to these pages meanwhile (phase rule of a capture).
-    pub(super) unsafe fn take(&self, pages: Range<u64>, image: &Mapping, into: &mut Staged) {
-        let marks = &self.marks[pages.start as usize..pages.end as usize];
-        let count = marks.iter().filter(|mark| mark.load(Ordering::Relaxed) != 0).count();
-        into.pages.reserve(count);
-        into.bytes.reserve(count * PAGE_BYTES as usize);
-        for (mark, page) in marks.iter().zip(pages) {
-            if mark.load(Ordering::Relaxed) != 0 {
-                mark.store(0, Ordering::Relaxed);
-                // SAFETY: not stored to in this phase.
-                let bytes = unsafe { image.slice(page * PAGE_BYTES, PAGE_BYTES) };
-                into.pages.push(page);
-                into.bytes.extend_from_slice(bytes);
-            }
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] when there is no address space for the copy; nothing has changed then.
+    pub(super) unsafe fn take(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>> + Clone,
+        image: &Mapping,
+        into: &mut Staged,
+    ) -> Result<(), DeviceError> {
+        let marks = |pages: Range<u64>| {
+            let marks = &self.marks[pages.start as usize..pages.end as usize];
+            marks.iter().zip(pages).filter(|(mark, _)| mark.load(Ordering::Relaxed) != 0)
+        };
+        into.make_room(ranges.clone().map(|pages| marks(pages).count()).sum())?;
+        for (mark, page) in ranges.flat_map(marks) {
+            mark.store(0, Ordering::Relaxed);
+            // SAFETY: not stored to in this phase.
+            into.push(page, unsafe { image.slice(page * PAGE_BYTES, PAGE_BYTES) });
         }
+        Ok(())
     }
 }
 
@@ -58,26 +69,57 @@ impl DirtyPages {
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub(super) pages: Vec<u64>,
-    pub(super) bytes: Vec<u8>,
+    /// Their bytes, aligned to pages, so that they can be written past the system's cache.
+    memory: Option<Mapping>,
 }
 
 impl Staged {
+    /// Makes room for so many pages; what it held is void.
+    fn make_room(&mut self, count: usize) -> Result<(), DeviceError> {
+        self.pages.clear();
+        self.pages.reserve(count);
+        let bytes = count as u64 * PAGE_BYTES;
+        if self.memory.as_ref().map_or(0, Mapping::len) < bytes {
+            let pages = if bytes < LARGE_BYTES_MIN { Pages::Small } else { Pages::Huge };
+            self.memory = None;
+            // Memory that is not touched costs nothing: the next capture may be larger.
+            self.memory = Some(Mapping::anonymous(bytes + bytes / 4, pages)?);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, page: u64, bytes: &[u8]) {
+        let memory = self.memory.as_ref().expect("there is room for the pages that were counted");
+        // SAFETY: this owns its memory, and a mutable borrow of it.
+        unsafe { memory.store_bytes(self.pages.len() as u64 * PAGE_BYTES, bytes) };
+        self.pages.push(page);
+    }
+
+    /// The bytes of all pages.
+    pub(super) fn bytes(&self) -> &[u8] {
+        let len = self.pages.len() as u64 * PAGE_BYTES;
+        // SAFETY: stores need a mutable borrow of what is borrowed here.
+        self.memory.as_ref().map_or(&[], |memory| unsafe { memory.slice(0, len) })
+    }
+
     /// Runs of neighbouring pages: number of the first, and the bytes of all.
     pub(super) fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let page_bytes = PAGE_BYTES as usize;
         let mut at = 0;
         self.pages.chunk_by(|a, b| a + 1 == *b).map(move |run| {
-            let bytes = &self.bytes[at..at + run.len() * page_bytes];
+            let bytes = &self.bytes()[at..at + run.len() * page_bytes];
             at += bytes.len();
             (run[0], bytes)
         })
     }
 
-    /// Forgets the content and keeps the memory, unless that is more than `keep_bytes`.
-    pub(super) fn recycle(mut self, keep_bytes: usize) -> Option<Self> {
+    /// Forgets the content. The memory stays for the next capture, unless the system needs it.
+    pub(super) fn recycle(mut self) -> Self {
         self.pages.clear();
-        self.bytes.clear();
-        (1..=keep_bytes).contains(&self.bytes.capacity()).then_some(self)
+        if let Some(memory) = &self.memory {
+            memory.offer_back();
+        }
+        self
     }
 }
 
@@ -96,14 +138,14 @@ mod tests {
         unsafe { image.store_u64(5 * PAGE_BYTES, 77) };
         let mut staged = Staged::default();
         // SAFETY: nobody stores.
-        unsafe { dirty.take(0..16, &image, &mut staged) };
+        unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut staged) }.unwrap();
         assert_eq!(staged.pages, [0, 1, 5]);
         let runs: Vec<_> = staged.runs().map(|(page, bytes)| (page, bytes.len())).collect();
         assert_eq!(runs, [(0, 8192), (5, 4096)]);
-        assert_eq!(staged.bytes[2 * 4096], 77);
-        let mut again = Staged::default();
+        assert_eq!(staged.bytes()[2 * 4096], 77);
+        let mut again = staged.recycle();
         // SAFETY: nobody stores.
-        unsafe { dirty.take(0..16, &image, &mut again) };
+        unsafe { dirty.take(std::iter::once(0..16), &image, &mut again) }.unwrap();
         assert!(again.pages.is_empty());
     }
 }

@@ -62,7 +62,7 @@ impl CaptureWriter {
     fn write_journal(&self, capture: &Capture) -> Result<Header, DeviceError> {
         let mut index = Vec::new();
         for part in &capture.parts {
-            for (page, bytes) in part.pages.iter().zip(part.bytes.chunks(PAGE_BYTES as usize)) {
+            for (page, bytes) in part.pages.iter().zip(part.bytes().chunks(PAGE_BYTES as usize)) {
                 push_entry(&mut index, *page, crc32fast::hash(bytes));
             }
         }
@@ -80,8 +80,8 @@ impl CaptureWriter {
         journal.write_all_at(INDEX_OFFSET, &index)?;
         let mut at = pages_offset(header.pages_count);
         for part in &capture.parts {
-            journal.write_all_at(at, &part.bytes)?;
-            at += part.bytes.len() as u64;
+            journal.write_all_at(at, part.bytes())?;
+            at += part.bytes().len() as u64;
         }
         journal.write_all_at(0, &header.encode(JOURNAL_MAGIC))?;
         Ok(header)

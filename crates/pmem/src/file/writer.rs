@@ -9,9 +9,6 @@ use super::journal::{Capture, CaptureWriter};
 use crate::DeviceError;
 use crate::health::{Health, lock};
 
-/// Staging memory of up to this many bytes a part is kept for the next capture.
-const STAGING_KEEP_BYTES: usize = 64 << 20;
-
 #[derive(Debug, Default)]
 struct State {
     waiting: Option<Capture>,
@@ -106,8 +103,7 @@ fn run(shared: &Shared, health: &Health, writer: &mut CaptureWriter) {
         // The error reaches the caller with the next call: it is remembered.
         let _ = health.note(result);
         let mut state = lock(&shared.state);
-        let spare = capture.parts.into_iter().filter_map(|part| part.recycle(STAGING_KEEP_BYTES));
-        state.spare.extend(spare);
+        state.spare.extend(capture.parts.into_iter().map(Staged::recycle));
         state.busy = false;
         shared.changed.notify_all();
     }

@@ -141,7 +141,7 @@ fn little_log_space_is_written_before_it_is_used() {
     let dir = fast_dir();
     let options = FileOptions { log_limit_bytes: 1 << 30, ..options(Some(recorder.clone())) };
     let device = File::open(dir.path(), &options).unwrap();
-    let mut zeroed = |bytes: u64| {
+    let zeroed = |bytes: u64| {
         recorder.take();
         device.grow_log(bytes).unwrap();
         let written = |(_, change)| match change {
