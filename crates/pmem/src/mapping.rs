@@ -241,13 +241,6 @@ mod system {
             let _ = unsafe { mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
         }
 
-        /// Offers the memory back to the system, which takes it when it needs it: what it holds is
-        /// void, and storing to it is cheap where it was not taken. A hint.
-        pub(crate) fn offer_back(&self) {
-            // SAFETY: the range is this mapping; its owner does not need what it holds.
-            let _ = unsafe { mm::madvise(self.base().cast(), self.len, Advice::LinuxFree) };
-        }
-
         /// Maps the first `bytes` of a file with the given flags. Touching pages beyond the end of
         /// the file is fatal for the process, so the device must not hand them out.
         pub(crate) fn of_file(
@@ -307,9 +300,6 @@ mod system {
         pub fn populate(&self, offset: u64, len: u64) {
             let _ = self.at(offset, len as usize);
         }
-
-        /// Keeps it.
-        pub(crate) fn offer_back(&self) {}
 
         pub(crate) fn of_file(
             _: BorrowedFd<'_>,

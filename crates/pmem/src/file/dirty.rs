@@ -80,10 +80,13 @@ impl Staged {
         self.pages.reserve(count);
         let bytes = count as u64 * PAGE_BYTES;
         if self.memory.as_ref().map_or(0, Mapping::len) < bytes {
-            let pages = if bytes < LARGE_BYTES_MIN { Pages::Small } else { Pages::Huge };
             self.memory = None;
-            // Memory that is not touched costs nothing: the next capture may be larger.
-            self.memory = Some(Mapping::anonymous(bytes + bytes / 4, pages)?);
+            // Memory that is not touched costs nothing, and the next capture may be larger.
+            self.memory = Some(if bytes < LARGE_BYTES_MIN {
+                Mapping::anonymous(bytes, Pages::Small)?
+            } else {
+                Mapping::reserve_up_to(bytes * 4, bytes)?
+            });
         }
         Ok(())
     }
@@ -113,12 +116,10 @@ impl Staged {
         })
     }
 
-    /// Forgets the content. The memory stays for the next capture, unless the system needs it.
+    /// Forgets the content. The memory stays for the next capture: taking it anew costs the workers
+    /// more than the copying.
     pub(super) fn recycle(mut self) -> Self {
         self.pages.clear();
-        if let Some(memory) = &self.memory {
-            memory.offer_back();
-        }
         self
     }
 }
