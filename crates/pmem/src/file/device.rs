@@ -14,13 +14,13 @@ use crate::mapping::page_ceil;
 use crate::memory::{Limited, Space};
 use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
 
-/// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the next:
-/// what is new lies together at the end, and all should have their share of it.
+/// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the
+/// next: what is new lies together at the end, and all should have their share of it.
 const PART_PAGES: u64 = (4 << 20) / PAGE_BYTES;
 
-/// Most bytes of new log space that are written with zeros first. That saves each sync of a few
-/// kilobytes a third of its time, and a sync of a megabyte a tenth; who needs more than this at once
-/// has epochs so large that writing everything twice costs more.
+/// Most bytes of new log space that are written with zeros first. That saves a quarter of the time
+/// of syncs of a few kilobytes; who needs more than this at once has epochs so large that writing
+/// everything twice costs more.
 const ZEROED_GROWTH_BYTES_MAX: u64 = 16 << 20;
 
 /// A database directory on an ordinary file system. See the module's documentation.

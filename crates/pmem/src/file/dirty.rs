@@ -37,8 +37,8 @@ impl DirtyPages {
         }
     }
 
-    /// Copies the marked pages of some ranges aside, which are in increasing order, and clears their
-    /// marks.
+    /// Copies the marked pages of some ranges, which come in increasing order, aside and clears
+    /// their marks.
     ///
     /// # Safety
     /// Nobody stores to these pages meanwhile (phase rule of a capture).

@@ -19,9 +19,8 @@ use crate::{DeviceError, PAGE_BYTES};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
-/// Pieces of captures of at least this many bytes are written past the system's cache. Copying into
-/// it takes the processor from the workers, two thirds to nine tenths of what a capture needs of it;
-/// shorter ones would wait for the disk one by one.
+/// Pieces of captures of at least this many bytes are written past the system's cache: copying them
+/// into it takes the processor from the workers. Shorter ones would wait for the disk one by one.
 const DIRECT_BYTES_MIN: usize = 256 << 10;
 
 /// One of the files of a database directory.
