@@ -201,9 +201,7 @@ impl Device for File {
         let mut staged = self.background.spare();
         // SAFETY: nothing stores to the image while parts are captured (rule of the trait).
         unsafe { self.dirty.take(ranges, self.image(), &mut staged)? };
-        if !staged.pages.is_empty() {
-            lock(&self.staged).push(staged);
-        }
+        lock(&self.staged).push(staged);
         Ok(())
     }
 
