@@ -40,13 +40,7 @@ impl CaptureWriter {
         committed: impl FnOnce(),
     ) -> Result<(), DeviceError> {
         capture.parts.sort_by_key(|part| part.pages.first().copied());
-        // Step 1: the image holds the capture before, durably.
-        self.files.image.sync()?;
-        // Step 2: and meta says so.
-        if self.named != self.newest.sequence {
-            write_meta(&self.files, &self.newest)?;
-            self.named = self.newest.sequence;
-        }
+        self.name_newest()?;
         // Step 3: the commit point.
         let header = self.write_journal(capture)?;
         self.files.journal.sync()?;
@@ -56,6 +50,17 @@ impl CaptureWriter {
             self.files.image.write_all_at(page * PAGE_BYTES, bytes)?;
         }
         self.newest = header;
+        Ok(())
+    }
+
+    /// Steps 1 and 2: the image holds the newest capture, durably, and meta says so. At the end of
+    /// the device, too, so that the next open need not apply the journal again.
+    pub(super) fn name_newest(&mut self) -> Result<(), DeviceError> {
+        self.files.image.sync()?;
+        if self.named != self.newest.sequence {
+            write_meta(&self.files, &self.newest)?;
+            self.named = self.newest.sequence;
+        }
         Ok(())
     }
 

@@ -29,7 +29,8 @@
 //! 3. Write index, pages and header of capture `n` over the old journal; sync `journal`. **This
 //!    sync is the commit point**: capture `n` is durable, and reported so.
 //! 4. Write the pages of capture `n` in place into `image`, without a sync: that is step 1 of
-//!    `n+1`.
+//!    `n+1`. When the device is dropped, steps 1 and 2 of `n+1` follow, so that the next open has
+//!    nothing to apply.
 //!
 //! # Opening, with a power cut after any step
 //! Let `m` be the newest capture named in `meta`, and `j` the one named in the header of `journal`.

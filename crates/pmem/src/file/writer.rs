@@ -107,6 +107,8 @@ fn run(shared: &Shared, health: &Health, writer: &mut CaptureWriter) {
         state.busy = false;
         shared.changed.notify_all();
     }
+    // If this fails, the next open does it: the newest capture is durable in the journal.
+    let _ = health.check().and_then(|()| health.note(writer.name_newest()));
 }
 
 /// Waits for the next capture; `None` when there will be none.

@@ -12,11 +12,32 @@ use crate::scenario::{
     EPOCHS, LOG_LIMIT_BYTES, Progress, check, fast_dir, image_bytes, open, options, run,
 };
 
-/// A directory with the whole scenario in it.
+/// A directory with the whole scenario in it, as a killed process leaves it.
 fn filled() -> tempfile::TempDir {
     let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    run(&device, None, &mut Progress::default()).unwrap();
+    killed(dir.path(), &device)
+}
+
+/// The files of a device that does not get to its end, with all its captures written.
+fn killed(dir: &Path, device: &File) -> tempfile::TempDir {
+    device.settle().unwrap();
+    let copy = fast_dir();
+    for file in fs::read_dir(dir).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    copy
+}
+
+/// Nothing is applied at an open after a close, so what the journal holds does not matter then.
+#[test]
+fn after_a_close_the_image_is_whole_without_the_journal() {
+    let dir = fast_dir();
     run(&open(dir.path()).unwrap(), None, &mut Progress::default()).unwrap();
-    dir
+    edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
+    assert_eq!(check(&open(dir.path()).unwrap(), "closed"), EPOCHS.last().copied());
 }
 
 fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
@@ -220,7 +241,7 @@ fn a_torn_index_is_a_torn_journal() {
         device.capture_part(0, 1).unwrap();
         device.capture_commit(epoch).unwrap();
     }
-    drop(device);
+    let dir = killed(dir.path(), &device);
     edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
     let device = open(dir.path()).unwrap();
     assert_eq!(device.captured_epoch(), Some(1));
@@ -230,12 +251,17 @@ fn a_torn_index_is_a_torn_journal() {
 /// A slot that was torn on a medium worse than the model: the journal still holds that capture.
 #[test]
 fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
-    let dir = filled();
     // The journal holds capture 5, and slot 0 names capture 4: damage slot 1 (capture 3), as if the
     // cut had come while it was being overwritten.
-    edit(dir.path(), "meta", |bytes| bytes[4096 + 30] ^= 1);
+    let with_torn_slot = || {
+        let dir = filled();
+        edit(dir.path(), "meta", |bytes| bytes[4096 + 30] ^= 1);
+        dir
+    };
+    let dir = with_torn_slot();
     assert_eq!(check(&open(dir.path()).unwrap(), "torn slot"), EPOCHS.last().copied());
     // With a torn journal on top of it nobody knows what the image holds.
+    let dir = with_torn_slot();
     edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
     assert!(open(dir.path()).unwrap_err().is_corrupt());
 }
