@@ -111,19 +111,25 @@ pub(super) fn read_header(
     Ok(bytes)
 }
 
+/// Checks that the journal has the length that its header asks for; a power cut never shortens it.
+pub(super) fn check_length(files: &Files, header: &Header) -> Result<(), DeviceError> {
+    let (journal, pages) = (&files.journal, header.pages_count);
+    let (len, image_pages) = (journal.len()?, header.image_bytes / PAGE_BYTES);
+    if pages <= image_pages && len >= journal_bytes(pages) {
+        return Ok(());
+    }
+    let what = format!("{len} bytes cannot hold its {pages} pages of {image_pages}: truncated?");
+    Err(DeviceError::corrupt(journal.path(), what))
+}
+
 /// Reads the index of a journal and checks every checksum; `None` if the journal is torn.
 ///
 /// # Errors
 /// Damage that a power cut cannot cause.
 pub(super) fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8>>, DeviceError> {
+    check_length(files, header)?;
     let journal = &files.journal;
     let image_pages = header.image_bytes / PAGE_BYTES;
-    if header.pages_count > image_pages || journal.len()? < journal_bytes(header.pages_count) {
-        let (pages, len) = (header.pages_count, journal.len()?);
-        let what =
-            format!("{len} bytes cannot hold its {pages} pages of {image_pages}: truncated?");
-        return Err(DeviceError::corrupt(journal.path(), what));
-    }
     let mut index = vec![0; header.pages_count as usize * ENTRY_BYTES];
     journal.read_exact_at(INDEX_OFFSET, &mut index)?;
     if crc32fast::hash(&index) != header.index_crc {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::disk::{DiskFile, DiskHandle, DiskHook, Files};
 use super::format::{Found, Header, JOURNAL_MAGIC, META_BYTES, META_MAGIC, journal_bytes};
-use super::journal::{apply, read_header, read_index, write_meta};
+use super::journal::{apply, check_length, read_header, read_index, write_meta};
 use crate::lock::Locked;
 use crate::mapping::page_ceil;
 use crate::{DeviceError, Mapping, PAGE_BYTES};
@@ -188,7 +188,8 @@ fn journal_header(files: &Files, named: &Header) -> Result<Option<Header>, Devic
 fn find_journal(files: &Files, named: &Header) -> Result<Option<(Header, Vec<u8>)>, DeviceError> {
     let Some(header) = journal_header(files, named)? else { return Ok(None) };
     if header.sequence == named.sequence {
-        return Ok(None); // Opening, case 2.
+        // Opening, case 2.
+        return check_length(files, &header).map(|()| None);
     }
     if header.sequence != named.sequence + 1 {
         let (journal, meta) = (header.sequence, named.sequence);
