@@ -45,6 +45,7 @@ impl DirtyPages {
     ///
     /// # Errors
     /// [`DeviceError::Io`] when there is no address space for the copy; nothing has changed then.
+    // SAFETY: the contract is above: the pages are read while nobody stores to them.
     pub(super) unsafe fn take(
         &self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
