@@ -99,34 +99,45 @@ impl RowChange {
         let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
         let first = at / BLOCK_BYTES;
         for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
-            self.add_block(seed, first + index, before, after);
-        }
-        if old_rest != new_rest {
-            let last = first + new_whole.len();
-            self.add_block(seed, last, &padded_line(old_rest), &padded_line(new_rest));
-        }
-    }
-
-    /// Adds what a block gains.
-    #[inline(always)]
-    fn add_block(&mut self, seed: u64, index: usize, before: &Block, after: &Block) {
-        if before == after {
-            return;
-        }
-        let mut sum = 0_u128;
-        for (place, factor) in FACTORS.into_iter().enumerate() {
-            let (old, new) = (word(before, place), word(after, place));
-            if old != new {
-                let product = |word: u64| u128::from(word) * u128::from(factor);
-                sum = sum.wrapping_add(product(new)).wrapping_sub(product(old));
+            if before != after {
+                self.add_block(seed, first + index, before, after);
             }
         }
-        self.hash = self.hash.wrapping_add(sum.wrapping_mul(block_factor(seed, index)));
-        self.blocks |= 1 << index.min(63);
+        self.add_block(seed, first + new_whole.len(), old_rest, new_rest);
+    }
+
+    /// Adds what a block gains, or the bytes of an incomplete one.
+    #[inline(always)]
+    fn add_block(&mut self, seed: u64, index: usize, old: &[u8], new: &[u8]) {
+        let (mut sum, mut differs) = (0_u128, false);
+        let mut add = |place: usize, old: u64, new: u64| {
+            if old != new {
+                let product = |word: u64| u128::from(word) * u128::from(FACTORS[place]);
+                sum = sum.wrapping_add(product(new)).wrapping_sub(product(old));
+                differs = true;
+            }
+        };
+        let ((old, old_rest), (new, new_rest)) = (old.as_chunks::<8>(), new.as_chunks::<8>());
+        for (place, (&old, &new)) in old.iter().zip(new).enumerate().take(WORDS) {
+            add(place, u64::from_le_bytes(old), u64::from_le_bytes(new));
+        }
+        if !new_rest.is_empty() {
+            add(new.len(), padded_word(old_rest), padded_word(new_rest));
+        }
+        if differs {
+            self.hash = self.hash.wrapping_add(sum.wrapping_mul(block_factor(seed, index)));
+            self.blocks |= 1 << index.min(63);
+        }
     }
 }
 
 type Block = [u8; BLOCK_BYTES];
+
+/// The last bytes of a value, less than a word, with zeros behind their end.
+#[inline(always)]
+fn padded_word(rest: &[u8]) -> u64 {
+    rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
 
 /// A word of a block.
 #[inline(always)]
