@@ -204,7 +204,7 @@ impl<D: Device> Engine<D> {
 
     fn reset_shared(&mut self) {
         let shared = &mut self.shared;
-        *shared.next_call.get_mut() = 0;
+        *shared.next_call.0.get_mut() = 0;
         shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);

@@ -1,6 +1,8 @@
 //! What one worker keeps of an epoch in memory, whatever the device: its calls, their declarations,
 //! their private writes, their answers.
 
+use std::ops::Range;
+
 use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Device, Loads, Port};
 
@@ -18,12 +20,14 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    const EMPTY: Self = Self { from: 0, to: 0 };
+
     /// From one length of a list up to another.
     pub(crate) fn up_to(from: usize, to: usize) -> Self {
         Self { from: from as u32, to: to as u32 }
     }
 
-    pub(crate) fn range(self) -> std::ops::Range<usize> {
+    pub(crate) fn range(self) -> Range<usize> {
         self.from as usize..self.to as usize
     }
 
@@ -129,19 +133,53 @@ pub(crate) struct Drawer {
 }
 
 /// One call of the epoch. The spans of a worker's calls lie one after the other.
+///
+/// Every phase goes through all of them, so what few calls have lies apart.
 #[derive(Debug)]
 pub(crate) struct Txn {
     pub(crate) position: u32,
+    pub(crate) declared: Span,
+    /// Which of [`Declarations::extras`]; [`Txn::NO_EXTRA`]: it has none.
+    pub(crate) extra: u32,
+}
+
+impl Txn {
+    pub(crate) const NO_EXTRA: u32 = u32::MAX;
+}
+
+/// What a call declared besides keys that may be updated or are read.
+#[derive(Debug, Default)]
+pub(crate) struct Extra {
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,
     /// Those of the declared keys that may be inserted.
     pub(crate) inserts: Span,
     pub(crate) draws: Span,
-    pub(crate) declared: Span,
     pub(crate) ranges: Span,
     pub(crate) members: Span,
     pub(crate) lookups: Span,
     pub(crate) pieces: Span,
+}
+
+impl Extra {
+    /// Of a call that has none of it.
+    const NONE: &Self = &Self {
+        ends_early: false,
+        inserts: Span::EMPTY,
+        draws: Span::EMPTY,
+        ranges: Span::EMPTY,
+        members: Span::EMPTY,
+        lookups: Span::EMPTY,
+        pieces: Span::EMPTY,
+    };
+
+    /// Whether there is anything in it.
+    #[inline]
+    pub(crate) fn is_needed(&self) -> bool {
+        let spans =
+            [self.inserts, self.draws, self.ranges, self.members, self.lookups, self.pieces];
+        self.ends_early || !spans.iter().all(|span| span.is_empty())
+    }
 }
 
 /// How far a piece is: 0 as long as nobody knows whether its call commits.
@@ -287,6 +325,7 @@ pub(crate) struct AheadRow {
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,
+    pub(crate) extras: Vec<Extra>,
     pub(crate) draws: Vec<Drawn>,
     pub(crate) declared: Vec<Declared>,
     /// Which of the declared keys may be inserted.
@@ -305,20 +344,32 @@ pub(crate) struct Declarations {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallView<'d> {
     pub(crate) lists: &'d Declarations,
-    pub(crate) txn: &'d Txn,
+    pub(crate) position: u32,
+    pub(crate) declared: &'d [Declared],
+    pub(crate) extra: &'d Extra,
 }
 
 impl<'d> CallView<'d> {
-    pub(crate) fn declared(self) -> &'d [Declared] {
-        &self.lists.declared[self.txn.declared.range()]
+    /// A call of a worker's list.
+    #[inline(always)]
+    pub(crate) fn new(lists: &'d Declarations, index: usize) -> Self {
+        let txn = &lists.txns[index];
+        let declared = &lists.declared[txn.declared.range()];
+        Self { lists, position: txn.position, declared, extra: lists.extra(txn) }
     }
 
+    /// No call.
+    pub(crate) fn none(lists: &'d Declarations) -> Self {
+        Self { lists, position: 0, declared: &[], extra: Extra::NONE }
+    }
+
+    #[inline(always)]
     pub(crate) fn members(self) -> &'d [Member] {
-        &self.lists.members[self.txn.members.range()]
+        &self.lists.members[self.extra.members.range()]
     }
 
     pub(crate) fn pieces(self) -> &'d [PieceState] {
-        &self.lists.pieces[self.txn.pieces.range()]
+        &self.lists.pieces[self.extra.pieces.range()]
     }
 
     /// The key of one of its pieces.
@@ -332,11 +383,11 @@ impl<'d> CallView<'d> {
 
     /// The answer to a call whose declaration ended it.
     pub(crate) fn early(self) -> Option<&'d Failure> {
-        if !self.txn.ends_early {
+        if !self.extra.ends_early {
             return None;
         }
         let early = &self.lists.early;
-        let at = early.binary_search_by_key(&self.txn.position, |&(position, _)| position);
+        let at = early.binary_search_by_key(&self.position, |&(position, _)| position);
         at.ok().map(|at| &early[at].1)
     }
 }
@@ -442,9 +493,29 @@ impl Local {
 }
 
 impl Declarations {
+    /// What some calls declared that follow each other.
+    #[inline(always)]
+    pub(crate) fn declared_by(&self, calls: Range<usize>) -> Range<usize> {
+        match &self.txns[calls] {
+            [] => 0..0,
+            [only] => only.declared.range(),
+            [first, .., last] => first.declared.from as usize..last.declared.to as usize,
+        }
+    }
+
+    /// What else a call declared.
+    #[inline(always)]
+    pub(crate) fn extra(&self, txn: &Txn) -> &Extra {
+        match txn.extra {
+            Txn::NO_EXTRA => Extra::NONE,
+            extra => &self.extras[extra as usize],
+        }
+    }
+
     /// Forgets the epoch before and keeps the memory.
     fn clear(&mut self) {
         self.txns.clear();
+        self.extras.clear();
         self.draws.clear();
         self.declared.clear();
         self.inserts.clear();

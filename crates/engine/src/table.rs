@@ -56,21 +56,17 @@ impl Table {
     /// Checks a key and makes its word.
     #[inline(always)]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
-        match <[u8; 8]>::try_from(key) {
-            Ok(bytes) if self.exact => Ok(KeyWord { hash: u64::from_be_bytes(bytes), key }),
-            _ => self.word_of_any(key),
-        }
+        let hash = match <[u8; 8]>::try_from(key) {
+            Ok(bytes) if self.exact => Some(u64::from_be_bytes(bytes)),
+            _ => self.hash_of_any(key),
+        };
+        hash.map(|hash| KeyWord { hash, key }).ok_or_else(|| self.bad_key(key))
     }
 
     #[inline(never)]
-    fn word_of_any<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
-        if self.exact {
-            return Err(self.bad_key(key));
-        }
-        if key.is_empty() || key.len() as u64 > self.layout.key_bytes_max {
-            return Err(self.bad_key(key));
-        }
-        Ok(KeyWord { hash: xxh3_64(key), key })
+    fn hash_of_any(&self, key: &[u8]) -> Option<u64> {
+        let fits = !key.is_empty() && key.len() as u64 <= self.layout.key_bytes_max;
+        (fits && !self.exact).then(|| xxh3_64(key))
     }
 
     #[cold]

@@ -137,7 +137,7 @@ impl<'a> Transaction<'a> {
     /// # Panics
     /// If the call drew less than that; the call fails.
     pub fn drawn(&self, i: usize) -> u64 {
-        self.call.lists.draws[self.call.txn.draws.range()][i].value
+        self.call.lists.draws[self.call.extra.draws.range()][i].value
     }
 
     /// What the first drawer of a sequence gets in this epoch; see
@@ -334,7 +334,7 @@ impl<'a> Transaction<'a> {
         if self.local.writes.is_empty() {
             return None;
         }
-        let (declared, members) = (self.call.declared(), self.call.members());
+        let (declared, members) = (self.call.declared, self.call.members());
         let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
         by_key.or_else(|| {
             let at = members.binary_search(&Member { table, word, id }).ok()?;
@@ -419,7 +419,7 @@ impl<'a> Transaction<'a> {
         if id == NO_ENTRY {
             return Ok(None);
         }
-        let declared = self.call.declared().iter();
+        let declared = self.call.declared.iter();
         if declared.clone().any(|d| d.id == id && d.kind != DeclaredKind::Read)
             || self.call.members().iter().any(|m| m.id == id)
         {
@@ -584,16 +584,20 @@ impl<'a> Transaction<'a> {
         match self.find_slot(t, table, word) {
             Some(slot) if slot.kind.is_of_body() => Ok(slot),
             Some(slot) if slot.kind == DeclaredKind::Piece => Err(for_a_piece(t, key)),
-            _ => self.without_row(t, table, key),
+            _ => {
+                let write = self.without_row(t, table, key)?;
+                Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
+            }
         }
     }
 
     /// A key that was not declared for writing: a declared range may cover it, but no row existed
-    /// at this position. Reading says so, writing does nothing.
+    /// at this position. Reading says so, writing does nothing. Returns the index of a private write
+    /// for it.
     #[cold]
-    fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<Slot, Stop> {
-        let CallView { lists, txn } = self.call;
-        let covered = lists.ranges[txn.ranges.range()].iter().any(|range| {
+    fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
+        let CallView { lists, extra, .. } = self.call;
+        let covered = lists.ranges[extra.ranges.range()].iter().any(|range| {
             range.table == table
                 && &lists.keys[range.low.range()] <= key
                 && key < &lists.keys[range.high.range()]
@@ -602,9 +606,8 @@ impl<'a> Transaction<'a> {
             let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
             return Err(Stop::Mistake(what));
         }
-        let write = self.local.writes.len();
         self.local.writes.push(PrivateWrite::None);
-        Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
+        Ok(self.local.writes.len() - 1)
     }
 
     #[cold]
@@ -618,38 +621,55 @@ impl<'a> Transaction<'a> {
     /// What the call declared of a key.
     #[inline(always)]
     fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
-        let declared = self.call.declared();
+        let declared = self.call.declared;
         for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
             // No key is both declared for writing and the member of a range, but it may be hinted
             // at and a member.
             if let Some(d) = declared.get(write)
                 && (d.word == word.hash && d.table == table && t.exact)
-                && (d.kind != DeclaredKind::Read || self.call.txn.members.is_empty())
+                && (d.kind != DeclaredKind::Read || self.call.extra.members.is_empty())
             {
                 self.next_declared = write + 1;
                 return Some(Slot { write, id: d.id, kind: d.kind });
             }
         }
-        if self.local.writes.is_empty() { None } else { self.search_slot(t, table, word) }
+        if self.local.writes.is_empty() {
+            return None;
+        }
+        self.search_slot(t, table, word).map(|write| self.slot_at(write))
     }
 
-    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before.
-    fn search_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
-        if let Some(slot) = self.find_member(t, table, word.key) {
-            return Some(slot);
+    /// What a private write of the call is for.
+    #[inline(always)]
+    fn slot_at(&self, write: usize) -> Slot {
+        let declared = self.call.declared;
+        match declared.get(write) {
+            Some(d) => Slot { write, id: d.id, kind: d.kind },
+            None => {
+                let member = self.call.members()[write - declared.len()];
+                Slot { write, id: member.id, kind: DeclaredKind::Update }
+            }
         }
-        let declared = self.call.declared();
+    }
+
+    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before: the index
+    /// of its private write.
+    fn search_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<usize> {
+        if let Some(write) = self.find_member(t, table, word.key) {
+            return Some(write);
+        }
+        let declared = self.call.declared;
         let call = self.call;
         let same = |d: &Declared| {
             d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
         };
         let write = declared.iter().position(same)?;
         self.next_declared = write + 1;
-        Some(Slot { write, id: declared[write].id, kind: declared[write].kind })
+        Some(write)
     }
 
     #[inline]
-    fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<Slot> {
+    fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<usize> {
         let members = self.call.members();
         if members.is_empty() || t.ordered.is_none() {
             return None;
@@ -658,18 +678,16 @@ impl<'a> Transaction<'a> {
         if let Some(m) = members.get(self.next_member)
             && (m.word == word && m.table == table && t.exact)
         {
-            let write = self.call.declared().len() + self.next_member;
+            let write = self.call.declared.len() + self.next_member;
             self.next_member += 1;
-            return Some(Slot { write, id: m.id, kind: DeclaredKind::Update });
+            return Some(write);
         }
         let before = |m: &Member| (m.table, m.word) < (table, word);
         let first = members.partition_point(before);
         self.next_member = first + 1;
         let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
-        let (at, member) =
-            same.enumerate().find(|(_, m)| t.exact || self.core.key_of(m.id) == key)?;
-        let write = self.call.declared().len() + first + at;
-        Some(Slot { write, id: member.id, kind: DeclaredKind::Update })
+        let at = same.clone().position(|m| t.exact || self.core.key_of(m.id) == key)?;
+        Some(self.call.declared.len() + first + at)
     }
 }
 

@@ -110,6 +110,11 @@ impl Progress {
     }
 }
 
+/// The next call to run, in a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct NextCall(pub(crate) AtomicUsize);
+
 /// What workers hand to each other in one epoch.
 pub(crate) struct Shared {
     pub(crate) barrier: Barrier,
@@ -118,7 +123,7 @@ pub(crate) struct Shared {
     /// Declarations of each worker, for all to read while bodies run.
     pub(crate) declarations: Vec<RwLock<Declarations>>,
     /// The next call to run.
-    pub(crate) next_call: AtomicUsize,
+    pub(crate) next_call: NextCall,
     /// How far each worker is.
     pub(crate) progress: Vec<Progress>,
     /// Keys to add to ordered indexes, by worker and table.
@@ -173,7 +178,7 @@ impl Shared {
             barrier: Barrier::new(workers),
             draws: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
-            next_call: AtomicUsize::new(0),
+            next_call: NextCall::default(),
             progress: (0..workers).map(|_| Progress::default()).collect(),
             added: staged(),
             removed: staged(),

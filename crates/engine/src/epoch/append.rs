@@ -2,8 +2,11 @@
 //! insert step gave it one with its row.
 //!
 //! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries,
-//! then the versions are appended, so that the misses of a group overlap. Either each append takes
-//! its row's lock, or appends to rows that have one already are collected: batch append.
+//! then the versions are appended, so that the misses of a group overlap, and those for the buckets
+//! of the next group with the work on this one. Either each append takes its row's lock, or appends
+//! to rows that have one already are collected: batch append.
+
+use std::ops::Range;
 
 use pmem::Device;
 use storage::{NewValue, SerialId};
@@ -78,31 +81,42 @@ fn append_all<D: Device>(
 ) -> Result<(), Leave> {
     // Nothing is gained by looking rows up together unless their lines are asked for together.
     let group = if epoch.core.config.techniques.prefetch { GROUP } else { 1 };
-    let mut from = 0;
-    while from < local.lists.txns.len() {
-        let to = (from + group).min(local.lists.txns.len());
-        find_entries(epoch.core, &mut local.lists, from, to);
-        for index in from..to {
+    let calls = local.lists.txns.len();
+    let group_from = |from: usize| from..(from + group).min(calls);
+    let mut now = group_from(0);
+    fetch_buckets(epoch.core, &local.lists, now.clone());
+    while !now.is_empty() {
+        find_entries(epoch.core, &mut local.lists, now.clone());
+        let next = group_from(now.end);
+        fetch_buckets(epoch.core, &local.lists, next.clone());
+        for index in now {
             append_declared(epoch, local, method, index);
-            if !local.lists.txns[index].ranges.is_empty() {
+            if !local.lists.extra(&local.lists.txns[index]).ranges.is_empty() {
                 append_ranges(epoch, local, method, index).map_err(crate::EngineError::Poisoned)?;
             }
         }
-        from = to;
+        now = next;
     }
     local.work.declared_keys += local.lists.declared.len() as u64;
     Ok(())
 }
 
-/// Looks up the declared keys of a group of calls.
-fn find_entries(core: &Core, lists: &mut Declarations, from: usize, to: usize) {
-    let span = lists.txns[from].declared.from as usize..lists.txns[to - 1].declared.to as usize;
-    let fetches = core.config.techniques.prefetch;
-    for declared in &lists.declared[span.clone()] {
-        if fetches && declared.id == NO_ENTRY {
+/// Asks for the index buckets of the declared keys of a group of calls.
+fn fetch_buckets(core: &Core, lists: &Declarations, calls: Range<usize>) {
+    if !core.config.techniques.prefetch {
+        return;
+    }
+    for declared in &lists.declared[lists.declared_by(calls)] {
+        if declared.id == NO_ENTRY {
             core.tables[declared.table as usize].hash.prefetch(declared.word);
         }
     }
+}
+
+/// Looks up the declared keys of a group of calls.
+fn find_entries(core: &Core, lists: &mut Declarations, calls: Range<usize>) {
+    let fetches = core.config.techniques.prefetch;
+    let span = lists.declared_by(calls);
     for declared in &mut lists.declared[span] {
         if declared.appended {
             continue;
@@ -143,11 +157,12 @@ fn append_ranges<D: Device>(
     index: usize,
 ) -> Result<(), String> {
     let core = epoch.core;
-    let Declarations { txns, declared, ranges, members, keys, .. } = &mut local.lists;
+    let Declarations { txns, extras, declared, ranges, members, keys, .. } = &mut local.lists;
     let txn = &txns[index];
+    let extra = &mut extras[txn.extra as usize];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     let from = members.len();
-    for range in &ranges[txn.ranges.range()] {
+    for range in &ranges[extra.ranges.range()] {
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
         for (word, id) in core.table(range.table)?.range(core, low, high)? {
             if core.config.techniques.prefetch {
@@ -170,10 +185,10 @@ fn append_ranges<D: Device>(
         }
     }
     members.truncate(kept);
+    extra.members = Span::up_to(from, kept);
     for at in from..kept {
         append(epoch, local, method, local.lists.members[at].id, sid);
     }
-    local.lists.txns[index].members = Span { from: from as u32, to: kept as u32 };
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use storage::plant::Plant;
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
-use crate::local::{Declarations, Drawer, Span, Txn};
+use crate::local::{Declarations, Drawer, Extra, Span, Txn};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -80,19 +80,24 @@ fn declare_one<D: Device>(
         lists.lookups.extend_from_within(lookups.range());
     }
     let more_lookups = Span::up_to(lookups_from, lists.lookups.len());
-    lists.txns.push(Txn {
-        position: position as u32,
+    let extra = Extra {
         ends_early: early.is_some(),
         draws,
-        declared: Span::up_to(declared_from, lists.declared.len()),
         inserts: Span::up_to(inserts_from, lists.inserts.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),
         members: Span::default(),
         lookups: if more_lookups.is_empty() { lookups } else { more_lookups },
         pieces: Span::up_to(pieces_from, lists.pieces.len()),
-    });
+    };
+    let (position, declared) = (position as u32, Span::up_to(declared_from, lists.declared.len()));
+    if extra.is_needed() {
+        lists.txns.push(Txn { position, declared, extra: lists.extras.len() as u32 });
+        lists.extras.push(extra);
+    } else {
+        lists.txns.push(Txn { position, declared, extra: Txn::NO_EXTRA });
+    }
     if let Some(answer) = early {
-        lists.early.push((position as u32, answer));
+        lists.early.push((position, answer));
     }
 }
 
@@ -122,6 +127,10 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
 
 /// Bytes of calls that might be re-submitted: those that looked something up.
 fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
-    let looked = worker.local.lists.txns.iter().filter(|t| !t.lookups.is_empty());
+    let lists = &worker.local.lists;
+    if lists.lookups.is_empty() {
+        return 0;
+    }
+    let looked = lists.txns.iter().filter(|txn| !lists.extra(txn).lookups.is_empty());
     looked.map(|t| log_inputs::record_bytes(epoch.calls.get(t.position as usize).1.len())).sum()
 }

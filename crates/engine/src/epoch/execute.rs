@@ -65,9 +65,9 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             runner.run_ready_pieces(local, next)?;
         }
         let Some(call) = ahead.next(&mut local.fetching) else { break };
-        reuse::note_progress(epoch, local, call.txn.position);
+        reuse::note_progress(epoch, local, call.position);
         if let Err(failure) = run_call(epoch, local, runner, call)? {
-            local.answers.fail(call.txn.position, failure);
+            local.answers.fail(call.position, failure);
         }
         local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
@@ -84,14 +84,14 @@ fn run_call<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
 ) -> Result<Result<(), Failure>, Leave> {
-    let position = call.txn.position;
+    let position = call.position;
     local.writes.clear();
-    local.writes.resize(call.declared().len() + call.members().len(), PrivateWrite::None);
+    local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     local.parts.clear();
     let sid = SerialId::new(epoch.number, u64::from(position));
 
-    let holds = call.txn.lookups.is_empty() || {
+    let holds = call.extra.lookups.is_empty() || {
         // They wait without running pieces.
         runner.drain_pieces(local, position)?;
         let mut waiter = Waiter::new(epoch.core.stopped());
@@ -125,7 +125,7 @@ pub(super) fn begin<'t, D: Device>(
         call,
         next_declared: 0,
         next_member: 0,
-        sid: SerialId::new(epoch.number, u64::from(call.txn.position)),
+        sid: SerialId::new(epoch.number, u64::from(call.position)),
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
         committed: false,
@@ -138,7 +138,7 @@ fn run_body<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
 ) -> Result<Result<(), Failure>, Leave> {
-    let (number, arguments) = epoch.calls.get(call.txn.position as usize);
+    let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
     let mut tx = begin(epoch, local, runner, call);
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
@@ -159,7 +159,7 @@ fn run_body<D: Device>(
         // Half of it was seen by others: nothing consistent can follow (O-49).
         return Err(Leave::Failed(EngineError::Poisoned(format!(
             "call {} of epoch {} ({}) ended after its commit point without committing: {}",
-            call.txn.position,
+            call.position,
             epoch.number,
             procedure.name,
             text(&failure),
@@ -186,7 +186,7 @@ fn lookups_hold(
     waiter: &mut Waiter<'_>,
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
-    for lookup in &call.lists.lookups[call.txn.lookups.range()] {
+    for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let result = match lookup {
             Lookup::Row(id) => {
                 core.entries.get(*id).is_as_before(sid, phase, waiter).map_err(LookupError::from)

@@ -14,7 +14,7 @@ use storage::plant::Plant;
 use crate::core::Core;
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
-use crate::local::{Declarations, Local, Txn};
+use crate::local::{Declarations, Local};
 use crate::stats::WorkCounts;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
@@ -43,8 +43,10 @@ fn insert_declared<D: Device>(
 ) {
     let Local { lists, pool, supply, work, .. } = &mut worker.local;
     let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
-    for txn in 0..lists.txns.len() {
-        let Txn { position, inserts, .. } = lists.txns[txn];
+    let txns = if lists.inserts.is_empty() { 0 } else { lists.txns.len() };
+    for txn in 0..txns {
+        let position = lists.txns[txn].position;
+        let inserts = lists.extra(&lists.txns[txn]).inserts;
         let sid = SerialId::new(epoch.number, u64::from(position));
         for at in inserts.range() {
             if epoch.core.config.techniques.prefetch {

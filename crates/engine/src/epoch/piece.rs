@@ -93,7 +93,7 @@ impl<D: Device> Runner<'_, '_, D> {
         }
         if piece.is_split {
             local.work.waits += 1;
-            let before = call.txn.position + 1;
+            let before = call.position + 1;
             let mut waiter = Waiter::new(self.epoch.core.stopped());
             return waiter.until(|| piece.result(), || self.run_ready_pieces(local, before));
         }
@@ -137,7 +137,7 @@ impl<D: Device> Runner<'_, '_, D> {
         let piece = &call.pieces()[number];
         let declared = call.declared_of(piece);
         if declared.id != NO_ENTRY {
-            let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
+            let sid = SerialId::new(self.epoch.number, u64::from(call.position));
             let write = match write {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
@@ -147,7 +147,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which
                     // may be those of pieces that this worker has to run.
-                    self.drain_pieces(local, call.txn.position)?;
+                    self.drain_pieces(local, call.position)?;
                     Write::Ignore
                 }
             };
@@ -171,7 +171,7 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
     ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
-        let (procedure, arguments) = epoch.calls.get(call.txn.position as usize);
+        let (procedure, arguments) = epoch.calls.get(call.position as usize);
         let procedure = epoch.core.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
         let tx = begin(epoch, local, self, call);
@@ -187,7 +187,7 @@ impl<D: Device> Runner<'_, '_, D> {
         };
         epoch.core.stop(format!(
             "piece {number} of call {} of epoch {} ({}), which commits, failed: {what}",
-            call.txn.position, epoch.number, procedure.name
+            call.position, epoch.number, procedure.name
         ));
         Err(Stopped)
     }
@@ -202,7 +202,7 @@ pub(super) fn commit_answer<D: Device>(
     call: CallView<'_>,
     procedure: &ProcedureDefinition,
 ) -> Result<(), Leave> {
-    let position = call.txn.position;
+    let position = call.position;
     if procedure.pieces.is_none_or(|functions| functions.finish.is_none()) {
         local.answers.commit(position);
     } else if call.pieces().iter().any(|piece| piece.result().is_none()) {
@@ -244,7 +244,7 @@ fn run_finish<D: Device>(
     call: CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
-    let (position, number) = (call.txn.position, epoch.number);
+    let (position, number) = (call.position, epoch.number);
     let (procedure, arguments) = epoch.calls.get(position as usize);
     let procedure = epoch.core.procedures.get(procedure).expect("checked before");
     let finish = procedure.pieces.and_then(|functions| functions.finish);

@@ -17,7 +17,7 @@ use crate::worker::Epoch;
 
 /// Whether a call publishes IGNORE for any of its rows.
 fn leaves_untouched(call: CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
-    let of_body = call.declared().iter().map(|d| d.kind.is_of_body());
+    let of_body = call.declared.iter().map(|d| d.kind.is_of_body());
     let mut of_body = of_body.chain(call.members().iter().map(|_| true));
     let untouched = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
     match mode {
@@ -103,14 +103,14 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(), Stopped> {
         if local.pieces.front().is_some() && leaves_untouched(call, &local.writes, mode) {
             // The owner of a last version that becomes IGNORE waits for those before.
-            self.drain_pieces(local, call.txn.position)?;
+            self.drain_pieces(local, call.position)?;
         }
-        let sid = SerialId::new(self.epoch.number, u64::from(call.txn.position));
+        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
         let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
         let private = (&**scratch, &**parts);
         let with = &mut publisher(self.epoch, (pool, cache, work));
-        let (keys, members) = writes.split_at_mut(call.declared().len());
-        for (d, write) in call.declared().iter().zip(keys) {
+        let (keys, members) = writes.split_at_mut(call.declared.len());
+        for (d, write) in call.declared.iter().zip(keys) {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
                 self.publish_write((d.id, d.table, d.word), sid, mode, (write, private), with)?;

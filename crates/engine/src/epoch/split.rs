@@ -119,7 +119,7 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
     let lists = &worker.local.lists;
     let mut queues = vec![Vec::new(); epoch.workers];
     for txn in &lists.txns {
-        for (number, piece) in lists.pieces[txn.pieces.range()].iter().enumerate() {
+        for (number, piece) in lists.pieces[lists.extra(txn).pieces.range()].iter().enumerate() {
             if piece.is_split {
                 let id = lists.declared[piece.declared as usize].id;
                 let random = mix((u64::from(txn.position) << 32) | u64::from(id.0));
