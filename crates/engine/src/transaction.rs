@@ -592,8 +592,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// A key that was not declared for writing: a declared range may cover it, but no row existed
-    /// at this position. Reading says so, writing does nothing. Returns the index of a private write
-    /// for it.
+    /// at this position. Reading says so, writing does nothing. Returns the index of its private
+    /// write.
     #[cold]
     fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
         let CallView { lists, extra, .. } = self.call;

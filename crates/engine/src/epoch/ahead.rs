@@ -28,8 +28,8 @@ const LIST_AHEAD: usize = 20 * LINE;
 /// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
 /// than this, or one that does not say what it reads.
 const ROWS_LONG: usize = 64;
-/// Where calls declare at least one row and at most so many, on average, a run of them is handed out
-/// at once, because workers would contend for the counter ...
+/// Where calls declare at least one row and at most so many, on average, a run of them is handed
+/// out at once, because workers would contend for the counter ...
 const ROWS_SMALL: usize = 6;
 /// ... if every worker gets so many runs, or the last ones would leave some without work.
 const RUNS_MIN: usize = 32;

@@ -1,8 +1,9 @@
 //! What workers share: atomic words, locks, threads and waiting, for all crates of the engine.
 //!
 //! In ordinary builds these are the standard library's own items, and the hooks at the end are
-//! empty. Two features, which no ordinary build has, put a schedule explorer in between; then the
-//! code above runs as it is, under schedules that the explorer chooses:
+//! empty. The feature `races` takes other locks, for the thread sanitizer. Two further features,
+//! which no ordinary build has either, put a schedule explorer in between; then the code above runs
+//! as it is, under schedules that the explorer chooses:
 //! - `shuttle`: seeded random schedules, sequentially consistent. Another thread may run before any
 //!   operation on a shared word, a lock or the image.
 //! - `loom`: all schedules of a small model, and with them all results that the memory orderings
@@ -18,6 +19,9 @@ compile_error!("one schedule explorer at a time: `shuttle` or `loom`");
 mod plain;
 #[cfg(not(any(feature = "shuttle", feature = "loom")))]
 pub use plain::*;
+
+#[cfg(all(feature = "races", not(any(feature = "shuttle", feature = "loom"))))]
+mod watched;
 
 #[cfg(all(feature = "shuttle", not(feature = "loom")))]
 mod random;

@@ -1,8 +1,12 @@
 //! Ordinary builds: the standard library, and hooks that do nothing.
 
 pub use std::hint::spin_loop;
+#[cfg(not(feature = "races"))]
 pub use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::{sync::atomic, thread};
+
+#[cfg(feature = "races")]
+pub use super::watched::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How often to do what is cheap before what is dear, as polling before the processor is yielded:
 /// `turns`, unless an explorer counts them.

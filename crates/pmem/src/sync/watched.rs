@@ -1,0 +1,69 @@
+//! Locks for builds with the thread sanitizer (scripts/races.sh), compiled with its instructions.
+//! Those of the standard library are not, so that it would see no order in what they protect, and
+//! report all of it.
+
+use std::sync::LockResult;
+
+pub use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+/// As the standard library's, but never poisoned.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(parking_lot::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// A lock for a value.
+    pub const fn new(value: T) -> Self {
+        Self(parking_lot::Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Errors
+    /// None.
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        Ok(self.0.lock())
+    }
+
+    /// The value, for its only owner.
+    ///
+    /// # Errors
+    /// None.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        Ok(self.0.get_mut())
+    }
+}
+
+/// As the standard library's, but never poisoned.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(parking_lot::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// A lock for a value.
+    pub const fn new(value: T) -> Self {
+        Self(parking_lot::RwLock::new(value))
+    }
+
+    /// Waits until nobody writes.
+    ///
+    /// # Errors
+    /// None.
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        Ok(self.0.read())
+    }
+
+    /// Waits until nobody else has the lock.
+    ///
+    /// # Errors
+    /// None.
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        Ok(self.0.write())
+    }
+
+    /// The value, for its only owner.
+    ///
+    /// # Errors
+    /// None.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        Ok(self.0.get_mut())
+    }
+}
