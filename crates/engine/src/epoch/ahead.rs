@@ -32,7 +32,7 @@ const ROWS_LONG: usize = 64;
 /// out at once, because workers would contend for the counter ...
 const ROWS_SMALL: usize = 6;
 /// ... if every worker gets so many runs, or the last ones would leave some without work.
-const RUNS_MIN: usize = 32;
+const RUNS_MIN: usize = 8;
 
 /// The calls that a worker took and did not run yet, in serial order. Their rows are fetched in
 /// three steps, each of which needs what the one before asked for: the row entries when a call is
