@@ -4,9 +4,8 @@
 #   scripts/races.sh [test ...]     those of crates/engine/tests; default: those in which workers
 #                                   share most
 #
-# The
-# sanitizer belongs to the compiler but is behind a switch that stable ones leave off; this turns it
-# on (RUSTC_BOOTSTRAP). The standard library is compiled without it, so locks come from another
+# The sanitizer belongs to the compiler but is behind a switch that stable ones leave off; this turns
+# it on (RUSTC_BOOTSTRAP). The standard library is compiled without it, so locks come from another
 # library here (crates/pmem/src/sync/watched.rs), and what it orders by itself is left out below.
 #
 # Builds in target/races; the whole takes some minutes. Exit codes: 0 all is well, 66 unordered

@@ -20,7 +20,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    const EMPTY: Self = Self { from: 0, to: 0 };
+    pub(crate) const EMPTY: Self = Self { from: 0, to: 0 };
 
     /// From one length of a list up to another.
     pub(crate) fn up_to(from: usize, to: usize) -> Self {
@@ -148,7 +148,7 @@ impl Txn {
 }
 
 /// What a call declared besides keys that may be updated or are read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Extra {
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,

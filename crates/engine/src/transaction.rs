@@ -685,8 +685,8 @@ impl<'a> Transaction<'a> {
         let before = |m: &Member| (m.table, m.word) < (table, word);
         let first = members.partition_point(before);
         self.next_member = first + 1;
-        let same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
-        let at = same.clone().position(|m| t.exact || self.core.key_of(m.id) == key)?;
+        let mut same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
+        let at = same.position(|m| t.exact || self.core.key_of(m.id) == key)?;
         Some(self.call.declared.len() + first + at)
     }
 }

@@ -311,10 +311,6 @@ unsafe fn write_value<D: Device>(
     // SAFETY: owned by the caller.
     unsafe {
         match whole {
-            Some(whole) if room < LINE as u64 => {
-                port.store_bytes(at, whole);
-                port.flush(at, len);
-            }
             Some(whole) => store_value(port, at, whole, room, past_cache),
             None => {
                 assert!(layout.has_line_halves() && external.is_none(), "no place for lines");

@@ -242,28 +242,28 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         let sid = SerialId::new(self.epoch.number, u64::from(call.position));
         let (mut arrays, mut lines) = (0, 0);
         let mut note = |index: usize, found| match found {
-            Ok(more) => lines += more,
+            Some(more) => lines += more,
             // A call with more rows than bits is long, and what is too many is fetched late.
-            Err(Array) => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
+            None => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
         };
         for (index, row) in rows_by_key(call) {
             note(index, self.fetch_row(&row, sid, fetching));
         }
-        if !call.members().is_empty() {
-            rows_of_ranges(call)
-                .for_each(|(index, row)| note(index, self.fetch_row(&row, sid, fetching)));
+        for (index, row) in rows_of_ranges(call) {
+            note(index, self.fetch_row(&row, sid, fetching));
         }
         (arrays, lines)
     }
 
-    /// Fetches what a call needs of a row: so many lines of its value, or a version array.
+    /// Fetches what a call needs of a row: so many lines of its value, or, if none, its version
+    /// array.
     #[inline(always)]
-    fn fetch_row(&self, row: &Row, sid: SerialId, fetching: &mut Fetching) -> Result<usize, Array> {
+    fn fetch_row(&self, row: &Row, sid: SerialId, fetching: &mut Fetching) -> Option<usize> {
         let core = self.epoch.core;
         let entry = core.entries.get(row.id);
         let found = match entry.fetch(sid) {
-            Fetched::Value(word) => Ok(fetching.want(word)),
-            Fetched::Array => Err(Array),
+            Fetched::Value(word) => Some(fetching.want(word)),
+            Fetched::Array => None,
         };
         if let Some(table) = row.written {
             let layout = &core.tables[table as usize].layout;
@@ -295,9 +295,6 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         }
     }
 }
-
-/// A row has a version array, which was asked for.
-struct Array;
 
 /// Asks for the first lines of a list.
 #[inline(always)]

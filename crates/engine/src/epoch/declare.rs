@@ -85,7 +85,7 @@ fn declare_one<D: Device>(
         draws,
         inserts: Span::up_to(inserts_from, lists.inserts.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),
-        members: Span::default(),
+        members: Span::EMPTY,
         lookups: if more_lookups.is_empty() { lookups } else { more_lookups },
         pieces: Span::up_to(pieces_from, lists.pieces.len()),
     };

@@ -42,9 +42,11 @@ fn insert_declared<D: Device>(
     staged: &mut StagedKeys,
 ) {
     let Local { lists, pool, supply, work, .. } = &mut worker.local;
+    if lists.inserts.is_empty() {
+        return;
+    }
     let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
-    let txns = if lists.inserts.is_empty() { 0 } else { lists.txns.len() };
-    for txn in 0..txns {
+    for txn in 0..lists.txns.len() {
         let position = lists.txns[txn].position;
         let inserts = lists.extra(&lists.txns[txn]).inserts;
         let sid = SerialId::new(epoch.number, u64::from(position));
