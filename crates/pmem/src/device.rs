@@ -17,6 +17,8 @@ use crate::{Counters, DeviceError, Loads, Mapping};
 pub const LINE_BYTES: u64 = 64;
 /// Bytes of one access of the persistent medium (Intel Optane's internal granularity, NV 5.3).
 pub const BLOCK_BYTES: u64 = 256;
+/// Bytes of the record that [`Device::write_mark`] keeps.
+pub const MARK_BYTES: usize = 48;
 
 /// What a device is, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +155,39 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// [`DeviceError`] when the medium cannot be read.
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// The number that the device's own files carry, made up when they were created; `None` where
+    /// there are no such files. A store on the device takes it as its own, so that files of two
+    /// stores cannot be mixed.
+    fn instance(&self) -> Option<u64> {
+        None
+    }
+
+    /// The caller has read and verified the state and is going to change it. Until then a device
+    /// that keeps its bytes in files changes none of them, so that an open that is refused leaves
+    /// every byte as it was. Called once for each open, before any log write and any capture.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the files cannot be brought to the state that was read.
+    fn accept(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Keeps a small record, in place of the last one, without making it durable: it survives the
+    /// end of the process; after a power cut this one or an older one is found. What it means is
+    /// the caller's affair. Devices that need no such record drop it.
+    ///
+    /// # Errors
+    /// The device's, sticky.
+    fn write_mark(&self, mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError> {
+        let _ = mark;
+        Ok(())
+    }
+
+    /// The newest record that [`Device::write_mark`] left before this open, if any is intact.
+    fn mark(&self) -> Option<[u8; MARK_BYTES]> {
+        None
+    }
 
     /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing
     /// durable.

@@ -56,7 +56,7 @@ pub use crash::{
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;
-pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, Port, PortState};
+pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;
