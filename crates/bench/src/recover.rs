@@ -29,8 +29,12 @@ pub struct RecoverSummary {
     pub rows: u64,
     /// Epochs replayed.
     pub epochs_replayed: u64,
+    /// Those of them whose state was compared with what they had come to before.
+    pub epochs_verified: u64,
     /// Calls replayed.
     pub calls_replayed: u64,
+    /// Calls that were left out: epoch, position and reason.
+    pub skipped: Vec<String>,
     /// Calls that wait for the next epoch.
     pub carried: u64,
     /// Worker threads.
@@ -94,7 +98,13 @@ impl DeviceVisitor for Recover<'_> {
             recovered_hash: found.hash.name(),
             rows,
             epochs_replayed: found.epochs_replayed,
+            epochs_verified: found.epochs_verified,
             calls_replayed: found.calls_replayed,
+            skipped: found
+                .skipped
+                .iter()
+                .map(|v| format!("call {} of epoch {}: {}", v.position, v.epoch, v.reason))
+                .collect(),
             carried,
             workers,
             open_device_ms: ms(opened - started),

@@ -39,7 +39,11 @@ pub(crate) enum Command {
     Check(StoreArguments),
     /// Show what is in a store, or the format itself
     Inspect(InspectArguments),
-    /// Recover a store that `bench` made, and show how long each part took
+    /// Recover a store that `bench` made, and show how long each part took; or decide what becomes
+    /// of one that is refused
+    ///
+    /// --accept-loss-after and --skip-call work for every store, whichever program made it. They do
+    /// one step and replay nothing: that does the next open.
     Recover(RecoverArguments),
     /// Crash small random histories at every store, flush and fence, and in recovery, and compare
     /// what is recovered with a serial oracle
@@ -377,6 +381,20 @@ pub(crate) struct RecoverArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub(crate) workers: Option<u64>,
+    /// The input log is damaged: give up everything that happened after this epoch, and say what
+    /// that is
+    #[arg(long, value_name = "EPOCH", conflicts_with = "skip_call")]
+    pub(crate) accept_loss_after: Option<u64>,
+    /// A call of the last epoch stops every replay, and nothing of that epoch was answered: leave
+    /// it out, so that it counts as failed
+    #[arg(long, value_name = "EPOCH:POSITION", value_parser = parse_call)]
+    pub(crate) skip_call: Option<(u64, u32)>,
+}
+
+fn parse_call(text: &str) -> Result<(u64, u32), String> {
+    let wrong = || format!("{text:?} is not EPOCH:POSITION, for example 17:3");
+    let (epoch, position) = text.split_once(':').ok_or_else(wrong)?;
+    Ok((epoch.parse().map_err(|_| wrong())?, position.parse().map_err(|_| wrong())?))
 }
 
 /// What the crash lab crashes.

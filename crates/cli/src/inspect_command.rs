@@ -170,7 +170,7 @@ impl DeviceVisitor for Inspect {
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Pages, BenchError> {
         let options = StoreOptions { create: false, ..StoreOptions::default() };
-        let opened = Store::open(device, &options, &[])?;
+        let opened = Store::open(device, &options)?;
         Ok(Pages {
             superblock: Some(superblock_page(&opened)),
             pools: Some(pools_page(&opened)),

@@ -17,6 +17,7 @@ mod output;
 mod parameters;
 mod plant_command;
 mod recover_command;
+mod repair_command;
 mod roofline_command;
 mod signals;
 mod sim_command;

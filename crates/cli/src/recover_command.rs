@@ -5,9 +5,16 @@ use bench::RecoverSummary;
 use crate::args::RecoverArguments;
 use crate::bench_command::workers;
 use crate::output::{Done, show};
+use crate::repair_command::{self, Decision};
 
 /// Carries a `recover` command out.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {
+    if let Some(epoch) = arguments.accept_loss_after {
+        return repair_command::run(&arguments.store, Decision::AcceptLossAfter(epoch));
+    }
+    if let Some((epoch, position)) = arguments.skip_call {
+        return repair_command::run(&arguments.store, Decision::SkipCall(epoch, position));
+    }
     let spec = bench::spec_of_path(&arguments.store.path)?;
     let summary = bench::recover(&spec, workers(arguments.workers))?;
     show(&summary, arguments.store.json, || text(&summary))
@@ -19,13 +26,21 @@ fn text(summary: &RecoverSummary) -> String {
         format!("{workload} recovered to epoch {epoch}, state digest {state_digest}, {rows} rows"),
         format!(
             "from the checkpoint of epoch {checkpoint_epoch}, {} epochs with {} calls replayed, {} \
-             calls wait for the next epoch, {} workers",
-            summary.epochs_replayed, summary.calls_replayed, summary.carried, summary.workers
+             of them compared with what they came to before, {} calls wait for the next epoch, {} \
+             workers",
+            summary.epochs_replayed,
+            summary.calls_replayed,
+            summary.epochs_verified,
+            summary.carried,
+            summary.workers
         ),
     ];
     if summary.recovered_hash != "verified" {
         lines
             .push("the store did not know its state hash: its rows were compared with none".into());
+    }
+    for skipped in &summary.skipped {
+        lines.push(format!("left out, because it was decided so: {skipped}"));
     }
     lines.extend([String::new(), format!("{:<26}{:>12}", "part", "ms")]);
     for (part, ms) in [

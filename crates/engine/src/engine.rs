@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
+use storage::input_log::Verdict;
 use storage::plant::{Plant, planted};
-use storage::{LanePool, SerialId, StateHash, Store, TableDefinition, row_hash};
+use storage::{EndMark, LanePool, SerialId, StateHash, Store, TableDefinition, row_hash};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
 use crate::core::Core;
@@ -21,7 +22,7 @@ use crate::recovery;
 use crate::stats::{EpochStats, Laps, MemoryUse, RecoveryReport};
 use crate::table::RowKeys;
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
-use crate::worker::{Epoch, Leave, Progress, Shared, Totals, Worker};
+use crate::worker::{Epoch, Leave, Past, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
 
 /// What the outside world tells an epoch; logged, so that replay sees the same (O-47).
@@ -48,17 +49,14 @@ pub struct Engine<D: Device> {
     last_capture: u64,
 }
 
-/// How an epoch is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunMode {
-    /// New calls.
-    Normal,
-    /// Calls from the log.
-    Replay {
-        /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from
-        /// it.
-        last: bool,
-    },
+/// What an engine is opened for: tables and procedures.
+pub struct Definitions<'a> {
+    /// The tables. Those that the store does not have yet are added.
+    pub tables: &'a [TableDefinition],
+    /// What is known of the types of keys and values of each table, in words; may be shorter.
+    pub table_types: &'a [String],
+    /// Makes the procedures, given the number that the store has for each table.
+    pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
 }
 
 impl<D: Device> Engine<D> {
@@ -66,16 +64,30 @@ impl<D: Device> Engine<D> {
     /// end of the last sealed epoch.
     ///
     /// # Errors
-    /// See [`EngineError`]; nothing on the medium is changed by a failed open, except that tables
-    /// may have been added.
+    /// See [`EngineError`]. An open that is refused changes no byte of a device that keeps files;
+    /// on memory it may have added tables, and a replay that was refused has left what a crash in
+    /// it would leave.
     pub fn open(
         device: Arc<D>,
         config: EngineConfig,
         tables: &[TableDefinition],
         procedures: ProcedureTable,
     ) -> Result<(Self, RecoveryReport)> {
+        let procedures = &mut |_: &[u16]| Ok(procedures.clone());
+        Self::open_with(device, config, Definitions { tables, table_types: &[], procedures })
+    }
+
+    /// As [`Engine::open`], for procedures that depend on the numbers of the tables.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        device: Arc<D>,
+        config: EngineConfig,
+        definitions: Definitions<'_>,
+    ) -> Result<(Self, RecoveryReport)> {
         config.validate()?;
-        recovery::open(device, config, tables, procedures)
+        recovery::open(device, config, definitions)
     }
 
     pub(crate) fn assemble(
@@ -109,12 +121,12 @@ impl<D: Device> Engine<D> {
     pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(calls)?;
         if self.carry.is_empty() {
-            return self.run(calls, info, RunMode::Normal, 0);
+            return self.run(calls, info, None, 0);
         }
         let carried_in = self.carry.len();
         let mut all = self.carry.clone();
         all.append(calls)?;
-        self.run(&all, info, RunMode::Normal, carried_in)
+        self.run(&all, info, None, carried_in)
     }
 
     fn check(&self, calls: &Calls) -> Result<()> {
@@ -144,7 +156,7 @@ impl<D: Device> Engine<D> {
         &mut self,
         calls: &Calls,
         info: EpochInfo,
-        mode: RunMode,
+        past: Option<Past<'_>>,
         carried_in: usize,
     ) -> Result<EpochOutcome> {
         let number = self.epoch + 1;
@@ -156,9 +168,9 @@ impl<D: Device> Engine<D> {
         // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
         // the middle needs space that the run before the crash did not reserve (O-43).
         let often = planted(self.store.device().as_ref(), Plant::CheckpointInReplay);
-        let due = |before: u64| match mode {
-            RunMode::Normal => number - before >= every,
-            RunMode::Replay { last } => last || often && number - before >= every,
+        let due = |before: u64| match past {
+            None => number - before >= every,
+            Some(past) => past.last || often && number - before >= every,
         };
         let context = Epoch {
             core: &self.core,
@@ -171,26 +183,29 @@ impl<D: Device> Engine<D> {
             checkpoint_epoch,
             ends_in_checkpoint: captures || due(checkpoint_epoch),
             ends_in_capture: captures && due(self.last_capture),
-            replay: mode != RunMode::Normal,
+            replay: past,
             before: self.totals,
         };
         let (ends_in_checkpoint, ends_in_capture) =
             (context.ends_in_checkpoint, context.ends_in_capture);
-        match run_workers(&context, &mut self.workers) {
-            Err(error) if error.is_limit() && mode != RunMode::Normal => {
+        let mut result = run_workers(&context, &mut self.workers);
+        match result {
+            Err(error) if error.is_limit() && past.is_some() => {
                 // Spread over the lanes of several workers the epoch may need more space than it
                 // did before the crash; with all lanes in one hand it does not (O-43, O-44).
                 gather(&mut self.workers);
                 let shared = Shared::new(1, self.core.tables.len());
                 let alone = Epoch { shared: &shared, workers: 1, ..context };
-                let result = run_workers(&alone, &mut self.workers[..1]);
+                result = run_workers(&alone, &mut self.workers[..1]);
                 self.shared.take_results(shared);
                 let gathered = &mut self.workers[0].medium.lanes;
                 let lanes = gathered.iter_mut().flat_map(std::mem::take).collect();
                 deal(lanes, &mut self.workers);
-                result?;
             }
-            result => result?,
+            other => result = other,
+        }
+        if let Err(error) = result {
+            return Err(self.judge(number, past, calls, error));
         }
         self.epoch = number;
         if ends_in_capture {
@@ -199,7 +214,47 @@ impl<D: Device> Engine<D> {
         if ends_in_checkpoint {
             rotate(&mut self.workers);
         }
-        self.finish(calls, number, started, carried_in)
+        let outcome = self.finish(calls, number, started, carried_in)?;
+        if past.is_none() {
+            let mark = EndMark { epoch: number, hash: outcome.state_hash };
+            mark.write(self.store.device().as_ref())?;
+        }
+        Ok(outcome)
+    }
+
+    /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of the
+    /// epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
+    fn judge(
+        &mut self,
+        epoch: u64,
+        past: Option<Past<'_>>,
+        calls: &Calls,
+        error: EngineError,
+    ) -> EngineError {
+        let poisoned = self.shared.poisoned.get_mut().expect("no panic while locked").take();
+        let Some((position, what)) = poisoned else { return error };
+        // An epoch on which there is a verdict stopped an engine before: it was never answered.
+        if past.is_some_and(|past| past.skipped.is_empty()) {
+            let (_, arguments) = calls.get(position as usize);
+            let what = format!("{what}; its arguments are {}", hex(arguments));
+            return EngineError::StuckCall { epoch, position, what };
+        }
+        let verdict = Verdict { epoch, position, reason: what.clone() };
+        EngineError::Poisoned(match self.keep(&verdict, past.is_some()) {
+            Ok(()) => {
+                format!("{what}; nothing of the epoch was answered, and the call is left out")
+            }
+            Err(error) => format!("{what}; that it is to be left out could not be logged: {error}"),
+        })
+    }
+
+    /// Keeps a verdict, durably; on a device that may not have been accepted yet.
+    fn keep(&mut self, verdict: &Verdict, is_replay: bool) -> Result<()> {
+        if is_replay {
+            self.store.device().accept()?;
+        }
+        let port = &mut self.workers[0].medium.port;
+        Ok(self.store.log().write_verdict(port, verdict)?)
     }
 
     fn reset_shared(&mut self) {
@@ -215,6 +270,7 @@ impl<D: Device> Engine<D> {
         *shared.has_pieces.get_mut() = false;
         shared.contended.get_mut().expect("no panic while locked").clear();
         shared.streams.get_mut().expect("no panic while locked").clear();
+        *shared.poisoned.get_mut().expect("no panic while locked") = None;
     }
 
     /// Takes over what the workers left.
@@ -451,7 +507,7 @@ impl<D: Device> Engine<D> {
         if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
             let everything: Vec<(u32, u16)> =
                 (0..self.carry.len()).map(|p| (p as u32, self.carry.call(p).attempt)).collect();
-            let bytes = epoch::encode_carry(&self.core.procedures, &self.carry, &everything);
+            let bytes = epoch::encode_carry(&self.carry, &everything);
             let port = &mut self.workers[0].medium.port;
             self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
             self.store.log().make_durable()?;
@@ -494,6 +550,17 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::checkpoint`]; what was answered is durable all the same.
     pub fn close(mut self) -> Result<()> {
         self.checkpoint()
+    }
+}
+
+/// The first bytes of a call's arguments, for people.
+fn hex(bytes: &[u8]) -> String {
+    const BYTES_MAX: usize = 64;
+    let shown: String = bytes.iter().take(BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+    match bytes.len() {
+        0 => "none".into(),
+        len if len <= BYTES_MAX => shown,
+        len => format!("{shown}... ({len} bytes)"),
     }
 }
 

@@ -11,12 +11,40 @@ pub enum EngineError {
     /// A declaration, an option or a batch is beyond a limit; nothing was logged or executed.
     #[error("{0}")]
     Limit(String),
-    /// The log was written with other procedures than are registered now.
+    /// The log was written by a program to which its calls do not mean the same. Nothing was
+    /// changed.
     #[error(
-        "the input log was written with other procedures ({0}); register the same ones in the \
-         same order, new ones at the end, and open again"
+        "the input log has calls of another program, which must be replayed first: {0}; open the \
+         store once with the program that wrote it and close it"
     )]
-    UnknownProcedure(String),
+    OtherProgram(String),
+    /// A replay came to another state than the one that was answered. Nothing was changed that
+    /// counts.
+    #[error(
+        "replay of epoch {epoch} comes to another state than the one that was answered: {what}; a \
+         procedure was changed or is not deterministic: open the store once with the program that \
+         wrote it and close it"
+    )]
+    OtherPast {
+        /// The epoch that was replayed.
+        epoch: u64,
+        /// Which states, and which procedures ran.
+        what: String,
+    },
+    /// A call failed in replay when it was too late to take its writes back.
+    #[error(
+        "replay of epoch {epoch} is stopped by call {position}: {what}; if the program is the one \
+         that wrote the store, and the epoch was never answered, leave the call out with \
+         `nvcaracal recover --skip-call {epoch}:{position} PATH`"
+    )]
+    StuckCall {
+        /// The epoch.
+        epoch: u64,
+        /// Position of the call in it.
+        position: u32,
+        /// Procedure, arguments and what happened.
+        what: String,
+    },
     /// A worker failed; the engine is stopped and must be opened again (O-50).
     #[error("stopped: {0}; open the store again to recover")]
     Poisoned(String),

@@ -24,6 +24,7 @@ mod local;
 mod models;
 mod piece;
 mod procedure;
+mod program;
 mod recovery;
 mod stats;
 mod table;
@@ -38,7 +39,7 @@ pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
 pub use declare::{Draws, Visit, WriteSet};
-pub use engine::{Engine, EpochInfo};
+pub use engine::{Definitions, Engine, EpochInfo};
 pub use error::{EngineError, Result};
 pub use piece::Piece;
 pub use procedure::{

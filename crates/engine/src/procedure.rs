@@ -50,6 +50,8 @@ pub struct ProcedureDefinition {
 #[derive(Debug, Clone, Default)]
 pub struct ProcedureTable {
     procedures: Vec<ProcedureDefinition>,
+    /// What is known of the types of each, in words.
+    types: Vec<String>,
     by_name: HashMap<&'static str, u16>,
 }
 
@@ -64,10 +66,20 @@ impl ProcedureTable {
     /// # Panics
     /// If the name is taken: two procedures of one name are a mistake of the program.
     pub fn add(&mut self, procedure: ProcedureDefinition) -> u16 {
+        self.add_typed(procedure, String::new())
+    }
+
+    /// As [`ProcedureTable::add`], with the types of arguments and answer in words. A log is
+    /// replayed only where they are the same as when it was written.
+    ///
+    /// # Panics
+    /// If the name is taken.
+    pub fn add_typed(&mut self, procedure: ProcedureDefinition, types: String) -> u16 {
         let number = self.procedures.len() as u16;
         let before = self.by_name.insert(procedure.name, number);
         assert!(before.is_none(), "procedure {:?} is registered twice", procedure.name);
         self.procedures.push(procedure);
+        self.types.push(types);
         number
     }
 
@@ -84,6 +96,11 @@ impl ProcedureTable {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.procedures.is_empty()
+    }
+
+    /// Name and types of each, in the order of their numbers.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.procedures.iter().map(|p| p.name).zip(self.types.iter().map(String::as_str))
     }
 
     /// Whether any of them draws from sequences.

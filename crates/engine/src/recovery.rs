@@ -4,8 +4,14 @@
 //! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be
 //!    the checkpoint's (O-48), if that has one. Nothing is written: a version of a crashed epoch
 //!    does not count, because its serial id says so, and replay overwrites it.
-//! 3. *Rebuild*: row entries and indexes.
-//! 4. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it would have.
+//! 3. *Compare programs*: where something is to be replayed, the log must have been written for the
+//!    procedures and tables of this program (`program.rs`).
+//! 4. *Rebuild*: row entries and indexes.
+//! 5. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it did, and must
+//!    come to the state hash that the next seal or the end mark names.
+//!
+//! The device is accepted, and so changed, when all that can be verified is: before the last
+//! replayed epoch is made durable, or after step 3 if nothing is replayed.
 //!
 //! Each step may be cut by another crash and begins again from the start (O-29).
 
@@ -15,35 +21,33 @@ use pmem::Device;
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
 use storage::format::TABLES_MAX;
+use storage::input_log::Recovered;
 use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
-use storage::{
-    IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store, TableDefinition,
-};
+use storage::{EndMark, IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store};
 
 use crate::core::{Core, SequenceState};
-use crate::engine::{Engine, EpochInfo, RunMode, deal, new_worker};
+use crate::engine::{Definitions, Engine, EpochInfo, deal, new_worker};
 use crate::epoch::{decode_calls, decode_carry};
 use crate::index::EntryId;
-use crate::procedure::ProcedureTable;
+use crate::program::Program;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
-use crate::worker::Worker;
+use crate::worker::{Past, Worker};
 use crate::{EngineConfig, Result};
 
 /// Opens a store and recovers it.
 pub(crate) fn open<D: Device>(
     device: Arc<D>,
     config: EngineConfig,
-    tables: &[TableDefinition],
-    procedures: ProcedureTable,
+    definitions: Definitions<'_>,
 ) -> Result<(Engine<D>, RecoveryReport)> {
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
-    let Opened { store, lanes, log, created, table_ids } =
-        Store::open(device, &config.store, tables)?;
+    let Opened { mut store, mut lanes, log, created, end_mark } =
+        Store::open(device, &config.store)?;
     report.created = created;
     report.checkpoint_epoch = store.checkpoint_epoch();
     let loaded = clock();
@@ -60,6 +64,18 @@ pub(crate) fn open<D: Device>(
     };
     let scanned = clock();
 
+    let table_ids = store.table_ids(definitions.tables)?;
+    let procedures = (definitions.procedures)(&table_ids)?;
+    let Definitions { tables, table_types, .. } = definitions;
+    let program = Program::current(&config, tables, table_types, &procedures);
+    let resubmissions_max = compare_programs(&store, &log, &program)?;
+    if log.sealed.is_empty() && !created {
+        store.device().accept()?;
+    }
+    let added = store.add_tables(tables)?;
+    let is_new = created || !added.is_empty();
+    lanes.extend(added);
+
     remember_collected(&store, &lanes, &mut workers);
     deal(lanes, &mut workers);
     let image_base = store.device().image().base() as usize;
@@ -72,14 +88,49 @@ pub(crate) fn open<D: Device>(
     let rebuilt = clock();
 
     let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids, hash);
-    let sealed: Vec<u64> = log.sealed.iter().map(|e| e.epoch).collect();
-    replay(&mut engine, &sealed, &mut report)?;
+    let own = std::mem::replace(&mut engine.core.config.resubmissions_max, resubmissions_max);
+    replay(&mut engine, &log, end_mark, &mut report)?;
+    engine.core.config.resubmissions_max = own;
+    begin_program(&mut engine, &program, is_new && log.sealed.is_empty())?;
     report.epoch = engine.epoch();
     report.load_log_ns = loaded.saturating_sub(started);
     report.scan_ns = scanned.saturating_sub(loaded);
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
     Ok((engine, report))
+}
+
+/// Whether what the log has to replay, or carries over, means the same to this program as to the
+/// one that logged it. Returns the limit of re-submissions that the replay has to use.
+fn compare_programs<D: Device>(
+    store: &Store<D>,
+    log: &Recovered,
+    program: &Program,
+) -> Result<u16> {
+    let logged = Program::decode(&store.log().program().unwrap_or_default())?;
+    let is_needed = !log.sealed.is_empty() || store.checkpoint().carry_calls > 0;
+    match logged.filter(|_| is_needed) {
+        Some(logged) => logged.check(program).map(|()| logged.resubmissions_max),
+        None => Ok(program.resubmissions_max),
+    }
+}
+
+/// Everything that was logged is replayed and durable: from now on the log is written for this
+/// program. New tables are made durable where nothing else will.
+fn begin_program<D: Device>(
+    engine: &mut Engine<D>,
+    program: &Program,
+    captures_tables: bool,
+) -> Result<()> {
+    let bytes = program.encode();
+    let store = Arc::clone(&engine.store);
+    if store.log().program().as_ref() != Some(&bytes) {
+        store.log().write_program(&mut engine.workers[0].medium.port, &bytes)?;
+    }
+    if captures_tables {
+        storage::capture(store.device().as_ref(), store.checkpoint_epoch())?;
+    }
+    Ok(())
 }
 
 /// What one thread of the scan found.
@@ -241,36 +292,74 @@ fn rebuild_share<D: Device>(
 /// Runs the sealed epochs again and finds the calls that the last one carries over.
 fn replay<D: Device>(
     engine: &mut Engine<D>,
-    sealed: &[u64],
+    log: &Recovered,
+    end_mark: Option<EndMark>,
     report: &mut RecoveryReport,
 ) -> Result<()> {
     let store = Arc::clone(&engine.store);
-    if !sealed.is_empty() {
+    check_beginning(&store, log)?;
+    if !log.sealed.is_empty() {
         store.log().harden(&mut engine.workers[0].medium.port)?;
     }
-    for (index, &epoch) in sealed.iter().enumerate() {
-        let logged = store.log().read_epoch(epoch)?;
-        let calls = decode_calls(&logged, &engine.core.procedures)?;
-        let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
-        let mode = RunMode::Replay { last: index + 1 == sealed.len() };
-        let outcome = engine.run(&calls, info, mode, 0)?;
-        assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
-        engine.core.config.watch.replayed(&outcome);
-        report.epochs_replayed += 1;
-        report.calls_replayed += calls.len() as u64;
+    for (index, sealed) in log.sealed.iter().enumerate() {
+        let after = log.sealed.get(index + 1).map(|next| next.hash_before);
+        let marked = end_mark.filter(|mark| mark.epoch == sealed.epoch).and_then(|mark| mark.hash);
+        let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == sealed.epoch);
+        let mut skipped: Vec<u32> = verdicts.clone().map(|verdict| verdict.position).collect();
+        skipped.sort_unstable();
+        let past = Past {
+            hash: after.flatten().or(marked),
+            skipped: &skipped,
+            last: index + 1 == log.sealed.len(),
+        };
+        replay_epoch(engine, sealed.epoch, past, report)?;
+        report.skipped.extend(verdicts.cloned());
     }
     let checkpoint = store.checkpoint();
-    if sealed.is_empty() && checkpoint.carry_calls > 0 {
+    if log.sealed.is_empty() && checkpoint.carry_calls > 0 {
         let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {
             StorageError::Corrupt(format!(
                 "the checkpoint of epoch {} carries {} calls over, but the log does not have them",
                 checkpoint.epoch, checkpoint.carry_calls
             ))
         })?;
-        engine.set_carry(decode_carry(&bytes, &engine.core.procedures)?);
+        engine.set_carry(decode_carry(&bytes, engine.core.procedures.len())?);
     }
     if engine.store.device().captures() {
         engine.store.device().settle()?;
     }
     Ok(())
+}
+
+fn replay_epoch<D: Device>(
+    engine: &mut Engine<D>,
+    epoch: u64,
+    past: Past<'_>,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let logged = engine.store.log().read_epoch(epoch)?;
+    let calls = decode_calls(&logged, engine.core.procedures.len())?;
+    let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
+    let outcome = engine.run(&calls, info, Some(past), 0)?;
+    assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
+    engine.core.config.watch.replayed(&outcome);
+    report.epochs_replayed += 1;
+    report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
+    report.calls_replayed += calls.len() as u64;
+    Ok(())
+}
+
+/// The first sealed epoch must have begun where the checkpoint ends.
+fn check_beginning<D: Device>(store: &Store<D>, log: &Recovered) -> Result<()> {
+    let checkpoint = store.checkpoint();
+    let logged = log.sealed.first().and_then(|first| first.hash_before);
+    match (logged, checkpoint.state_hash()) {
+        (Some(was), Some(is)) if was != is => Err(StorageError::Corrupt(format!(
+            "epoch {} was logged after a state with hash {was}, the checkpoint before it has {is}: \
+             the input log belongs to another copy of the store than the image",
+            checkpoint.epoch + 1
+        ))
+        .into()),
+        _ => Ok(()),
+    }
 }

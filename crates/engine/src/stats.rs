@@ -319,8 +319,12 @@ pub struct RecoveryReport {
     pub hash: HashCheck,
     /// Epochs replayed.
     pub epochs_replayed: u64,
+    /// Those of them whose state hash after the replay is known to be that of the run before.
+    pub epochs_verified: u64,
     /// Calls replayed.
     pub calls_replayed: u64,
+    /// Calls that were left out, because it was decided that they count as failed.
+    pub skipped: Vec<storage::input_log::Verdict>,
     /// Opening the device's store and reading the log.
     pub load_log_ns: u64,
     /// Visiting all rows (state hash included).

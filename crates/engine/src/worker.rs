@@ -154,6 +154,9 @@ pub(crate) struct Shared {
     pub(crate) totals: Mutex<Totals>,
     /// Positions and attempts of calls to carry.
     pub(crate) carried: Mutex<Vec<(u32, u16)>>,
+    /// A call that failed when it was too late to take its writes back: position, and what
+    /// happened.
+    pub(crate) poisoned: Mutex<Option<(u32, String)>>,
 }
 
 impl Shared {
@@ -161,6 +164,7 @@ impl Shared {
     pub(crate) fn take_results(&mut self, other: Shared) {
         self.totals = other.totals;
         self.carried = other.carried;
+        self.poisoned = other.poisoned;
     }
 }
 
@@ -194,6 +198,7 @@ impl Shared {
             pieces: (0..workers).map(|_| Mutex::default()).collect(),
             totals: Mutex::default(),
             carried: Mutex::default(),
+            poisoned: Mutex::default(),
         }
     }
 }
@@ -214,9 +219,20 @@ pub(crate) struct Epoch<'e, D: Device> {
     /// Whether this epoch ends with a capture of the image.
     pub(crate) ends_in_capture: bool,
     /// Recovery: the inputs come from the log and are not logged again.
-    pub(crate) replay: bool,
+    pub(crate) replay: Option<Past<'e>>,
     /// State hash and rows before the epoch.
     pub(crate) before: Totals,
+}
+
+/// What recovery knows of an epoch that it replays.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Past<'e> {
+    /// The state hash that the epoch ended with, if that is known.
+    pub(crate) hash: Option<StateHash>,
+    /// Positions of calls that do not run, in order: they count as failed ([`storage`]'s verdicts).
+    pub(crate) skipped: &'e [u32],
+    /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from it.
+    pub(crate) last: bool,
 }
 
 /// Why a worker leaves an epoch early.
@@ -278,6 +294,26 @@ impl<D: Device> Epoch<'_, D> {
     #[inline(always)]
     pub(crate) fn planted(&self, plant: Plant) -> bool {
         planted(self.store.device().as_ref(), plant)
+    }
+
+    /// Whether a call must not run, because there is a verdict on it.
+    #[inline]
+    pub(crate) fn skips(&self, position: usize) -> bool {
+        self.replay.is_some_and(|past| past.skipped.binary_search(&(position as u32)).is_ok())
+    }
+
+    /// A call failed when it was too late to take its writes back: the engine must stop (O-49). The
+    /// smallest position counts. Returns the words for people.
+    #[cold]
+    pub(crate) fn poison(&self, position: u32, what: &str) -> String {
+        let number = self.calls.get(position as usize).0;
+        let name = self.core.procedures.get(number).map_or("?", |procedure| procedure.name);
+        let what = format!("call {position} of epoch {} ({name}) {what}", self.number);
+        let mut poisoned = self.shared.poisoned.lock().expect("no panic while locked");
+        if poisoned.as_ref().is_none_or(|(first, _)| *first > position) {
+            *poisoned = Some((position, what.clone()));
+        }
+        what
     }
 
     /// The first worker has come to a moment of the epoch.

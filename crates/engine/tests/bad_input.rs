@@ -341,7 +341,7 @@ fn replay_needs_the_procedures_of_the_log() {
         |procedures| Engine::open(Arc::clone(&device), setup.config(), &setup.tables(), procedures);
     for other in [ProcedureTable::new(), mistakes()] {
         let error = open(other).err().expect("other procedures");
-        assert!(matches!(error, EngineError::UnknownProcedure(_)), "{error:?}");
+        assert!(matches!(error, EngineError::OtherProgram(_)), "{error:?}");
     }
     let mut longer = sim::history::procedures::procedures();
     longer.add(ProcedureDefinition {

@@ -57,7 +57,7 @@ fn damage_word<D: Device>(device: &Arc<D>, offset: u64, kind: SegmentKind, salt:
 /// The live rows: table, row, offset and length of the value, bytes of a row.
 fn live_rows<D: Device>(device: &Arc<D>) -> Vec<(ScannedRow, u64, u64, usize)> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let opened = Store::open(Arc::clone(device), &options, &[]).unwrap();
+    let opened = Store::open(Arc::clone(device), &options).unwrap();
     let store = &opened.store;
     let plan = scan::plan(device.as_ref(), store.segments(), &opened.lanes, store.tables().len());
     let mut rows = Vec::new();
@@ -197,7 +197,7 @@ fn o_54_damaged_tables_and_pools_are_named() {
 fn o_48_a_wrong_checkpoint_is_no_checkpoint() {
     let (device, _) = dram();
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let mut record = Store::open(Arc::clone(&device), &options, &[]).unwrap().store.checkpoint();
+    let mut record = Store::open(Arc::clone(&device), &options).unwrap().store.checkpoint();
     record.hash_low ^= 1;
     storage::checkpoint::write(&mut Port::new(Arc::clone(&device), 0), record);
     let error = setup().open(&device).err().expect("another state");

@@ -221,9 +221,34 @@ fn o_49_a_piece_that_fails_stops_the_engine_with_words() {
             assert!(text.contains("call 17 of epoch 2 (pieces)"), "{kind}: {text}");
             assert!(text.contains(what), "{kind}: {text}");
             drop(engine);
-            // The epoch is in the log: replay ends in the same way, and says so.
-            let again = open(&device, 1, 0).err().expect("the same epoch fails again").to_string();
-            assert!(again.contains("call 17 of epoch 2 (pieces)"), "{kind}: {again}");
+            let mut again = open(&device, workers, threshold).unwrap();
+            assert_eq!(
+                again.epoch(),
+                2,
+                "the epoch is in the log, and is replayed without the call"
+            );
+            run(&mut again, &[(0, 20)]).unwrap();
+            let value = again.get(0, &ROW).unwrap().unwrap();
+            assert_eq!(value[0], 1 + 39 + 1, "39 calls have counted, and the one of now");
         }
     }
+}
+
+/// O-49: one bad call is left out after the other, if several of an epoch are.
+#[test]
+fn o_49_every_call_that_poisons_an_epoch_is_left_out() {
+    let device = device();
+    let mut engine = open(&device, 2, 0).unwrap();
+    run(&mut engine, &[(0, 0)]).unwrap();
+    let mut calls = [(0, 20); 20];
+    (calls[3].1, calls[9].1, calls[15].1) = (10, 11, 15);
+    run(&mut engine, &calls).unwrap_err();
+    drop(engine);
+    let mut opened = open(&device, 2, 0);
+    for _ in 0..2 {
+        assert!(matches!(opened, Err(EngineError::Poisoned(_))), "{:?}", opened.err());
+        opened = open(&device, 2, 0);
+    }
+    let engine = opened.unwrap();
+    assert_eq!(engine.get(0, &ROW).unwrap().unwrap()[0], 1 + 17);
 }

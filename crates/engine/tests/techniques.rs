@@ -107,7 +107,7 @@ fn open(device: &Arc<Dram>, techniques: Techniques) -> (Engine<Dram>, RecoveryRe
 
 fn record(device: &Arc<Dram>) -> CheckpointRecord {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    Store::open(Arc::clone(device), &options, &[]).unwrap().store.checkpoint()
+    Store::open(Arc::clone(device), &options).unwrap().store.checkpoint()
 }
 
 /// O-48: checkpoints without a hash say so, recovery says that it compared nothing, and an engine

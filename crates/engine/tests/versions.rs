@@ -40,7 +40,7 @@ fn spread(calls: &[Vec<u8>]) -> Vec<Vec<u8>> {
 /// The serial ids of the newest versions of all rows on the medium.
 fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let opened = Store::open(Arc::clone(device), &options, &[]).unwrap();
+    let opened = Store::open(Arc::clone(device), &options).unwrap();
     let (store, mut found) = (&opened.store, vec![]);
     let plan = scan::plan(device.as_ref(), store.segments(), &opened.lanes, store.tables().len());
     for unit in &plan.units {

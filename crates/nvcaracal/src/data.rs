@@ -24,15 +24,43 @@ use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 ///
 /// impl Plain for Account {}
 /// ```
-pub trait Plain: TryFromBytes + IntoBytes + Immutable + KnownLayout {}
+pub trait Plain: TryFromBytes + IntoBytes + Immutable + KnownLayout {
+    /// The type in words, fields included: see [`Data::describe`]. By default its name and size.
+    fn describe() -> String
+    where
+        Self: Sized,
+    {
+        format!("{} of {} bytes", short_name::<Self>(), size_of::<Self>())
+    }
+}
+
+/// The name of a type without the modules that it is in.
+pub(crate) fn short_name<T: ?Sized>() -> String {
+    let mut short = String::new();
+    for part in std::any::type_name::<T>().split_inclusive(['<', '>', '(', ')', ',', ';', '[', ' '])
+    {
+        short.push_str(part.rsplit("::").next().unwrap_or(part));
+    }
+    short
+}
 
 macro_rules! plain_types {
-    ($($type:ty),*) => { $(impl Plain for $type {})* };
+    ($($type:ty),*) => { $(
+        impl Plain for $type {
+            fn describe() -> String {
+                stringify!($type).to_string()
+            }
+        }
+    )* };
 }
 
 plain_types!((), bool, char, u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
-impl<T: Plain, const N: usize> Plain for [T; N] {}
+impl<T: Plain, const N: usize> Plain for [T; N] {
+    fn describe() -> String {
+        format!("[{}; {N}]", <T as Plain>::describe())
+    }
+}
 
 /// What can be an argument, a value or an answer.
 ///
@@ -69,6 +97,13 @@ pub trait Data: Sized {
     /// this type.
     fn decode(from: &mut &[u8]) -> Option<Self>;
 
+    /// The type in words, with the types of its fields. The log keeps them, so that calls are not
+    /// replayed by a program in which arguments, answers or values are something else. By default
+    /// the name of the type.
+    fn describe() -> String {
+        short_name::<Self>()
+    }
+
     /// Appends many, without their number.
     fn encode_all(items: &[Self], into: &mut Vec<u8>) {
         items.iter().for_each(|item| item.encode(into));
@@ -95,6 +130,10 @@ pub trait Data: Sized {
 
 impl<T: Plain> Data for T {
     const BYTES: Option<usize> = Some(size_of::<T>());
+
+    fn describe() -> String {
+        <T as Plain>::describe()
+    }
 
     #[inline]
     fn encode(&self, into: &mut Vec<u8>) {
@@ -167,6 +206,10 @@ impl Data for String {
 
 /// A `Vec` stands in a row or in the log without its length; items of no bytes are refused.
 impl<T: Data> Data for Vec<T> {
+    fn describe() -> String {
+        format!("Vec<{}>", T::describe())
+    }
+
     fn encode(&self, into: &mut Vec<u8>) {
         encode_len(self.len(), into);
         T::encode_all(self, into);
@@ -207,6 +250,10 @@ impl<T: Data> Data for Vec<T> {
 }
 
 impl<T: Data> Data for Option<T> {
+    fn describe() -> String {
+        format!("Option<{}>", T::describe())
+    }
+
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(u8::from(self.is_some()));
         if let Some(value) = self {
@@ -226,6 +273,10 @@ impl<T: Data> Data for Option<T> {
 macro_rules! tuples {
     ($(($($name:ident)+))*) => { $(
         impl<$($name: Data),+> Data for ($($name,)+) {
+            fn describe() -> String {
+                format!("({})", [$($name::describe()),+].join(", "))
+            }
+
             #[expect(non_snake_case, reason = "one name for type and field")]
             fn encode(&self, into: &mut Vec<u8>) {
                 let ($($name,)+) = self;
@@ -250,6 +301,16 @@ tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
 #[must_use]
 pub fn zeroed<T: FromZeros>() -> T {
     T::new_zeroed()
+}
+
+/// A struct in words: what [`plain!`](crate::plain) and [`data!`](crate::data) give as
+/// [`Data::describe`].
+#[doc(hidden)]
+#[must_use]
+pub fn describe_struct(name: &str, fields: &[(&str, String)]) -> String {
+    let fields: Vec<String> =
+        fields.iter().map(|(field, types)| format!("{field}: {types}")).collect();
+    format!("{name} {{ {} }}", fields.join(", "))
 }
 
 /// Defines fixed-layout structs: [`Plain`], `Debug`, `Clone`, `Copy`, `PartialEq`.
@@ -289,7 +350,14 @@ macro_rules! plain {
             $($(#[$field_meta])* $field_vis $field: $type),*
         }
 
-        impl $crate::Plain for $name {}
+        impl $crate::Plain for $name {
+            fn describe() -> String {
+                $crate::describe_struct(
+                    stringify!($name),
+                    &[$((stringify!($field), <$type as $crate::Data>::describe())),*],
+                )
+            }
+        }
     )+ };
 }
 
@@ -315,6 +383,13 @@ macro_rules! data {
         }
 
         impl $crate::Data for $name {
+            fn describe() -> String {
+                $crate::describe_struct(
+                    stringify!($name),
+                    &[$((stringify!($field), <$type as $crate::Data>::describe())),*],
+                )
+            }
+
             fn encode(&self, into: &mut Vec<u8>) {
                 $($crate::Data::encode(&self.$field, into);)*
             }

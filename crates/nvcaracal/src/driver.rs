@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{
-    Calls, Engine, EngineConfig, EpochInfo, EpochOutcome, MemoryUse, ProcedureTable,
-    RecoveryReport, Visit,
+    Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, MemoryUse,
+    ProcedureTable, RecoveryReport, Visit,
 };
 use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
-use storage::{StateHash, Store, TableDefinition};
+use storage::{StateHash, TableDefinition};
 
 use crate::procedure::Registration;
 use crate::range::Bytes;
@@ -143,16 +143,28 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
     let device = Arc::new(device);
     let Plan { config, shapes, procedures, .. } = plan;
     let tables: Vec<TableDefinition> = shapes.iter().map(Shape::definition).collect();
-    // Recovery runs procedures, so the numbers of their tables must be known before the engine
-    // opens. The store knows them; it is opened for that alone and let go.
-    let found = Store::open(Arc::clone(&device), &config.store, &tables)?;
-    let (numbers, created) = (found.table_ids, found.created);
-    drop(found.store);
-    let lease = Lease::new(shapes.iter().map(|shape| shape.tag).zip(numbers).collect())?;
-    let mut table = ProcedureTable::new();
-    for procedure in procedures {
-        table.add((procedure.define)(lease.number()));
-    }
-    let (engine, report) = Engine::open(device, config, &tables, table)?;
-    Ok((Box::new(Hosted { engine, lease }), RecoveryReport { created, ..report }))
+    let table_types: Vec<String> = shapes.iter().map(|shape| (shape.types.0)()).collect();
+    // Recovery runs procedures, which must know the numbers that the store has for their tables.
+    let mut lease: Option<Lease> = None;
+    let mut refused: Option<Error> = None;
+    let mut register = |numbers: &[u16]| {
+        let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
+        let leased = Lease::new(tags.collect()).map_err(|error| {
+            let what = error.to_string();
+            refused = Some(error);
+            EngineError::Limit(what)
+        })?;
+        let mut table = ProcedureTable::new();
+        for procedure in &procedures {
+            table.add_typed((procedure.define)(leased.number()), (procedure.types)());
+        }
+        lease = Some(leased);
+        Ok(table)
+    };
+    let definitions =
+        Definitions { tables: &tables, table_types: &table_types, procedures: &mut register };
+    let opened = Engine::open_with(device, config, definitions);
+    let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
+    let lease = lease.expect("the engine has its procedures");
+    Ok((Box::new(Hosted { engine, lease }), report))
 }

@@ -158,7 +158,11 @@ impl Error {
     /// table that was not registered, a path in a directory that is not there.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
-        matches!(&*self.kind, Kind::Mistake(_) | Kind::Engine(EngineError::UnknownProcedure(_)))
+        matches!(
+            &*self.kind,
+            Kind::Mistake(_)
+                | Kind::Engine(EngineError::OtherProgram(_) | EngineError::OtherPast { .. })
+        )
     }
 }
 

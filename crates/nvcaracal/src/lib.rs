@@ -158,7 +158,7 @@ mod transaction;
 mod view;
 
 pub use batch::{Added, Batch, Submitted};
-pub use data::{Data, Plain, zeroed};
+pub use data::{Data, Plain, describe_struct, zeroed};
 pub use database::Database;
 pub use declare::{Draws, WriteSet};
 pub use engine::{

@@ -19,8 +19,9 @@ const MISTAKE_CODE: u32 = u32::MAX;
 /// and nothing else: no clock ([`Transaction::timestamp_ns`] has one), no randomness
 /// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
 ///
-/// Change what a registered procedure does only after a clean
-/// [`Database::close`](crate::Database::close).
+/// Change what a registered procedure does, its arguments or its answer only after a clean
+/// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and
+/// so is a replay that comes to another state than the one that was answered.
 ///
 /// ```
 /// use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, WriteSet};
@@ -104,12 +105,18 @@ pub(crate) struct Registration {
     pub(crate) name: &'static str,
     pub(crate) id: TypeId,
     pub(crate) define: fn(usize) -> ProcedureDefinition,
+    /// Says of which types arguments and answer are.
+    pub(crate) types: fn() -> String,
 }
 
 impl Registration {
     pub(crate) fn new<P: Procedure>() -> Self {
-        Self { name: P::NAME, id: TypeId::of::<P>(), define: define::<P> }
+        Self { name: P::NAME, id: TypeId::of::<P>(), define: define::<P>, types: types::<P> }
     }
+}
+
+fn types<P: Procedure>() -> String {
+    format!("{} -> {}", P::describe(), P::Output::describe())
 }
 
 /// Whether an abort is in truth a mistake of the declaration.

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use storage::{IndexKind, TableDefinition};
 
 use crate::Data;
+use crate::data::short_name;
 use crate::key::{Key, WORD_BYTES, key_bytes_max};
 
 /// Longest value of a type without a fixed length, if the table does not say otherwise.
@@ -26,6 +27,23 @@ pub(crate) struct Shape {
     pub(crate) value_bytes_max: u32,
     pub(crate) row_bytes: u32,
     pub(crate) tag: u64,
+    pub(crate) types: Types,
+}
+
+/// Says of which types keys and values are. Which tables are the same, the tag says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Types(pub(crate) fn() -> String);
+
+impl PartialEq for Types {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Types {}
+
+fn types<K: ?Sized, V: Data>() -> String {
+    format!("{} -> {}", short_name::<K>(), V::describe())
 }
 
 const fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
@@ -120,7 +138,8 @@ impl<K: Key + ?Sized, V: Data> Table<K, V> {
             None => (VALUE_BYTES_DEFAULT, ROW_BYTES_VARIABLE),
         };
         let key_bytes_max = key_bytes_max::<K>();
-        let shape = Shape { name, index, key_bytes_max, value_bytes_max, row_bytes, tag: 0 };
+        let types = Types(types::<K, V>);
+        let shape = Shape { name, index, key_bytes_max, value_bytes_max, row_bytes, tag: 0, types };
         Self { shape: shape.tagged(), types: PhantomData }
     }
 
@@ -211,6 +230,7 @@ impl Sequence {
             value_bytes_max: 8,
             row_bytes: 0,
             tag: 0,
+            types: Types(|| "sequence".to_string()),
         };
         Self { shape: shape.tagged(), key: 0 }
     }

@@ -39,7 +39,7 @@ pub struct CheckReport {
 /// Only if the store cannot be opened at all; everything else is in the report.
 pub fn check<D: Device>(device: Arc<D>) -> Result<CheckReport> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let opened = Store::open(device, &options, &[])?;
+    let opened = Store::open(device, &options)?;
     Ok(check_opened(&opened))
 }
 

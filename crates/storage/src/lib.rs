@@ -7,6 +7,7 @@
 pub mod check;
 pub mod checkpoint;
 mod digest;
+mod end_mark;
 mod error;
 pub mod format;
 pub mod input_log;
@@ -14,6 +15,7 @@ mod line;
 mod new_value;
 pub mod plant;
 mod pool;
+pub mod repair;
 pub mod row;
 pub mod scan;
 mod segments;
@@ -21,6 +23,7 @@ mod store;
 mod superblock;
 
 pub use digest::{RowChange, StateHash, changed_blocks, row_change, row_hash};
+pub use end_mark::EndMark;
 pub use error::StorageError;
 pub use format::{SerialId, ValuePointer};
 pub use new_value::{NewValue, lines_around};

@@ -8,11 +8,11 @@ use pmem::{Device, Port};
 
 use crate::format::{
     CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION,
-    LANES, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX,
+    LANES, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
 };
-use crate::input_log::{InputLog, Recovered};
+use crate::input_log::{InputLog, LogError, Recovered};
 use crate::superblock::{self, TableDefinition};
-use crate::{LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint};
+use crate::{EndMark, LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint};
 
 /// Most entries of a segment directory.
 const SEGMENTS_MAX: u64 = 1 << 22;
@@ -67,8 +67,8 @@ pub struct Opened<D: Device> {
     pub log: Recovered,
     /// Whether the store was created just now.
     pub created: bool,
-    /// For each table asked for, its position in the catalog.
-    pub table_ids: Vec<u16>,
+    /// The newest epoch that is known to have ended before this open, if the device knows one.
+    pub end_mark: Option<EndMark>,
 }
 
 /// Pool of the values of a class.
@@ -88,15 +88,13 @@ pub fn class_bytes(class: usize) -> u64 {
 }
 
 impl<D: Device> Store<D> {
-    /// Opens the store on a device, or creates one, and adds tables that it does not have yet.
+    /// Reads the store on a device, or creates one. An existing store is not changed, and its device
+    /// is not accepted ([`Device::accept`]): whoever goes on has to verify the rows first.
     ///
     /// # Errors
-    /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Device`.
-    pub fn open(
-        device: Arc<D>,
-        options: &StoreOptions,
-        wanted: &[TableDefinition],
-    ) -> Result<Opened<D>> {
+    /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Log`,
+    /// `Device`.
+    pub fn open(device: Arc<D>, options: &StoreOptions) -> Result<Opened<D>> {
         let mut port = Port::new(Arc::clone(&device), u32::MAX);
         let found = superblock::read_superblock(device.as_ref())?;
         let (superblock, created) = match found {
@@ -104,21 +102,11 @@ impl<D: Device> Store<D> {
             None if options.create => (create(&mut port, options)?, true),
             None => return Err(StorageError::Missing(device.description().name)),
         };
+        check_instance(&superblock, device.as_ref())?;
         check_geometry(&superblock, device.as_ref())?;
         check_capture(device.as_ref())?;
-        let (table_ids, added) = add_tables(&mut port, &superblock, wanted)?;
-        if added || created {
-            capture(device.as_ref(), checkpoint::read(device.as_ref())?.epoch)?;
-        }
-        let tables: Vec<StoredTable> =
-            superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?
-                .iter()
-                .enumerate()
-                .map(|(i, record)| StoredTable {
-                    definition: superblock::definition(record),
-                    layout: RowLayout::new(i as u16, record),
-                })
-                .collect();
+        let records = superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?;
+        let tables: Vec<StoredTable> = (0..).zip(&records).map(stored_table).collect();
         let current = checkpoint::read(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         let lanes = load_lanes(device.as_ref(), &segments, &tables, current.sequence)?;
@@ -128,6 +116,8 @@ impl<D: Device> Store<D> {
             superblock.log_segment_bytes,
             current.epoch,
         )?;
+        let end_mark = EndMark::read(device.as_ref());
+        check_log(&log, &recovered, current.epoch, end_mark)?;
         let store = Self {
             device,
             superblock,
@@ -137,7 +127,57 @@ impl<D: Device> Store<D> {
             checkpoint_epoch: AtomicU64::new(current.epoch),
             current: Mutex::new(current),
         };
-        Ok(Opened { store, lanes, log: recovered, created, table_ids })
+        Ok(Opened { store, lanes, log: recovered, created, end_mark })
+    }
+
+    /// For each table asked for, its position in the catalog, where those that the store does not
+    /// have yet come to stand if they are added.
+    ///
+    /// # Errors
+    /// `Limit` for a table that is stored with another definition, or for one too many.
+    pub fn table_ids(&self, wanted: &[TableDefinition]) -> Result<Vec<u16>> {
+        self.plan_tables(wanted).map(|(ids, _)| ids)
+    }
+
+    /// Adds the tables that the store does not have yet; returns the lanes of their pools.
+    ///
+    /// # Errors
+    /// As [`Store::table_ids`]; nothing has changed then.
+    pub fn add_tables(&mut self, wanted: &[TableDefinition]) -> Result<Vec<LanePool>> {
+        let (_, added) = self.plan_tables(wanted)?;
+        let mut port = Port::new(Arc::clone(&self.device), u32::MAX);
+        for record in &added {
+            superblock::write_table(&mut port, self.tables.len(), record);
+            // One by one: a crash tears the last record at most, and a torn one before others is
+            // damage.
+            port.fence();
+            self.tables.push(stored_table((self.tables.len() as u16, record)));
+        }
+        let new = &self.tables[self.tables.len() - added.len()..];
+        load_row_lanes(self.device.as_ref(), &self.segments, new, self.checkpoint().sequence)
+    }
+
+    /// Positions of tables in the catalog, and the records of those that are missing in it.
+    fn plan_tables(&self, wanted: &[TableDefinition]) -> Result<(Vec<u16>, Vec<TableRecord>)> {
+        let mut ids = Vec::with_capacity(wanted.len());
+        let mut added: Vec<(&str, TableRecord)> = Vec::new();
+        for table in wanted {
+            if let Some(id) = self.tables.iter().position(|t| t.definition.name == table.name) {
+                check_definition(table, &self.tables[id].definition)?;
+                ids.push(id as u16);
+                continue;
+            }
+            let known = added.iter().position(|(name, _)| *name == table.name);
+            let place = known.unwrap_or(added.len());
+            if self.tables.len() + place >= TABLES_MAX {
+                return Err(StorageError::Limit(format!("more than {TABLES_MAX} tables")));
+            }
+            if known.is_none() {
+                added.push((&table.name, table.to_record(self.superblock.segment_bytes)?));
+            }
+            ids.push((self.tables.len() + place) as u16);
+        }
+        Ok((ids, added.into_iter().map(|(_, record)| record).collect()))
     }
 
     /// The device below.
@@ -243,9 +283,13 @@ fn power_of_two_in(what: &str, value: u64, low: u64, high: u64) -> Result<()> {
     )))
 }
 
+/// Lays out an empty store. The superblocks come last: whoever sees one finds a checkpoint (epoch
+/// 0, empty) and a program in the log (none that is known yet), and without one the next open
+/// starts over.
 fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Superblock> {
     power_of_two_in("segment_bytes", options.segment_bytes, 4096, 64 << 20)?;
     power_of_two_in("log_segment_bytes", options.log_segment_bytes, 4096, 16 << 20)?;
+    port.device().accept()?;
     let reserved = port.device().image().len();
     let superblock = Superblock {
         magic: SUPERBLOCK_MAGIC,
@@ -253,16 +297,18 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
         crc: 0,
         features_required: FEATURES_KNOWN,
         features_optional: 0,
-        instance: options.instance,
+        instance: port.device().instance().unwrap_or(options.instance),
         segment_bytes: options.segment_bytes,
         segments_max: (reserved / options.segment_bytes).clamp(1, SEGMENTS_MAX),
         log_segment_bytes: options.log_segment_bytes,
     };
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
     port.device().grow_image(segments.image_bytes(0))?;
-    // The checkpoint record first: whoever sees a superblock finds a checkpoint (epoch 0, empty).
     let empty = CheckpointRecord::new(0, 0, Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
+    let device = Arc::clone(port.device());
+    let (log, _) = InputLog::open(device, superblock.instance, superblock.log_segment_bytes, 0)?;
+    log.write_program(port, &[])?;
     superblock::write_superblocks(port, superblock);
     Ok(superblock)
 }
@@ -274,6 +320,44 @@ fn check_capture<D: Device>(device: &D) -> Result<()> {
         Some(captured) if captured != epoch => Err(StorageError::Corrupt(format!(
             "the image was captured at epoch {captured}, but its checkpoint is of epoch {epoch}"
         ))),
+        _ => Ok(()),
+    }
+}
+
+/// The image must belong to the same store as the device's own files.
+fn check_instance<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+    match device.instance() {
+        Some(instance) if instance != superblock.instance => Err(StorageError::Foreign(format!(
+            "the image belongs to store {:016x}, the other files to store {instance:016x}: files \
+             of two stores were mixed",
+            superblock.instance
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The log must hold what is known to have been in it: a program, because that is durable before
+/// the superblock is, and every epoch that ended.
+fn check_log<D: Device>(
+    log: &InputLog<D>,
+    found: &Recovered,
+    checkpoint: u64,
+    end_mark: Option<EndMark>,
+) -> Result<()> {
+    let last = found.last(checkpoint);
+    let lost = |what: String| Err(LogError::Lost { last, what }.into());
+    if log.program().is_none() {
+        return lost(match found.foreign {
+            Some(other) => format!("it belongs to another store ({other:016x})"),
+            None => "nothing of what every log of a store begins with is in it: it was emptied, \
+                     cut off or shifted"
+                .to_string(),
+        });
+    }
+    match end_mark {
+        Some(EndMark { epoch, .. }) if epoch > last => {
+            lost(format!("epoch {epoch} had ended, and the log holds no epoch after {last}"))
+        }
         _ => Ok(()),
     }
 }
@@ -302,43 +386,38 @@ fn check_geometry<D: Device>(superblock: &Superblock, device: &D) -> Result<()> 
     Ok(())
 }
 
-fn add_tables<D: Device>(
-    port: &mut Port<D>,
-    superblock: &Superblock,
-    wanted: &[TableDefinition],
-) -> Result<(Vec<u16>, bool)> {
-    let mut records = superblock::read_catalog(port.device().as_ref(), superblock.segment_bytes)?;
-    let before = records.len();
-    let mut ids = Vec::new();
-    for table in wanted {
-        let existing = records.iter().position(|r| superblock::definition(r).name == table.name);
-        if let Some(id) = existing {
-            let stored = superblock::definition(&records[id]);
-            let asked = TableDefinition {
-                row_bytes: if table.row_bytes == 0 { stored.row_bytes } else { table.row_bytes },
-                ..table.clone()
-            };
-            if asked != stored {
-                return Err(StorageError::Limit(format!(
-                    "table {:?} is stored as {stored:?}, asked for as {asked:?}",
-                    table.name
-                )));
-            }
-            ids.push(id as u16);
-            continue;
-        }
-        if records.len() == TABLES_MAX {
-            return Err(StorageError::Limit(format!("more than {TABLES_MAX} tables")));
-        }
-        let record = table.to_record(superblock.segment_bytes)?;
-        superblock::write_table(port, records.len(), &record);
-        // One by one: a crash tears the last record at most, and a torn one before others is
-        // damage.
-        port.fence();
-        ids.push(records.len() as u16);
-        records.push(record);
+fn stored_table((id, record): (u16, &TableRecord)) -> StoredTable {
+    StoredTable { definition: superblock::definition(record), layout: RowLayout::new(id, record) }
+}
+
+/// Whether a table is asked for as it is stored.
+fn check_definition(asked: &TableDefinition, stored: &TableDefinition) -> Result<()> {
+    let row_bytes = if asked.row_bytes == 0 { stored.row_bytes } else { asked.row_bytes };
+    let asked = TableDefinition { row_bytes, ..asked.clone() };
+    if asked == *stored {
+        return Ok(());
     }
-    Ok((ids, records.len() > before))
+    Err(StorageError::Limit(format!(
+        "table {:?} is stored as {stored:?}, asked for as {asked:?}",
+        stored.name
+    )))
+}
+
+/// The lanes of the pools of these tables, in order, without the segments that they have.
+fn load_row_lanes<D: Device>(
+    device: &D,
+    segments: &Segments,
+    tables: &[StoredTable],
+    sequence: u64,
+) -> Result<Vec<LanePool>> {
+    let mut lanes = Vec::with_capacity((tables.len() + CLASSES) * LANES);
+    for table in tables {
+        let (pool, bytes) = (table.layout.table, table.layout.row_bytes);
+        for lane in 0..LANES {
+            lanes.push(LanePool::load(device, segments, pool, lane as u8, bytes, sequence)?);
+        }
+    }
+    Ok(lanes)
 }
 
 /// All lanes of the pools of these tables and of all value classes that fit a segment.
@@ -348,13 +427,15 @@ fn load_lanes<D: Device>(
     tables: &[StoredTable],
     sequence: u64,
 ) -> Result<Vec<LanePool>> {
-    let mut lanes = Vec::with_capacity((tables.len() + CLASSES) * LANES);
+    let mut lanes = load_row_lanes(device, segments, tables, sequence)?;
     let mut first_of_pool = vec![None; crate::format::POOLS];
-    let rows = tables.iter().map(|t| (t.layout.table, t.layout.row_bytes));
+    for (number, table) in tables.iter().enumerate() {
+        first_of_pool[table.layout.table as usize] = Some(number * LANES);
+    }
     let values = (0..CLASSES)
         .map(|class| (class_pool(class), CLASS_BYTES_MIN << class))
         .filter(|&(_, bytes)| bytes <= segments.segment_bytes().min(CLASS_BYTES_MAX));
-    for (pool, slot_bytes) in rows.chain(values) {
+    for (pool, slot_bytes) in values {
         first_of_pool[pool as usize] = Some(lanes.len());
         for lane in 0..LANES {
             lanes.push(LanePool::load(device, segments, pool, lane as u8, slot_bytes, sequence)?);

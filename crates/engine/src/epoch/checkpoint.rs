@@ -2,18 +2,22 @@
 //!
 //! 1. Every worker flushes its free lists and, if a checkpoint is due, its pools' offsets; then it
 //!    fences its own port (O-22).
-//! 2. After the barrier, the first worker makes carried calls durable, then writes the checkpoint
-//!    record.
+//! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
+//!    the epoch came to before; it makes carried calls durable, then writes the checkpoint record.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
 //! 4. On devices that capture, and if a capture is due, every worker copies its share of the image
 //!    aside.
 
+use std::collections::BTreeMap;
+
 use pmem::Device;
+use storage::StateHash;
 use storage::plant::Plant;
 
+use crate::EngineError;
 use crate::epoch::log_inputs::encode_carry;
 use crate::watch::Moment;
-use crate::worker::{Epoch, Leave, Totals, Worker};
+use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     fence_own(epoch, worker);
@@ -66,8 +70,47 @@ fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     carried.append(&mut worker.local.carried);
 }
 
+/// A replayed epoch must come to the state that it came to before the crash. Only then, and before
+/// the last one is made durable, does the device change what it keeps.
+fn verify<D: Device>(
+    epoch: &Epoch<'_, D>,
+    past: Past<'_>,
+    hash: Option<StateHash>,
+) -> Result<(), Leave> {
+    if let (Some(was), Some(is)) = (past.hash, hash)
+        && was != is
+    {
+        let what = format!("state hash {is}, not {was}; it ran {}", procedures(epoch));
+        return Err(Leave::Failed(EngineError::OtherPast { epoch: epoch.number, what }));
+    }
+    if past.last {
+        epoch.store.device().accept()?;
+    }
+    Ok(())
+}
+
+/// Which procedures the calls of an epoch are of, and how often.
+fn procedures<D: Device>(epoch: &Epoch<'_, D>) -> String {
+    let mut counts = BTreeMap::<u16, u64>::new();
+    for position in 0..epoch.calls.len() {
+        *counts.entry(epoch.calls.get(position).0).or_default() += 1;
+    }
+    let name = |number| epoch.core.procedures.get(number).map_or("?", |procedure| procedure.name);
+    let parts: Vec<String> =
+        counts.iter().map(|(&number, count)| format!("{} ({count} calls)", name(number))).collect();
+    if parts.is_empty() { "no calls".into() } else { parts.join(", ") }
+}
+
 /// Step 2.
 fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let Totals { hash, rows } = *epoch.shared.totals.lock().expect("no panic while locked");
+    let mut sum = epoch.before;
+    sum.hash.merge(hash);
+    sum.rows += rows;
+    let hash = epoch.core.config.techniques.state_hash.then_some(sum.hash);
+    if let Some(past) = epoch.replay {
+        verify(epoch, past, hash)?;
+    }
     let port = &mut worker.medium.port;
     let store = epoch.store;
     let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
@@ -76,16 +119,11 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let recovery_starts_here =
         if captures { epoch.ends_in_capture } else { epoch.ends_in_checkpoint };
     if recovery_starts_here && !carried.is_empty() {
-        let bytes = encode_carry(&epoch.core.procedures, epoch.calls, &carried);
+        let bytes = encode_carry(epoch.calls, &carried);
         store.log().write_carry(port, epoch.number + 1, &bytes)?;
         store.log().make_durable()?;
     }
     if epoch.ends_in_checkpoint {
-        let Totals { hash, rows } = *epoch.shared.totals.lock().expect("no panic while locked");
-        let mut sum = epoch.before;
-        sum.hash.merge(hash);
-        sum.rows += rows;
-        let hash = epoch.core.config.techniques.state_hash.then_some(sum.hash);
         store.commit(port, epoch.number, hash, sum.rows as u64, carried.len() as u32);
     }
     let durable =

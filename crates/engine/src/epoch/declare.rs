@@ -56,6 +56,9 @@ fn declare_one<D: Device>(
     if let Some(drawer) = drawer {
         (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
     }
+    if epoch.skips(position) {
+        early = Some(Failure::Failed("a verdict in the log says that it must not run".into()));
+    }
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");

@@ -23,7 +23,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-        if let Some(draw) = procedure.draws {
+        if let Some(draw) = procedure.draws.filter(|_| !epoch.skips(position)) {
             draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
         }
     }

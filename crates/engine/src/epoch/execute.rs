@@ -157,13 +157,9 @@ fn run_body<D: Device>(
     };
     if committed {
         // Half of it was seen by others: nothing consistent can follow (O-49).
-        return Err(Leave::Failed(EngineError::Poisoned(format!(
-            "call {} of epoch {} ({}) ended after its commit point without committing: {}",
-            call.position,
-            epoch.number,
-            procedure.name,
-            text(&failure),
-        ))));
+        let what = format!("ended after its commit point without committing: {}", text(&failure));
+        let what = epoch.poison(call.position, &what);
+        return Err(Leave::Failed(EngineError::Poisoned(what)));
     }
     runner.publish(local, call, Mode::Abort)?;
     Ok(Err(failure))

@@ -2,37 +2,25 @@
 //! O-13).
 //!
 //! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), attempt
-//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream 0 begins with the number
-//! of registered procedures and a hash of their names, 8 bytes each. Stream s of S holds the calls
-//! that worker s of S owns, in order.
+//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream s of S holds the calls
+//! that worker s of S owns, in order. What the numbers mean is in the log's record of the program
+//! (`program.rs`).
 
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned};
-use crate::procedure::ProcedureTable;
 use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
-
-const PRELUDE_BYTES: usize = 16;
 
 /// Bytes of a call's record.
 pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
     (HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
 }
 
-/// Bytes that carried calls take beside their records.
-pub(super) const CARRY_EXTRA_BYTES: u64 = PRELUDE_BYTES as u64;
-
-/// Bytes of all streams of an epoch.
-pub(super) fn epoch_bytes(calls: &Calls, workers: usize) -> u64 {
-    (calls.records_bytes() + workers * PRELUDE_BYTES) as u64
-}
-
 /// Writes this worker's stream; the first worker seals the epoch and begins to make it durable.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    if epoch.replay {
+    if epoch.replay.is_some() {
         return Ok(());
     }
     write_stream(epoch, worker)?;
@@ -46,6 +34,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             calls: epoch.calls.len() as u64,
             timestamp_ns: epoch.info.timestamp_ns,
             seed: epoch.info.seed,
+            hash_before: epoch.core.config.techniques.state_hash.then_some(epoch.before.hash),
             streams,
         };
         epoch.store.log().seal(&mut worker.medium.port, &seal)?;
@@ -65,9 +54,6 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
     let log = epoch.store.log();
     let (stream, port) = (&mut worker.log, &mut worker.medium.port);
     stream.start(log, epoch.number, worker.local.worker as u16);
-    if worker.local.worker == 0 {
-        stream.append(log, port, &prelude(&epoch.core.procedures, None).expect("all of them"))?;
-    }
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         stream.append(log, port, epoch.calls.record(position))?;
     }
@@ -91,20 +77,6 @@ pub(super) fn wait_until_durable<D: Device>(
     Ok(())
 }
 
-/// Number and hash of the names of the first `count` procedures; `None` if there are fewer.
-fn prelude(procedures: &ProcedureTable, count: Option<u64>) -> Option<[u8; PRELUDE_BYTES]> {
-    let count = count.unwrap_or(procedures.len() as u64);
-    let mut hash = 0;
-    for number in 0..count {
-        let procedure = procedures.get(u16::try_from(number).ok()?)?;
-        hash = xxh3_64_with_seed(procedure.name.as_bytes(), hash);
-    }
-    let mut bytes = [0; PRELUDE_BYTES];
-    bytes[..8].copy_from_slice(&count.to_le_bytes());
-    bytes[8..].copy_from_slice(&hash.to_le_bytes());
-    Some(bytes)
-}
-
 /// Reads records one by one.
 struct Records<'b> {
     rest: &'b [u8],
@@ -124,9 +96,9 @@ impl<'b> Records<'b> {
 /// Puts the calls of a logged epoch together again, in serial order.
 ///
 /// # Errors
-/// `UnknownProcedure` if the program registers other procedures; `Corrupt` if records do not add up
-/// although their checksums were right.
-pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) -> Result<Calls> {
+/// `Corrupt` if records do not add up, or name a procedure that does not exist, although their
+/// checksums were right.
+pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Calls> {
     let corrupt = |what: &str| {
         EngineError::Storage(storage::StorageError::Corrupt(format!(
             "input log of epoch {}: {what}",
@@ -135,8 +107,9 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) ->
     };
     let mut streams: Vec<Records<'_>> =
         logged.streams.iter().map(|bytes| Records { rest: bytes }).collect();
-    let first = streams.first_mut().ok_or_else(|| corrupt("no stream"))?;
-    first.rest = check_prelude(first.rest, procedures)?.ok_or_else(|| corrupt("no prelude"))?;
+    if streams.is_empty() {
+        return Err(corrupt("no stream"));
+    }
     let mut calls = Calls::new();
     for position in 0..logged.seal.calls as usize {
         let stream = position / RUN_CALLS % streams.len();
@@ -147,32 +120,17 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: &ProcedureTable) ->
     if streams.iter().any(|s| !s.rest.is_empty()) {
         return Err(corrupt("a stream is too long"));
     }
-    Ok(calls)
-}
-
-/// What follows the prelude; `None` if the bytes are too short for one.
-///
-/// # Errors
-/// `UnknownProcedure` if the program registers other procedures than the one that wrote it.
-fn check_prelude<'b>(bytes: &'b [u8], procedures: &ProcedureTable) -> Result<Option<&'b [u8]>> {
-    let Some((found, rest)) = bytes.split_at_checked(PRELUDE_BYTES) else {
-        return Ok(None);
-    };
-    let count = u64::from_le_bytes(found[..8].try_into().expect("8 bytes"));
-    if prelude(procedures, Some(count)).is_none_or(|expected| expected != found) {
-        let what = format!("{count} then, {} now, in another order or others", procedures.len());
-        return Err(EngineError::UnknownProcedure(what));
+    match calls.find_unknown(procedures) {
+        None => Ok(calls),
+        Some((position, procedure)) => Err(corrupt(&format!(
+            "call {position} is of procedure {procedure}, there are {procedures}"
+        ))),
     }
-    Ok(Some(rest))
 }
 
-/// Calls to be carried over: a prelude, then records.
-pub(crate) fn encode_carry(
-    procedures: &ProcedureTable,
-    calls: &Calls,
-    carried: &[(u32, u16)],
-) -> Vec<u8> {
-    let mut bytes = prelude(procedures, None).expect("all of them").to_vec();
+/// Calls to be carried over, one record after the other.
+pub(crate) fn encode_carry(calls: &Calls, carried: &[(u32, u16)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for &(position, attempt) in carried {
         let (procedure, arguments) = calls.get(position as usize);
         let header = Header::new(procedure, attempt, arguments.len());
@@ -186,16 +144,22 @@ pub(crate) fn encode_carry(
 /// Reads what `encode_carry` wrote.
 ///
 /// # Errors
-/// `UnknownProcedure` as [`decode_calls`]; `Corrupt` if the records do not add up.
-pub(crate) fn decode_carry(bytes: &[u8], procedures: &ProcedureTable) -> Result<Calls> {
-    let cut_off = || {
-        let what = "calls carried over: a record is cut off".to_string();
+/// `Corrupt` if the records do not add up, or name a procedure that does not exist.
+pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
+    let corrupt = |what: &str| {
+        let what = format!("calls carried over: {what}");
         EngineError::Storage(storage::StorageError::Corrupt(what))
     };
-    let mut records = Records { rest: check_prelude(bytes, procedures)?.ok_or_else(cut_off)? };
+    let mut records = Records { rest: bytes };
     let mut calls = Calls::new();
     while let Some((procedure, attempt, arguments)) = records.next() {
         calls.push_attempt(procedure, attempt, arguments)?;
     }
-    if records.rest.is_empty() { Ok(calls) } else { Err(cut_off()) }
+    if !records.rest.is_empty() {
+        return Err(corrupt("a record is cut off"));
+    }
+    match calls.find_unknown(procedures) {
+        None => Ok(calls),
+        Some(_) => Err(corrupt("one is of a procedure that does not exist")),
+    }
 }

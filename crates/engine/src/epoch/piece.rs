@@ -185,10 +185,8 @@ impl<D: Device> Runner<'_, '_, D> {
             Ok(Err(stop)) => stop.to_string(),
             Err(panic) => panic_text(panic.as_ref()),
         };
-        epoch.core.stop(format!(
-            "piece {number} of call {} of epoch {} ({}), which commits, failed: {what}",
-            call.position, epoch.number, procedure.name
-        ));
+        let what = format!("commits, but its piece {number} failed: {what}");
+        epoch.core.stop(epoch.poison(call.position, &what));
         Err(Stopped)
     }
 }
@@ -244,8 +242,7 @@ fn run_finish<D: Device>(
     call: CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
-    let (position, number) = (call.position, epoch.number);
-    let (procedure, arguments) = epoch.calls.get(position as usize);
+    let (procedure, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.core.procedures.get(procedure).expect("checked before");
     let finish = procedure.pieces.and_then(|functions| functions.finish);
     let finish = finish.expect("only such answers are made");
@@ -253,8 +250,7 @@ fn run_finish<D: Device>(
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
     catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes))).map_err(|panic| {
-        let (name, what) = (procedure.name, panic_text(panic.as_ref()));
-        let what = format!("the answer of call {position} of epoch {number} ({name}): {what}");
-        EngineError::Poisoned(what).into()
+        let what = format!("commits, but not its answer: {}", panic_text(panic.as_ref()));
+        EngineError::Poisoned(epoch.poison(call.position, &what)).into()
     })
 }

@@ -11,7 +11,6 @@ use storage::format::{CLASSES, POOLS};
 use storage::input_log::Demand;
 use storage::{class_of, class_pool};
 
-use crate::epoch::log_inputs;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
 use crate::{EngineError, Result};
@@ -94,17 +93,14 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
     // A single worker that replays has all lanes, and with them every segment that the run before
     // the crash took; it needs no more, whatever the estimate says.
-    if !(epoch.replay && epoch.workers == 1) {
+    if !(epoch.replay.is_some() && epoch.workers == 1) {
         reserved?;
     }
-    if !epoch.replay {
+    if epoch.replay.is_none() {
         let demand = Demand {
             streams: epoch.workers as u16,
-            bytes: log_inputs::epoch_bytes(epoch.calls, epoch.workers),
-            carry_bytes: match epoch.shared.carry_bytes.load(Ordering::Relaxed) {
-                0 => 0,
-                records => records + log_inputs::CARRY_EXTRA_BYTES,
-            },
+            bytes: epoch.calls.records_bytes() as u64,
+            carry_bytes: epoch.shared.carry_bytes.load(Ordering::Relaxed),
         };
         epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
     }

@@ -60,7 +60,7 @@ pub enum LogError {
     /// A segment that is still needed was written in a way that this build does not know.
     #[error(
         "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind \
-         {kind}; this build reads version {known} and kinds 1 to 3: use the build that wrote it, \
+         {kind}; this build reads version {known} and kinds 1 to 5: use the build that wrote it, \
          or a newer one"
     )]
     Codec {
@@ -79,7 +79,9 @@ pub enum LogError {
     /// durable before the next, so a crash cannot leave this.
     #[error(
         "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the \
-         sealed epoch {sealed}: restore a backup, or check whether the log belongs to this image"
+         logged epoch {sealed}: restore a backup, or accept the loss of epoch {missing} and all \
+         after it with `nvcaracal recover --accept-loss-after {} PATH`",
+        .missing - 1
     )]
     Gap {
         /// First epoch that is missing.
@@ -92,7 +94,9 @@ pub enum LogError {
     /// A sealed epoch cannot be read back.
     #[error(
         "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream \
-         near offset {offset}: {what}; restore a backup"
+         near offset {offset}: {what}; restore a backup, or accept the loss of this epoch and all \
+         after it with `nvcaracal recover --accept-loss-after {} PATH`",
+        .epoch - 1
     )]
     Damaged {
         /// The epoch.
@@ -110,13 +114,37 @@ pub enum LogError {
     /// The calls carried over to a sealed epoch are not there, although its seal names them.
     #[error(
         "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch \
-         {epoch} are missing or damaged: restore a backup"
+         {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and all \
+         after it with `nvcaracal recover --accept-loss-after {} PATH`",
+        .epoch - 1
     )]
     CarryDamaged {
         /// The epoch that the calls belong to.
         epoch: u64,
         /// Bytes that the seal names.
         bytes: u64,
+    },
+    /// What a sealed epoch's inputs mean is not known any more.
+    #[error(
+        "input log is corrupt: the record of the program that logged epoch {epoch} is missing or \
+         damaged: restore a backup, or accept the loss of this epoch and all after it with \
+         `nvcaracal recover --accept-loss-after {} PATH`",
+        .epoch - 1
+    )]
+    ProgramLost {
+        /// The first epoch that was logged under it.
+        epoch: u64,
+    },
+    /// The log lacks what is known to have been in it.
+    #[error(
+        "the input log has lost epochs: {what}; restore a backup, or accept the loss of everything \
+         after epoch {last} with `nvcaracal recover --accept-loss-after {last} PATH`"
+    )]
+    Lost {
+        /// The last epoch that can be recovered.
+        last: u64,
+        /// What shows it.
+        what: String,
     },
     /// Two complete logs of one epoch.
     #[error(
@@ -159,6 +187,8 @@ impl LogError {
             Self::Gap { .. }
             | Self::Damaged { .. }
             | Self::CarryDamaged { .. }
+            | Self::ProgramLost { .. }
+            | Self::Lost { .. }
             | Self::Conflict { .. } => true,
             Self::Device(source) => source.is_corrupt(),
             _ => false,

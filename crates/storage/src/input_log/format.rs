@@ -14,7 +14,7 @@ use crate::format::{StructLayout, describe};
 /// First four bytes of every segment in use.
 pub const SEGMENT_MAGIC: [u8; 4] = *b"NVIL";
 /// Version of everything in this file.
-pub const CODEC_VERSION: u16 = 1;
+pub const CODEC_VERSION: u16 = 2;
 /// Smallest size of a segment.
 pub const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 /// Largest size of a segment.
@@ -34,13 +34,24 @@ pub enum Kind {
     Seal = 2,
     /// Calls that an earlier epoch handed over to this one.
     Carry = 3,
+    /// What the inputs mean: the program that logged them. Written before the first epoch that it
+    /// runs, and held until the next one is durable.
+    Program = 4,
+    /// A call of a sealed epoch that replay must not run.
+    Verdict = 5,
 }
+
+/// The epoch in the segments of a [`Kind::Program`]: larger than any, so that no checkpoint makes
+/// them obsolete.
+pub const PROGRAM_EPOCH: u64 = u64::MAX >> 1;
 
 impl Kind {
     /// The kind of a number on the medium.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        [Self::Stream, Self::Seal, Self::Carry].into_iter().find(|kind| *kind as u16 == number)
+        [Self::Stream, Self::Seal, Self::Carry, Self::Program, Self::Verdict]
+            .into_iter()
+            .find(|kind| *kind as u16 == number)
     }
 }
 
@@ -60,15 +71,15 @@ pub struct SegmentHeader {
     pub epoch: U64,
     /// Number of the `begin` or `write_carry` that the segment belongs to; never used twice.
     pub attempt: U64,
-    /// Bytes of the whole seal or carry; zero in a stream, whose length the seal knows.
+    /// Bytes of the whole record; zero in a stream, whose length the seal knows.
     pub total_bytes: U64,
-    /// Position in the stream, the seal or the carry, from 0.
+    /// Position in the stream or the record, from 0.
     pub ordinal: U32,
     /// Bytes after the header that are in use.
     pub payload_bytes: U32,
     /// Size of a segment when this one was written.
     pub segment_bytes: U32,
-    /// The stream; zero in a seal and in a carry.
+    /// The stream; zero in a record.
     pub stream: U16,
     /// Zero.
     pub reserved: U16,
@@ -135,17 +146,25 @@ pub struct SealHeader {
     pub streams: U16,
     /// 1 if a carry of this epoch was known when it was sealed, else 0.
     pub carry_known: U16,
-    /// Zero.
-    pub reserved: U64,
+    /// The attempt that wrote the program which the inputs are for.
+    pub program: U64,
+    /// State hash at the end of the epoch before, low half; zero where it is not known.
+    pub hash_low: U64,
+    /// State hash at the end of the epoch before, high half.
+    pub hash_high: U64,
+    /// 1 if the two halves count, else 0.
+    pub hash_known: U64,
 }
 
 const _: () = {
-    assert!(size_of::<SealHeader>() == 48);
+    assert!(size_of::<SealHeader>() == 72);
     assert!(offset_of!(SealHeader, carry_bytes) == 24);
     assert!(offset_of!(SealHeader, carry_crc) == 32);
     assert!(offset_of!(SealHeader, streams) == 36);
     assert!(offset_of!(SealHeader, carry_known) == 38);
-    assert!(offset_of!(SealHeader, reserved) == 40);
+    assert!(offset_of!(SealHeader, program) == 40);
+    assert!(offset_of!(SealHeader, hash_low) == 48);
+    assert!(offset_of!(SealHeader, hash_known) == 64);
 };
 
 /// What a seal says of one stream.
@@ -197,15 +216,15 @@ pub fn layout() -> Vec<StructLayout> {
         describe!(SegmentHeader {
             magic: [u8; 4] = "the letters NVIL",
             version: U16 = "codec version",
-            kind: U16 = "1 stream, 2 seal, 3 carry",
+            kind: U16 = "1 stream, 2 seal, 3 carry, 4 program, 5 verdict",
             instance: U64 = "the store that wrote the segment",
             epoch: U64 = "the epoch that the payload is for",
             attempt: U64 = "number of the attempt to log the epoch, never used twice",
-            total_bytes: U64 = "bytes of the whole seal or carry; zero in a stream",
-            ordinal: U32 = "position in the stream, seal or carry",
+            total_bytes: U64 = "bytes of the whole record; zero in a stream",
+            ordinal: U32 = "position in the stream or record",
             payload_bytes: U32 = "bytes after the header that are in use",
             segment_bytes: U32 = "size of a segment",
-            stream: U16 = "the stream; zero in a seal and in a carry",
+            stream: U16 = "the stream; zero in a record",
             reserved: U16 = "zero",
             payload_crc: U32 = "CRC-32 of the payload",
             header_crc: U32 = "CRC-32 of the 60 bytes before",
@@ -218,7 +237,10 @@ pub fn layout() -> Vec<StructLayout> {
             carry_crc: U32 = "CRC-32 of the carry of this epoch",
             streams: U16 = "number of streams; as many entries follow",
             carry_known: U16 = "1 if the two carry fields count",
-            reserved: U64 = "zero",
+            program: U64 = "the attempt that wrote the program which the inputs are for",
+            hash_low: U64 = "state hash at the end of the epoch before, low half",
+            hash_high: U64 = "state hash at the end of the epoch before, high half",
+            hash_known: U64 = "1 if the two halves count",
         }),
         describe!(SealEntry {
             bytes: U64 = "bytes of the stream",

@@ -14,6 +14,7 @@ use super::reader::{self, Index, Recovered};
 use super::seal::Scratch;
 use super::space::{Run, Space};
 use super::writer::StreamWriter;
+use crate::StateHash;
 
 /// The log grows by at least this much at a time, if its limit allows it.
 const GROW_BYTES_MIN: u64 = 4 << 20;
@@ -44,6 +45,8 @@ pub struct EpochSummary {
     pub segments: u32,
     /// Bytes of the calls carried over to this epoch; `None` if the log has no carry for it.
     pub carry_bytes: Option<u64>,
+    /// State hash at the end of the epoch before, if its seal knows it.
+    pub hash_before: Option<StateHash>,
 }
 
 /// How segments lie and whose they are.
@@ -86,6 +89,8 @@ pub struct InputLog<D: Device> {
     space: Mutex<Space>,
     index: Mutex<Arc<Index>>,
     scratch: Mutex<Scratch>,
+    /// Attempt and bytes of the program that the next epochs are logged under.
+    pub(super) program: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
 impl<D: Device> InputLog<D> {
@@ -96,8 +101,8 @@ impl<D: Device> InputLog<D> {
     /// `segment_bytes` must be the same for all the life of the store.
     ///
     /// # Errors
-    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`] or
-    /// [`LogError::Conflict`] when the log has lost what no crash can take away;
+    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`],
+    /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can take away;
     /// [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by another build
     /// or with another option; the device's errors. A torn end is none of these: it reads as an
     /// epoch that was never started.
@@ -120,6 +125,7 @@ impl<D: Device> InputLog<D> {
             space: Mutex::new(found.space),
             index: Mutex::new(Arc::new(found.index)),
             scratch: Mutex::new(Scratch::new(segment_bytes)),
+            program: Mutex::new(found.program),
         };
         Ok((log, found.recovered))
     }
@@ -130,8 +136,8 @@ impl<D: Device> InputLog<D> {
     }
 
     /// Starts the log of an epoch and reserves the space for it, growing the log if necessary
-    /// (O-43). No worker may `start` a stream of the epoch earlier. The log of an epoch may begin
-    /// while the epoch before is executing, but not before the one before that has ended.
+    /// (O-43). No worker may `start` a stream of the epoch earlier, nor before the log of the epoch
+    /// before is durable: recovery takes anything after an epoch that is not sealed for damage.
     ///
     /// # Errors
     /// [`LogError::Full`] when the space cannot be had; nothing has changed then.
@@ -220,6 +226,7 @@ impl<D: Device> InputLog<D> {
                 bytes: held.bytes,
                 segments: held.segments.len() as u32,
                 carry_bytes: space.carry(held.epoch).map(|carry| carry.bytes),
+                hash_before: held.hash_before,
             })
             .collect();
         epochs.sort_by_key(|summary| summary.epoch);

@@ -21,6 +21,9 @@
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
 //!
+//! Two more records say what the inputs mean ([`InputLog::write_program`]) and which calls replay
+//! must leave out ([`InputLog::write_verdict`]).
+//!
 //! This module must never know what the bytes of a stream mean, nor what time it is. It allocates
 //! only while it learns how much it needs, not for each epoch.
 
@@ -34,13 +37,20 @@ mod writer;
 
 mod seal;
 
+mod program;
+mod verdict;
+
 mod reader;
 mod scan;
 
+mod give_up;
+
 pub use error::LogError;
+pub use give_up::GivenUp;
 pub use log::{Demand, EpochSummary, InputLog};
 pub use reader::{LoggedEpoch, Recovered};
 pub use seal::SealInfo;
+pub use verdict::Verdict;
 pub use writer::{StreamSummary, StreamWriter};
 
 #[cfg(test)]

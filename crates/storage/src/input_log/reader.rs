@@ -6,12 +6,14 @@ use pmem::Device;
 use zerocopy::FromBytes;
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
+use super::format::{HEADER_BYTES, Kind, PROGRAM_EPOCH, SealEntry, SealHeader, SegmentHeader};
 use super::log::{EpochSummary, Geometry, InputLog};
 use super::scan::{Lack, Scan};
 use super::seal::SealInfo;
 use super::space::{Holding, Space};
+use super::verdict::Verdict;
 use super::writer::StreamSummary;
+use crate::StateHash;
 
 /// What [`InputLog::open`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +24,18 @@ pub struct Recovered {
     pub unsealed: Vec<u64>,
     /// Bytes of log space that were read to find out.
     pub scanned_bytes: u64,
+    /// Calls of sealed epochs that replay must not run.
+    pub verdicts: Vec<Verdict>,
+    /// The store that most of the log belongs to, if that is another one.
+    pub foreign: Option<u64>,
+}
+
+impl Recovered {
+    /// The last epoch that is sealed, or the checkpoint.
+    #[must_use]
+    pub fn last(&self, checkpoint: u64) -> u64 {
+        self.sealed.last().map_or(checkpoint, |epoch| epoch.epoch)
+    }
 }
 
 /// A sealed epoch, read back.
@@ -44,6 +58,8 @@ pub(super) struct Index {
 #[derive(Debug, Clone)]
 struct SealedEpoch {
     attempt: u64,
+    /// The attempt that wrote the program which the inputs are for.
+    program: u64,
     info: SealInfo,
     /// Bytes and checksum of the epoch's carry, if it had one when it was sealed.
     carry: Option<(u64, u32)>,
@@ -198,6 +214,8 @@ pub(super) struct Recovery {
     pub(super) space: Space,
     pub(super) index: Index,
     pub(super) recovered: Recovered,
+    /// Attempt and bytes.
+    pub(super) program: Option<(u64, Vec<u8>)>,
 }
 
 /// Finds the sealed epochs and the carries that are still needed; everything else is free.
@@ -209,6 +227,10 @@ pub(super) fn recover<D: Device>(
     let scan = Scan::read(device, geometry, checkpoint)?;
     let (epochs, lacks) = find_sealed(device, geometry, &scan)?;
     let last = check_order(geometry, checkpoint, &epochs, &lacks)?;
+    check_end(&scan, checkpoint, last)?;
+    let program = read_program(device, geometry, &scan)?;
+    check_program(&epochs, program.as_ref())?;
+    let verdicts = read_verdicts(device, geometry, &scan, last)?;
     let mut index = Index { epochs, carries: BTreeMap::new() };
     for (epoch, attempt) in scan.attempts(Kind::Carry) {
         // A carry belongs to the end of an epoch that is durable, so none can be newer than this.
@@ -228,9 +250,105 @@ pub(super) fn recover<D: Device>(
     {
         return Err(LogError::CarryDamaged { epoch: checkpoint + 1, bytes });
     }
-    let space = hold_found(&scan, &index, checkpoint, last);
-    let recovered = summarize(&scan, &index, geometry);
-    Ok(Recovery { space, index, recovered })
+    let records: Vec<&Record> = program.iter().chain(&verdicts).collect();
+    let space = hold_found(&scan, &index, &records, (checkpoint, last));
+    let recovered = Recovered {
+        verdicts: verdicts.iter().filter_map(|v| Verdict::decode(v.epoch, &v.bytes)).collect(),
+        foreign: scan.foreign.filter(|_| scan.found.is_empty()),
+        ..summarize(&scan, &index, geometry)
+    };
+    Ok(Recovery { space, index, recovered, program: program.map(|p| (p.attempt, p.bytes)) })
+}
+
+/// Whether the epochs up to `last` can be read back from the segments of a scan, and none after it.
+///
+/// # Errors
+/// As [`InputLog::open`]; [`LogError::NotLogged`] with the first epoch that is not there.
+pub(super) fn check_up_to<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    (checkpoint, last): (u64, u64),
+    scan: &Scan,
+) -> Result<(), LogError> {
+    let (epochs, lacks) = find_sealed(device, geometry, scan)?;
+    let found = check_order(geometry, checkpoint, &epochs, &lacks)?;
+    if found != last {
+        return Err(LogError::NotLogged { epoch: found + 1 });
+    }
+    check_program(&epochs, read_program(device, geometry, scan)?.as_ref())
+}
+
+/// A whole record of the log that belongs to no stream.
+struct Record {
+    kind: Kind,
+    epoch: u64,
+    attempt: u64,
+    segments: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+fn read_record<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    scan: &Scan,
+    (kind, epoch, attempt): (Kind, u64, u64),
+) -> Result<Option<Record>, LogError> {
+    let Some(segments) = scan.record(epoch, kind, attempt) else { return Ok(None) };
+    let belongs = Belongs { kind, epoch, attempt, stream: 0 };
+    let bytes = read_segments(device, geometry, belongs, &segments)?;
+    Ok(Some(Record { kind, epoch, attempt, segments, bytes }))
+}
+
+/// The newest program that is whole: a new one is durable before the one before it is released.
+fn read_program<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    scan: &Scan,
+) -> Result<Option<Record>, LogError> {
+    for (epoch, attempt) in scan.attempts(Kind::Program).into_iter().rev() {
+        let found = read_record(device, geometry, scan, (Kind::Program, epoch, attempt))?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// All verdicts on sealed epochs.
+fn read_verdicts<D: Device>(
+    device: &D,
+    geometry: Geometry,
+    scan: &Scan,
+    last: u64,
+) -> Result<Vec<Record>, LogError> {
+    let needed = scan.attempts(Kind::Verdict).into_iter().filter(|(epoch, _)| *epoch <= last);
+    let records = needed.map(|(epoch, attempt)| {
+        read_record(device, geometry, scan, (Kind::Verdict, epoch, attempt))
+    });
+    Ok(records.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Checks that every sealed epoch was logged under the program that was found.
+fn check_program(
+    epochs: &BTreeMap<u64, SealedEpoch>,
+    program: Option<&Record>,
+) -> Result<(), LogError> {
+    let found = program.map_or(0, |program| program.attempt);
+    match epochs.iter().find(|(_, sealed)| sealed.program != found) {
+        None => Ok(()),
+        Some((epoch, _)) => Err(LogError::ProgramLost { epoch: *epoch }),
+    }
+}
+
+/// Checks that nothing of a later epoch follows the first one that is not sealed. The log of an
+/// epoch is not begun before the one before is durable, so a crash leaves a torn end and nothing
+/// after it.
+fn check_end(scan: &Scan, checkpoint: u64, last: u64) -> Result<(), LogError> {
+    let epochs = scan.found.keys().map(|key| key.epoch).filter(|epoch| *epoch != PROGRAM_EPOCH);
+    match epochs.max().filter(|newest| *newest > last + 1) {
+        None => Ok(()),
+        Some(sealed) => Err(LogError::Gap { missing: last + 1, sealed, checkpoint }),
+    }
 }
 
 /// What a sealed epoch lacks, by epoch.
@@ -247,12 +365,12 @@ fn find_sealed<D: Device>(
         let Some(seal_segments) = scan.record(epoch, Kind::Seal, attempt) else { continue };
         let belongs = Belongs { kind: Kind::Seal, epoch, attempt, stream: 0 };
         let payload = read_segments(device, geometry, belongs, &seal_segments)?;
-        let Some((info, carry)) = decode_seal(epoch, &payload) else { continue };
+        let Some(Seal { info, carry, program }) = decode_seal(epoch, &payload) else { continue };
         let streams: Result<Vec<_>, Lack> =
             info.streams.iter().map(|stream| scan.stream(epoch, attempt, stream)).collect();
         match streams {
             Ok(streams) => {
-                let sealed = SealedEpoch { attempt, info, carry, seal_segments, streams };
+                let sealed = SealedEpoch { attempt, program, info, carry, seal_segments, streams };
                 if let Some(first) = epochs.insert(epoch, sealed) {
                     let (first, second) = (first.attempt, attempt);
                     return Err(LogError::Conflict { epoch, first, second });
@@ -293,7 +411,15 @@ fn check_order(
     Ok(last)
 }
 
-fn decode_seal(epoch: u64, payload: &[u8]) -> Option<(SealInfo, Option<(u64, u32)>)> {
+/// What a seal says.
+struct Seal {
+    info: SealInfo,
+    /// Bytes and checksum of the epoch's carry, if it had one.
+    carry: Option<(u64, u32)>,
+    program: u64,
+}
+
+fn decode_seal(epoch: u64, payload: &[u8]) -> Option<Seal> {
     let (header, rest) = SealHeader::read_from_prefix(payload).ok()?;
     let entries = <[SealEntry]>::ref_from_bytes(rest).ok()?;
     if entries.len() != usize::from(header.streams.get()) {
@@ -311,18 +437,26 @@ fn decode_seal(epoch: u64, payload: &[u8]) -> Option<(SealInfo, Option<(u64, u32
         .collect();
     let numbered = streams.iter().enumerate().all(|(at, stream)| usize::from(stream.stream) == at);
     let carry = (header.carry_bytes.get(), header.carry_crc.get());
+    let hash = u128::from(header.hash_low.get()) | u128::from(header.hash_high.get()) << 64;
     let info = SealInfo {
         epoch,
         calls: header.calls.get(),
         timestamp_ns: header.timestamp_ns.get(),
         seed: header.seed.get(),
+        hash_before: (header.hash_known.get() == 1).then_some(StateHash(hash)),
         streams,
     };
-    numbered.then_some((info, (header.carry_known.get() == 1).then_some(carry)))
+    let carry = (header.carry_known.get() == 1).then_some(carry);
+    numbered.then_some(Seal { info, carry, program: header.program.get() })
 }
 
 /// The state of the segments after a scan: held for what is sealed or carried, otherwise free.
-fn hold_found(scan: &Scan, index: &Index, checkpoint: u64, last: u64) -> Space {
+fn hold_found(
+    scan: &Scan,
+    index: &Index,
+    records: &[&Record],
+    (checkpoint, last): (u64, u64),
+) -> Space {
     let mut space = Space::default();
     space.attempt_next = scan.attempt_max.saturating_add(1);
     (space.released, space.sealed, space.durable) = (checkpoint, last, last);
@@ -332,6 +466,7 @@ fn hold_found(scan: &Scan, index: &Index, checkpoint: u64, last: u64) -> Space {
         holding.sealed = true;
         holding.streams = sealed.info.streams.len() as u32;
         holding.calls = sealed.info.calls;
+        holding.hash_before = sealed.info.hash_before;
         holding.bytes = sealed.info.streams.iter().map(|stream| stream.bytes).sum();
         holding.segments.extend(&sealed.seal_segments);
         holding.segments.extend(sealed.streams.iter().flatten());
@@ -342,6 +477,12 @@ fn hold_found(scan: &Scan, index: &Index, checkpoint: u64, last: u64) -> Space {
         holding.sealed = true;
         (holding.bytes, holding.crc) = (carry.bytes, carry.crc);
         holding.segments.extend(&carry.segments);
+        space.holdings.push(holding);
+    }
+    for record in records {
+        let mut holding = Holding::new(record.kind, record.epoch, record.attempt);
+        holding.sealed = true;
+        holding.segments.extend(&record.segments);
         space.holdings.push(holding);
     }
     for holding in &space.holdings {
@@ -362,14 +503,19 @@ fn summarize(scan: &Scan, index: &Index, geometry: Geometry) -> Recovered {
             bytes: sealed.info.streams.iter().map(|stream| stream.bytes).sum(),
             segments: (streams + sealed.seal_segments.len()) as u32,
             carry_bytes: index.carry(*epoch).map(|(_, carry)| carry.bytes),
+            hash_before: sealed.info.hash_before,
         }
     };
     let mut unsealed: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
     unsealed.dedup();
-    unsealed.retain(|epoch| !index.epochs.contains_key(epoch) && index.carry(*epoch).is_none());
+    unsealed.retain(|epoch| {
+        let is_known = index.epochs.contains_key(epoch) || index.carry(*epoch).is_some();
+        !is_known && *epoch != PROGRAM_EPOCH
+    });
     Recovered {
         sealed: index.epochs.iter().map(summary).collect(),
         unsealed,
         scanned_bytes: geometry.offset(scan.segments_total),
+        ..Recovered::default()
     }
 }

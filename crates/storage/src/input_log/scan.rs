@@ -45,6 +45,10 @@ pub(super) struct Scan {
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
     pub(super) segments_total: u32,
+    /// A store whose segments are in the log and that is not this one.
+    pub(super) foreign: Option<u64>,
+    /// The segments of other stores.
+    pub(super) foreign_segments: Vec<u32>,
 }
 
 /// What a stream lacks.
@@ -91,6 +95,8 @@ impl Scan {
     ) -> Result<(), LogError> {
         let Some(header) = SegmentHeader::parse(segment) else { return Ok(()) };
         if header.instance.get() != geometry.instance {
+            self.foreign.get_or_insert(header.instance.get());
+            self.foreign_segments.push(number);
             return Ok(());
         }
         self.attempt_max = self.attempt_max.max(header.attempt.get());

@@ -10,6 +10,7 @@ use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
 use super::log::InputLog;
 use super::space::Run;
 use super::writer::{Place, StreamSummary, write_segment};
+use crate::StateHash;
 use crate::plant::{Plant, planted};
 
 /// What is logged of an epoch beside its streams.
@@ -23,6 +24,8 @@ pub struct SealInfo {
     pub timestamp_ns: u64,
     /// Seed of the epoch.
     pub seed: u64,
+    /// State hash at the end of the epoch before, if it is maintained: replay must come to it.
+    pub hash_before: Option<StateHash>,
     /// The streams, numbered from 0 without gaps.
     pub streams: Vec<StreamSummary>,
 }
@@ -30,9 +33,9 @@ pub struct SealInfo {
 /// Buffers for seals and carries, kept from epoch to epoch.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    segment: Vec<u8>,
+    pub(super) segment: Vec<u8>,
     payload: Vec<u8>,
-    segments: Vec<u32>,
+    pub(super) segments: Vec<u32>,
 }
 
 impl Scratch {
@@ -56,7 +59,7 @@ impl<D: Device> InputLog<D> {
     pub fn seal(&self, port: &mut Port<D>, info: &SealInfo) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let (attempt, carry) = self.check_order(info);
-        encode_seal(&mut scratch.payload, info, carry);
+        encode_seal(&mut scratch.payload, info, carry, self.program_attempt());
         let place = Place {
             kind: Kind::Seal,
             epoch: info.epoch,
@@ -75,6 +78,7 @@ impl<D: Device> InputLog<D> {
         let holding = space.close(info.epoch);
         holding.streams = info.streams.len() as u32;
         holding.calls = info.calls;
+        holding.hash_before = info.hash_before;
         holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
         space.sealed = info.epoch;
         Ok(())
@@ -200,8 +204,8 @@ impl<D: Device> InputLog<D> {
         (space.open_epoch(info.epoch).attempt, carry)
     }
 
-    /// Takes the segments of a seal or a carry; all of them or none.
-    fn take_record(
+    /// Takes the segments of a record; all of them or none.
+    pub(super) fn take_record(
         &self,
         epoch: u64,
         attempt: u64,
@@ -224,7 +228,7 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    fn write_record(
+    pub(super) fn write_record(
         &self,
         port: &mut Port<D>,
         place: Place,
@@ -246,8 +250,9 @@ impl<D: Device> InputLog<D> {
     }
 }
 
-fn encode_seal(payload: &mut Vec<u8>, info: &SealInfo, carry: Option<(u64, u32)>) {
+fn encode_seal(payload: &mut Vec<u8>, info: &SealInfo, carry: Option<(u64, u32)>, program: u64) {
     let (carry_bytes, carry_crc) = carry.unwrap_or_default();
+    let StateHash(hash) = info.hash_before.unwrap_or_default();
     let header = SealHeader {
         calls: U64::new(info.calls),
         timestamp_ns: U64::new(info.timestamp_ns),
@@ -256,7 +261,10 @@ fn encode_seal(payload: &mut Vec<u8>, info: &SealInfo, carry: Option<(u64, u32)>
         carry_crc: U32::new(carry_crc),
         streams: U16::new(info.streams.len() as u16),
         carry_known: U16::new(u16::from(carry.is_some())),
-        reserved: U64::ZERO,
+        program: U64::new(program),
+        hash_low: U64::new(hash as u64),
+        hash_high: U64::new((hash >> 64) as u64),
+        hash_known: U64::new(u64::from(info.hash_before.is_some())),
     };
     payload.clear();
     payload.extend_from_slice(header.as_bytes());

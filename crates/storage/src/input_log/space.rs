@@ -6,6 +6,7 @@
 //! and as long as nobody exceeds a promise there are at least that many free segments (O-43).
 
 use super::format::Kind;
+use crate::StateHash;
 
 /// Neighbouring segments that were taken together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(super) struct Holding {
     pub(super) bytes: u64,
     /// Checksum of a carry's bytes.
     pub(super) crc: u32,
+    /// State hash at the end of the epoch before, as the seal says it.
+    pub(super) hash_before: Option<StateHash>,
 }
 
 impl Holding {
@@ -114,6 +117,7 @@ impl Holding {
             calls: 0,
             bytes: 0,
             crc: 0,
+            hash_before: None,
         }
     }
 }
@@ -248,6 +252,12 @@ impl Space {
         self.promised -= std::mem::take(&mut self.holdings[at].promised);
         self.holdings[at].sealed = true;
         &mut self.holdings[at]
+    }
+
+    /// A record that belongs to no stream is written.
+    pub(super) fn close_record(&mut self, attempt: u64) {
+        let at = self.position(attempt);
+        self.holdings[at].sealed = true;
     }
 
     /// Frees all carries of an epoch.

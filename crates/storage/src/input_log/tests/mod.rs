@@ -79,6 +79,7 @@ fn log_streams<D: Device>(
         calls: epoch * 10,
         timestamp_ns: epoch * 1000,
         seed: epoch * 7,
+        hash_before: None,
         streams: summaries,
     })
 }

@@ -1,0 +1,216 @@
+//! What the log's inputs mean: the program that logged them, as the log keeps it.
+//!
+//! A replay must come to the past that was answered. So the log says which procedures its calls
+//! are of, for which tables, and everything else besides the inputs that decides what a call comes
+//! to; replay uses these values, and is refused where the program of today is another one. What
+//! cannot be told from outside, the body of a procedure, is found by the state hashes in the log.
+
+use storage::TableDefinition;
+
+use crate::procedure::ProcedureTable;
+use crate::{EngineConfig, EngineError, Result};
+
+/// Raised with every change after which the engine might come to another state or answer for the
+/// same log, limits that procedures can run into included.
+const SEMANTICS_VERSION: u32 = 1;
+
+/// A procedure or a table: its name, and its types in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    name: String,
+    types: String,
+}
+
+/// A program, as far as replay depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    semantics: u32,
+    pub(crate) resubmissions_max: u16,
+    /// In the order of their numbers.
+    procedures: Vec<Part>,
+    tables: Vec<Part>,
+}
+
+impl Program {
+    /// The program that opens the store now.
+    pub(crate) fn current(
+        config: &EngineConfig,
+        tables: &[TableDefinition],
+        table_types: &[String],
+        procedures: &ProcedureTable,
+    ) -> Self {
+        let types = table_types.iter().cloned().chain(std::iter::repeat(String::new()));
+        let tables = tables.iter().zip(types);
+        Self {
+            semantics: SEMANTICS_VERSION,
+            resubmissions_max: config.resubmissions_max,
+            procedures: procedures
+                .named()
+                .map(|(name, types)| Part { name: name.to_string(), types: types.to_string() })
+                .collect(),
+            tables: tables.map(|(table, types)| Part { name: table.name.clone(), types }).collect(),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.semantics.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&u32::from(self.resubmissions_max).to_le_bytes());
+        for parts in [&self.procedures, &self.tables] {
+            bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
+            for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
+                bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Reads what [`Program::encode`] wrote; `None` for no bytes at all: a log that is for no
+    /// program yet.
+    ///
+    /// # Errors
+    /// `Corrupt` for other bytes.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Self>> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader { rest: bytes };
+        let found = reader.program().filter(|_| reader.rest.is_empty());
+        found.map(Some).ok_or_else(|| {
+            let what = "the record of the program in the input log makes no sense".to_string();
+            storage::StorageError::Corrupt(what).into()
+        })
+    }
+
+    /// Whether the calls that were logged for this program mean the same to `current`, which may
+    /// have more procedures and tables.
+    ///
+    /// # Errors
+    /// `OtherProgram` with the first difference.
+    pub(crate) fn check(&self, current: &Self) -> Result<()> {
+        let other = |what: String| Err(EngineError::OtherProgram(what));
+        if self.semantics != current.semantics {
+            return other(format!(
+                "it was version {} of the rules by which the engine executes, this is version {}",
+                self.semantics, current.semantics
+            ));
+        }
+        for (number, logged) in self.procedures.iter().enumerate() {
+            match current.procedures.get(number) {
+                None => return other(format!("procedure {:?} is not registered", logged.name)),
+                Some(now) if now.name != logged.name => {
+                    return other(format!(
+                        "procedure {number} was {:?} and is {:?}: register them in the same order",
+                        logged.name, now.name
+                    ));
+                }
+                Some(now) => check_types("procedure", logged, now)?,
+            }
+        }
+        for logged in &self.tables {
+            match current.tables.iter().find(|now| now.name == logged.name) {
+                None => return other(format!("table {:?} is not registered", logged.name)),
+                Some(now) => check_types("table", logged, now)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_types(what: &str, logged: &Part, now: &Part) -> Result<()> {
+    if logged.types == now.types {
+        return Ok(());
+    }
+    Err(EngineError::OtherProgram(format!(
+        "{what} {:?} was {} and is {}",
+        logged.name, logged.types, now.types
+    )))
+}
+
+struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl Reader<'_> {
+    fn program(&mut self) -> Option<Program> {
+        Some(Program {
+            semantics: self.number()?,
+            resubmissions_max: self.number()?.try_into().ok()?,
+            procedures: self.parts()?,
+            tables: self.parts()?,
+        })
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let len = self.number()? as usize;
+        let (bytes, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        String::from_utf8(bytes.to_vec()).ok()
+    }
+
+    fn parts(&mut self) -> Option<Vec<Part>> {
+        let count = self.number()?;
+        (0..count).map(|_| Some(Part { name: self.text()?, types: self.text()? })).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(procedures: &[(&str, &str)], tables: &[(&str, &str)]) -> Program {
+        let parts = |parts: &[(&str, &str)]| {
+            let part = |(name, types): &(&str, &str)| Part {
+                name: (*name).to_string(),
+                types: (*types).to_string(),
+            };
+            parts.iter().map(part).collect()
+        };
+        Program {
+            semantics: SEMANTICS_VERSION,
+            resubmissions_max: 7,
+            procedures: parts(procedures),
+            tables: parts(tables),
+        }
+    }
+
+    #[test]
+    fn o_65_a_program_survives_the_way_there_and_back() {
+        let program = program(&[("a", "x"), ("", "")], &[("t", "u64 -> i64")]);
+        let bytes = program.encode();
+        assert_eq!(Program::decode(&bytes).unwrap(), Some(program));
+        assert_eq!(Program::decode(&[]).unwrap(), None);
+        for len in 1..bytes.len() {
+            assert!(Program::decode(&bytes[..len]).unwrap_err().is_corrupt(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn o_65_only_additions_leave_a_log_as_it_was_meant() {
+        let logged = program(&[("a", "x"), ("b", "y")], &[("t", "1"), ("u", "2")]);
+        let check = |procedures: &[(&str, &str)], tables: &[(&str, &str)]| {
+            logged.check(&program(procedures, tables)).map_err(|error| error.to_string())
+        };
+        let (same, tables) = ([("a", "x"), ("b", "y")], [("t", "1"), ("u", "2")]);
+        assert_eq!(check(&same, &tables), Ok(()));
+        let more = [("a", "x"), ("b", "y"), ("c", "z")];
+        assert_eq!(check(&more, &[("u", "2"), ("v", "3"), ("t", "1")]), Ok(()));
+        let refused = [
+            (check(&same[..1], &tables), "procedure \"b\" is not registered"),
+            (check(&[same[1], same[0]], &tables), "procedure 0 was \"a\" and is \"b\""),
+            (check(&[same[0], ("b", "z")], &tables), "procedure \"b\" was y and is z"),
+            (check(&same, &tables[1..]), "table \"t\" is not registered"),
+            (check(&same, &[tables[0], ("u", "3")]), "table \"u\" was 2 and is 3"),
+        ];
+        for (result, words) in refused {
+            let text = result.unwrap_err();
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

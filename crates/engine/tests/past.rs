@@ -1,0 +1,202 @@
+//! A replay comes to the past that was answered, or the store is not opened: a program with other
+//! procedures, bodies or tables came to another one without a word, and so did one that read a
+//! clock, or allowed other numbers of re-submissions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::{
+    Abort, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, ProcedureDefinition,
+    ProcedureTable, RecoveryReport,
+};
+use pmem::Dram;
+use storage::{IndexKind, TableDefinition};
+
+const ROW: [u8; 8] = [1; 8];
+const OTHER: [u8; 8] = [2; 8];
+
+fn table(name: &str) -> TableDefinition {
+    TableDefinition {
+        name: name.into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 8,
+        row_bytes: 0,
+    }
+}
+
+fn word(value: Option<&[u8]>) -> u64 {
+    value.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+}
+
+/// What a program does that opens the store.
+#[derive(Clone, Copy)]
+struct Program {
+    tables: &'static [&'static str],
+    /// Name, types, body.
+    procedures: &'static [(&'static str, &'static str, engine::BodyFn)],
+    resubmissions_max: u16,
+}
+
+fn add(amount: u64, tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
+    let sum = word(tx.get(0, &ROW)?) + amount;
+    tx.insert(0, &ROW, &sum.to_le_bytes())
+}
+
+fn deposit(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
+    add(1, tx)
+}
+
+fn changed_deposit(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
+    add(2, tx)
+}
+
+fn clock_deposit(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
+    static CLOCK: AtomicU64 = AtomicU64::new(0);
+    add(CLOCK.fetch_add(1, Ordering::Relaxed), tx)
+}
+
+/// Its write set depends on a row that `deposit` changes.
+fn mirror(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
+    let sum = tx.get(0, &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
+    tx.insert(0, &OTHER, &sum)
+}
+
+const BEFORE: Program = Program {
+    tables: &["rows", "more"],
+    procedures: &[("deposit", "u64 -> u64", deposit), ("mirror", "", mirror)],
+    resubmissions_max: 16,
+};
+
+fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, RecoveryReport)> {
+    let tables: Vec<_> = program.tables.iter().map(|name| table(name)).collect();
+    let mut procedures = |_: &[u16]| {
+        let mut table = ProcedureTable::new();
+        for &(name, types, body) in program.procedures {
+            let definition = ProcedureDefinition {
+                name,
+                draws: None,
+                write_set: if name == "mirror" { look_and_declare } else { declare },
+                body,
+                pieces: None,
+            };
+            table.add_typed(definition, types.to_string());
+        }
+        Ok(table)
+    };
+    let config = EngineConfig {
+        checkpoint_every: 100,
+        resubmissions_max: program.resubmissions_max,
+        ..EngineConfig::default()
+    };
+    let definitions =
+        Definitions { tables: &tables, table_types: &[], procedures: &mut procedures };
+    Engine::open_with(Arc::clone(device), config, definitions)
+}
+
+fn declare(_: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
+    set.insert(0, &ROW);
+    Ok(())
+}
+
+fn look_and_declare(_: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
+    set.lookup(0, &ROW);
+    set.insert(0, &OTHER);
+    Ok(())
+}
+
+fn run(engine: &mut Engine<Dram>, calls: &[u16]) -> Vec<String> {
+    let mut batch = Calls::new();
+    calls.iter().for_each(|&procedure| batch.push(procedure, &[7]).unwrap());
+    let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();
+    (0..outcome.len()).map(|position| format!("{:?}", outcome.answer(position))).collect()
+}
+
+/// A store with three epochs in the log and a checkpoint before them.
+fn killed(program: Program) -> Arc<Dram> {
+    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let (mut engine, _) = open(&device, program).unwrap();
+    for _ in 0..3 {
+        run(&mut engine, &[0, 0]);
+    }
+    device
+}
+
+fn refusal(device: &Arc<Dram>, program: Program) -> EngineError {
+    open(device, program).err().expect("it must not be opened")
+}
+
+#[test]
+fn the_program_that_wrote_the_log_replays_it_and_says_what_was_verified() {
+    let device = killed(BEFORE);
+    let (engine, report) = open(&device, BEFORE).unwrap();
+    // Nothing on this device knows what the last epoch came to.
+    assert_eq!((report.epochs_replayed, report.epochs_verified), (3, 2));
+    assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 6);
+}
+
+#[test]
+fn o_65_a_changed_body_is_refused_with_the_epoch_and_its_procedures() {
+    let device = killed(BEFORE);
+    let changed: &[_] =
+        &[("deposit", "u64 -> u64", changed_deposit as engine::BodyFn), BEFORE.procedures[1]];
+    let error = refusal(&device, Program { procedures: Box::leak(Box::from(changed)), ..BEFORE });
+    assert!(matches!(error, EngineError::OtherPast { epoch: 1, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("deposit (2 calls)") && text.contains("close it"), "{text}");
+    let (engine, report) = open(&device, BEFORE).unwrap();
+    assert_eq!((engine.epoch(), report.epochs_replayed), (3, 3), "nothing was lost");
+}
+
+#[test]
+fn o_47_a_procedure_that_reads_a_clock_is_refused() {
+    let clock = Program { procedures: &[("deposit", "", clock_deposit)], ..BEFORE };
+    let device = killed(clock);
+    let error = refusal(&device, clock);
+    assert!(matches!(error, EngineError::OtherPast { epoch: 1, .. }), "{error:?}");
+}
+
+#[test]
+fn o_65_other_procedures_types_and_tables_are_refused_by_name() {
+    let device = killed(BEFORE);
+    let other_types: &[_] =
+        &[("deposit", "(u64, u64) -> u64", deposit as engine::BodyFn), BEFORE.procedures[1]];
+    let cases = [
+        (
+            Program { procedures: Box::leak(Box::from(other_types)), ..BEFORE },
+            "\"deposit\" was u64",
+        ),
+        (Program { procedures: &BEFORE.procedures[..1], ..BEFORE }, "\"mirror\" is not registered"),
+        (Program { procedures: &BEFORE.procedures[1..], ..BEFORE }, "procedure 0 was \"deposit\""),
+        (Program { tables: &["rows"], ..BEFORE }, "table \"more\" is not registered"),
+    ];
+    for (program, words) in cases {
+        let error = refusal(&device, program);
+        assert!(matches!(error, EngineError::OtherProgram(_)), "{error:?}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    // After a close there is nothing to replay, and the program may be another one.
+    open(&device, BEFORE).unwrap().0.close().unwrap();
+    for (program, _) in cases {
+        open(&device, program).unwrap().0.close().unwrap();
+    }
+}
+
+/// A call that was answered as failed because it may not be made again must not commit in a replay
+/// that would allow it.
+#[test]
+fn o_65_the_limit_of_re_submissions_is_that_of_the_run_and_not_of_the_replay() {
+    let strict = Program { resubmissions_max: 0, ..BEFORE };
+    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let (mut engine, _) = open(&device, strict).unwrap();
+    let answers = run(&mut engine, &[0, 1]);
+    assert!(answers[1].contains("Failed"), "{answers:?}");
+    run(&mut engine, &[0]);
+    drop(engine);
+    let (mut engine, report) = open(&device, BEFORE).unwrap();
+    assert_eq!((report.epochs_replayed, engine.carried()), (2, 0));
+    assert_eq!(engine.get(0, &OTHER).unwrap(), None, "it was answered as failed");
+    // From now on the limit is that of the program that has opened it.
+    let answers = run(&mut engine, &[0, 1]);
+    assert!(answers[1].contains("Resubmitted"), "{answers:?}");
+}

@@ -1,0 +1,69 @@
+//! Giving up the end of a log on purpose, where damage has made it unreadable.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pmem::{Device, Port};
+
+use super::error::LogError;
+use super::format::{HEADER_BYTES, Kind, PROGRAM_EPOCH};
+use super::log::{Geometry, InputLog};
+use super::reader::check_up_to;
+use super::scan::{Key, Scan};
+
+/// What was given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Epochs of which something was in the log, whole or not.
+    pub epochs: BTreeSet<u64>,
+    /// Segments that were erased, those of another store included.
+    pub segments: u32,
+}
+
+/// Whether a segment is still needed if the log ends after an epoch.
+fn is_kept(key: &Key, last: u64) -> bool {
+    key.epoch <= last || key.kind == Kind::Carry && key.epoch == last + 1 || is_program(key)
+}
+
+fn is_program(key: &Key) -> bool {
+    key.epoch == PROGRAM_EPOCH
+}
+
+impl<D: Device> InputLog<D> {
+    /// Makes `last` the end of the log: everything after it is erased. Accepts the device. Afterwards
+    /// the log opens, with a program that is not known if that was lost, too.
+    ///
+    /// # Errors
+    /// As [`InputLog::open`] if the epochs from `checkpoint` to `last` cannot be read back, with
+    /// nothing changed; the device's.
+    pub fn give_up(
+        device: &Arc<D>,
+        instance: u64,
+        segment_bytes: u64,
+        (checkpoint, last): (u64, u64),
+    ) -> Result<GivenUp, LogError> {
+        let geometry = Geometry { instance, segment_bytes };
+        let mut scan = Scan::read(device.as_ref(), geometry, checkpoint)?;
+        let mut given_up = GivenUp::default();
+        let mut erased = scan.foreign_segments.clone();
+        for (key, found) in scan.found.iter().filter(|(key, _)| !is_kept(key, last)) {
+            given_up.epochs.insert(key.epoch);
+            erased.push(found.segment);
+        }
+        scan.found.retain(|key, _| is_kept(key, last));
+        check_up_to(device.as_ref(), geometry, (checkpoint, last), &scan)?;
+        device.accept()?;
+        let mut port = Port::new(Arc::clone(device), u32::MAX);
+        for segment in &erased {
+            port.log_write(geometry.offset(*segment), &[0; HEADER_BYTES])?;
+        }
+        port.log_fence();
+        device.log_sync()?;
+        given_up.segments = erased.len() as u32;
+        let (log, _) = Self::open(Arc::clone(device), instance, segment_bytes, checkpoint)?;
+        if log.program().is_none() {
+            log.write_program(&mut port, &[])?;
+        }
+        Ok(given_up)
+    }
+}

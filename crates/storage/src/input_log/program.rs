@@ -1,0 +1,63 @@
+//! What the inputs mean: a record of the program that logged them, which replay is held against.
+//!
+//! The log must not know what is in it. The newest whole record counts; a new one is durable before
+//! the one before it is released, and every seal names the one that its epoch was logged under.
+
+use pmem::{Device, Port};
+
+use super::error::LogError;
+use super::format::{Kind, PROGRAM_EPOCH};
+use super::log::InputLog;
+use super::seal::Scratch;
+use super::writer::Place;
+
+impl<D: Device> InputLog<D> {
+    /// Bytes of the program that the next epochs are logged under; `None` if there never was one.
+    pub fn program(&self) -> Option<Vec<u8>> {
+        let program = self.program.lock().expect("no panic while locked");
+        program.as_ref().map(|(_, bytes)| bytes.clone())
+    }
+
+    pub(super) fn program_attempt(&self) -> u64 {
+        self.program.lock().expect("no panic while locked").as_ref().map_or(0, |program| program.0)
+    }
+
+    /// Says what the inputs of the epochs from now on mean, durably. To be called only where nothing
+    /// is left to replay: whatever the log still holds was logged under the program before.
+    ///
+    /// # Errors
+    /// [`LogError::Full`] if there is no space; the device's.
+    pub fn write_program(&self, port: &mut Port<D>, bytes: &[u8]) -> Result<(), LogError> {
+        let attempt = self.write_extra(port, Kind::Program, PROGRAM_EPOCH, bytes)?;
+        let before =
+            self.program.lock().expect("no panic while locked").replace((attempt, bytes.to_vec()));
+        if let Some((before, _)) = before {
+            self.space().drop_holding(before);
+        }
+        Ok(())
+    }
+
+    /// Writes a record that belongs to no stream, and makes it durable. Returns its attempt.
+    pub(super) fn write_extra(
+        &self,
+        port: &mut Port<D>,
+        kind: Kind,
+        epoch: u64,
+        bytes: &[u8],
+    ) -> Result<u64, LogError> {
+        let mut scratch = self.scratch();
+        let attempt = self.space().hold(kind, epoch).attempt;
+        let Scratch { segment, segments, .. } = &mut *scratch;
+        if let Err(error) = self.take_record(epoch, attempt, bytes.len(), segments) {
+            self.space().drop_holding(attempt);
+            return Err(error);
+        }
+        let total_bytes = bytes.len() as u64;
+        let place = Place { kind, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        self.write_record(port, place, bytes, segments, segment)?;
+        port.log_fence();
+        self.device().log_sync()?;
+        self.space().close_record(attempt);
+        Ok(attempt)
+    }
+}
