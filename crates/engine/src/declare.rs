@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
+use crate::reads::Reads;
 use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
@@ -36,11 +37,13 @@ impl Core {
         key: &[u8],
         sid: SerialId,
         waiter: &mut Waiter<'_>,
+        reads: &Reads,
     ) -> Result<Option<&'p [u8]>, LookupError> {
-        let Some(id) = table.find(self, table.word(key)?) else {
+        let Some(id) = table.find(self, table.word(key)?, reads) else {
             return Ok(None);
         };
         let seen = self.entries.get(id).read(sid, waiter)?;
+        reads.charge_value(seen.word);
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
 
@@ -52,18 +55,19 @@ impl Core {
         table: u16,
         bounds: (&[u8], &[u8]),
         sid: SerialId,
-        waiter: &mut Waiter<'_>,
+        (waiter, reads): (&mut Waiter<'_>, &Reads),
         each: Visit<'_>,
     ) -> Result<u64, LookupError> {
         let table = self.table(table)?;
         let mut visited = 0;
-        for (word, id) in table.range(self, bounds.0, bounds.1)? {
+        for (word, id) in table.range(self, bounds.0, bounds.1, reads)? {
             let entry = self.entries.get(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
                 let mut room = [0; 8];
-                let key = self.key(table, (word, id), &mut room);
+                let key = self.key(table, (word, id), &mut room, reads);
+                reads.charge_value(seen.word);
                 if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
                 }
@@ -98,6 +102,7 @@ impl From<Stopped> for LookupError {
 pub(crate) struct Declaration<'a> {
     pub(crate) core: &'a Core,
     pub(crate) lists: &'a mut Declarations,
+    pub(crate) reads: &'a Reads,
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) epoch: u64,
     /// First declared key of this call.
@@ -127,10 +132,15 @@ impl KeyFilter {
 impl<'a> Declaration<'a> {
     /// The declaration of a call that has declared nothing yet.
     #[inline]
-    pub(crate) fn new(core: &'a Core, lists: &'a mut Declarations, epoch: u64) -> Self {
+    pub(crate) fn new(
+        core: &'a Core,
+        lists: &'a mut Declarations,
+        reads: &'a Reads,
+        epoch: u64,
+    ) -> Self {
         let first = lists.declared.len();
         let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
-        Self { core, lists, phase, epoch, first, filter, mistake: None }
+        Self { core, lists, reads, phase, epoch, first, filter, mistake: None }
     }
 
     #[cold]
@@ -140,13 +150,14 @@ impl<'a> Declaration<'a> {
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
         let core = self.core;
-        let found = core.row_table(table).and_then(|t| Ok(t.find(core, t.word(key)?)));
+        let found = core.row_table(table).and_then(|t| Ok(t.find(core, t.word(key)?, self.reads)));
         match found {
             Ok(Some(id)) => {
                 let sid = SerialId::new(self.epoch, 0);
                 let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
                 self.lists.lookups.push(Lookup::Row(id));
                 let word = seen.expect("nobody writes the row yet").word;
+                self.reads.charge_value(word);
                 word.is_value().then(|| self.phase.bytes(word))
             }
             Ok(None) => {
@@ -366,9 +377,9 @@ impl WriteSet<'_> {
             fingerprint = fold(fingerprint, key, value);
             each(key, value)
         };
-        let phase = declaration.phase;
+        let (phase, with) = (declaration.phase, (&mut waiter, declaration.reads));
         let result =
-            declaration.core.look_through(phase, table, (low, high), sid, &mut waiter, &mut visit);
+            declaration.core.look_through(phase, table, (low, high), sid, with, &mut visit);
         match result {
             Ok(visited) => {
                 let (low, high) =

@@ -16,8 +16,9 @@ use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
 use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
-use crate::local::{Local, Reads};
+use crate::local::Local;
 use crate::procedure::ProcedureTable;
+use crate::reads::Reads;
 use crate::recovery;
 use crate::stats::{EpochStats, Laps, MemoryUse, RecoveryReport};
 use crate::table::RowKeys;
@@ -382,10 +383,21 @@ impl<D: Device> Engine<D> {
         let mut waiter = Waiter::new(self.core.stopped());
         let sid = SerialId::new(self.epoch + 1, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
-        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter) {
-            Ok(value) => Ok(value.map(<[u8]>::to_vec)),
+        let mut reading = self.reading();
+        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
+            Ok(value) => {
+                reading.end_step(self.core.image_base);
+                Ok(value.map(<[u8]>::to_vec))
+            }
             Err(error) => Err(self.read_error(error)),
         }
+    }
+
+    /// Somebody reads between two epochs, which no epoch's counters show.
+    fn reading(&self) -> Reading<D> {
+        let device = self.store.device();
+        let reads = Reads::new(device.charges_loads());
+        Reading { reads, port: Port::new(Arc::clone(device), u32::MAX) }
     }
 
     fn read_error(&self, error: crate::declare::LookupError) -> EngineError {
@@ -405,6 +417,7 @@ impl<D: Device> Engine<D> {
         let phase = ReadPhase::begin();
         let sid = SerialId::new(self.epoch + 1, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut reading = self.reading();
         let mut visit = |word: u64, id: EntryId| {
             let entry = self.core.entries.get(id);
             let mut waiter = Waiter::new(self.core.stopped());
@@ -412,16 +425,25 @@ impl<D: Device> Engine<D> {
                 && seen.word.is_value()
             {
                 let mut room = [0; 8];
-                each(self.core.key(t, (word, id), &mut room), phase.bytes(seen.word));
+                let key = self.core.key(t, (word, id), &mut room, &reading.reads);
+                reading.reads.charge_value(seen.word);
+                reading.end_step(self.core.image_base);
+                each(key, phase.bytes(seen.word));
             }
         };
+        // Unbounded: no key is compared.
+        let nothing = Reads::new(false);
         match &t.ordered {
             None => t.hash.for_each(visit),
             Some(ordered) if t.exact => ordered
                 .range(Bound::Unbounded, Bound::Unbounded, &ExactWords)
                 .for_each(|(word, id)| visit(word, id)),
             Some(ordered) => ordered
-                .range(Bound::Unbounded, Bound::Unbounded, &RowKeys { core: &self.core })
+                .range(
+                    Bound::Unbounded,
+                    Bound::Unbounded,
+                    &RowKeys { core: &self.core, reads: &nothing },
+                )
                 .for_each(|(word, id)| visit(word, id)),
         }
         Ok(())
@@ -435,8 +457,13 @@ impl<D: Device> Engine<D> {
     pub fn scan(&self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
         let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
-        match self.core.look_through(phase, table, (low, high), sid, &mut waiter, each) {
-            Ok(_) => Ok(()),
+        let mut reading = self.reading();
+        let with = (&mut waiter, &reading.reads);
+        match self.core.look_through(phase, table, (low, high), sid, with, each) {
+            Ok(_) => {
+                reading.end_step(self.core.image_base);
+                Ok(())
+            }
             Err(error) => Err(self.read_error(error)),
         }
     }
@@ -561,6 +588,19 @@ fn hex(bytes: &[u8]) -> String {
         0 => "none".into(),
         len if len <= BYTES_MAX => shown,
         len => format!("{shown}... ({len} bytes)"),
+    }
+}
+
+/// Reads between two epochs: they are charged, too.
+struct Reading<D: Device> {
+    reads: Reads,
+    port: Port<D>,
+}
+
+impl<D: Device> Reading<D> {
+    fn end_step(&mut self, image_base: usize) {
+        self.reads.account_charged(&mut self.port, image_base);
+        self.port.settle_debt();
     }
 }
 

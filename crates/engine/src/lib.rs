@@ -25,6 +25,7 @@ mod models;
 mod piece;
 mod procedure;
 mod program;
+mod reads;
 mod recovery;
 mod stats;
 mod table;

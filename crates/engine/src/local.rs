@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use pmem::{Device, Loads, Port};
 
 use crate::calls::{Failure, WorkerAnswers};
 use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
+use crate::reads::Reads;
 use crate::stats::WorkCounts;
 use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool, ValueWord};
 
@@ -429,43 +429,6 @@ pub(crate) struct Local {
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Calls to carry to the next epoch: position and attempt.
     pub(crate) carried: Vec<(u32, u16)>,
-}
-
-/// Reads of the medium that are not accounted for yet: bodies know no device.
-#[derive(Debug)]
-pub(crate) enum Reads {
-    /// They cost nothing on the device, and are only counted.
-    Counted(Loads),
-    /// Each of them is charged: address and length.
-    Charged(Vec<(usize, usize)>),
-}
-
-impl Reads {
-    /// None yet.
-    pub(crate) fn new(charged: bool) -> Self {
-        if charged { Self::Charged(Vec::new()) } else { Self::Counted(Loads::default()) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn note(&mut self, address: usize, len: usize) {
-        match self {
-            Self::Counted(loads) => loads.count(address as u64, len as u64),
-            Self::Charged(list) => list.push((address, len)),
-        }
-    }
-
-    /// Accounts for those that were noted.
-    #[inline(always)]
-    pub(crate) fn account<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
-        match self {
-            Self::Counted(loads) => port.add_loads(std::mem::take(loads)),
-            Self::Charged(list) => {
-                for (address, len) in list.drain(..) {
-                    port.count_load((address - image_base) as u64, len as u64);
-                }
-            }
-        }
-    }
 }
 
 /// A sequence that was drawn from in this epoch.

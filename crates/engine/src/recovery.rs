@@ -17,9 +17,9 @@
 
 use std::sync::Arc;
 
-use pmem::Device;
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
+use pmem::{Counters, Device, Port};
 use storage::format::TABLES_MAX;
 use storage::input_log::Recovered;
 use storage::plant::{Plant, planted};
@@ -31,6 +31,7 @@ use crate::engine::{Definitions, Engine, EpochInfo, deal, new_worker};
 use crate::epoch::{decode_calls, decode_carry};
 use crate::index::EntryId;
 use crate::program::Program;
+use crate::reads::Reads;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
@@ -46,9 +47,9 @@ pub(crate) fn open<D: Device>(
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
-    let Opened { mut store, mut lanes, log, created, end_mark } =
+    let Opened { mut store, mut lanes, log, created, end_mark, medium } =
         Store::open(device, &config.store)?;
-    report.created = created;
+    (report.created, report.load_log) = (created, medium);
     report.checkpoint_epoch = store.checkpoint_epoch();
     let loaded = clock();
 
@@ -57,6 +58,8 @@ pub(crate) fn open<D: Device>(
         .collect::<Result<Vec<_>>>()?;
     let plan = scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
     let (found, hash) = scan_rows(&store, &plan, &config)?;
+    report.scan = count_planning(&store, &lanes);
+    found.iter().for_each(|found| report.scan.add(&found.medium));
     report.hash = match (store.checkpoint().state_hash(), config.techniques.state_hash) {
         (Some(_), _) => HashCheck::Verified,
         (None, true) => HashCheck::Computed,
@@ -85,6 +88,7 @@ pub(crate) fn open<D: Device>(
     let core = Core::new(config, in_memory, entries, procedures, image_base);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
+    workers.iter_mut().for_each(|w| report.rebuild.add(&w.medium.port.take_counters()));
     let rebuilt = clock();
 
     let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids, hash);
@@ -138,6 +142,23 @@ fn begin_program<D: Device>(
 struct Found {
     rows: Vec<(u16, ScannedRow)>,
     hash: StateHash,
+    /// What it read.
+    medium: Counters,
+}
+
+/// Counts and charges the free lists that planning the scan read.
+fn count_planning<D: Device>(store: &Store<D>, lanes: &[LanePool]) -> Counters {
+    let mut port = scan_port(store);
+    for lane in lanes.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
+        lane.count_free_list(&mut port, store.segments());
+    }
+    port.settle_debt();
+    port.take_counters()
+}
+
+/// A port of a thread that only reads.
+fn scan_port<D: Device>(store: &Store<D>) -> Port<D> {
+    Port::new(Arc::clone(store.device()), u32::MAX)
 }
 
 /// Visits all rows on as many threads as there are workers. Returns what each found, and the hash
@@ -151,10 +172,12 @@ fn scan_rows<D: Device>(
     let hashes = stored.is_some() || config.techniques.state_hash;
     let next = AtomicUsize::new(0);
     let scan = || -> std::result::Result<Found, StorageError> {
-        let mut found = Found::default();
+        let (mut found, mut port) = (Found::default(), scan_port(store));
         while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scan_unit(store, plan, *unit, hashes, &mut found)?;
+            scan_unit(store, plan, *unit, hashes, (&mut found, &mut port))?;
         }
+        port.settle_debt();
+        found.medium = port.take_counters();
         Ok(found)
     };
     let results: Vec<_> = thread::scope(|scope| {
@@ -182,7 +205,7 @@ fn scan_unit<D: Device>(
     plan: &ScanPlan,
     unit: scan::ScanUnit,
     hashes: bool,
-    found: &mut Found,
+    (found, port): (&mut Found, &mut Port<D>),
 ) -> std::result::Result<(), StorageError> {
     let layout = store.tables()[unit.table as usize].layout;
     let base = store.device().image().base() as usize;
@@ -195,6 +218,7 @@ fn scan_unit<D: Device>(
         plan,
         store.checkpoint_epoch(),
         |row| {
+            scan::count_row(port, &row, &layout, hashes);
             if hashes {
                 let word = medium_word(base, &layout, &row);
                 let key = phase.key_at(base, row.row);
@@ -210,6 +234,7 @@ fn scan_unit<D: Device>(
 fn remember_collected<D: Device>(store: &Store<D>, lanes: &[LanePool], workers: &mut [Worker<D>]) {
     let sequence = store.checkpoint().sequence;
     for lane in lanes.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
+        lane.count_collected(&mut workers[0].medium.port, store.segments(), sequence);
         let slots = lane.collected_slots(store.device().as_ref(), store.segments(), sequence);
         for worker in workers.iter_mut() {
             worker.already_collected.extend(&slots);
@@ -237,15 +262,19 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
         let joined = handles.into_iter().map(|h| h.join().expect("rebuilding does not panic"));
         std::iter::once(mine).chain(joined).collect()
     });
+    // Keys that begin alike are compared where they are, in the rows.
+    let mut reads = Reads::new(true);
     for (index, table) in core.tables.iter().enumerate() {
         let Some(ordered) = &table.ordered else { continue };
         let mut lists: Vec<_> = staged.iter_mut().map(|s| std::mem::take(&mut s[index])).collect();
         if table.exact {
             ordered.apply_inserts(&mut lists, &crate::index::ExactWords);
         } else {
-            ordered.apply_inserts(&mut lists, &crate::table::RowKeys { core });
+            ordered.apply_inserts(&mut lists, &crate::table::RowKeys { core, reads: &reads });
         }
+        reads.account(&mut workers[0].medium.port, core.image_base);
     }
+    workers[0].medium.port.settle_debt();
 }
 
 fn rebuild_share<D: Device>(
@@ -262,12 +291,15 @@ fn rebuild_share<D: Device>(
         false => store.checkpoint_epoch(),
     };
     let skip_collection = planted(device, Plant::SkipCollection);
+    let port = &mut worker.medium.port;
     for (table, row) in &share.rows {
         let t = &core.tables[*table as usize];
         let id = core.entries.take(&mut worker.local.supply);
         let entry = core.entries.get(id);
         let next = medium_word(core.image_base, &t.layout, row);
         entry.initialise(row.row, next, SerialId(0));
+        // A sequence has a short key, and its value is in another line.
+        scan::count_row(port, row, &t.layout, t.kind == IndexKind::Sequence);
         let key = phase.key_at(core.image_base, row.row);
         let word = t.word(key).expect("the scan checked the key's length");
         t.hash.insert_unique(word.hash, id);
@@ -286,6 +318,7 @@ fn rebuild_share<D: Device>(
             worker.collect.push((id, entry.generation()));
         }
     }
+    port.settle_debt();
     staged
 }
 
@@ -343,6 +376,7 @@ fn replay_epoch<D: Device>(
     let outcome = engine.run(&calls, info, Some(past), 0)?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
     engine.core.config.watch.replayed(&outcome);
+    report.replay.add(&outcome.stats.medium);
     report.epochs_replayed += 1;
     report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
     report.calls_replayed += calls.len() as u64;

@@ -333,6 +333,14 @@ pub struct RecoveryReport {
     pub rebuild_ns: u64,
     /// Running the sealed epochs again.
     pub replay_ns: u64,
+    /// What opening the store read of the image. Reads of the log space are counted nowhere.
+    pub load_log: Counters,
+    /// What the scan read.
+    pub scan: Counters,
+    /// What building the indexes read.
+    pub rebuild: Counters,
+    /// What the replayed epochs counted.
+    pub replay: Counters,
 }
 
 #[cfg(test)]

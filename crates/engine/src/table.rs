@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::core::Core;
 use crate::index::{EntryId, ExactWords, HashIndex, KeyOrder, OrderedIndex, Range, SearchKey};
+use crate::reads::Reads;
 use crate::version::ReadPhase;
 
 /// A table with its indexes. Ordered tables have both: points are looked up by hash.
@@ -80,11 +81,11 @@ impl Table {
 
     /// Finds a key's entry. Not in the insert step.
     #[inline]
-    pub(crate) fn find(&self, core: &Core, word: KeyWord<'_>) -> Option<EntryId> {
+    pub(crate) fn find(&self, core: &Core, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
         if self.exact {
             self.hash.find_exact(word.hash)
         } else {
-            self.hash.find(word.hash, |id| core.key_of(id) == word.key)
+            self.hash.find(word.hash, |id| core.key_of(id, reads) == word.key)
         }
     }
 
@@ -94,6 +95,7 @@ impl Table {
         core: &Core,
         low: &[u8],
         high: &[u8],
+        reads: &Reads,
     ) -> Result<Range<'t>, String> {
         let Some(ordered) = &self.ordered else {
             return Err(format!("table {:?} is not ordered: it cannot be scanned", self.name));
@@ -113,24 +115,26 @@ impl Table {
             }
             return Ok(ordered.range(bounds.0, bounds.1, &ExactWords));
         }
-        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core }))
+        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core, reads }))
     }
 }
 
 /// Compares entries by the keys in their persistent rows.
 pub(crate) struct RowKeys<'c> {
     pub(crate) core: &'c Core,
+    /// Where these reads are noted.
+    pub(crate) reads: &'c Reads,
 }
 
 impl KeyOrder for RowKeys<'_> {
     const EXACT: bool = false;
 
     fn compare(&self, a: EntryId, b: EntryId) -> std::cmp::Ordering {
-        self.core.key_of(a).cmp(self.core.key_of(b))
+        self.core.key_of(a, self.reads).cmp(self.core.key_of(b, self.reads))
     }
 
     fn compare_key(&self, a: EntryId, key: &[u8]) -> std::cmp::Ordering {
-        self.core.key_of(a).cmp(key)
+        self.core.key_of(a, self.reads).cmp(key)
     }
 }
 
@@ -143,18 +147,22 @@ impl Core {
         table: &Table,
         (word, id): (u64, EntryId),
         room: &'k mut [u8; 8],
+        reads: &Reads,
     ) -> &'k [u8] {
         if table.exact {
             *room = word.to_be_bytes();
             room
         } else {
-            self.key_of(id)
+            self.key_of(id, reads)
         }
     }
 
     /// The key of an entry's row, in a table whose keys are not exact.
     #[inline]
-    pub(crate) fn key_of(&self, id: EntryId) -> &[u8] {
-        ReadPhase::begin().key(self.image_base, self.entries.get(id))
+    pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
+        let entry = self.entries.get(id);
+        let key = ReadPhase::begin().key(self.image_base, entry);
+        reads.charge_key(self.image_base, entry.row(), key);
+        key
     }
 }

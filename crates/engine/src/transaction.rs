@@ -163,7 +163,7 @@ impl<'a> Transaction<'a> {
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
             Some(slot) => self.get_declared(slot.write, slot.id),
-            None => match t.find(core, word) {
+            None => match t.find(core, word, &self.local.reads) {
                 Some(id) => Ok(self.see(id, false)?),
                 None => Ok(None),
             },
@@ -219,7 +219,7 @@ impl<'a> Transaction<'a> {
             rows.push(AheadRow { word, id: NO_ENTRY, seen: None });
         }
         for (key, row) in keys.clone().zip(&mut rows) {
-            if let Some(found) = t.find(core, KeyWord { hash: row.word, key }) {
+            if let Some(found) = t.find(core, KeyWord { hash: row.word, key }, &self.local.reads) {
                 core.entries.prefetch(found);
                 row.id = found;
             }
@@ -289,7 +289,7 @@ impl<'a> Transaction<'a> {
         let core = self.core;
         let t = core.row_table(table)?;
         let fetches = core.config.techniques.prefetch;
-        let mut range = t.range(core, low, high)?;
+        let mut range = t.range(core, low, high, &self.local.reads)?;
         let mut next = || if descending { range.next_back() } else { range.next() };
         let (mut group, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
         loop {
@@ -307,8 +307,10 @@ impl<'a> Transaction<'a> {
             }
             for row in &*rows {
                 let mut room = [0; 8];
+                // The value may be the call's own, so what the key reads is noted before it.
+                let key = core.key(t, (row.word, row.id), &mut room, &self.local.reads);
                 if let Some(value) = self.scanned(table, row)?
-                    && each(core.key(t, (row.word, row.id), &mut room), value).is_break()
+                    && each(key, value).is_break()
                 {
                     return Ok(());
                 }
@@ -415,7 +417,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn get_before(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
-        let id = t.find(core, word).unwrap_or(NO_ENTRY);
+        let id = t.find(core, word, &self.local.reads).unwrap_or(NO_ENTRY);
         if id == NO_ENTRY {
             return Ok(None);
         }
@@ -685,8 +687,9 @@ impl<'a> Transaction<'a> {
         let before = |m: &Member| (m.table, m.word) < (table, word);
         let first = members.partition_point(before);
         self.next_member = first + 1;
+        let reads = &self.local.reads;
         let mut same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
-        let at = same.position(|m| t.exact || self.core.key_of(m.id) == key)?;
+        let at = same.position(|m| t.exact || self.core.key_of(m.id, reads) == key)?;
         Some(self.call.declared.len() + first + at)
     }
 }

@@ -5,7 +5,8 @@ use crate::device::{BLOCK_BYTES, LINE_BYTES};
 /// Counts of one port. Blocks are 256-byte units of the medium, lines are 64-byte cache lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counters {
-    /// Cache lines read from the image (those that a report should count: rows and values).
+    /// Cache lines read from the image: in epochs the values that calls read and, where reads cost
+    /// something, everything else that is read; at recovery everything.
     pub lines_read: u64,
     /// 256-byte blocks touched by those reads.
     pub blocks_read: u64,

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::step::Step;
 use crate::sync::{point, writes};
 use crate::{Counters, DeviceError, Loads, Mapping};
 
@@ -112,10 +113,16 @@ pub trait Device: Send + Sync + 'static {
         false
     }
 
-    /// Called for every read of the image that a report should count, where reads cost something.
+    /// Called for every read of the image, where reads cost something.
     #[inline(always)]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         let _ = (port, offset, len);
+    }
+
+    /// Waits for as long as the port still owes, where accesses cost time.
+    #[inline(always)]
+    fn settle_debt(&self, port: &mut PortState) {
+        let _ = port;
     }
 
     /// Starts writing the lines of a range back to the medium; durable after the same port's fence.
@@ -234,12 +241,14 @@ pub trait Device: Send + Sync + 'static {
 pub struct Port<D: Device> {
     device: Arc<D>,
     state: PortState,
+    step: Step,
 }
 
 impl<D: Device> Port<D> {
     /// A port with its own number and zero counters.
     pub fn new(device: Arc<D>, id: u32) -> Self {
-        Self { device, state: PortState { id, ..PortState::default() } }
+        let state = PortState { id, ..PortState::default() };
+        Self { device, state, step: Step::default() }
     }
 
     /// The device behind the port.
@@ -274,13 +283,51 @@ impl<D: Device> Port<D> {
         unsafe { self.device.image().slice(offset, len) }
     }
 
-    /// Counts a read that was made through the mapping directly.
+    /// Counts a read that was made through the mapping directly, on every device.
     #[inline(always)]
     pub fn count_load(&mut self, offset: u64, len: u64) {
         let mut loads = Loads::default();
         loads.count(offset, len);
         self.add_loads(loads);
         self.device.loaded(&mut self.state, offset, len);
+    }
+
+    /// Charges and counts a read that was made through the mapping directly, but only where reads
+    /// cost something, and only for lines that the running step has not read yet: those are in the
+    /// processor's cache.
+    #[inline(always)]
+    pub fn charge_load(&mut self, offset: u64, len: u64) {
+        if self.device.charges_loads() {
+            self.touch(offset, len);
+        }
+    }
+
+    /// Charges and counts a read as far as it is of lines that the running step has not read yet.
+    /// Each run of such lines counts as a read of its own.
+    #[inline(never)]
+    pub fn touch(&mut self, offset: u64, len: u64) {
+        let mut from = offset - offset % LINE_BYTES;
+        let end = (offset + len).next_multiple_of(LINE_BYTES);
+        while len > 0 && from < end {
+            let mut to = from;
+            while to < end && self.step.is_new(to) {
+                to += LINE_BYTES;
+            }
+            self.count_load(from, to - from);
+            // The line at `to`, if there is one, was read before.
+            from = to + LINE_BYTES;
+        }
+    }
+
+    /// A step is over: what it read may have left the processor's cache when it is read again.
+    #[inline(always)]
+    pub fn end_step(&mut self) {
+        self.step.clear();
+    }
+
+    /// See [`Device::settle_debt`].
+    pub fn settle_debt(&mut self) {
+        self.device.settle_debt(&mut self.state);
     }
 
     /// Adds reads that were counted elsewhere, on a device that charges nothing for them.

@@ -33,6 +33,7 @@ impl Device for Dram {
     }
 
     crate::memory::in_memory!();
+    crate::memory::in_memory!(free_log_reads);
 
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.

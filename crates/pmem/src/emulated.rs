@@ -3,10 +3,15 @@
 //!
 //! The time is added by waiting in the calling thread. Delays are collected in the port and paid
 //! when they exceed [`PAY_ABOVE_NS`] or at a fence, so that the clock is not read for every access.
-//! What this model leaves out, and a report must say: reads of one thread that would overlap on a
-//! real machine (prefetching) are charged one after the other; the write bandwidth is that of one
-//! port, not shared between ports; and a line that is flushed twice within a block is charged
-//! twice.
+//! Every read of the image is charged, and of the log at recovery; a line that the same step reads
+//! again is in the processor's cache and costs nothing ([`crate::Port::charge_load`]). A step is the
+//! execution of a call with its final writes; elsewhere what is done for one row, one key or one
+//! group of calls, or a merge of keys. What this model leaves out, and a report must say: reads of
+//! one thread that would overlap on a real machine (prefetching) are charged one after the other;
+//! a line may stay in the cache from one step to the next; a processor reads a line that is stored
+//! to in part, which is charged only where the program reads it, too; the write bandwidth is that
+//! of one port, not shared between ports; and a line that is flushed twice within a block is
+//! charged twice.
 //!
 //! # Where the figures come from
 //! * `low` and `high`: Arulraj, Pavlo, Dulloor, "Let's Talk About Storage and Recovery Methods for
@@ -175,7 +180,11 @@ impl Emulated {
 fn pay(port: &mut PortState) {
     let debt_ns = std::mem::take(&mut port.debt_ns);
     port.counters.added_ns += debt_ns;
-    let debt = Duration::from_nanos(debt_ns);
+    wait(debt_ns);
+}
+
+fn wait(ns: u64) {
+    let debt = Duration::from_nanos(ns);
     let start = Instant::now();
     while start.elapsed() < debt {
         std::hint::spin_loop();
@@ -206,6 +215,16 @@ impl Device for Emulated {
 
     crate::memory::in_memory!();
 
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.memory.log.read(offset, into);
+        // Without a port there is nobody who could owe it. Reads of the log are long.
+        match self.costs.of_read(offset, into.len() as u64) {
+            0 => {}
+            ns => wait(ns),
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
@@ -226,6 +245,13 @@ impl Device for Emulated {
     }
 
     #[inline(always)]
+    fn settle_debt(&self, port: &mut PortState) {
+        if port.debt_ns > 0 {
+            pay(port);
+        }
+    }
+
+    #[inline(always)]
     fn order_stores(&self) {
         self.cpu.fence();
     }
@@ -241,9 +267,7 @@ impl Device for Emulated {
     #[inline(always)]
     fn fence(&self, port: &mut PortState) {
         self.cpu.fence();
-        if port.debt_ns > 0 {
-            pay(port);
-        }
+        self.settle_debt(port);
     }
 
     fn log_write(

@@ -45,6 +45,7 @@ impl Device for Late {
     }
 
     crate::memory::in_memory!();
+    crate::memory::in_memory!(free_log_reads);
 
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {

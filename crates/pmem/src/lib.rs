@@ -26,6 +26,7 @@ mod mapping;
 
 mod counters;
 mod device;
+mod step;
 
 mod health;
 mod late;

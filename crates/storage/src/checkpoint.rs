@@ -72,6 +72,13 @@ pub fn write<D: Device>(port: &mut Port<D>, mut record: CheckpointRecord) {
     port.fence();
 }
 
+/// Counts and charges reading both records.
+pub(crate) fn count_reads<D: Device>(port: &mut Port<D>) {
+    for copy in 0..2 {
+        port.count_load(place(copy), size_of::<CheckpointRecord>() as u64);
+    }
+}
+
 /// The newest valid record.
 ///
 /// # Errors

@@ -80,6 +80,11 @@ impl<'v> NewValue<'v> {
         self.pieces(0..self.len()).for_each(|piece| bytes.extend_from_slice(piece));
     }
 
+    /// Which bytes of an old value of the same length are read to compare it with this one.
+    pub fn compared_with(&self, old: &[u8]) -> impl Iterator<Item = Range<usize>> {
+        self.against(old).map(|(at, old, _)| at..at + old.len())
+    }
+
     /// Where it may differ from an old value of the same length: in up to three pieces, the offset,
     /// what the old value has there, and what this one has. If lines of that very value were
     /// replaced, only these.

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use pmem::{Device, Port};
+use pmem::{Device, LINE_BYTES, Port};
 use zerocopy::IntoBytes;
 
 use crate::format::{POOL_STATES_OFFSET, POOLS, PoolOffsets, PoolState};
@@ -47,7 +47,12 @@ pub struct LanePool {
     flushed: u64,
     /// Head of the last checkpoint: entries before it are never needed again.
     settled_head: u64,
+    /// Free-list entries before this were read since then, with their line.
+    read: u64,
 }
+
+/// Free-list entries in a line.
+const ENTRIES_A_LINE: u64 = LINE_BYTES / 8;
 
 fn state_offset(pool: u16, lane: u8) -> u64 {
     POOL_STATES_OFFSET + (u64::from(lane) * POOLS as u64 + u64::from(pool)) * 64
@@ -103,6 +108,7 @@ impl LanePool {
             limit: tail,
             flushed: tail,
             settled_head: set.head,
+            read: set.head,
         })
     }
 
@@ -169,14 +175,27 @@ impl LanePool {
 
     /// Takes a slot from the free list, if invariant 2 allows one.
     #[inline]
-    pub fn pop<D: Device>(&mut self, port: &Port<D>, segments: &Segments) -> Option<u64> {
+    pub fn pop<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Option<u64> {
         let reuse = planted(port.device().as_ref(), Plant::ReuseFreed);
         if self.now.head >= (if reuse { self.now.tail } else { self.limit }) {
             return None;
         }
+        if port.device().charges_loads() {
+            self.charge_entry(port, segments);
+        }
         let offset = self.entry(port.device().as_ref(), segments, self.now.head);
         self.now.head += 1;
         Some(offset)
+    }
+
+    /// Charges the line of the entry at the head, unless it was read since the last checkpoint: the
+    /// entries are taken in order, so that a lane reads one line after the other.
+    #[inline(never)]
+    fn charge_entry<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
+        if self.now.head >= self.read {
+            port.charge_load(self.entry_offset(segments, self.now.head), 8);
+            self.read = (self.now.head + 1).next_multiple_of(ENTRIES_A_LINE);
+        }
     }
 
     /// Slots that can be taken from the free list now.
@@ -325,11 +344,42 @@ impl LanePool {
     pub fn checkpointed(&mut self) {
         self.limit = self.now.tail;
         self.settled_head = self.now.head;
+        self.read = self.now.head;
     }
 
     /// Entries of the free list from head to tail.
     pub fn free_slots<D: Device>(&self, device: &D, segments: &Segments) -> Vec<u64> {
         (self.now.head..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
+    }
+
+    /// Counts and charges reading the state line, which [`LanePool::load`] does without a port.
+    pub fn count_state<D: Device>(&self, port: &mut Port<D>) {
+        port.count_load(state_offset(self.pool, self.lane), size_of::<PoolState>() as u64);
+    }
+
+    /// Counts and charges reading the entries of the free list, as [`LanePool::free_slots`] and
+    /// [`LanePool::validate_free_list`] do without a port.
+    pub fn count_free_list<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
+        self.count_entries(port, segments, self.now.head);
+    }
+
+    /// The same of [`LanePool::collected_slots`].
+    pub fn count_collected<D: Device>(
+        &self,
+        port: &mut Port<D>,
+        segments: &Segments,
+        sequence: u64,
+    ) {
+        self.count_entries(port, segments, self.collected_from(sequence));
+    }
+
+    /// Counts reading the entries from a position to the tail, segment by segment.
+    fn count_entries<D: Device>(&self, port: &mut Port<D>, segments: &Segments, mut from: u64) {
+        while from < self.now.tail {
+            let to = (from + 1).next_multiple_of(self.entries_per_segment).min(self.now.tail);
+            port.count_load(self.entry_offset(segments, from), (to - from) * 8);
+            from = to;
+        }
     }
 
     /// Checks that every entry of the free list is a slot of this pool: what is taken from the list
@@ -366,8 +416,12 @@ impl LanePool {
         segments: &Segments,
         sequence: u64,
     ) -> Vec<u64> {
-        let from = self.sets[(sequence % 2) as usize].tail;
-        (from.max(self.now.head)..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
+        let from = self.collected_from(sequence);
+        (from..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
+    }
+
+    fn collected_from(&self, sequence: u64) -> u64 {
+        self.sets[(sequence % 2) as usize].tail.max(self.now.head)
     }
 
     /// Segments of slots that are in use: number in the directory and slots used in each, in order.
@@ -399,8 +453,12 @@ impl LanePool {
     }
 
     fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {
+        device.image().load_u64(self.entry_offset(segments, position))
+    }
+
+    fn entry_offset(&self, segments: &Segments, position: u64) -> u64 {
         let segment = self.free_list[&(position / self.entries_per_segment)];
-        device.image().load_u64(segments.offset(segment) + position % self.entries_per_segment * 8)
+        segments.offset(segment) + position % self.entries_per_segment * 8
     }
 }
 

@@ -23,6 +23,8 @@ use crate::{class_bytes, class_of};
 /// Offset of the key in a row; it goes on past the header line.
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
+/// Bytes of both versions, from the beginning of a row: what [`versions`] reads.
+pub const VERSIONS_BYTES: u64 = META_OFFSET;
 /// All lines of a value: for [`NewVersion::lines`].
 pub const ALL_LINES: u64 = u64::MAX;
 
@@ -148,6 +150,11 @@ pub fn checkpoint_slot(versions: &[VersionWords; 2], checkpoint_epoch: u64) -> O
 pub fn meta<D: Device>(device: &D, row: u64) -> (u16, u64, u32) {
     let word = device.image().load_u64(row + META_OFFSET);
     (word as u16, word >> 16 & 0xffff, (word >> 32) as u32)
+}
+
+/// What reading the key of a row reads, with its length: offset and bytes.
+pub fn key_read(row: u64, key_bytes: u64) -> (u64, u64) {
+    (row + META_OFFSET, KEY_OFFSET - META_OFFSET + key_bytes)
 }
 
 /// The key of a row.

@@ -3,7 +3,7 @@
 //! A row exists if its slot is below the bump offset, not on the free list, and has a version that
 //! is not younger than the checkpoint. Everything else in its place is a leftover of a crash.
 
-use pmem::Device;
+use pmem::{Device, LINE_BYTES, Port};
 
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
 use crate::plant::{Plant, planted};
@@ -85,6 +85,30 @@ pub fn plan<D: Device>(
     }
     plan.free.sort_unstable();
     plan
+}
+
+/// Counts and charges what [`visit`] reads of a row and, if `hashed`, what its hash needs besides.
+/// The segment directory, which pointers into pools are held against, was just read as a whole and
+/// is in the cache.
+pub fn count_row<D: Device>(
+    port: &mut Port<D>,
+    scanned: &ScannedRow,
+    layout: &RowLayout,
+    hashed: bool,
+) {
+    let (_, key_bytes, _) = row::meta(port.device().as_ref(), scanned.row);
+    let (key, bytes) = row::key_read(scanned.row, key_bytes);
+    port.count_load(scanned.row, key + bytes - scanned.row);
+    if !hashed {
+        return;
+    }
+    let pointer = scanned.pointer();
+    let value = layout.value_offset(scanned.row, scanned.slot, pointer);
+    let end = value + pointer.value_bytes();
+    // An inline value may begin in the line in which a long key ends.
+    let is_inline = pointer.external_offset().is_none();
+    let head_end = if is_inline { (key + bytes).next_multiple_of(LINE_BYTES) } else { 0 };
+    port.count_load(value.max(head_end), end.saturating_sub(value.max(head_end)));
 }
 
 /// Visits the rows of one unit.

@@ -124,9 +124,8 @@ impl Segments {
     /// # Errors
     /// `Corrupt` with the number of the damaged entry.
     pub fn load<D: Device>(&self, device: &D) -> Result<Vec<(u32, SegmentUse)>> {
-        let places = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
         let mut uses = Vec::new();
-        for segment in 0..places.min(self.segments_max) {
+        for segment in 0..self.places(device) {
             let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
             if word != 0 {
                 let entry = SegmentUse::decode(word);
@@ -140,6 +139,18 @@ impl Segments {
         }
         self.next.store(uses.last().map_or(0, |&(s, _)| u64::from(s) + 1), Ordering::Relaxed);
         Ok(uses)
+    }
+
+    /// Segments that the image has room for now: so many words of the directory may be in use.
+    fn places<D: Device>(&self, device: &D) -> u64 {
+        let places = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
+        places.min(self.segments_max)
+    }
+
+    /// Counts and charges reading the directory, as [`Segments::load`] does without a port.
+    pub(crate) fn count_reads<D: Device>(&self, port: &mut Port<D>) {
+        let words = self.places(port.device().as_ref());
+        port.count_load(DIRECTORY_OFFSET, words * 8);
     }
 
     /// Makes sure that `segments` more can be taken; grows the device where needed (O-43, O-56).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use pmem::{Device, Port};
+use pmem::{Counters, Device, Port};
 
 use crate::format::{
     CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION,
@@ -69,6 +69,8 @@ pub struct Opened<D: Device> {
     pub created: bool,
     /// The newest epoch that is known to have ended before this open, if the device knows one.
     pub end_mark: Option<EndMark>,
+    /// What went to and from the image.
+    pub medium: Counters,
 }
 
 /// Pool of the values of a class.
@@ -110,6 +112,7 @@ impl<D: Device> Store<D> {
         let current = checkpoint::read(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         let lanes = load_lanes(device.as_ref(), &segments, &tables, current.sequence)?;
+        count_opening(&mut port, &segments, tables.len(), &lanes);
         let (log, recovered) = InputLog::open(
             Arc::clone(&device),
             superblock.instance,
@@ -127,7 +130,8 @@ impl<D: Device> Store<D> {
             checkpoint_epoch: AtomicU64::new(current.epoch),
             current: Mutex::new(current),
         };
-        Ok(Opened { store, lanes, log: recovered, created, end_mark })
+        let medium = port.take_counters();
+        Ok(Opened { store, lanes, log: recovered, created, end_mark, medium })
     }
 
     /// For each table asked for, its position in the catalog, where those that the store does not
@@ -418,6 +422,23 @@ fn load_row_lanes<D: Device>(
         }
     }
     Ok(lanes)
+}
+
+/// Counts and charges what opening a store read of its image: as one step, so each line once.
+fn count_opening<D: Device>(
+    port: &mut Port<D>,
+    segments: &Segments,
+    tables: usize,
+    lanes: &[LanePool],
+) {
+    superblock::count_reads(port, tables);
+    checkpoint::count_reads(port);
+    segments.count_reads(port);
+    for lane in lanes {
+        lane.count_state(port);
+        lane.count_free_list(port, segments);
+    }
+    port.settle_debt();
 }
 
 /// All lanes of the pools of these tables and of all value classes that fit a segment.

@@ -239,6 +239,16 @@ pub(crate) fn read_catalog<D: Device>(device: &D, segment_bytes: u64) -> Result<
     Ok(tables)
 }
 
+/// Counts and charges reading both superblocks and the catalog, to the record after the last one.
+pub(crate) fn count_reads<D: Device>(port: &mut Port<D>, tables: usize) {
+    for copy in 0..2 {
+        let at = SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE;
+        port.count_load(at, size_of::<Superblock>() as u64);
+    }
+    let records = (tables + 1).min(TABLES_MAX);
+    port.count_load(CATALOG_OFFSET, record_offset(records) - CATALOG_OFFSET);
+}
+
 fn pool_in_use<D: Device>(device: &D, table: usize) -> bool {
     (0..crate::format::LANES).any(|lane| {
         crate::pool::read_state(device, table as u16, lane as u8).sets.iter().any(|s| s.bump != 0)

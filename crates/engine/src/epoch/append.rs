@@ -8,14 +8,15 @@
 
 use std::ops::Range;
 
-use pmem::Device;
-use storage::{NewValue, SerialId};
+use pmem::{Device, Port};
+use storage::{NewValue, SerialId, row};
 
 use crate::AppendMethod;
 use crate::core::Core;
 use crate::epoch::batch::{self, Outbox};
 use crate::index::EntryId;
-use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Reads, Span};
+use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::reads::Reads;
 use crate::stats::WorkCounts;
 use crate::table::KeyWord;
 use crate::version::{
@@ -27,15 +28,15 @@ use crate::worker::{Epoch, Leave, Worker};
 const GROUP: usize = 8;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let local = &mut worker.local;
+    let (local, port) = (&mut worker.local, &mut worker.medium.port);
     match epoch.core.config.append {
-        AppendMethod::RowLock => append_all(epoch, local, &mut RowLocks)?,
+        AppendMethod::RowLock => append_all(epoch, local, port, &mut RowLocks)?,
         AppendMethod::Batch => {
-            append_all(epoch, local, &mut Outbox::new(epoch, local.worker))?;
+            append_all(epoch, local, port, &mut Outbox::new(epoch, local.worker))?;
             batch::make_arrays(epoch, local)?;
         }
     }
-    local.reads.account(&mut worker.medium.port, epoch.core.image_base);
+    local.reads.account(port, epoch.core.image_base);
     Ok(())
 }
 
@@ -77,6 +78,7 @@ impl Method for RowLocks {
 fn append_all<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
+    port: &mut Port<D>,
     method: &mut impl Method,
 ) -> Result<(), Leave> {
     // Nothing is gained by looking rows up together unless their lines are asked for together.
@@ -86,7 +88,7 @@ fn append_all<D: Device>(
     let mut now = group_from(0);
     fetch_buckets(epoch.core, &local.lists, now.clone());
     while !now.is_empty() {
-        find_entries(epoch.core, &mut local.lists, now.clone());
+        find_entries(epoch.core, &mut local.lists, &local.reads, now.clone());
         let next = group_from(now.end);
         fetch_buckets(epoch.core, &local.lists, next.clone());
         for index in now {
@@ -95,6 +97,7 @@ fn append_all<D: Device>(
                 append_ranges(epoch, local, method, index).map_err(crate::EngineError::Poisoned)?;
             }
         }
+        local.reads.account_charged(port, epoch.core.image_base);
         now = next;
     }
     local.work.declared_keys += local.lists.declared.len() as u64;
@@ -114,7 +117,7 @@ fn fetch_buckets(core: &Core, lists: &Declarations, calls: Range<usize>) {
 }
 
 /// Looks up the declared keys of a group of calls.
-fn find_entries(core: &Core, lists: &mut Declarations, calls: Range<usize>) {
+fn find_entries(core: &Core, lists: &mut Declarations, reads: &Reads, calls: Range<usize>) {
     let fetches = core.config.techniques.prefetch;
     let span = lists.declared_by(calls);
     for declared in &mut lists.declared[span] {
@@ -124,7 +127,7 @@ fn find_entries(core: &Core, lists: &mut Declarations, calls: Range<usize>) {
         if declared.id == NO_ENTRY {
             let table = &core.tables[declared.table as usize];
             let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
-            declared.id = table.find(core, word).unwrap_or(NO_ENTRY);
+            declared.id = table.find(core, word, reads).unwrap_or(NO_ENTRY);
         }
         if fetches && declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
             core.entries.prefetch(declared.id);
@@ -164,7 +167,7 @@ fn append_ranges<D: Device>(
     let from = members.len();
     for range in &ranges[extra.ranges.range()] {
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
-        for (word, id) in core.table(range.table)?.range(core, low, high)? {
+        for (word, id) in core.table(range.table)?.range(core, low, high, &local.reads)? {
             if core.config.techniques.prefetch {
                 core.entries.prefetch(id);
             }
@@ -206,7 +209,7 @@ fn append<D: Device>(
         checkpoint_epoch: epoch.checkpoint_epoch,
         every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
         always_copies: epoch.core.config.techniques.initial_copy,
-        reads: &mut local.reads,
+        reads: &local.reads,
     };
     let row = (id, epoch.core.entries.get(id));
     method.append(row, sid, &mut local.pool, &mut claimer, &mut local.work);
@@ -222,11 +225,17 @@ struct Claimer<'c> {
     every_epoch: bool,
     /// Whether smaller serial ids read a copy in any case.
     always_copies: bool,
-    /// Copies read the medium.
-    reads: &'c mut Reads,
+    /// Copies and headers are read from the image.
+    reads: &'c Reads,
 }
 
 impl Claimer<'_> {
+    /// Whether a version is younger than the checkpoint: its row's header says so.
+    fn is_younger(&self, row: u64, slot: usize) -> bool {
+        self.reads.charge(self.image_base + row as usize, row::VERSIONS_BYTES as usize);
+        version_epoch(self.image_base, row, slot) > self.checkpoint_epoch
+    }
+
     /// The initial version of NV 4.1.
     fn copy(&mut self, from: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if from.is_on_medium() {
@@ -248,8 +257,7 @@ impl Claim for Claimer<'_> {
             self.cache.retire(cached);
             return if self.always_copies { self.copy(cached, pool) } else { cached };
         }
-        let in_place = !self.every_epoch
-            && version_epoch(self.image_base, entry.row(), next.slot()) > self.checkpoint_epoch;
+        let in_place = !self.every_epoch && self.is_younger(entry.row(), next.slot());
         // The final write overwrites a version in its place: smaller serial ids read a copy.
         if in_place || self.always_copies { self.copy(next, pool) } else { next }
     }

@@ -10,7 +10,8 @@ use storage::plant::Plant;
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
-use crate::local::{Declarations, Drawer, Extra, Span, Txn};
+use crate::local::{Declarations, Drawer, Extra, Local, Span, Txn};
+use crate::reads::Reads;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -18,7 +19,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mut drawn = drawers.iter_mut().peekable();
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
-        declare_one(epoch, &mut worker.local.lists, position, drawer);
+        let Local { lists, reads, .. } = &mut worker.local;
+        declare_one(epoch, (lists, reads), position, drawer);
+        reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
     }
     drawers.clear();
     worker.local.drawers = drawers;
@@ -45,7 +48,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
-    lists: &mut Declarations,
+    (lists, reads): (&mut Declarations, &Reads),
     position: usize,
     drawer: Option<&mut Drawer>,
 ) {
@@ -62,7 +65,7 @@ fn declare_one<D: Device>(
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-        let declaration = Declaration::new(epoch.core, lists, epoch.number);
+        let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
         let mut set = WriteSet { declaration, draws };
         let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
         let mut mistake = set.declaration.mistake.take();

@@ -25,6 +25,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
         if let Some(draw) = procedure.draws.filter(|_| !epoch.skips(position)) {
             draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
+            worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
         }
     }
     let mine = &epoch.shared.draws[worker.local.worker];
@@ -44,16 +45,16 @@ fn draw_one<D: Device>(
     position: u32,
     draw: impl FnOnce(&mut Draws<'_>) -> Result<(), Abort>,
 ) {
-    let lists = &mut local.lists;
+    let Local { lists, reads, drawers, .. } = local;
     let (draws_from, lookups_from) = (lists.draws.len(), lists.lookups.len());
-    let mut draws =
-        Draws { declaration: Declaration::new(epoch.core, lists, epoch.number), position };
+    let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+    let mut draws = Draws { declaration, position };
     let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
     let early = super::declare::ending(result, draws.declaration.mistake.take());
     if early.is_some() {
         lists.draws.truncate(draws_from);
     }
-    local.drawers.push(Drawer {
+    drawers.push(Drawer {
         position,
         draws: Span::up_to(draws_from, lists.draws.len()),
         lookups: Span::up_to(lookups_from, lists.lookups.len()),

@@ -22,6 +22,7 @@ use crate::epoch::piece;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, PrivateWrite};
+use crate::reads::Reads;
 use crate::transaction::{PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};
@@ -95,7 +96,7 @@ fn run_call<D: Device>(
         // They wait without running pieces.
         runner.drain_pieces(local, position)?;
         let mut waiter = Waiter::new(epoch.core.stopped());
-        let holds = lookups_hold(epoch.core, call, sid, &mut waiter)?;
+        let holds = lookups_hold(epoch.core, call, sid, (&mut waiter, &local.reads))?;
         local.work.waits += waiter.waits;
         holds
     };
@@ -179,20 +180,21 @@ fn lookups_hold(
     core: &Core,
     call: CallView<'_>,
     sid: SerialId,
-    waiter: &mut Waiter<'_>,
+    (waiter, reads): (&mut Waiter<'_>, &Reads),
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let result = match lookup {
             Lookup::Row(id) => {
-                core.entries.get(*id).is_as_before(sid, phase, waiter).map_err(LookupError::from)
+                let entry = core.entries.get(*id);
+                entry.is_as_before(sid, phase, waiter, reads).map_err(LookupError::from)
             }
             Lookup::NoRow { table, key } => {
                 let t = &core.tables[*table as usize];
-                let value = core.look_up_in(phase, t, call.key(*key), sid, waiter);
+                let value = core.look_up_in(phase, t, call.key(*key), sid, waiter, reads);
                 value.map(|value| value.is_none())
             }
-            Lookup::Scan { .. } => scan_again(core, phase, call, lookup, sid, waiter),
+            Lookup::Scan { .. } => scan_again(core, call, lookup, sid, (waiter, reads)),
         };
         match result {
             Ok(true) => {}
@@ -210,11 +212,10 @@ fn lookups_hold(
 
 fn scan_again(
     core: &Core,
-    phase: ReadPhase<'_>,
     call: CallView<'_>,
     lookup: &Lookup,
     sid: SerialId,
-    waiter: &mut Waiter<'_>,
+    with: (&mut Waiter<'_>, &Reads),
 ) -> Result<bool, LookupError> {
     let Lookup::Scan { table, low, high, visited: visited_before, fingerprint: before } = *lookup
     else {
@@ -222,7 +223,8 @@ fn scan_again(
     };
     let (mut fingerprint, mut seen) = (0, 0);
     let bounds = (call.key(low), call.key(high));
-    let visited = core.look_through(phase, table, bounds, sid, waiter, &mut |key, value| {
+    let phase = ReadPhase::begin();
+    let visited = core.look_through(phase, table, bounds, sid, with, &mut |key, value| {
         fingerprint = fold(fingerprint, key, value);
         seen += 1;
         if seen == visited_before {

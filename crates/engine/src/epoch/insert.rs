@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
 use crate::local::{Declarations, Local};
+use crate::reads::Reads;
 use crate::stats::WorkCounts;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
@@ -30,7 +31,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
     }
-    staged::sort(epoch.core, &mut staged, &mut worker.local.sort_room);
+    staged::sort(epoch, worker, &mut staged);
     drop(staged);
     epoch.barrier()?;
     staged::apply(epoch, worker, Change::Add)
@@ -41,11 +42,11 @@ fn insert_declared<D: Device>(
     worker: &mut Worker<D>,
     staged: &mut StagedKeys,
 ) {
-    let Local { lists, pool, supply, work, .. } = &mut worker.local;
+    let Local { lists, pool, supply, work, reads, .. } = &mut worker.local;
     if lists.inserts.is_empty() {
         return;
     }
-    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
+    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work, reads };
     for txn in 0..lists.txns.len() {
         let position = lists.txns[txn].position;
         let inserts = lists.extra(&lists.txns[txn]).inserts;
@@ -92,6 +93,7 @@ struct Maker<'m, 'e, D: Device> {
     medium: &'m mut Medium<D>,
     supply: &'m mut EntrySupply,
     work: &'m mut WorkCounts,
+    reads: &'m mut Reads,
 }
 
 impl<D: Device> Maker<'_, '_, D> {
@@ -115,8 +117,10 @@ impl<D: Device> Maker<'_, '_, D> {
             self.work.rows_inserted += 1;
             Ok(id)
         };
-        let same = |id| table.exact || core.key_of(id) == word.key;
+        let reads = &*self.reads;
+        let same = |id| table.exact || core.key_of(id, reads) == word.key;
         let Ok((id, created)) = table.hash.find_or_insert(word.hash, same, make);
+        self.reads.account_charged(&mut self.medium.port, core.image_base);
         if !created {
             let entry = core.entries.get(id);
             if entry.birth().epoch() == epoch.number {
@@ -137,8 +141,8 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let sid = SerialId::new(epoch.number, u64::from(changed.position));
             let word = KeyWord { hash: changed.key, key: &changed.key.to_be_bytes() };
             let table = &epoch.core.tables[changed.table as usize];
-            let Local { supply, work, .. } = &mut worker.local;
-            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work };
+            let Local { supply, work, reads, .. } = &mut worker.local;
+            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work, reads };
             state.id = Some(maker.find_or_create(table, word, sid).0);
         }
     }

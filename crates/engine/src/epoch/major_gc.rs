@@ -30,6 +30,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             continue;
         }
         let (at, slot) = (entry.row(), 1 - entry.next().slot());
+        // Each row is on the list once, so that no line is read twice.
+        worker.medium.port.charge_load(at, row::VERSIONS_BYTES);
         let stale = row::versions(worker.medium.port.device().as_ref(), at)[slot];
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
@@ -61,6 +63,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         clear.into_iter().for_each(|(at, slot)| clear_stale(port, at, slot));
     }
     port.fence();
+    port.end_step();
     worker.medium.refill();
     Ok(())
 }

@@ -185,5 +185,7 @@ impl<D: Device> Runner<'_, '_, D> {
             let to = version_of(core, (id, change.table, change.key), sid);
             self.medium.persist(&to, sid, NewValue::whole(&change.next.to_le_bytes()), None, with);
         }
+        // Each row is written once, so that nothing was read twice.
+        self.medium.port.end_step();
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for row in &gone {
         remove_one(epoch, worker, &mut staged, row)?;
     }
-    staged::sort(epoch.core, &mut staged, &mut worker.local.sort_room);
+    staged::sort(epoch, worker, &mut staged);
     drop(staged);
     epoch.barrier()?;
     staged::apply(epoch, worker, Change::Remove)?;
@@ -59,7 +59,7 @@ fn remove_one<D: Device>(
     let t = &epoch.core.tables[row.table as usize];
     let entry = epoch.core.entries.get(row.id);
     let mut room = [0; 8];
-    let key = epoch.core.key(t, (row.word, row.id), &mut room);
+    let key = epoch.core.key(t, (row.word, row.id), &mut room, &worker.local.reads);
     let word = t.word(key).expect("it was checked when the row was inserted");
     assert!(t.hash.remove(word.hash, row.id), "a row that is gone was in the index");
     if t.ordered.is_some() {
@@ -69,6 +69,7 @@ fn remove_one<D: Device>(
         entry.set_cached(None);
         worker.local.cache.retire(cached);
     }
+    worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
     let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
     lanes[row.table as usize][0].push(port, epoch.store.segments(), entry.row())?;
     worker.local.work.rows_removed += 1;

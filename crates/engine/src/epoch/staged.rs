@@ -3,8 +3,8 @@
 
 use pmem::Device;
 
-use crate::core::Core;
-use crate::index::{EntryId, ExactWords, SortRoom};
+use crate::index::{EntryId, ExactWords};
+use crate::local::Local;
 use crate::table::{RowKeys, Table};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
@@ -18,16 +18,23 @@ pub(super) enum Change {
 }
 
 /// Sorts a worker's lists, as [`apply`] needs them.
-pub(super) fn sort(core: &Core, staged: &mut StagedKeys, room: &mut SortRoom) {
+pub(super) fn sort<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+    staged: &mut StagedKeys,
+) {
+    let core = epoch.core;
+    let Local { sort_room: room, reads, .. } = &mut worker.local;
     for (table, list) in core.tables.iter().zip(staged) {
         if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
             if table.exact {
                 ordered.sort_part(list, room, &ExactWords);
             } else {
-                ordered.sort_part(list, room, &RowKeys { core });
+                ordered.sort_part(list, room, &RowKeys { core, reads });
             }
         }
     }
+    reads.account_charged(&mut worker.medium.port, core.image_base);
 }
 
 /// Applies the lists of all workers, which must have left them, and empties them.
@@ -45,8 +52,9 @@ pub(super) fn apply<D: Device>(
     let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(touched).collect();
     for &table in &tables {
         let lists: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[table].as_slice()).collect();
-        apply_part(epoch, worker.local.worker, &epoch.core.tables[table], &lists, change);
+        apply_part(epoch, &worker.local, &epoch.core.tables[table], &lists, change);
     }
+    worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
     drop(lists);
     if tables.is_empty() {
         return Ok(());
@@ -69,21 +77,22 @@ pub(super) fn apply<D: Device>(
 /// One worker's part of one table.
 fn apply_part<D: Device>(
     epoch: &Epoch<'_, D>,
-    part: usize,
+    local: &Local,
     table: &Table,
     lists: &[&[(u64, EntryId)]],
     change: Change,
 ) {
-    let (parts, core) = (epoch.workers, epoch.core);
+    let (part, parts, core) = (local.worker, epoch.workers, epoch.core);
+    let keys = RowKeys { core, reads: &local.reads };
     let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
     match (change, table.exact) {
         (Change::Add, true) => ordered.merge_part(part, parts, lists, &ExactWords),
-        (Change::Add, false) => ordered.merge_part(part, parts, lists, &RowKeys { core }),
+        (Change::Add, false) => ordered.merge_part(part, parts, lists, &keys),
         (Change::Remove, true) => {
             ordered.remove_part(part, parts, lists, &ExactWords);
         }
         (Change::Remove, false) => {
-            ordered.remove_part(part, parts, lists, &RowKeys { core });
+            ordered.remove_part(part, parts, lists, &keys);
         }
     }
 }

@@ -264,6 +264,9 @@ impl<D: Device> Medium<D> {
     ) -> Option<ValueWord> {
         with.work.persistent_versions += 1;
         let before = to.entry.next();
+        if self.port.device().charges_loads() {
+            self.charge_reads(to, before, Some(&value));
+        }
         let target = before.is_value().then(|| self.choose_slot(to, before, with.checkpoint_epoch));
         let slot = target.as_ref().map_or(0, |target| target.slot);
         let cached = cache(to, slot, sid, value, with);
@@ -278,6 +281,42 @@ impl<D: Device> Medium<D> {
         let word = ValueWord::new(Place::Medium, slot, address, value.len());
         to.entry.set_next(word);
         cached.is_none().then_some(word)
+    }
+
+    /// Charges what the final write of a row, or its removal, reads of the image: the header, the key
+    /// if it goes on behind it, and the old value as far as it is compared.
+    #[inline(never)]
+    fn charge_reads(
+        &mut self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        new: Option<&NewValue<'_>>,
+    ) {
+        let Techniques { state_hash, changed_lines, .. } = self.techniques;
+        let row = to.entry.row();
+        if before.is_value() {
+            self.port.charge_load(row, row::VERSIONS_BYTES);
+        }
+        if state_hash && !to.layout.has_exact_keys() {
+            let key = key_of(self.port.device().as_ref(), to, &[0; 8]);
+            let (at, len) = row::key_read(row, key.len() as u64);
+            self.port.charge_load(at, len);
+        }
+        let old = word_before(to, before);
+        if !before.is_value() || !old.is_on_medium() {
+            return;
+        }
+        let at = (old.address() - self.port.device().image().base() as usize) as u64;
+        match new.filter(|new| new.len() == old.len()) {
+            Some(new) if state_hash || changed_lines => {
+                for part in new.compared_with(value_before(to, before)) {
+                    self.port.charge_load(at + part.start as u64, part.len() as u64);
+                }
+            }
+            // It is hashed as a whole.
+            None if state_hash => self.port.charge_load(at, old.len() as u64),
+            _ => {}
+        }
     }
 
     /// Writes the first version of a row; returns the offset of its value.
@@ -402,6 +441,9 @@ impl<D: Device> Medium<D> {
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
         if before.is_value() {
+            if self.port.device().charges_loads() {
+                self.charge_reads(to, before, None);
+            }
             if self.techniques.state_hash {
                 let exact = to.word.to_be_bytes();
                 let key = key_of(self.port.device().as_ref(), to, &exact);
@@ -471,7 +513,7 @@ impl<D: Device> Medium<D> {
         // collection.
         let current = &mut self.popping[pool];
         while let Some(lane) = lanes.get_mut(*current) {
-            if let Some(offset) = lane.pop(&self.port, segments) {
+            if let Some(offset) = lane.pop(&mut self.port, segments) {
                 return offset;
             }
             *current += 1;
@@ -540,13 +582,19 @@ fn whole(value: NewValue<'_>) -> &[u8] {
 /// What a row was before this epoch; `before` is its newest persistent version.
 #[inline(always)]
 fn value_before<'e>(to: &Publication<'e>, before: ValueWord) -> &'e [u8] {
-    let old = match to.entry.versions(to.sid.epoch()) {
-        Versions::None => before,
-        _ => to.entry.base(),
-    };
+    let old = word_before(to, before);
     // SAFETY: the base stays readable until the epoch ends: the final write overwrites only what it
     // does not need.
     unsafe { std::slice::from_raw_parts(old.address() as *const u8, old.len()) }
+}
+
+/// Where that is.
+#[inline(always)]
+fn word_before(to: &Publication<'_>, before: ValueWord) -> ValueWord {
+    match to.entry.versions(to.sid.epoch()) {
+        Versions::None => before,
+        _ => to.entry.base(),
+    }
 }
 
 /// The key of a row that is being written.

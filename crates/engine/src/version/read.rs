@@ -11,6 +11,7 @@ use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
 use super::{Place, RowEntry, ValueWord, cached};
+use crate::reads::Reads;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
 const POLLS_BEFORE_YIELD: u32 = polls(256);
@@ -173,12 +174,16 @@ impl RowEntry {
         sid: SerialId,
         phase: ReadPhase<'_>,
         waiter: &mut Waiter<'_>,
+        reads: &Reads,
     ) -> Result<bool, Stopped> {
         if matches!(self.versions(sid.epoch()), Versions::None) {
             return Ok(true);
         }
         let (seen, before) = (self.read(sid, waiter)?.word, self.base());
-        let same_bytes = || phase.bytes(seen) == phase.bytes(before);
+        let same_bytes = || {
+            [seen, before].into_iter().for_each(|word| reads.charge_value(word));
+            phase.bytes(seen) == phase.bytes(before)
+        };
         Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())
     }
 }

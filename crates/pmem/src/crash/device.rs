@@ -171,6 +171,7 @@ impl Device for Crash {
     }
 
     crate::memory::in_memory!(watched);
+    crate::memory::in_memory!(free_log_reads);
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
         let _one = lock(&self.run);

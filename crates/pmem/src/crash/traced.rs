@@ -186,6 +186,7 @@ impl Device for Traced {
     }
 
     crate::memory::in_memory!(watched);
+    crate::memory::in_memory!(free_log_reads);
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
         self.grow(SpaceKind::Image, bytes)
