@@ -63,7 +63,7 @@ pub use job::Job;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
 pub use place::Place;
 pub use progress::{Bar, Progress};
-pub use recover::{RecoverSummary, recover};
+pub use recover::{ImageReads, RecoverSummary, recover};
 pub use report::Report;
 pub use run::{Settings, run};
 pub use share::{Measuring, Parts, PhaseShare, Share};

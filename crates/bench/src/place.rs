@@ -157,6 +157,11 @@ pub(crate) fn stored_parameters(spec: &DeviceSpec) -> Result<Parameters> {
     }
 }
 
+/// Whether a device keeps nothing once it is closed.
+pub(crate) fn forgets(spec: &DeviceSpec) -> bool {
+    manifest_path(spec).is_none()
+}
+
 fn store_path(spec: &DeviceSpec) -> PathBuf {
     match spec {
         DeviceSpec::File(path) | DeviceSpec::Dax(path) => path.clone(),

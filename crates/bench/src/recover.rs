@@ -1,10 +1,11 @@
 //! `recover`: opens a store that `bench` made, replays what its log holds, and says how long each
-//! part took.
+//! part took and what it read. `bench --recover` does the same with a device that it has just run
+//! on, after it forgot all else.
 
 use std::sync::Arc;
 
 use engine::{Engine, EngineConfig, RecoveryReport};
-use pmem::{Device, DeviceSpec};
+use pmem::{Counters, Device, DeviceSpec};
 use serde::Serialize;
 
 use crate::clock::now_ns;
@@ -53,6 +54,49 @@ pub struct RecoverSummary {
     pub close_ms: f64,
     /// Everything together, without the close.
     pub total_ms: f64,
+    /// What loading read of the image: superblocks, catalog, pools, segment directory. Reads of the
+    /// log are not counted, but cost time where reads do.
+    pub load_log: ImageReads,
+    /// What the scan read: the header of each row, and its value for the state hash.
+    pub scan: ImageReads,
+    /// What building the indexes read: the key of each row.
+    pub rebuild: ImageReads,
+    /// What the replayed epochs counted: all their reads where these cost something, else the
+    /// values that calls read.
+    pub replay: ImageReads,
+    /// All of them.
+    pub total: ImageReads,
+}
+
+/// Reads of the image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ImageReads {
+    /// Cache lines of 64 bytes.
+    pub lines_read: u64,
+    /// Blocks of 256 bytes.
+    pub blocks_read: u64,
+}
+
+impl From<&Counters> for ImageReads {
+    fn from(medium: &Counters) -> Self {
+        Self { lines_read: medium.lines_read, blocks_read: medium.blocks_read }
+    }
+}
+
+impl RecoverSummary {
+    /// The parts by name, with milliseconds and what they read, as far as that is counted.
+    #[must_use]
+    pub fn parts(&self) -> [(&'static str, f64, Option<ImageReads>); 7] {
+        [
+            ("open device", self.open_device_ms, None),
+            ("load log", self.load_log_ms, Some(self.load_log)),
+            ("scan", self.scan_ms, Some(self.scan)),
+            ("rebuild", self.rebuild_ms, Some(self.rebuild)),
+            ("replay", self.replay_ms, Some(self.replay)),
+            ("total", self.total_ms, Some(self.total)),
+            ("close (checkpoint)", self.close_ms, None),
+        ]
+    }
 }
 
 /// Recovers a store and closes it again.
@@ -61,14 +105,26 @@ pub struct RecoverSummary {
 /// `Store` if it is not one that `bench` made; the device's and the engine's.
 pub fn recover(spec: &DeviceSpec, workers: usize) -> Result<RecoverSummary> {
     let job = place::stored_parameters(spec)?.job()?;
-    let started = now_ns();
-    open_device(spec, Limits::existing(spec), Recover { job: &job, workers, started })
+    let config = EngineConfig { workers, clock: now_ns, ..EngineConfig::default() };
+    again(spec, Limits::existing(spec), &job, config)
 }
 
-struct Recover<'a> {
-    job: &'a Job,
-    workers: usize,
-    started: u64,
+/// Opens a device that keeps its bytes, and recovers the store on it.
+pub(crate) fn again(
+    spec: &DeviceSpec,
+    limits: Limits,
+    job: &Job,
+    config: EngineConfig,
+) -> Result<RecoverSummary> {
+    let started = now_ns();
+    open_device(spec, limits, Recover { job, config, started })
+}
+
+pub(crate) struct Recover<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) config: EngineConfig,
+    /// When opening the device began.
+    pub(crate) started: u64,
 }
 
 fn ms(ns: u64) -> f64 {
@@ -79,15 +135,18 @@ impl DeviceVisitor for Recover<'_> {
     type Output = RecoverSummary;
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<RecoverSummary> {
-        let Self { job, workers, started } = self;
+        let Self { job, mut config, started } = self;
         let opened = now_ns();
-        let mut config = EngineConfig { workers, clock: now_ns, ..EngineConfig::default() };
+        let workers = config.workers;
         config.store.create = false;
         let tables = job.table_definitions();
         let (engine, found) = Engine::open(device, config, &tables, job.procedures().table)?;
         let finished = now_ns();
         let RecoveryReport { epoch, checkpoint_epoch, rows, .. } = found;
         let (state_digest, carried) = (engine.state_hash().to_string(), engine.carried() as u64);
+        let mut all = Counters::default();
+        let parts = [&found.load_log, &found.scan, &found.rebuild, &found.replay];
+        parts.into_iter().for_each(|part| all.add(part));
         let rows = if found.epochs_replayed > 0 { engine.rows() } else { rows };
         engine.close()?;
         Ok(RecoverSummary {
@@ -114,6 +173,11 @@ impl DeviceVisitor for Recover<'_> {
             replay_ms: ms(found.replay_ns),
             close_ms: ms(now_ns() - finished),
             total_ms: ms(finished - started),
+            load_log: (&found.load_log).into(),
+            scan: (&found.scan).into(),
+            rebuild: (&found.rebuild).into(),
+            replay: (&found.replay).into(),
+            total: (&all).into(),
         })
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use crate::clock::seconds;
 use crate::tally::Tally;
-use crate::{Job, Parameters, Settings, Share};
+use crate::{BenchError, Job, Parameters, RecoverSummary, Settings, Share};
 
 /// Names and numbers, as an object that keeps their order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -156,6 +156,9 @@ pub struct Report {
     pub close_seconds: f64,
     /// Time of everything together, but for the measurement of the limits.
     pub wall_seconds: f64,
+    /// What the recovery after the run took and read; absent if that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoverSummary>,
     /// Which share of the machine's limit it reached; absent if that was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Share>,
@@ -287,8 +290,22 @@ impl Report {
             loading_seconds: 0.0,
             close_seconds: 0.0,
             wall_seconds: 0.0,
+            recovery: None,
             limits: None,
         }
+    }
+
+    /// Takes in what a recovery after the run came to, which must be the state that the run left.
+    pub(crate) fn recovered(&mut self, recovery: RecoverSummary) -> crate::Result<()> {
+        let (before, after) = (&self.state_digest, &recovery.state_digest);
+        if (self.epoch, before) != (recovery.epoch, after) {
+            return Err(BenchError::Store(format!(
+                "the run left state digest {before} at epoch {}, recovered was {after} at epoch {}",
+                self.epoch, recovery.epoch
+            )));
+        }
+        self.recovery = Some(recovery);
+        Ok(())
     }
 
     pub(crate) fn describe_device(&mut self, device: &Description) {

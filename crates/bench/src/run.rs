@@ -21,10 +21,11 @@ use workloads::{Observer, ProcedureId};
 use crate::adapter::{EngineView, answer};
 use crate::clock::now_ns;
 use crate::devices::{DeviceVisitor, Limits, open_device};
+use crate::recover::{self, Recover};
 use crate::share::{self, Measuring};
 use crate::tally::Tally;
 use crate::verify::Verifier;
-use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result, Stop};
+use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result, Stop, place};
 
 /// How to run; what may differ from run to run over the same store.
 #[derive(Debug, Clone)]
@@ -57,6 +58,8 @@ pub struct Settings {
     pub verify: bool,
     /// Whether to run the workload's own consistency check at the end.
     pub check: bool,
+    /// Whether to forget all but the device at the end, and to recover from that.
+    pub recover: bool,
     /// When to measure the machine and hold the run against it.
     pub limits: Measuring,
     /// What to show on standard error.
@@ -112,15 +115,22 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     }
     place.remember(job.parameters())?;
     let die_at = settings.die_at.clone();
-    let limits = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
-    let limits = Limits { die_at, ..limits };
+    let existing = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
+    let limits = Limits { die_at, ..existing.clone() };
     let opened = Cell::new(false);
     let open = Open { job, settings, spec: &place.spec, ack, opened: &opened };
     let result = open_device(&place.spec, limits, open);
     if result.is_err() && !opened.get() {
         place.forget();
     }
-    result
+    let mut report = result?;
+    if settings.recover && !report.interrupted && report.recovery.is_none() {
+        // The device is closed, so it is opened once more.
+        let existing = Limits { create: false, ..existing };
+        let config = settings.engine_config(job, 0);
+        report.recovered(recover::again(&place.spec, existing, job, config)?)?;
+    }
+    Ok(report)
 }
 
 struct Open<'a> {
@@ -144,6 +154,10 @@ impl DeviceVisitor for Open<'_> {
         if !run.interrupted {
             run.prepare()?;
         }
+        if !run.interrupted && settings.recover {
+            // What is replayed begins with the stream.
+            run.engine.checkpoint()?;
+        }
         let loaded = now_ns();
         if !run.interrupted {
             run.observe();
@@ -157,9 +171,19 @@ impl DeviceVisitor for Open<'_> {
         let mut report = run.report(problems);
         report.loading_seconds = crate::clock::seconds(loaded - started);
         let closing = now_ns();
-        run.engine.close()?;
+        let device = Arc::clone(&run.device);
+        if settings.recover && !run.interrupted {
+            // As the end of a killed process: nothing is written any more.
+            drop(run.engine);
+        } else {
+            run.engine.close()?;
+        }
         report.close_seconds = crate::clock::seconds(now_ns() - closing);
         report.wall_seconds = crate::clock::seconds(now_ns() - started);
+        if settings.recover && !run.interrupted && place::forgets(spec) {
+            let (config, started) = (settings.engine_config(job, 0), now_ns());
+            report.recovered(Recover { job, config, started }.visit(device)?)?;
+        }
         if run.tally.epochs > 0 && settings.limits.is_due(report.seconds) {
             let (stats, epochs) = (&run.tally.stats, run.tally.epochs);
             match share::measure(stats, epochs, settings, spec) {

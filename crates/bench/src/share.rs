@@ -231,6 +231,7 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
     // New rows have no version yet, and their entries were just made.
     let existed = written.saturating_sub(work.rows_inserted);
     let only_read = work.declared_keys.saturating_sub(work.appends);
+    let headers = work.persistent_versions.saturating_sub(work.rows_inserted);
     let random = match phase {
         // The place of a new key in the index.
         Phase::Insert => work.rows_inserted,
@@ -242,7 +243,6 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
         // Entry and value of what is read, the header of what is written.
         Phase::Execute => {
             let values = work.cache_misses + work.cache_hits;
-            let headers = work.persistent_versions.saturating_sub(work.rows_inserted);
             (existed + only_read).max(values) + values + headers
         }
         // Index and entry.
@@ -250,7 +250,12 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
         Phase::Declare | Phase::LogInputs | Phase::Checkpoint => 0,
     };
     let lines = stats.phases[phase as usize].medium.lines_read;
-    let next = if phase == Phase::Execute { lines.saturating_sub(work.cache_misses) } else { 0 };
+    // Where reads cost something headers are among the lines.
+    let headers = if stats.medium.added_ns > 0 { headers } else { 0 };
+    let next = match phase {
+        Phase::Execute => lines.saturating_sub(work.cache_misses + headers),
+        _ => 0,
+    };
     Fetched { random, next }
 }
 

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
 use crate::report::Named;
-use crate::{Report, Technique};
+use crate::{RecoverSummary, Report, Technique};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -24,6 +24,18 @@ pub fn render(report: &Report) -> String {
         ("Memory", memory(report)),
     ] {
         let _ = writeln!(text, "\n{title}{}{table}", if title.is_empty() { "" } else { "\n" });
+    }
+    if let Some(found) = &report.recovery {
+        let _ = writeln!(
+            text,
+            "\nRecovery after the run: {} epochs with {} calls replayed from the checkpoint of \
+             epoch {}, {} workers; the state digest is as before\n{}",
+            found.epochs_replayed,
+            found.calls_replayed,
+            found.checkpoint_epoch,
+            found.workers,
+            recovery(found)
+        );
     }
     if let Some(share) = &report.limits {
         text.push_str(&crate::share_table::render(share));
@@ -73,7 +85,8 @@ fn scale(report: &Report) -> String {
 }
 
 /// Columns that hold words.
-const TEXTS: [&str; 8] = ["", "phase", "structure", "where", "unit", "bound by", "work", "variant"];
+const TEXTS: [&str; 9] =
+    ["", "phase", "part", "structure", "where", "unit", "bound by", "work", "variant"];
 
 /// A table with a border; columns of numbers are aligned to the right.
 pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
@@ -210,6 +223,16 @@ fn medium(report: &Report) -> Table {
             ("fences", "fences"),
         ],
     )
+}
+
+fn recovery(found: &RecoverSummary) -> Table {
+    let count = |count: Option<u64>| count.map_or_else(String::new, |count| grouped(count as f64));
+    let rows = found.parts().into_iter().map(|(part, ms, reads)| {
+        let lines = count(reads.map(|reads| reads.lines_read));
+        let blocks = count(reads.map(|reads| reads.blocks_read));
+        vec![part.to_string(), format!("{ms:.3}"), lines, blocks]
+    });
+    table(&["part", "ms", "lines read", "blocks read"], rows.collect())
 }
 
 fn memory(report: &Report) -> Table {

@@ -29,6 +29,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         resume,
         verify: true,
         check: true,
+        recover: false,
         limits: Measuring::Never,
         progress: Progress::Hidden,
         stop,

@@ -279,7 +279,8 @@ pub(crate) struct RunArguments {
     /// [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,
-    /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere]
+    /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere; with --recover
+    /// more than there are epochs]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
     /// How rows that several calls of an epoch write get their versions
@@ -324,6 +325,16 @@ pub(crate) struct RunArguments {
     /// whole state
     #[arg(long)]
     pub(crate) verify: bool,
+    /// After the run forget everything but the device, as the end of a killed process does, recover
+    /// from it, and show how long each part took and what it read
+    ///
+    /// Works on every device, also on those that keep nothing after the process: there the same
+    /// memory is opened again. Loading ends in a checkpoint, and what is replayed are the epochs
+    /// after the last one: with the default of --checkpoint-every all that this run executed, with
+    /// --checkpoint-every N those since the last multiple of N. The state digest must be the one
+    /// before, or the command fails. A run that was interrupted is closed instead.
+    #[arg(long)]
+    pub(crate) recover: bool,
     /// Recover the store and go on where it stopped; parameters that are not given are the store's
     #[arg(long)]
     pub(crate) resume: bool,

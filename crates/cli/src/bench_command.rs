@@ -15,6 +15,8 @@ use crate::signals::Signals;
 
 /// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
 const FILE_CHECKPOINT_EVERY: u64 = 10;
+/// The engine's limit.
+const CHECKPOINT_EVERY_MAX: u64 = 1_000_000;
 const CACHE_BYTES: u64 = 256 << 20;
 
 /// Carries a `bench` command out.
@@ -121,11 +123,14 @@ fn settings(
         cache_bytes: arguments.cache_bytes.unwrap_or(if is_slow { CACHE_BYTES } else { 0 }),
         cache_epochs: arguments.cache_epochs,
         split_threshold: arguments.split_threshold,
-        checkpoint_every: arguments.checkpoint_every.unwrap_or(if is_file {
-            FILE_CHECKPOINT_EVERY
-        } else {
-            1
-        }),
+        checkpoint_every: arguments.checkpoint_every.unwrap_or(
+            match (arguments.recover, is_file) {
+                // There is something to replay.
+                (true, _) => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
+                (false, true) => FILE_CHECKPOINT_EVERY,
+                (false, false) => 1,
+            },
+        ),
         append: arguments.append,
         techniques: techniques(arguments),
         image_limit_bytes: arguments.image_limit_bytes,
@@ -134,6 +139,7 @@ fn settings(
         resume: arguments.resume,
         verify: arguments.verify,
         check: !arguments.no_check,
+        recover: arguments.recover,
         limits: match arguments.limits {
             Limits::Long => Measuring::AfterLongRuns,
             Limits::Always => Measuring::Always,

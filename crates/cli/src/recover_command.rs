@@ -1,6 +1,6 @@
-//! `recover`: replays what a store's log holds, and shows how long each part took.
+//! `recover`: replays what a store's log holds, and shows how long each part took and what it read.
 
-use bench::RecoverSummary;
+use bench::{ImageReads, RecoverSummary};
 
 use crate::args::RecoverArguments;
 use crate::bench_command::workers;
@@ -42,17 +42,13 @@ fn text(summary: &RecoverSummary) -> String {
     for skipped in &summary.skipped {
         lines.push(format!("left out, because it was decided so: {skipped}"));
     }
-    lines.extend([String::new(), format!("{:<26}{:>12}", "part", "ms")]);
-    for (part, ms) in [
-        ("open device", summary.open_device_ms),
-        ("load log", summary.load_log_ms),
-        ("scan", summary.scan_ms),
-        ("rebuild", summary.rebuild_ms),
-        ("replay", summary.replay_ms),
-        ("total", summary.total_ms),
-        ("close (checkpoint)", summary.close_ms),
-    ] {
-        lines.push(format!("{part:<26}{ms:>12.3}"));
+    let heading = format!("{:<26}{:>12}{:>14}{:>14}", "part", "ms", "lines read", "blocks read");
+    lines.extend([String::new(), heading]);
+    for (part, ms, reads) in summary.parts() {
+        let reads = reads.map_or_else(String::new, |ImageReads { lines_read, blocks_read }| {
+            format!("{lines_read:>14}{blocks_read:>14}")
+        });
+        lines.push(format!("{part:<26}{ms:>12.3}{reads}"));
     }
     lines.join("\n") + "\n"
 }
