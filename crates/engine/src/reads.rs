@@ -10,7 +10,7 @@ use storage::row;
 
 use crate::version::ValueWord;
 
-/// The reads of a step. Whoever shares it with a closure notes its reads through a shared reference.
+/// The reads of a step. Closures note theirs, too, so it is shared.
 #[derive(Debug)]
 pub(crate) enum Reads {
     /// They cost nothing on the device.

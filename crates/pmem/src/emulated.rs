@@ -4,10 +4,10 @@
 //! The time is added by waiting in the calling thread. Delays are collected in the port and paid
 //! when they exceed [`PAY_ABOVE_NS`] or at a fence, so that the clock is not read for every access.
 //! Every read of the image is charged, and of the log at recovery; a line that the same step reads
-//! again is in the processor's cache and costs nothing ([`crate::Port::charge_load`]). A step is the
-//! execution of a call with its final writes; elsewhere what is done for one row, one key or one
-//! group of calls, or a merge of keys. What this model leaves out, and a report must say: reads of
-//! one thread that would overlap on a real machine (prefetching) are charged one after the other;
+//! again is in the processor's cache and costs nothing ([`crate::Port::charge_load`]). A step is
+//! the execution of a call with its final writes; elsewhere what is done for one row, one key or
+//! one group of calls, or a merge of keys. What this model leaves out, and a report must say: reads
+//! of one thread that would overlap on a real machine (prefetching) are charged one after another;
 //! a line may stay in the cache from one step to the next; a processor reads a line that is stored
 //! to in part, which is charged only where the program reads it, too; the write bandwidth is that
 //! of one port, not shared between ports; and a line that is flushed twice within a block is

@@ -132,8 +132,8 @@ impl Memory {
 
 /// What devices have in common whose two spaces are a [`Memory`] in the field `memory`: everything
 /// of [`crate::Device`] that is about spaces and not about what makes bytes durable. With the word
-/// `watched`, without growth, which such devices note down. Reads of the log, which may cost time, come
-/// apart, with the word `free_log_reads`.
+/// `watched`, without growth, which such devices note down. Reads of the log, which may cost time,
+/// come apart, with the word `free_log_reads`.
 macro_rules! in_memory {
     () => {
         crate::memory::in_memory!(watched);

@@ -283,8 +283,8 @@ impl<D: Device> Medium<D> {
         cached.is_none().then_some(word)
     }
 
-    /// Charges what the final write of a row, or its removal, reads of the image: the header, the key
-    /// if it goes on behind it, and the old value as far as it is compared.
+    /// Charges what the final write of a row, or its removal, reads of the image: the header, the
+    /// key if it goes on behind it, and the old value as far as it is compared.
     #[inline(never)]
     fn charge_reads(
         &mut self,
