@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Room, run};
 
-const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 5 --workers 2 --no-progress";
+const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 5 --no-progress";
 
 /// What `bench smallbank --recover` reports, and the recovery in it.
 #[track_caller]
@@ -29,7 +29,7 @@ fn all_epochs_of_the_stream_are_replayed_on_every_device() {
     let room = Room::new();
     let file = format!("file:{}", room.text("store"));
     let digests = ["dram", "emulated:none", "emulated:high", &file].map(|device| {
-        let (report, recovery) = recovered(&format!("--device {device}"));
+        let (report, recovery) = recovered(&format!("--workers 2 --device {device}"));
         assert_eq!(
             (&recovery["epochs_replayed"], &recovery["calls_replayed"]),
             (&5.into(), &2500.into())
