@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod crash;
+pub mod damage;
 pub mod disk;
 pub mod fuzz;
 pub mod history;

@@ -33,4 +33,4 @@ pub use explore::{Failure, Options, Report, explore};
 pub use faults::{Fault, sweep};
 
 pub(crate) use medium::{Arrival, Medium};
-pub(crate) use story::{Progress, Story, fast_dir, options};
+pub(crate) use story::{Progress, Story, fast_dir, open_device, options};

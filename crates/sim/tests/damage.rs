@@ -1,0 +1,19 @@
+//! Damage from outside never ends in a wrong state, nor in a loss that could have been told.
+
+use sim::damage::{DamageKind, End, damage_campaign};
+use sim::history::effort;
+
+#[test]
+fn o_54_a_damaged_store_is_refused_untouched_or_recovered() {
+    let first = effort("NVCARACAL_FIRST_SEED", 1);
+    let cases = effort("NVCARACAL_DAMAGES", 600);
+    let tally = damage_campaign(first, (0, cases), |_| true)
+        .unwrap_or_else(|v| panic!("damage, seed {first}, case {}: {}", v.case, v.what));
+    assert_eq!(tally.cases, cases);
+    for kind in DamageKind::ALL {
+        let ends = [End::Refused, End::Recovered].map(|end| tally.count(kind, end));
+        assert!(ends.iter().all(|count| *count > 0), "{}: {ends:?}", kind.name());
+    }
+    let older: u64 = DamageKind::ALL.iter().map(|kind| tally.count(*kind, End::Older)).sum();
+    assert!(older * 20 < cases, "{older} of {cases} lost something that nothing tells");
+}
