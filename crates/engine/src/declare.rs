@@ -109,7 +109,7 @@ pub(crate) struct Declaration<'a> {
     pub(crate) first: usize,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
-    /// The first mistake: the call fails with it.
+    /// The first mistake: the call fails with it, however its function ends.
     pub(crate) mistake: Option<String>,
 }
 
@@ -261,6 +261,12 @@ impl Draws<'_> {
         self.rank(table, key, true);
     }
 
+    /// For layers above that find a mistake themselves: the call fails with the first one.
+    #[cold]
+    pub fn mistake(&mut self, what: String) {
+        self.declaration.note(what);
+    }
+
     fn rank(&mut self, table: u16, key: u64, peek: bool) {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
@@ -289,6 +295,12 @@ pub struct WriteSet<'a> {
 }
 
 impl WriteSet<'_> {
+    /// For layers above that find a mistake themselves: the call fails with the first one.
+    #[cold]
+    pub fn mistake(&mut self, what: String) {
+        self.declaration.note(what);
+    }
+
     /// The call may insert or overwrite `key`, update or delete it.
     #[inline]
     pub fn insert(&mut self, table: u16, key: &[u8]) {

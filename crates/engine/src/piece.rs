@@ -3,7 +3,8 @@
 //!
 //! It sees the state before its call, and writes nothing but its row. Where the row is contended
 //! the rest of the call may run at the same time on another worker, so neither sees what the other
-//! writes; the call gets a number from it.
+//! writes; the call gets a number from it. A mistake stops the engine,
+//! also if the piece ignores it.
 
 use std::ops::Range;
 
@@ -71,7 +72,8 @@ impl Piece<'_> {
     /// [`Stop`] for an unknown table, a key beyond its limit, or a row that the call may write: its
     /// new value may be there or not.
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        self.tx.get_before(table, key)
+        let spoiled = self.tx.spoiled;
+        self.tx.get_before(table, key).map_err(|stop| spoiled.note(stop))
     }
 
     /// The row's value before the call, or what the piece has made of it; `None` where the row does
@@ -88,6 +90,12 @@ impl Piece<'_> {
                 Ok(Some(&self.tx.local.piece_value))
             }
         }
+    }
+
+    /// For layers above that find a mistake themselves; see [`Transaction::mistake`].
+    #[cold]
+    pub fn mistake(&self, what: String) -> Stop {
+        self.tx.mistake(what)
     }
 
     /// Changes the row in a private copy of its value; its length stays. False where the row does
@@ -117,7 +125,8 @@ impl Piece<'_> {
             return self.modify_part_again(part, change);
         }
         let Some((seen, value)) = self.see()? else { return Ok(false) };
-        let at = change_lines(value, part, &mut self.tx.local.piece_value, change)?;
+        let at = change_lines(value, part, &mut self.tx.local.piece_value, change)
+            .map_err(|stop| self.tx.spoiled.note(stop))?;
         self.write = PieceWrite::Lines { seen, at };
         Ok(true)
     }
@@ -131,7 +140,7 @@ impl Piece<'_> {
         self.copy_to_change()?;
         let whole = &mut self.tx.local.piece_value;
         let all = 0..whole.len();
-        change_part(whole, all, part, change)?;
+        change_part(whole, all, part, change).map_err(|stop| self.tx.spoiled.note(stop))?;
         Ok(true)
     }
 
@@ -140,7 +149,8 @@ impl Piece<'_> {
     /// # Errors
     /// [`Stop`] for a value beyond the table's limit.
     pub fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
-        self.tx.check_length(self.declared().table, value)?;
+        let table = self.declared().table;
+        self.tx.check_length(table, value).map_err(|stop| self.tx.spoiled.note(stop))?;
         if self.value()?.is_none() {
             return Ok(false);
         }
@@ -155,7 +165,10 @@ impl<'a> Piece<'a> {
     /// The row's value before the call.
     fn see(&mut self) -> Result<Option<(ValueWord, &'a [u8])>, Stop> {
         let id = self.declared().id;
-        if id == NO_ENTRY { Ok(None) } else { Ok(self.tx.see_word(id)?) }
+        if id == NO_ENTRY {
+            return Ok(None);
+        }
+        self.tx.see_word(id).map_err(|stopped| self.tx.spoiled.note(stopped.into()))
     }
 
     /// Makes a private copy of the value if there is none; false where the row does not exist.

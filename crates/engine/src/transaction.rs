@@ -2,14 +2,16 @@
 //!
 //! Reads see the newest version with a smaller serial id, own writes included. Writes are private
 //! until the body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it
-//! called [`Transaction::commit_point`]. Knows no device: publishing is done by whoever runs the
-//! body.
+//! called [`Transaction::commit_point`]. A mistake fails the call even where the body ignores it
+//! (`spoiled.rs`). Knows no device: publishing is done by whoever runs the body.
 
 mod modify;
+mod spoiled;
 
 use storage::SerialId;
 
 pub(crate) use self::modify::{change_lines, change_part};
+pub(crate) use self::spoiled::Spoiled;
 use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::{LookupError, Visit};
@@ -20,7 +22,8 @@ use crate::local::{
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
 
-/// Why a body ends without committing. Bodies pass it on with `?`.
+/// Why a body ends without committing. Bodies pass it on with `?`; a call of which a function has
+/// failed does not commit though its body returns `Ok`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The transaction gives up on purpose.
@@ -114,6 +117,8 @@ pub struct Transaction<'a> {
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
     pub(crate) committed: bool,
+    /// What its functions have failed with; every one that the body calls notes it.
+    pub(crate) spoiled: &'a Spoiled,
 }
 
 impl<'a> Transaction<'a> {
@@ -146,7 +151,8 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] if the table holds no sequences.
     pub fn sequence_start(&self, table: u16, key: u64) -> Result<u64, Stop> {
-        Ok(self.core.sequence_start(table, key, self.sid.epoch())?)
+        let start = self.core.sequence_start(table, key, self.sid.epoch());
+        start.map_err(|what| self.mistake(what))
     }
 
     /// The answer: append bytes here. Dropped if the body does not return `Ok`.
@@ -159,6 +165,12 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        let spoiled = self.spoiled;
+        self.try_get(table, key).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
@@ -202,12 +214,23 @@ impl<'a> Transaction<'a> {
         &mut self,
         table: u16,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), Stop> {
+        let spoiled = self.spoiled;
+        self.try_get_many(table, keys, each).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_get_many<'k>(
+        &mut self,
+        table: u16,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         if !core.config.techniques.prefetch {
             for key in keys {
-                each(self.get(table, key)?);
+                each(self.try_get(table, key)?);
             }
             return Ok(());
         }
@@ -273,7 +296,7 @@ impl<'a> Transaction<'a> {
         let mut rows = std::mem::take(&mut self.local.ahead);
         let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
         self.local.ahead = rows;
-        result
+        result.map_err(|stop| self.spoiled.note(stop))
     }
 
     /// Scans rows some at a time, so that their misses overlap: more of them the longer the scan
@@ -349,6 +372,12 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        let spoiled = self.spoiled;
+        self.try_insert(table, key, value).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let slot = self.writable(table, key)?;
         if slot.kind != DeclaredKind::Insert {
             return Err(self.may_not_insert(table, key));
@@ -361,6 +390,12 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        let spoiled = self.spoiled;
+        self.try_update(table, key, value).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
         if !self.exists(slot)? {
             return Ok(false);
@@ -374,6 +409,12 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key.
     pub fn delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+        let spoiled = self.spoiled;
+        self.try_delete(table, key).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
         if !self.exists(slot)? {
             return Ok(false);
@@ -388,11 +429,13 @@ impl<'a> Transaction<'a> {
     /// because half of the transaction has been seen (O-49).
     ///
     /// # Errors
-    /// [`Stop`] if the engine was stopped.
+    /// [`Stop`] if the engine was stopped, or if the body made a mistake before, which it may have
+    /// ignored: such a call does not commit.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
+        self.spoiled.check()?;
         self.committed = true;
-        self.publisher.publish_written(self.local, self.call)?;
-        Ok(())
+        let result = self.publisher.publish_written(self.local, self.call);
+        result.map_err(|stopped| self.spoiled.note(stopped.into()))
     }
 
     /// What a piece of this call comes to, numbered in the order of declaration. From here on the
@@ -403,14 +446,15 @@ impl<'a> Transaction<'a> {
     /// [`crate::FinishFn`], which waits for nobody.
     ///
     /// # Errors
-    /// [`Stop`] if there is no such piece, or if the engine was stopped.
+    /// [`Stop`] if there is no such piece, and as [`Transaction::commit_point`].
     pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
         let count = self.call.pieces().len();
         if number >= count {
-            return Err(Stop::Mistake(format!("the result of piece {number} of {count}")));
+            return Err(self.mistake(format!("the result of piece {number} of {count}")));
         }
         self.commit_point()?;
-        Ok(self.publisher.piece_result(self.local, self.call, number)?)
+        let result = self.publisher.piece_result(self.local, self.call, number);
+        result.map_err(|stopped| self.spoiled.note(stopped.into()))
     }
 
     /// For a piece: reads a row that its call does not write.

@@ -1,7 +1,7 @@
 //! What a procedure's declarations are written with.
 //!
-//! Functions here do not fail one by one: the first mistake is kept, and fails the call when the
-//! declaration ends.
+//! Functions here do not fail one by one: the engine keeps the first mistake, and the call fails
+//! with it when the declaration ends, in whatever way that does.
 
 use std::borrow::Borrow;
 use std::cell::Cell;
@@ -10,34 +10,35 @@ use std::ops::ControlFlow;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::schema::Schema;
 use crate::table::Shape;
+use crate::transaction::{row, undecodable};
 use crate::{Data, Key, Sequence, Table};
 
 /// Draws from sequences, and reads rows to decide about it.
 pub struct Draws<'a, 'e> {
     pub(crate) inner: &'a mut engine::Draws<'e>,
     pub(crate) schema: &'static Schema,
-    pub(crate) mistake: Option<String>,
-}
-
-/// The number of a handle's table; without one, keeps the mistake.
-fn number(schema: &Schema, shape: &Shape, mistake: &mut Option<String>) -> Option<u16> {
-    schema.number(shape).map_err(|what| mistake.get_or_insert(what)).ok()
-}
-
-/// Decodes what a lookup found; keeps the mistake if it is no `V`.
-fn decode<V: Data>(shape: &Shape, bytes: &[u8], mistake: &mut Option<String>) -> Option<V> {
-    let value = V::from_bytes(bytes);
-    if value.is_none() {
-        mistake.get_or_insert_with(|| crate::transaction::undecodable::<V>(shape, "value"));
-    }
-    value
 }
 
 impl Draws<'_, '_> {
+    /// The number of a handle's table; without one, notes the mistake.
+    #[inline]
+    fn number(&mut self, shape: &Shape) -> Option<u16> {
+        self.schema.number(shape).map_err(|what| self.inner.mistake(what)).ok()
+    }
+
+    /// Decodes what a lookup finds; notes the mistake if it is no `V`.
+    fn decode<V: Data>(&mut self, shape: &Shape, number: u16, key: &[u8]) -> Option<V> {
+        let value = V::from_bytes(self.inner.lookup(number, key)?);
+        if value.is_none() {
+            self.inner.mistake(undecodable::<V>(shape, "value"));
+        }
+        value
+    }
+
     /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it
     /// gets the k-th number; read it later with `drawn`.
     pub fn draw(&mut self, sequence: Sequence) {
-        if let Some(number) = number(self.schema, &sequence.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&sequence.shape) {
             self.inner.draw(number, sequence.key);
         }
     }
@@ -45,7 +46,7 @@ impl Draws<'_, '_> {
     /// Looks at a sequence without drawing from it. Counts as a draw for `drawn`, which tells the
     /// number that the next transaction to draw from it gets, in serial order.
     pub fn peek(&mut self, sequence: Sequence) {
-        if let Some(number) = number(self.schema, &sequence.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&sequence.shape) {
             self.inner.peek(number, sequence.key);
         }
     }
@@ -57,9 +58,8 @@ impl Draws<'_, '_> {
         table: Table<K, V>,
         key: impl Borrow<K>,
     ) -> Option<V> {
-        let number = number(self.schema, &table.shape, &mut self.mistake)?;
-        let Self { inner, mistake, .. } = self;
-        key.borrow().with_key(|key| decode(&table.shape, inner.lookup(number, key)?, mistake))
+        let number = self.number(&table.shape)?;
+        key.borrow().with_key(|key| self.decode(&table.shape, number, key))
     }
 }
 
@@ -67,14 +67,28 @@ impl Draws<'_, '_> {
 pub struct WriteSet<'a, 'e> {
     pub(crate) inner: &'a mut engine::WriteSet<'e>,
     pub(crate) schema: &'static Schema,
-    pub(crate) mistake: Option<String>,
 }
 
 impl WriteSet<'_, '_> {
+    /// The number of a handle's table; without one, notes the mistake.
+    #[inline]
+    fn number(&mut self, shape: &Shape) -> Option<u16> {
+        self.schema.number(shape).map_err(|what| self.inner.mistake(what)).ok()
+    }
+
+    /// Decodes what a lookup finds; notes the mistake if it is no `V`.
+    fn decode<V: Data>(&mut self, shape: &Shape, number: u16, key: &[u8]) -> Option<V> {
+        let value = V::from_bytes(self.inner.lookup(number, key)?);
+        if value.is_none() {
+            self.inner.mistake(undecodable::<V>(shape, "value"));
+        }
+        value
+    }
+
     /// The transaction may insert this row; or update or delete it.
     #[inline]
     pub fn insert<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
-        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.insert(number, key));
         }
     }
@@ -82,7 +96,7 @@ impl WriteSet<'_, '_> {
     /// The transaction may update this row, if it exists by then.
     #[inline]
     pub fn update<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
-        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.update(number, key));
         }
     }
@@ -100,7 +114,7 @@ impl WriteSet<'_, '_> {
         key: impl Borrow<K>,
         weight: u32,
     ) {
-        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.update_piece(number, key, weight));
         }
     }
@@ -108,7 +122,7 @@ impl WriteSet<'_, '_> {
     /// The transaction may delete this row, if it exists by then.
     #[inline]
     pub fn delete<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
-        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.delete(number, key));
         }
     }
@@ -116,7 +130,7 @@ impl WriteSet<'_, '_> {
     /// A hint, never needed: the transaction will read this row.
     #[inline]
     pub fn will_read<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
-        if let Some(number) = number(self.schema, &table.shape, &mut self.mistake) {
+        if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.will_read(number, key));
         }
     }
@@ -128,7 +142,7 @@ impl WriteSet<'_, '_> {
         table: Table<K, V>,
         range: impl KeyRange<K>,
     ) {
-        let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
+        let Some(number) = self.number(&table.shape) else {
             return;
         };
         let range = Bytes::new(&table, &range);
@@ -149,7 +163,7 @@ impl WriteSet<'_, '_> {
 
     /// What the first transaction of this epoch that draws from a sequence gets.
     pub fn sequence_start(&mut self, sequence: Sequence) -> u64 {
-        match number(self.schema, &sequence.shape, &mut self.mistake) {
+        match self.number(&sequence.shape) {
             Some(number) => self.inner.sequence_start(number, sequence.key),
             None => 0,
         }
@@ -163,9 +177,8 @@ impl WriteSet<'_, '_> {
         table: Table<K, V>,
         key: impl Borrow<K>,
     ) -> Option<V> {
-        let number = number(self.schema, &table.shape, &mut self.mistake)?;
-        let Self { inner, mistake, .. } = self;
-        key.borrow().with_key(|key| decode(&table.shape, inner.lookup(number, key)?, mistake))
+        let number = self.number(&table.shape)?;
+        key.borrow().with_key(|key| self.decode(&table.shape, number, key))
     }
 
     /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in
@@ -177,15 +190,14 @@ impl WriteSet<'_, '_> {
         range: impl KeyRange<K>,
         mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
     ) {
-        let Some(number) = number(self.schema, &table.shape, &mut self.mistake) else {
+        let Some(number) = self.number(&table.shape) else {
             return;
         };
         let range = Bytes::new(&table, &range);
-        let Self { inner, mistake, .. } = self;
-        let enough = Cell::new(false);
+        let inner = &mut *self.inner;
+        let (mut mistake, enough) = (None, Cell::new(false));
         let mut visit = |key: &[u8], value: &[u8]| {
-            let row = crate::transaction::row::<K, V>(&table.shape, key, value);
-            let flow = match row {
+            let flow = match row::<K, V>(&table.shape, key, value) {
                 Ok((key, value)) => each(key, value),
                 Err(what) => {
                     mistake.get_or_insert(what);
@@ -202,6 +214,9 @@ impl WriteSet<'_, '_> {
         {
             // It is the last row, whatever the visitor says.
             let _ = visit(&LAST_WORD, value);
+        }
+        if let Some(what) = mistake {
+            inner.mistake(what);
         }
     }
 }

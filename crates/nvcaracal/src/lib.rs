@@ -99,8 +99,9 @@
 //! On the devices `dram` and `emulated` nothing survives the process.
 //!
 //! A *mistake* of a procedure (a panic, a write that it did not declare, a key beyond its limit) is
-//! the answer to that call only. It wrote nothing, and the database goes on. [`Error`] says which
-//! is which.
+//! the answer to that call only. It wrote nothing, and the database goes on. That holds also for a
+//! procedure that ignores the error and returns `Ok`: the first mistake is the answer. [`Error`]
+//! says which is which.
 //!
 //! # What it is not
 //!

@@ -11,7 +11,8 @@ use crate::{Data, Key, Table};
 /// The update of one row that [`WriteSet::update_piece`](crate::WriteSet::update_piece) declared,
 /// apart from the rest of its transaction.
 ///
-/// It sees the state before the transaction, and writes nothing but its row.
+/// It sees the state before the transaction, and writes nothing but its row. A mistake **stops the
+/// database**, whether or not the piece passes the error on.
 pub struct Piece<'a, 'e> {
     pub(crate) inner: &'a mut engine::Piece<'e>,
     pub(crate) schema: &'static Schema,
@@ -35,10 +36,10 @@ impl Piece<'_, '_> {
         table: Table<K, V>,
         key: impl Borrow<K>,
     ) -> Result<Option<V>, Stop> {
-        let number = self.schema.number(&table.shape)?;
-        key.borrow().with_key(|key| match self.inner.get(number, key)? {
-            None => Ok(None),
-            Some(bytes) => value_of(bytes).map(Some),
+        let number = self.schema.number(&table.shape).map_err(|what| self.inner.mistake(what))?;
+        key.borrow().with_key(|key| match self.inner.get(number, key)?.map(V::from_bytes) {
+            Some(None) => Err(self.undecodable::<V>()),
+            value => Ok(value.flatten()),
         })
     }
 
@@ -47,7 +48,10 @@ impl Piece<'_, '_> {
     /// # Errors
     /// If the value is no `V`.
     pub fn value<V: Data>(&mut self) -> Result<Option<V>, Stop> {
-        self.inner.value()?.map(value_of).transpose()
+        match self.inner.value()?.map(V::from_bytes) {
+            Some(None) => Err(self.undecodable::<V>()),
+            value => Ok(value.flatten()),
+        }
     }
 
     /// Gives the row a new value; false, and nothing happens, where it does not exist.
@@ -86,11 +90,11 @@ impl Piece<'_, '_> {
     pub fn timestamp_ns(&self) -> u64 {
         self.inner.timestamp_ns()
     }
-}
 
-fn value_of<V: Data>(bytes: &[u8]) -> Result<V, Stop> {
-    V::from_bytes(bytes).ok_or_else(|| {
+    #[cold]
+    fn undecodable<V>(&self) -> Stop {
         let kind = std::any::type_name::<V>();
-        format!("the value of a piece's row is no {kind}: it was written with another type").into()
-    })
+        let what = "the value of a piece's row is no";
+        self.inner.mistake(format!("{what} {kind}: it was written with another type"))
+    }
 }

@@ -1,15 +1,11 @@
 //! Procedures: Rust types that are transactions.
 
 use std::any::TypeId;
-use std::borrow::Cow;
 
 use engine::{Abort, PieceFunctions, ProcedureDefinition, Stop};
 
 use crate::schema::{SCHEMAS_MAX, Schema};
 use crate::{Data, Draws, Piece, Transaction, WriteSet};
-
-/// The code of an abort that says that a declaration is wrong; see [`Abort::code`].
-const MISTAKE_CODE: u32 = u32::MAX;
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
 /// what it does.
@@ -73,7 +69,8 @@ pub trait Procedure: Data + 'static {
     ///
     /// # Errors
     /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's
-    /// functions return with `?`. In both cases nothing was written.
+    /// functions return with `?`. In both cases nothing was written. Nothing is written either if
+    /// one of them failed and this returns `Ok` all the same: its caller gets that error.
     fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop>;
 
     /// Whether [`Procedure::write_set`] declares pieces.
@@ -115,6 +112,7 @@ impl Registration {
     }
 }
 
+<<<<<<< HEAD
 fn types<P: Procedure>() -> String {
     format!("{} -> {}", P::describe(), P::Output::describe())
 }
@@ -128,6 +126,8 @@ fn mistake(what: impl Into<Cow<'static, str>>) -> Abort {
     Abort { code: MISTAKE_CODE, message: what.into() }
 }
 
+=======
+>>>>>>> 8c1d578 (engine, nvcaracal: a mistake fails its call though the procedure ignores it)
 /// The procedure as three functions that know their schema. They only pass its number on: what they
 /// call exists once for each procedure.
 fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
@@ -164,12 +164,11 @@ fn draw<P: Procedure>(
     arguments: &[u8],
     inner: &mut engine::Draws<'_>,
 ) -> Result<(), Abort> {
-    let mut draws = Draws { inner, schema, mistake: None };
-    let result = P::with_value(arguments, |procedure| procedure.draws(&mut draws));
-    match draws.mistake {
-        Some(what) => Err(mistake(what)),
-        None => result.unwrap_or_else(|| Err(mistake(undecodable::<P>()))),
-    }
+    let mut draws = Draws { inner, schema };
+    P::with_value(arguments, |procedure| procedure.draws(&mut draws)).unwrap_or_else(|| {
+        draws.inner.mistake(undecodable::<P>());
+        Ok(())
+    })
 }
 
 #[inline(never)]
@@ -178,12 +177,11 @@ fn declare<P: Procedure>(
     arguments: &[u8],
     inner: &mut engine::WriteSet<'_>,
 ) -> Result<(), Abort> {
-    let mut set = WriteSet { inner, schema, mistake: None };
-    let result = P::with_value(arguments, |procedure| procedure.write_set(&mut set));
-    match set.mistake {
-        Some(what) => Err(mistake(what)),
-        None => result.ok_or_else(|| mistake(undecodable::<P>())),
+    let mut set = WriteSet { inner, schema };
+    if P::with_value(arguments, |procedure| procedure.write_set(&mut set)).is_none() {
+        set.inner.mistake(undecodable::<P>());
     }
+    Ok(())
 }
 
 #[inline(never)]

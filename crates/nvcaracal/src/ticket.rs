@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use engine::{Answer, EpochOutcome};
 
-use crate::procedure::is_mistake;
 use crate::{Data, Error, Result};
 
 /// The answer to one call is here.
@@ -176,7 +175,6 @@ fn read<T: Data>(place: Result<Place>) -> Result<T> {
         Answer::Committed(bytes) => T::from_bytes(bytes).ok_or_else(|| {
             Error::failed(format!("the answer is no {}", std::any::type_name::<T>()))
         }),
-        Answer::Aborted(abort) if is_mistake(abort) => Err(Error::failed(abort.message.clone())),
         Answer::Aborted(abort) => Err(Error::aborted(abort)),
         Answer::Failed(what) => Err(Error::failed(what)),
         Answer::Resubmitted => unreachable!("no place is given to a call that runs again"),

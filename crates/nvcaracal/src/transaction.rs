@@ -14,8 +14,11 @@ use crate::{Data, Key, Sequence, Table};
 /// Reads and writes rows, as of the transaction's place in the serial order.
 ///
 /// Reads see what all earlier transactions wrote, and this one's own writes. Writes are private
-/// until [`Procedure::run`](crate::Procedure::run) returns `Ok`. Pass errors on with `?`: they are
-/// mistakes of the procedure, and nothing it does afterwards takes place.
+/// until [`Procedure::run`](crate::Procedure::run) returns `Ok`.
+///
+/// The errors of these functions are mistakes of the procedure, to be passed on with `?`. After the
+/// first one nothing that the transaction did or does takes place, and its caller gets that error,
+/// whatever the procedure makes of it and returns.
 pub struct Transaction<'a, 'e> {
     pub(crate) inner: &'a mut engine::Transaction<'e>,
     pub(crate) schema: &'static Schema,
@@ -38,18 +41,21 @@ pub(crate) fn row<K: Key + ?Sized, V: Data>(
     Ok((key, value))
 }
 
-/// Adds the key as its program knows it: the engine knows it as bytes.
-fn with_key<K: Key + ?Sized>(stop: Stop, key: &K) -> Stop {
-    match stop {
-        Stop::Mistake(what) => Stop::Mistake(format!("{what}, which is {key:?}")),
-        other => other,
-    }
-}
-
 impl Transaction<'_, '_> {
     #[inline]
     fn number(&self, shape: &Shape) -> Result<u16, Stop> {
-        Ok(self.schema.number(shape)?)
+        self.schema.number(shape).map_err(|what| self.inner.mistake(what))
+    }
+
+    /// Adds the key as its program knows it: the engine knows it as bytes.
+    #[cold]
+    fn with_key<K: Key + ?Sized>(&self, stop: Stop, key: &K) -> Stop {
+        self.inner.explain(stop, format_args!(", which is {key:?}"))
+    }
+
+    #[cold]
+    fn undecodable<V>(&self, shape: &Shape) -> Stop {
+        self.inner.mistake(undecodable::<V>(shape, "value"))
     }
 
     /// Reads a row.
@@ -67,7 +73,7 @@ impl Transaction<'_, '_> {
             None => Ok(None),
             Some(bytes) => match V::from_bytes(bytes) {
                 Some(value) => Ok(Some(value)),
-                None => Err(undecodable::<V>(&table.shape, "value").into()),
+                None => Err(self.undecodable::<V>(&table.shape)),
             },
         })
     }
@@ -110,7 +116,7 @@ impl Transaction<'_, '_> {
             values.push(value);
         })?;
         if undecoded {
-            return Err(undecodable::<V>(&table.shape, "value").into());
+            return Err(self.undecodable::<V>(&table.shape));
         }
         Ok(values)
     }
@@ -129,7 +135,7 @@ impl Transaction<'_, '_> {
     ) -> Result<(), Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         key.with_key(|bytes| value.with_bytes(|value| self.inner.insert(number, bytes, value)))
-            .map_err(|stop| with_key(stop, key))
+            .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Updates a row; false, and nothing happens, where it does not exist.
@@ -145,7 +151,7 @@ impl Transaction<'_, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         key.with_key(|bytes| value.with_bytes(|value| self.inner.update(number, bytes, value)))
-            .map_err(|stop| with_key(stop, key))
+            .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Changes some bytes of a row's value; false where it does not exist. `change` gets the value,
@@ -165,7 +171,7 @@ impl Transaction<'_, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         key.with_key(|bytes| self.inner.modify_part(number, bytes, part, change))
-            .map_err(|stop| with_key(stop, key))
+            .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Deletes a row; false where it does not exist.
@@ -179,7 +185,8 @@ impl Transaction<'_, '_> {
         key: impl Borrow<K>,
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
-        key.with_key(|bytes| self.inner.delete(number, bytes)).map_err(|stop| with_key(stop, key))
+        key.with_key(|bytes| self.inner.delete(number, bytes))
+            .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Reads the rows of an ordered table in a range, in ascending order, until `each` breaks.
@@ -251,7 +258,7 @@ impl Transaction<'_, '_> {
             if let Some(value) = self.inner.get(number, &LAST_WORD)?
                 && visit(&LAST_WORD, value).is_break()
             {
-                return mistake.map_or(Ok(()), |what| Err(what.into()));
+                return mistake.map_or(Ok(()), |what| Err(self.inner.mistake(what)));
             }
         }
         self.inner.scan(number, &range.low, &range.high, descending, &mut visit)?;
@@ -263,7 +270,7 @@ impl Transaction<'_, '_> {
             // It is the last row, whatever the visitor says.
             let _ = visit(&LAST_WORD, value);
         }
-        mistake.map_or(Ok(()), |what| Err(what.into()))
+        mistake.map_or(Ok(()), |what| Err(self.inner.mistake(what)))
     }
 
     /// The number that this transaction's `i`-th draw got.

@@ -54,6 +54,115 @@ impl Procedure for Misbehave {
     }
 }
 
+plain! {
+    /// Makes a mistake, ignores it, and ends as it is told.
+    struct Careless { mistake: u64, end: u64 }
+}
+
+/// The table of accounts as a program sees it that stored other values in it: they do not decode.
+const AS_TEXT: Table<u64, String> = Table::ordered("accounts");
+const BYTES: Table<u64, Vec<u8>> = Table::hash("bytes").with_value_bytes(8);
+const BYTES_AS_WORDS: Table<u64, u64> = Table::hash("bytes");
+
+impl Procedure for Careless {
+    const NAME: &'static str = "careless";
+    type Output = ();
+
+    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+        if self.mistake == 100 {
+            let _ = draws.lookup(STRANGERS, 5);
+            return self.end();
+        }
+        Ok(())
+    }
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, 1);
+        if self.mistake == 101 {
+            let _ = set.lookup(BYTES_AS_WORDS, 1);
+            set.insert(NOTES, "much longer than twenty bytes");
+            let _ = self.end();
+        }
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        tx.update(ACCOUNTS, 1, &1_000_000)?;
+        let each = |_, _| std::ops::ControlFlow::Continue(());
+        match self.mistake {
+            0 => drop(tx.get(STRANGERS, 1)),
+            1 => drop(tx.get(BYTES_AS_WORDS, 1)),
+            2 => drop(tx.get_many(BYTES_AS_WORDS, [1u64])),
+            3 => drop(tx.insert(ACCOUNTS, 77, &1)),
+            4 => drop(tx.update(ACCOUNTS, 77, &1)),
+            5 => drop(tx.delete(ACCOUNTS, 77)),
+            6 => drop(tx.modify_bytes(ACCOUNTS, 77, 0..1, |_, _| {})),
+            7 => drop(tx.scan(STRANGERS, .., each)),
+            8 => drop(tx.piece_result(0)),
+            9 => drop(tx.get(AS_TEXT, 1)),
+            10 => drop(tx.get_bytes(STRANGERS, 1)),
+            11 => drop(tx.insert(NOTES, "k", &"x".repeat(101))),
+            _ => drop(tx.rows(BYTES_AS_WORDS, ..)),
+        }
+        tx.update(ACCOUNTS, 1, &2_000_000)?;
+        Ok(self.end()?)
+    }
+}
+
+impl Careless {
+    fn end(&self) -> Result<(), Abort> {
+        match self.end {
+            0 => Ok(()),
+            1 => Err(Abort::new("aborted instead")),
+            _ => panic!("panicked instead"),
+        }
+    }
+}
+
+/// A procedure that ignored an error and returned `Ok` committed what it wrote before and after.
+#[test]
+fn an_ignored_mistake_is_the_answer_and_nothing_is_written() {
+    plain! { struct Fill {} }
+    impl Procedure for Fill {
+        const NAME: &'static str = "fill";
+        type Output = ();
+        fn write_set(&self, set: &mut WriteSet) {
+            set.insert(BYTES, 1);
+        }
+        fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+            tx.insert(BYTES, 1, &vec![1, 2, 3])
+        }
+    }
+    let options = options().table(NOTES).table(BYTES).procedure::<Careless>().procedure::<Fill>();
+    let db = dram(options);
+    db.call(Deposit { account: 1, cents: 10 }).unwrap();
+    db.call(Fill {}).unwrap();
+    let undecodable = "written with another type";
+    let words = [
+        "\"strangers\"",
+        undecodable,
+        undecodable,
+        "which is 77",
+        "which is 77",
+        "which is 77",
+        "which is 77",
+        "\"strangers\"",
+        "piece 0 of 0",
+        "not registered",
+        "\"strangers\"",
+        "which is \"k\"",
+        "not ordered",
+    ];
+    let in_body = (0..).zip(words);
+    for (mistake, words) in in_body.chain([(100, "\"strangers\""), (101, undecodable)]) {
+        for end in 0..3 {
+            let error = db.call(Careless { mistake, end }).unwrap_err();
+            assert!(error.is_failed(), "mistake {mistake}, end {end}: {error}");
+            assert!(error.to_string().contains(words), "mistake {mistake}, end {end}: {error}");
+            assert_eq!(sum(&db), 10, "mistake {mistake}, end {end}");
+        }
+    }
+}
+
 data! {
     /// Writes a note.
     struct Write { key: String, text: String }

@@ -107,15 +107,16 @@ fn declare_one<D: Device>(
     }
 }
 
-/// How a step of a declaration ended, if it ended the call.
+/// How a step of a declaration ended, if it ended the call: with its first mistake, whatever came
+/// after that.
 #[inline]
 pub(super) fn ending(
     result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
     mistake: Option<String>,
 ) -> Option<Failure> {
     match (result, mistake) {
-        (Err(panic), _) => Some(Failure::Failed(panic_text(panic.as_ref()))),
-        (Ok(_), Some(what)) => Some(Failure::Failed(what)),
+        (_, Some(what)) => Some(Failure::Failed(what)),
+        (Err(panic), None) => Some(Failure::Failed(panic_text(panic.as_ref()))),
         (Ok(Err(abort)), None) => Some(Failure::Aborted(abort)),
         (Ok(Ok(())), None) => None,
     }

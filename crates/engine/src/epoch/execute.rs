@@ -23,7 +23,7 @@ use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, PrivateWrite};
 use crate::reads::Reads;
-use crate::transaction::{PublishNow, Stop, Transaction};
+use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -116,6 +116,7 @@ pub(super) fn begin<'t, D: Device>(
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
     call: CallView<'t>,
+    spoiled: &'t Spoiled,
 ) -> Transaction<'t> {
     Transaction {
         core: epoch.core,
@@ -130,6 +131,7 @@ pub(super) fn begin<'t, D: Device>(
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
         committed: false,
+        spoiled,
     }
 }
 
@@ -141,11 +143,13 @@ fn run_body<D: Device>(
 ) -> Result<Result<(), Failure>, Leave> {
     let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
-    let mut tx = begin(epoch, local, runner, call);
+    let spoiled = Spoiled::default();
+    let mut tx = begin(epoch, local, runner, call, &spoiled);
     let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
-    let failure = match result {
+    // What a function of the transaction failed with counts more than what the body made of it.
+    let failure = match spoiled.take().map_or(result, |stop| Ok(Err(stop))) {
         Ok(Ok(())) => {
             runner.publish(local, call, Mode::Commit)?;
             piece::commit_answer(epoch, local, call, procedure)?;

@@ -22,7 +22,7 @@ use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::ProcedureDefinition;
-use crate::transaction::Stop;
+use crate::transaction::{Spoiled, Stop};
 use crate::version::{ReadPhase, Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
@@ -175,12 +175,13 @@ impl<D: Device> Runner<'_, '_, D> {
         let (procedure, arguments) = epoch.calls.get(call.position as usize);
         let procedure = epoch.core.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
-        let tx = begin(epoch, local, self, call);
+        let spoiled = Spoiled::default();
+        let tx = begin(epoch, local, self, call, &spoiled);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
         let result = catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
-        let what = match result {
+        let what = match spoiled.take().map_or(result, |stop| Ok(Err(stop))) {
             Ok(Ok(result)) => return Ok((result, write)),
             Ok(Err(Stop::Stopped)) => return Err(Stopped),
             Ok(Err(stop)) => stop.to_string(),

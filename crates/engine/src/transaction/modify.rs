@@ -19,6 +19,17 @@ impl Transaction<'_> {
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
+        let spoiled = self.spoiled;
+        self.try_modify(table, key, change).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
         let Some(span) = self.copy_to_change(slot)? else {
             return Ok(false);
@@ -37,6 +48,18 @@ impl Transaction<'_> {
     /// # Errors
     /// [`Stop`] for an undeclared key, or a part that goes beyond the end of the value.
     pub fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        let spoiled = self.spoiled;
+        self.try_modify_part(table, key, part, change).map_err(|stop| spoiled.note(stop))
+    }
+
+    #[inline(always)]
+    fn try_modify_part<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
         table: u16,
         key: &[u8],

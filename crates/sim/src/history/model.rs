@@ -229,8 +229,8 @@ impl Model {
 
 fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Expected> {
     match (ending, mistake) {
-        (Err(Ending::Panic), _) => Some(Expected::Failed(PANICKED)),
         (_, Some(what)) => Some(Expected::Failed(what)),
+        (Err(Ending::Panic), None) => Some(Expected::Failed(PANICKED)),
         (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
         (Err(Ending::Stop(Stop::Mistake(what))), None) => {
             let known =

@@ -1,0 +1,65 @@
+//! Why a call can commit no more, whatever its body makes of the error.
+//!
+//! A body that ignores a mistake would commit half of what it means to do. So every function of a
+//! transaction notes its error here before it returns it, and whoever runs the body looks here when
+//! it has come to its end (O-02). Errors are made on cold paths: a call without one is compared
+//! once.
+
+use std::cell::Cell;
+
+use super::{Stop, Transaction};
+
+/// What the functions of a running transaction have failed with: the first mistake, or that the
+/// engine was stopped, which counts more.
+#[derive(Default)]
+pub(crate) struct Spoiled(Cell<Option<Box<Stop>>>);
+
+impl Spoiled {
+    /// Notes an error, and gives it back.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note(&self, stop: Stop) -> Stop {
+        let noted = match (self.0.take(), &stop) {
+            (Some(before), Stop::Mistake(_) | Stop::Abort(_)) => before,
+            _ => Box::new(stop.clone()),
+        };
+        self.0.set(Some(noted));
+        stop
+    }
+
+    /// What was noted, if the call may not go on.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Stop> {
+        let noted = self.0.take();
+        let result = noted.as_deref().cloned().map_or(Ok(()), Err);
+        self.0.set(noted);
+        result
+    }
+
+    /// What was noted, at the end.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Stop> {
+        self.0.take().map(|noted| *noted)
+    }
+}
+
+impl Transaction<'_> {
+    /// For layers above that find a mistake themselves, such as a value of another type: notes it,
+    /// so that the call fails whether or not its body passes it on.
+    #[cold]
+    pub fn mistake(&self, what: String) -> Stop {
+        self.spoiled.note(Stop::Mistake(what))
+    }
+
+    /// For layers above that know more about an error that a function of this transaction returned:
+    /// adds words to a mistake, also where it was noted as the first one.
+    #[cold]
+    pub fn explain(&self, stop: Stop, more: std::fmt::Arguments<'_>) -> Stop {
+        let Stop::Mistake(what) = &stop else { return stop };
+        let explained = Stop::Mistake(format!("{what}{more}"));
+        if self.spoiled.check().as_ref() == Err(&stop) {
+            self.spoiled.0.set(Some(Box::new(explained.clone())));
+        }
+        explained
+    }
+}
