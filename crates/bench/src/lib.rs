@@ -56,7 +56,7 @@ pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
     spec_of_path,
 };
-pub use engine::AppendMethod;
+pub use engine::{AppendMethod, EngineConfig};
 pub use error::{BenchError, Result};
 pub use fail_point::FailPoint;
 pub use job::Job;

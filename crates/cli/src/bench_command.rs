@@ -1,10 +1,10 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
 use bench::{
-    BenchError, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop, Technique,
-    Techniques,
+    BenchError, EngineConfig, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
+    Technique, Techniques,
 };
-use pmem::{DeviceSpec, Profile};
+use pmem::DeviceSpec;
 
 use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
@@ -13,11 +13,8 @@ use crate::parameters::Options;
 use crate::roofline_command;
 use crate::signals::Signals;
 
-/// A checkpoint on an ordinary file system writes whole pages, so it pays to wait.
-const FILE_CHECKPOINT_EVERY: u64 = 10;
 /// The engine's limit.
 const CHECKPOINT_EVERY_MAX: u64 = 1_000_000;
-const CACHE_BYTES: u64 = 256 << 20;
 
 /// Carries a `bench` command out.
 pub(crate) fn run(command: BenchCommand) -> Done {
@@ -111,26 +108,18 @@ fn settings(
     progress: Progress,
     stop: Stop,
 ) -> Settings {
-    let is_file = matches!(spec, DeviceSpec::File(_));
-    let is_slow = match spec {
-        DeviceSpec::Emulated(profile) => *profile != Profile::None,
-        DeviceSpec::Dax(_) => true,
-        DeviceSpec::Dram | DeviceSpec::File(_) | DeviceSpec::Crash => false,
-    };
+    let defaults = EngineConfig::for_device(spec);
     Settings {
         epochs,
         workers: workers(arguments.workers),
-        cache_bytes: arguments.cache_bytes.unwrap_or(if is_slow { CACHE_BYTES } else { 0 }),
+        cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
         cache_epochs: arguments.cache_epochs,
         split_threshold: arguments.split_threshold,
-        checkpoint_every: arguments.checkpoint_every.unwrap_or(
-            match (arguments.recover, is_file) {
-                // There is something to replay.
-                (true, _) => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
-                (false, true) => FILE_CHECKPOINT_EVERY,
-                (false, false) => 1,
-            },
-        ),
+        // Something is left to replay where that is asked for.
+        checkpoint_every: arguments.checkpoint_every.unwrap_or(match arguments.recover {
+            true => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
+            false => defaults.checkpoint_every,
+        }),
         append: arguments.append,
         techniques: techniques(arguments),
         image_limit_bytes: arguments.image_limit_bytes,

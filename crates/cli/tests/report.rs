@@ -175,3 +175,17 @@ fn the_format_page_is_the_golden_one() {
     let structs = run("inspect format --json").succeeded().json();
     assert!(structs.as_array().map(Vec::len) >= Some(10));
 }
+
+/// What is not asked for comes from where the library takes it, too.
+#[test]
+fn a_run_has_the_engines_defaults_for_its_device() {
+    let room = Room::new();
+    let file = format!("file:{}", room.text("store"));
+    for device in ["dram", "emulated:none", "emulated:optane", &file] {
+        let line = format!("bench smallbank {SIZE} --workers 1 --device {device} --json -");
+        let report = run(&line).succeeded().json();
+        let expected = engine::EngineConfig::for_device(&device.parse().expect("a device"));
+        assert_eq!(report["cache_bytes"], expected.cache_bytes, "{device}");
+        assert_eq!(report["checkpoint_every"], expected.checkpoint_every, "{device}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Options of an engine, with their defaults and limits.
 
+use pmem::{DeviceSpec, Profile};
 use storage::StoreOptions;
 
 use crate::{AppendMethod, EngineError, Result, Techniques, Watch};
@@ -11,14 +12,15 @@ pub struct EngineConfig {
     /// them.
     pub workers: usize,
     /// Bytes of DRAM for cached versions, over all workers; 0 switches the cache off. On devices
-    /// whose reads cost what DRAM costs the cache only copies, so 0 is the default.
+    /// whose reads cost what DRAM costs the cache only copies, so 0 is the default; see
+    /// [`EngineConfig::for_device`].
     pub cache_bytes: u64,
     /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
     /// 20.
     pub cache_epochs: u64,
     /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
     /// devices that capture, the image is captured that often while every epoch ends consistent.
-    /// Default 1.
+    /// Default 1; see [`EngineConfig::for_device`].
     pub checkpoint_every: u64,
     /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default
     /// 16.
@@ -60,7 +62,23 @@ impl Default for EngineConfig {
     }
 }
 
+/// Cache on devices whose reads take longer than those of DRAM.
+const CACHE_BYTES: u64 = 256 << 20;
+/// A capture writes whole pages, so it pays to wait.
+const CAPTURE_EVERY: u64 = 10;
+
 impl EngineConfig {
+    /// The defaults for a device: a cache where reading takes longer than from DRAM, which
+    /// `emulated:none` does not; captures every tenth epoch where a checkpoint is one.
+    pub fn for_device(device: &DeviceSpec) -> Self {
+        let (cache_bytes, checkpoint_every) = match device {
+            DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => (0, 1),
+            DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => (CACHE_BYTES, 1),
+            DeviceSpec::File(_) => (0, CAPTURE_EVERY),
+        };
+        Self { cache_bytes, checkpoint_every, ..Self::default() }
+    }
+
     /// Checks the limits.
     ///
     /// # Errors
@@ -76,5 +94,28 @@ impl EngineConfig {
         range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
         range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
         range("resubmissions_max", self.resubmissions_max.into(), 0, 60_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_only_where_reading_is_slow_and_few_captures() {
+        for (device, cache_bytes, checkpoint_every) in [
+            ("dram", 0, 1),
+            ("crash", 0, 1),
+            ("emulated:none", 0, 1),
+            ("emulated:optane", 256 << 20, 1),
+            ("emulated:low", 256 << 20, 1),
+            ("emulated:high", 256 << 20, 1),
+            ("dax:/pm/db", 256 << 20, 1),
+            ("file:db", 0, 10),
+        ] {
+            let config = EngineConfig::for_device(&device.parse().unwrap());
+            let found = (config.cache_bytes, config.checkpoint_every);
+            assert_eq!(found, (cache_bytes, checkpoint_every), "{device}");
+        }
     }
 }

@@ -24,7 +24,9 @@ use storage::format::TABLES_MAX;
 use storage::input_log::Recovered;
 use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
-use storage::{EndMark, IndexKind, LanePool, Opened, SerialId, StateHash, StorageError, Store};
+use storage::{
+    EndMark, IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store,
+};
 
 use crate::core::{Core, SequenceState};
 use crate::engine::{Definitions, Engine, EpochInfo, deal, new_worker};
@@ -56,8 +58,9 @@ pub(crate) fn open<D: Device>(
     let mut workers = (0..config.workers)
         .map(|number| new_worker(number, &config, &store))
         .collect::<Result<Vec<_>>>()?;
-    let plan = scan::plan(store.device().as_ref(), store.segments(), &lanes, store.tables().len());
-    let (found, hash) = scan_rows(&store, &plan, &config)?;
+    let plan = scan::plan(&store, &lanes, &log);
+    let owners = Owners::new(&store, &lanes, &plan)?;
+    let (found, hash) = scan_rows(&store, &plan, &owners, &config)?;
     report.scan = count_planning(&store, &lanes);
     found.iter().for_each(|found| report.scan.add(&found.medium));
     report.hash = match (store.checkpoint().state_hash(), config.techniques.state_hash) {
@@ -166,6 +169,7 @@ fn scan_port<D: Device>(store: &Store<D>) -> Port<D> {
 fn scan_rows<D: Device>(
     store: &Store<D>,
     plan: &ScanPlan,
+    owners: &Owners,
     config: &EngineConfig,
 ) -> Result<(Vec<Found>, StateHash)> {
     let stored = store.checkpoint().state_hash();
@@ -174,7 +178,7 @@ fn scan_rows<D: Device>(
     let scan = || -> std::result::Result<Found, StorageError> {
         let (mut found, mut port) = (Found::default(), scan_port(store));
         while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scan_unit(store, plan, *unit, hashes, (&mut found, &mut port))?;
+            scan_unit(store, (plan, owners), *unit, hashes, (&mut found, &mut port))?;
         }
         port.settle_debt();
         found.medium = port.take_counters();
@@ -202,7 +206,7 @@ fn scan_rows<D: Device>(
 
 fn scan_unit<D: Device>(
     store: &Store<D>,
-    plan: &ScanPlan,
+    (plan, owners): (&ScanPlan, &Owners),
     unit: scan::ScanUnit,
     hashes: bool,
     (found, port): (&mut Found, &mut Port<D>),
@@ -219,6 +223,7 @@ fn scan_unit<D: Device>(
         store.checkpoint_epoch(),
         |row| {
             scan::count_row(port, &row, &layout, hashes);
+            owners.add(store, layout.table, &row)?;
             if hashes {
                 let word = medium_word(base, &layout, &row);
                 let key = phase.key_at(base, row.row);

@@ -25,9 +25,9 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | option | default | from | to |
 /// |---|---|---|---|
 /// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
-/// | [`cache_bytes`](Self::cache_bytes) | 64 MiB on `dax` and `emulated`, else 0 | 0 | |
+/// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | |
 /// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
-/// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
+/// | [`checkpoint_every`](Self::checkpoint_every) | 10 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`resubmissions_max`](Self::resubmissions_max) | 16 | 0 | 60,000 |
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
@@ -38,6 +38,8 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
 /// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | | |
 /// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | | |
+///
+/// Reading is slow on `dax` and on `emulated` devices that add latency.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Options {
@@ -265,20 +267,19 @@ impl Options {
     }
 
     fn plan(self, device: DeviceSpec) -> Plan {
-        let slow_reads = matches!(device, DeviceSpec::Emulated(_) | DeviceSpec::Dax(_));
-        let captures = matches!(device, DeviceSpec::File(_));
+        let defaults = EngineConfig::for_device(&device);
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Plan {
             config: EngineConfig {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
-                cache_bytes: self.cache_bytes.unwrap_or(if slow_reads { 64 << 20 } else { 0 }),
+                cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 cache_epochs: self.cache_epochs,
-                checkpoint_every: self.checkpoint_every.unwrap_or(if captures { 100 } else { 1 }),
+                checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
                 resubmissions_max: self.resubmissions_max,
                 split_threshold: self.split_threshold,
                 store: StoreOptions { instance: random(), ..self.store },
                 clock: monotonic_ns,
-                ..EngineConfig::default()
+                ..defaults
             },
             device,
             image_bytes_max: self.data_bytes_max,
@@ -301,4 +302,24 @@ fn in_range(name: &str, value: usize, range: std::ops::RangeInclusive<usize>) ->
 fn monotonic_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line takes its defaults from the same place (`crates/cli/tests/report.rs`).
+    #[test]
+    fn defaults_are_the_engines_and_can_be_set() {
+        for device in ["dram", "emulated:none", "emulated:optane", "dax:/pm/db", "file:db"] {
+            let device: DeviceSpec = device.parse().expect("a device");
+            let expected = EngineConfig::for_device(&device);
+            let config = Options::default().plan(device.clone()).config;
+            assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
+            assert_eq!(config.cache_epochs, expected.cache_epochs, "{device}");
+            assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
+            let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
+            assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
+        }
+    }
 }

@@ -2,8 +2,7 @@
 //!
 //! It accounts for every slot: a row slot is live, free or never used; a value slot belongs to
 //! exactly one version, or is free, or was never used (O-33, O-41). It recomputes the state hash
-//! (O-48). A row's two versions must differ, and none may be of an epoch whose log is not sealed:
-//! final writes come after the log (O-13, O-28).
+//! (O-48). What a row says by itself is checked by the scan, as at recovery (`scan.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use pmem::Device;
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::scan::{self, ScanPlan, ScannedRow};
 use crate::{
-    LanePool, Opened, Result, SerialId, StateHash, StorageError, Store, StoreOptions, row, row_hash,
+    LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash,
 };
 
 /// What the checker found.
@@ -99,7 +98,7 @@ impl<D: Device> Checker<'_, D> {
     fn scan_rows(&mut self, epoch: u64) {
         let opened = self.opened;
         let (store, device) = (&opened.store, opened.store.device().as_ref());
-        let plan = scan::plan(device, store.segments(), &opened.lanes, store.tables().len());
+        let plan = scan::plan(store, &opened.lanes, &opened.log);
         self.find_duplicates("free row slot", &plan.free);
         self.account_free_rows(&plan);
         for unit in &plan.units {
@@ -123,7 +122,6 @@ impl<D: Device> Checker<'_, D> {
         let (key, value) = unsafe {
             (row::key(device, scanned.row), device.image().slice(at, pointer.value_bytes()))
         };
-        self.versions(scanned, epoch);
         self.hash.add(row_hash(layout.table, key, value));
         self.rows[layout.table as usize] += 1;
         let live = pointer.external_offset().map(|offset| (offset, false));
@@ -135,24 +133,6 @@ impl<D: Device> Checker<'_, D> {
                     scanned.row
                 ));
             }
-        }
-    }
-
-    fn versions(&mut self, scanned: &ScannedRow, epoch: u64) {
-        let newest = self.opened.log.sealed.last().map_or(epoch, |sealed| sealed.epoch.max(epoch));
-        let sids = scanned.versions.map(|version| SerialId(version.serial_id));
-        if sids[0] == sids[1] {
-            self.problems.push(format!(
-                "row at {} has two versions with serial id {:#x}",
-                scanned.row, sids[0].0
-            ));
-        }
-        if let Some(late) = sids.iter().find(|sid| sid.epoch() > newest) {
-            self.problems.push(format!(
-                "row at {} has a version of epoch {}, but {newest} is the last one sealed",
-                scanned.row,
-                late.epoch()
-            ));
         }
     }
 

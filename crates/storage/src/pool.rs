@@ -383,7 +383,8 @@ impl LanePool {
     }
 
     /// Checks that every entry of the free list is a slot of this pool: what is taken from the list
-    /// is written to. (That it is there once, and free, only the checker looks into.)
+    /// is written to. (That it is there once, and free, the checker and recovery look into,
+    /// `owners.rs`.)
     ///
     /// # Errors
     /// `Corrupt` naming the pool, the lane and the entry.

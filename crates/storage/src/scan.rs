@@ -6,10 +6,11 @@
 use pmem::{Device, LINE_BYTES, Port};
 
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
+use crate::input_log::Recovered;
 use crate::plant::{Plant, planted};
 use crate::row::{self, RowLayout};
 use crate::store::{class_of, class_pool};
-use crate::{LanePool, Result, SegmentKind, Segments, StorageError};
+use crate::{LanePool, Result, SegmentKind, Segments, StorageError, Store};
 
 /// One segment of rows to visit.
 #[derive(Debug, Clone, Copy)]
@@ -59,17 +60,19 @@ pub struct ScanPlan {
     /// Slots of values that were ever handed out, by segment: nothing may point past them, because
     /// they would be handed out again.
     pub value_slots: Vec<u64>,
+    /// The last epoch that any version can be of: that of the checkpoint, or the last one sealed.
+    pub last_epoch: u64,
 }
 
-/// Plans the scan of all row pools.
-pub fn plan<D: Device>(
-    device: &D,
-    segments: &Segments,
-    lanes: &[LanePool],
-    tables: usize,
-) -> ScanPlan {
+/// Plans the scan of all row pools of a store whose log is read. Final writes come after the log of
+/// their epoch (O-13, O-28), so no version is of an epoch after the last one sealed.
+pub fn plan<D: Device>(store: &Store<D>, lanes: &[LanePool], log: &Recovered) -> ScanPlan {
+    let (device, segments, tables) =
+        (store.device().as_ref(), store.segments(), store.tables().len());
+    let checkpoint = store.checkpoint_epoch();
+    let last_epoch = log.sealed.last().map_or(checkpoint, |sealed| sealed.epoch.max(checkpoint));
     let value_slots = vec![0; segments.used() as usize];
-    let mut plan = ScanPlan { units: Vec::new(), free: Vec::new(), value_slots };
+    let mut plan = ScanPlan { units: Vec::new(), free: Vec::new(), value_slots, last_epoch };
     for lane in lanes.iter().filter(|l| (l.pool() as usize) >= TABLES_MAX) {
         for (segment, slots) in lane.used_segments() {
             plan.value_slots[segment as usize] = slots;
@@ -175,9 +178,16 @@ fn check_row<D: Device>(
     if live.is_null() || !leads_to_a_value(device, segments, plan, live, layout) {
         return corrupt(format!("its value pointer {:#x} leads nowhere", live.0));
     }
-    // The major collector frees what a stale pointer names: it must be one, too.
     let stale = scanned.versions[1 - scanned.slot];
     let sid = SerialId(stale.serial_id);
+    if stale.serial_id == scanned.versions[scanned.slot].serial_id {
+        return corrupt(format!("both versions have the serial id {:#x}", sid.0));
+    }
+    if sid.epoch() > plan.last_epoch {
+        let (epoch, last) = (sid.epoch(), plan.last_epoch);
+        return corrupt(format!("it has a version of epoch {epoch}, but {last} is the last one"));
+    }
+    // The major collector frees what a stale pointer names: it must be one, too.
     let counts = sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
     if counts && !leads_to_a_value(device, segments, plan, ValuePointer(stale.pointer), layout) {
         return corrupt(format!("its stale value pointer {:#x} leads nowhere", stale.pointer));
