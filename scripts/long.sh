@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# What is too slow for `.ci/run`, at full size and for as long as there is time.
+#
+# Usage: scripts/long.sh [MINUTES] [FIRST_SEED]
+#
+#   MINUTES      how long, builds included (default 60); a part that is running is ended then
+#   FIRST_SEED   where random tests begin (default: from the clock, and printed)
+#
+# First what has an end: every planted bug, explored schedules of more seeds, the thread sanitizer.
+# Then rounds of everything random, each with other seeds: the crash lab on memory and
+# on the simulated disk, histories, power cuts, bad disks, fuzzing, kills. Every part
+# is tried whatever came of the one before. Exit codes: 0 all is well, 1 something failed, 2 a wrong
+# command line.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C CARGO_TERM_COLOR=never
+
+minutes=${1:-60}
+seed=${2:-$(date +%s)}
+if ! [[ $minutes =~ ^[1-9][0-9]*$ && $seed =~ ^[0-9]+$ ]]; then
+    echo "error: $* is no time and no seed; see the head of scripts/long.sh" >&2
+    exit 2
+fi
+end=$((minutes * 60))
+nvcaracal=${CARGO_TARGET_DIR:-target}/release/nvcaracal
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+failed=()
+parts=0
+
+# Runs a part until the time is over: a title, then a command.
+part() {
+    local title=$1 started=$SECONDS left=$((end - SECONDS)) status=0
+    shift
+    if [ "$left" -le 0 ]; then return; fi
+    printf '\n=== %s\n' "$title"
+    timeout "$left" "$@" || status=$?
+    # 124: the time is over, which is no failure.
+    if [ "$status" -eq 124 ] && [ "$SECONDS" -ge "$end" ]; then
+        printf '=== %s: not ended\n' "$title"
+        return
+    fi
+    parts=$((parts + 1))
+    if [ "$status" -ne 0 ]; then failed+=("$title, status $status"); fi
+    printf '=== %s: status %d, %d s\n' "$title" "$status" $((SECONDS - started))
+}
+
+echo "$minutes minutes, seeds from $seed"
+part 'build for release' cargo build --release --locked
+part 'planted bugs' "$nvcaracal" sim --plant all --no-progress
+part 'schedules: loom' cargo test --locked -p engine --features loom --lib models
+part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
+    cargo test --locked -p engine --features shuttle --test shuttle
+part 'thread sanitizer' scripts/races.sh
+while [ "$SECONDS" -lt "$end" ]; do
+    printf '\n=== a round from seed %d\n' "$seed"
+    part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress
+    part 'crash lab: disk' "$nvcaracal" sim --device file --seconds 120 --seed "$seed" --no-progress
+    part 'power cuts' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CRASHES=500 \
+        cargo test --locked -p engine --test crash
+    part 'histories' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_HISTORIES=2000 \
+        NVCARACAL_METAMORPHIC=40 cargo test --locked -p engine --test properties
+    part 'schedules: threads' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_SCHEDULES=500 \
+        cargo test --locked -p engine --test schedules
+    part 'bad disks' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_DISKS=100 NVCARACAL_DISK_STRIDE=1 \
+        NVCARACAL_FAULT_STRIDE=1 cargo test --locked -p sim --test disk
+    part 'fuzzing' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_FUZZ=10000 \
+        cargo test --locked -p sim --test fuzz
+    part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
+        cargo test --locked -p cli --test kill
+    for workload in smallbank tpcc; do
+        part "crash and return: $workload" scripts/crash_and_return.sh "$workload" --kills 50 \
+            --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"
+        rm -rf "$room/$workload-$seed"
+    done
+    seed=$((seed + 10000))
+done
+
+printf '\n%d s; %d parts, %d failed\n' "$SECONDS" "$parts" "${#failed[@]}"
+if [ "${#failed[@]}" -gt 0 ]; then
+    printf 'FAILED: %s\n' "${failed[@]}"
+    exit 1
+fi
