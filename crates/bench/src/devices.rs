@@ -8,6 +8,7 @@ use pmem::{
 };
 
 use crate::fail_point::{Dying, FailPoint};
+use crate::place::BESIDE;
 use crate::{BenchError, Result};
 
 /// Default limit of the image: address space, not memory or disk.
@@ -95,7 +96,8 @@ pub fn open_device<V: DeviceVisitor>(
         }
         DeviceSpec::File(directory) => {
             let hook = die_at.map(|point| Arc::new(Dying::at(point)) as Arc<dyn DiskHook>);
-            let options = FileOptions { create, hook, ..FileOptions::new(image_bytes, log_bytes) };
+            let limits = FileOptions::new(image_bytes, log_bytes);
+            let options = FileOptions { create, beside: BESIDE, hook, ..limits };
             visitor.visit(Arc::new(File::open(directory, &options)?))
         }
         DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),

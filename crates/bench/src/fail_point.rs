@@ -75,6 +75,7 @@ impl FromStr for FailPoint {
 impl FailPoint {
     fn is_met_by(&self, call: &DiskCall<'_>) -> bool {
         let same = match call.operation {
+            DiskOperation::Open { .. } => false,
             DiskOperation::Read { .. } => self.call == Call::Read,
             DiskOperation::Write { .. } => matches!(self.call, Call::Write | Call::Torn),
             DiskOperation::Sync => self.call == Call::Sync,

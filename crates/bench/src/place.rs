@@ -14,6 +14,10 @@ const ROOM_BYTES: u64 = 3 << 30;
 
 /// What is written beside a store.
 const MANIFEST_NAME: &str = "bench.json";
+/// The same, while it is being written.
+const MANIFEST_TEMPORARY_NAME: &str = "bench.json.tmp";
+/// What may lie in the directory of a store before there is one.
+pub(crate) const BESIDE: &[&str] = &[MANIFEST_NAME, MANIFEST_TEMPORARY_NAME];
 
 /// The place of a store, and whether it may be created there.
 #[derive(Debug)]
@@ -190,8 +194,8 @@ fn check_empty(spec: &DeviceSpec) -> Result<()> {
             let entries =
                 fs::read_dir(directory).map_err(|e| BenchError::io("list", directory, e))?;
             let names = entries.flatten().map(|entry| entry.file_name());
-            let temporary = format!("{MANIFEST_NAME}.tmp");
-            names.filter(|name| *name != *temporary).min().map(|name| directory.join(name))
+            let others = names.filter(|name| *name != *MANIFEST_TEMPORARY_NAME);
+            others.min().map(|name| directory.join(name))
         }
         DeviceSpec::Dax(file) if file.exists() => Some(file.clone()),
         _ => None,

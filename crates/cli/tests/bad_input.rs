@@ -150,7 +150,7 @@ fn damaged_files_are_found() {
 }
 
 /// Flips one bit of each value of rows that are in the image only, not in the newest capture's
-/// journal beside it: nothing but the state hash can see that (O-48).
+/// journal beside it: the digest of the image says so, and if it is forged, the state hash (O-48).
 #[test]
 fn o_48_flipped_bits_in_rows_are_found() {
     let room = Room::new();
@@ -171,6 +171,8 @@ fn o_48_flipped_bits_in_rows_are_found() {
     }
     assert!(flipped > 1000, "{flipped} rows found");
     fs::write(&path, image).expect("a written image");
+    run(&format!("check {store}")).failed(1, &["image is corrupt: its digest is"]);
+    sim::fuzz::fit_headers_in(&room.path("store")).expect("forged headers");
     let check = run(&format!("check {store} --json"));
     assert_eq!(check.code, 1, "{check:#?}");
     let found = check.json();

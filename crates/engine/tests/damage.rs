@@ -203,6 +203,10 @@ fn o_54_a_lost_pool_state_is_refused() {
         image[values..values + CLASSES * 64].fill(0);
     }
     std::fs::write(&path, image).unwrap();
+    // The device sees it, and says so.
+    let error = pmem::File::open(dir.path(), &options).unwrap_err();
+    assert!(error.to_string().contains("its digest is"), "{error}");
+    sim::fuzz::fit_headers_in(dir.path()).unwrap();
     let device = Arc::new(pmem::File::open(dir.path(), &options).unwrap());
     let error = setup().open(&device).err().expect("a lost pool");
     assert!(error.is_corrupt() && error.to_string().contains("leads nowhere"), "{error}");

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::step::Step;
 use crate::sync::{point, writes};
-use crate::{Counters, DeviceError, Loads, Mapping};
+use crate::{Counters, DeviceError, Loads, Mapping, ReplayMarks};
 
 /// Bytes of one CPU cache line: the unit of flushing.
 pub const LINE_BYTES: u64 = 64;
@@ -172,7 +172,8 @@ pub trait Device: Send + Sync + 'static {
 
     /// The caller has read and verified the state and is going to change it. Until then a device
     /// that keeps its bytes in files changes none of them, so that an open that is refused leaves
-    /// every byte as it was. Called once for each open, before any log write and any capture.
+    /// every byte as it was. Called before growth of the log and any capture; once it succeeded,
+    /// further calls do nothing.
     ///
     /// # Errors
     /// [`DeviceError`] if the files cannot be brought to the state that was read.
@@ -194,6 +195,16 @@ pub trait Device: Send + Sync + 'static {
     /// The newest record that [`Device::write_mark`] left before this open, if any is intact.
     fn mark(&self) -> Option<[u8; MARK_BYTES]> {
         None
+    }
+
+    /// Words that outlive the process without being durable, for the one who recovers the store:
+    /// where the death of the process in a recovery is to leave a trace. `None` on devices that do
+    /// not outlive it, or must not be written to.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] if they cannot be had.
+    fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {
+        Ok(None)
     }
 
     /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing

@@ -48,6 +48,12 @@ pub enum DeviceError {
         /// The locked file.
         path: PathBuf,
     },
+    /// The database was opened to be looked at only.
+    #[error("{path} was opened to be read only, so nothing can be changed", path = .path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
     /// There is no database here, and the caller did not ask to create one.
     #[error("{path} holds no database: create one or check the path", path = .path.display())]
     Missing {

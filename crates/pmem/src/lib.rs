@@ -39,6 +39,8 @@ mod cpu;
 mod dax;
 mod emulated;
 
+mod replay_marks;
+
 mod file;
 
 mod crash;
@@ -61,7 +63,10 @@ pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, MARK_BYTES, Port,
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;
-pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
+pub use file::{
+    DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,
+};
 pub use late::Late;
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
+pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};

@@ -8,7 +8,16 @@ use rustix::io::Errno;
 
 use crate::DeviceError;
 
-/// An open file with an exclusive lock, released on drop.
+/// Who else may have the file open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nobody.
+    Alone,
+    /// Others who only read.
+    WithReaders,
+}
+
+/// An open file with a lock, released on drop.
 ///
 /// The system releases the lock when the last handle is closed, which includes the end of the
 /// process by any means. It belongs to the file, not to its name: two paths to one database exclude
@@ -19,10 +28,19 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// Locks an open file, or fails at once.
+    /// Locks an open file for this handle alone, or fails at once.
     pub(crate) fn new(file: File, path: &Path) -> Result<Self, DeviceError> {
+        Self::sharing(file, path, Sharing::Alone)
+    }
+
+    /// Locks an open file, or fails at once.
+    pub(crate) fn sharing(file: File, path: &Path, with: Sharing) -> Result<Self, DeviceError> {
+        let operation = match with {
+            Sharing::Alone => FlockOperation::NonBlockingLockExclusive,
+            Sharing::WithReaders => FlockOperation::NonBlockingLockShared,
+        };
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match flock(&file, operation) {
                 Ok(()) => return Ok(Self { file }),
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {

@@ -225,6 +225,7 @@ fn file() {
         let options = FileOptions::new(LIMIT_BYTES, LIMIT_BYTES);
         let device = File::open(dir.path().join("new/db"), &options).unwrap();
         assert!(device.description().durable);
+        device.accept().unwrap();
         dirs.borrow_mut().push(dir);
         device
     });

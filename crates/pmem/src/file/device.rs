@@ -1,18 +1,20 @@
 //! The device itself: the image in memory, captures handed to the writer, the log in its file.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::dirty::{DirtyPages, Staged};
-use super::disk::{DiskHandle, Files};
+use super::disk::Files;
 use super::format::journal_bytes;
-use super::journal::{Capture, CaptureWriter};
-use super::open::{FileOptions, Opened, open};
+use super::journal::{Capture, CaptureWriter, write_in_place};
+use super::mark::Marks;
+use super::open::{FileOptions, Opened, State, open};
 use super::writer::Background;
+use crate::device::MARK_BYTES;
 use crate::health::{Health, lock};
 use crate::mapping::page_ceil;
 use crate::memory::{Limited, Space};
-use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
+use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState, ReplayMarks};
 
 /// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the
 /// next: what is new lies together at the end, and all should have their share of it.
@@ -31,37 +33,45 @@ pub struct File {
     log: Limited,
     dirty: DirtyPages,
     staged: Mutex<Vec<Staged>>,
-    /// Only one caller at a time extends files.
-    growing: Mutex<()>,
+    /// What was opened, until it is accepted. Only one caller at a time extends files.
+    opened: Mutex<Option<State>>,
+    /// The capture that was opened.
+    opened_epoch: Option<u64>,
+    instance: u64,
+    marks: Mutex<Marks>,
+    read_only: bool,
     health: Arc<Health>,
-    background: Background,
+    /// Writes captures, from the moment on when the state was accepted.
+    background: OnceLock<Background>,
     files: Arc<Files>,
 }
 
 impl File {
-    /// Opens the database in a directory, and creates it if the options say so.
+    /// Opens the database in a directory, and creates it if the options say so. No file of a
+    /// database that is there is changed before [`Device::accept`], and none ever if that is not
+    /// called.
     ///
     /// # Errors
     /// [`DeviceError::Locked`] if it is open elsewhere (O-52), [`DeviceError::Missing`] if there is
     /// none, [`DeviceError::Foreign`] or [`DeviceError::Corrupt`] if its files cannot come from us
-    /// or from a power cut, [`DeviceError::Full`] if it is larger than the limits,
-    /// [`DeviceError::Io`] otherwise.
+    /// or from a power cut, or if something else is in the way of a new one,
+    /// [`DeviceError::Full`] if it is larger than the limits, [`DeviceError::Io`] otherwise.
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
-        let Opened { files, image, image_bytes, log_bytes, newest, named } = open(dir, options)?;
-        let health = Arc::new(Health::default());
-        let writer = CaptureWriter::new(Arc::clone(&files), newest, named);
-        let background = Background::start(writer, newest.epoch, Arc::clone(&health))
-            .map_err(|e| DeviceError::io("start the capture thread for", dir, e))?;
+        let Opened { files, image, image_bytes, log_bytes, state, marks } = open(dir, options)?;
         Ok(Self {
             dir: dir.to_path_buf(),
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
             staged: Mutex::new(Vec::new()),
-            growing: Mutex::new(()),
-            health,
-            background,
+            opened_epoch: state.newest.epoch,
+            instance: state.newest.instance,
+            opened: Mutex::new(Some(state)),
+            marks: Mutex::new(marks),
+            read_only: options.read_only,
+            health: Arc::default(),
+            background: OnceLock::new(),
             files,
         })
     }
@@ -72,9 +82,24 @@ impl File {
         &self.dir
     }
 
-    fn extend(&self, file: &DiskHandle, bytes: u64) -> Result<(), DeviceError> {
-        self.health.note_growth(file.allocate(bytes))?;
-        self.health.note(file.sync())
+    /// Makes the files as large as an image needs them: room for a journal of all of it first, so
+    /// that a capture never runs out of space.
+    fn extend_image(&self, bytes: u64) -> Result<(), DeviceError> {
+        let lengths =
+            [(&self.files.journal, journal_bytes(bytes / PAGE_BYTES)), (&self.files.image, bytes)];
+        for (file, bytes) in lengths {
+            self.health.note_growth(file.allocate(bytes))?;
+            self.health.note(file.sync())?;
+        }
+        self.health.note(self.files.directory.sync())
+    }
+
+    /// The writer of captures.
+    ///
+    /// # Panics
+    /// If the state was not accepted: the caller changes what it did not verify.
+    fn background(&self) -> &Background {
+        self.background.get().expect("the store was accepted before it is captured")
     }
 }
 
@@ -99,15 +124,16 @@ impl Device for File {
     }
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
-        let _one = lock(&self.growing);
+        let opened = lock(&self.opened);
         let bytes = self.image.usable.check_limit(bytes)?;
         if bytes <= self.image.usable.bytes() {
             return Ok(());
         }
         self.health.check()?;
-        self.extend(&self.files.journal, journal_bytes(bytes / PAGE_BYTES))?;
-        self.extend(&self.files.image, bytes)?;
-        self.health.note(self.files.directory.sync())?;
+        // Before the state is accepted only memory grows; `accept` makes the files follow.
+        if opened.is_none() {
+            self.extend_image(bytes)?;
+        }
         self.image.usable.set(bytes);
         Ok(())
     }
@@ -147,13 +173,14 @@ impl Device for File {
     }
 
     fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
-        let _one = lock(&self.growing);
+        let opened = lock(&self.opened);
         let bytes = self.log.check_limit(bytes)?;
         let old = self.log.bytes();
         if bytes <= old {
             return Ok(());
         }
         self.health.check()?;
+        assert!(opened.is_none(), "the store was accepted before its log grows");
         let log = &self.files.log;
         self.health.note_growth(log.allocate(bytes))?;
         if bytes - old <= ZEROED_GROWTH_BYTES_MAX {
@@ -177,6 +204,10 @@ impl Device for File {
 
     fn log_sync(&self) -> Result<(), DeviceError> {
         self.health.check()?;
+        if self.read_only {
+            // Nothing was written, and nothing will be built on what was read.
+            return Ok(());
+        }
         self.health.note(self.files.log.sync())
     }
 
@@ -185,6 +216,51 @@ impl Device for File {
         let (head, tail) = into.split_at_mut(there as usize);
         tail.fill(0);
         if head.is_empty() { Ok(()) } else { self.files.log.read_exact_at(offset, head) }
+    }
+
+    fn instance(&self) -> Option<u64> {
+        Some(self.instance)
+    }
+
+    fn accept(&self) -> Result<(), DeviceError> {
+        if self.background.get().is_some() {
+            return Ok(());
+        }
+        let mut opened = lock(&self.opened);
+        let Some(state) = opened.as_mut() else { return Ok(()) };
+        if self.read_only {
+            return Err(DeviceError::ReadOnly { path: self.dir.clone() });
+        }
+        self.health.check()?;
+        self.extend_image(self.image.usable.bytes())?;
+        if let Some(index) = &state.to_write {
+            self.health.note(write_in_place(&self.files, &state.newest, index))?;
+        }
+        let (newest, digest) = (state.newest, std::mem::take(&mut state.digest));
+        let writer = CaptureWriter::new(Arc::clone(&self.files), newest, state.named, digest);
+        let background = Background::start(writer, newest.epoch, Arc::clone(&self.health))
+            .map_err(|e| DeviceError::io("start the capture thread for", &self.dir, e));
+        let first = self.background.set(self.health.note(background)?);
+        assert!(first.is_ok(), "a state is accepted once");
+        *opened = None;
+        Ok(())
+    }
+
+    fn write_mark(&self, mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError> {
+        self.health.check()?;
+        assert!(self.background.get().is_some(), "the store was accepted before it is marked");
+        self.health.note(lock(&self.marks).write(&self.files.meta, mark))
+    }
+
+    fn mark(&self) -> Option<[u8; MARK_BYTES]> {
+        lock(&self.marks).found()
+    }
+
+    fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {
+        if self.read_only {
+            return Ok(None);
+        }
+        ReplayMarks::open(&self.dir.join(super::REPLAY_NAME)).map(Some)
     }
 
     fn captures(&self) -> bool {
@@ -198,7 +274,7 @@ impl Device for File {
         let ranges = (part as u64 * PART_PAGES..pages)
             .step_by(parts * PART_PAGES as usize)
             .map(|first| first..pages.min(first + PART_PAGES));
-        let mut staged = self.background.spare();
+        let mut staged = self.background().spare();
         // SAFETY: nothing stores to the image while parts are captured (rule of the trait).
         unsafe { self.dirty.take(ranges, self.image(), &mut staged)? };
         lock(&self.staged).push(staged);
@@ -206,15 +282,17 @@ impl Device for File {
     }
 
     fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+        self.health.check()?;
         let parts = std::mem::take(&mut *lock(&self.staged));
-        self.background.submit(Capture { epoch, image_bytes: self.image_bytes(), parts })
+        let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
+        self.background().submit(Capture { epoch, image_bytes, log_bytes, parts })
     }
 
     fn captured_epoch(&self) -> Option<u64> {
-        self.background.captured_epoch()
+        self.background.get().map_or(self.opened_epoch, Background::captured_epoch)
     }
 
     fn settle(&self) -> Result<(), DeviceError> {
-        self.background.settle()
+        self.background.get().map_or_else(|| self.health.check(), Background::settle)
     }
 }

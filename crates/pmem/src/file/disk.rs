@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 
-use crate::lock::Locked;
+use crate::lock::{Locked, Sharing};
 use crate::{DeviceError, PAGE_BYTES};
 
 /// Large transfers are cut into pieces of this size.
@@ -55,6 +55,13 @@ impl DiskFile {
 /// What is about to be done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskOperation<'a> {
+    /// The file is opened.
+    Open {
+        /// Whether it may be written to through this handle.
+        write: bool,
+        /// Whether it is created if it is missing.
+        create: bool,
+    },
     /// Bytes are written at an offset.
     Write {
         /// Where.
@@ -126,24 +133,55 @@ pub(super) struct DiskHandle {
     hook: Option<Arc<dyn DiskHook>>,
 }
 
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// To be read; it must be there.
+    Read,
+    /// To be read and written; it must be there.
+    Write,
+    /// To be read and written; it is created if it is missing.
+    Create,
+}
+
 impl DiskHandle {
-    /// Opens a file of the directory for reading and writing, creating it if asked.
+    /// Opens a file of the directory.
     pub(super) fn open(
         dir: &Path,
         which: DiskFile,
-        create: bool,
+        access: Access,
         hook: Option<Arc<dyn DiskHook>>,
     ) -> Result<Self, DeviceError> {
         let path = dir.join(which.name());
+        let is_file = which != DiskFile::Directory;
+        let write = is_file && access != Access::Read;
+        let create = is_file && access == Access::Create;
+        let operation = DiskOperation::Open { write, create };
         let mut options = OpenOptions::new();
-        options.read(true);
-        if which != DiskFile::Directory {
-            options.write(true).create(create).truncate(false);
-        }
-        let file = options.open(&path).map_err(|e| DeviceError::io("open", &path, e))?;
-        let direct =
-            matches!(which, DiskFile::Image | DiskFile::Journal).then(|| open_direct(&path));
-        Ok(Self { which, path, file, direct: direct.flatten(), hook })
+        options.read(true).write(write).create(create).truncate(false);
+        let file = loop {
+            match ask(hook.as_ref(), which, operation).and_then(|_| options.open(&path)) {
+                Ok(file) => break file,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound && is_file && !create => {
+                    let what = "it is missing: put it back from where the other files come from";
+                    return Err(DeviceError::corrupt(&path, what));
+                }
+                Err(e) => {
+                    let what = if create { "create or open" } else { "open" };
+                    return Err(DeviceError::io(what, &path, e));
+                }
+            }
+        };
+        let is_bulk = matches!(which, DiskFile::Image | DiskFile::Journal);
+        let direct = (write && is_bulk).then(|| open_direct(&path)).flatten();
+        Ok(Self { which, path, file, direct, hook })
+    }
+
+    /// Locks the file until the lock is dropped.
+    pub(super) fn lock(&self, with: Sharing) -> Result<Locked, DeviceError> {
+        let file = self.file.try_clone().map_err(|e| DeviceError::io("open", &self.path, e))?;
+        Locked::sharing(file, &self.path, with)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -291,15 +329,24 @@ impl DiskHandle {
         }
     }
 
-    /// Asks the hook; `Some` is the length of a short write.
     #[inline]
     fn ask(&self, operation: DiskOperation<'_>) -> io::Result<Option<usize>> {
-        let Some(hook) = &self.hook else { return Ok(None) };
-        match hook.before(&DiskCall { file: self.which, operation }) {
-            Outcome::Proceed => Ok(None),
-            Outcome::Fail(number) => Err(io::Error::from_raw_os_error(number)),
-            Outcome::Short(len) => Ok(Some(len)),
-        }
+        ask(self.hook.as_ref(), self.which, operation)
+    }
+}
+
+/// Asks the hook; `Some` is the length of a short write.
+#[inline]
+fn ask(
+    hook: Option<&Arc<dyn DiskHook>>,
+    file: DiskFile,
+    operation: DiskOperation<'_>,
+) -> io::Result<Option<usize>> {
+    let Some(hook) = hook else { return Ok(None) };
+    match hook.before(&DiskCall { file, operation }) {
+        Outcome::Proceed => Ok(None),
+        Outcome::Fail(number) => Err(io::Error::from_raw_os_error(number)),
+        Outcome::Short(len) => Ok(Some(len)),
     }
 }
 
@@ -327,6 +374,6 @@ pub(super) struct Files {
     pub(super) journal: DiskHandle,
     pub(super) log: DiskHandle,
     pub(super) directory: DiskHandle,
-    /// The lock of the directory, released last.
-    pub(super) _lock: Locked,
+    /// The locks of `meta` and of the directory, released last.
+    pub(super) _locks: [Locked; 2],
 }

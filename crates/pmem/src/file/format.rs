@@ -1,7 +1,7 @@
 //! The bytes of `meta` and of the header and index of `journal`.
 //!
 //! Fixed-width little-endian integers at fixed offsets, a checksum at the end of each header. Both
-//! headers are smaller than a sector, which the medium writes whole or not at all.
+//! headers are smaller than a sector, which the device writes whole or not at all.
 //!
 //! | offset | bytes | both headers |
 //! |---|---|---|
@@ -14,20 +14,28 @@
 //! | 40 | 8 | bytes of the image at the capture |
 //! | 48 | 8 | pages in the journal (zero in `meta`) |
 //! | 56 | 4 | CRC-32 of the index (zero in `meta`) |
-//! | 60 | 4 | CRC-32 of the 60 bytes before |
+//! | 60 | 4 | zero |
+//! | 64 | 8 | digest of the whole image at the capture ([`super::digest`]) |
+//! | 72 | 8 | bytes of the log space at the capture |
+//! | 80 | 44 | zero |
+//! | 124 | 4 | CRC-32 of the 124 bytes before |
 //!
 //! An entry of the index: page number (8 bytes), CRC-32 of the page (4), zero (4). The index starts
 //! at [`INDEX_OFFSET`] and is padded to whole pages; the pages follow.
+//!
+//! Format version 1 had headers of 64 bytes, without digest and length of the log. It is refused.
 
 use crate::PAGE_BYTES;
 
 pub(super) const META_MAGIC: [u8; 8] = *b"NVCRMETA";
 pub(super) const JOURNAL_MAGIC: [u8; 8] = *b"NVCRJRNL";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
-pub(super) const HEADER_BYTES: usize = 64;
-/// `meta` has two slots, each in its own page.
-pub(super) const META_BYTES: u64 = 2 * PAGE_BYTES;
+pub(super) const HEADER_BYTES: usize = 128;
+/// Where the checksum of a header is.
+const CRC_AT: usize = HEADER_BYTES - 4;
+/// `meta` has two slots for headers and two for marks, each in its own page.
+pub(super) const META_BYTES: u64 = 4 * PAGE_BYTES;
 /// The header of the journal has a page to itself.
 pub(super) const INDEX_OFFSET: u64 = PAGE_BYTES;
 pub(super) const ENTRY_BYTES: usize = 16;
@@ -35,8 +43,8 @@ pub(super) const ENTRY_BYTES: usize = 16;
 const _: () = assert!(HEADER_BYTES <= 512, "a header fits a sector");
 const _: () = assert!((PAGE_BYTES as usize).is_multiple_of(ENTRY_BYTES));
 
-/// One capture, as named by a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One capture, as named by a header. The default is that of a new database: nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) instance: u64,
     pub(super) sequence: u64,
@@ -44,6 +52,8 @@ pub(super) struct Header {
     pub(super) image_bytes: u64,
     pub(super) pages_count: u64,
     pub(super) index_crc: u32,
+    pub(super) image_digest: u64,
+    pub(super) log_bytes: u64,
 }
 
 /// What was found where a header should be.
@@ -80,8 +90,10 @@ impl Header {
         put(40, &self.image_bytes.to_le_bytes());
         put(48, &self.pages_count.to_le_bytes());
         put(56, &self.index_crc.to_le_bytes());
-        let crc = crc32fast::hash(&bytes[..60]);
-        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        put(64, &self.image_digest.to_le_bytes());
+        put(72, &self.log_bytes.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -92,13 +104,16 @@ impl Header {
         if bytes[..8] != magic {
             return Found::Foreign("the magic number is another program's".to_string());
         }
-        let (crc, wanted) = (crc32fast::hash(&bytes[..60]), u32_at(bytes, 60));
-        if crc != wanted {
+        let version = u32_at(bytes, 8);
+        let (crc, wanted) = (crc32fast::hash(&bytes[..CRC_AT]), u32_at(bytes, CRC_AT));
+        if crc != wanted && !is_version_1(bytes) {
             return Found::Damaged(format!("header checksum is {crc:#010x}, not {wanted:#010x}"));
         }
-        if u32_at(bytes, 8) != VERSION {
-            let version = u32_at(bytes, 8);
-            return Found::Foreign(format!("format version {version}, this program has {VERSION}"));
+        if version != VERSION {
+            return Found::Foreign(format!(
+                "its files have format version {version}, this program reads version {VERSION}: \
+                 use the program that wrote it, or load the data anew"
+            ));
         }
         Found::Header(Self {
             instance: u64_at(bytes, 16),
@@ -107,8 +122,22 @@ impl Header {
             image_bytes: u64_at(bytes, 40),
             pages_count: u64_at(bytes, 48),
             index_crc: u32_at(bytes, 56),
+            image_digest: u64_at(bytes, 64),
+            log_bytes: u64_at(bytes, 72),
         })
     }
+
+    /// Whether two headers speak of the same state. The number alone does not say so: two copies
+    /// of one database may both have gone on.
+    pub(super) fn is_same_state(&self, other: &Self) -> bool {
+        let state = |h: &Self| (h.instance, h.sequence, h.epoch, h.image_bytes, h.image_digest);
+        state(self) == state(other)
+    }
+}
+
+/// Whether this is an intact header of the first format.
+fn is_version_1(bytes: &[u8; HEADER_BYTES]) -> bool {
+    u32_at(bytes, 8) == 1 && crc32fast::hash(&bytes[..60]) == u32_at(bytes, 60)
 }
 
 /// Where a slot of `meta` is, for a given capture.
@@ -153,7 +182,22 @@ mod tests {
             image_bytes: 8192,
             pages_count: 2,
             index_crc: 5,
+            image_digest: u64::MAX - 3,
+            log_bytes: 4096,
         }
+    }
+
+    #[test]
+    fn the_first_format_is_refused_by_its_name() {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&META_MAGIC);
+        bytes[8] = 1;
+        let crc = crc32fast::hash(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+        let Found::Foreign(what) = Header::decode(&bytes, META_MAGIC) else { panic!("accepted") };
+        assert!(what.contains("version 1, this program reads version 2"), "{what}");
+        bytes[20] = 1;
+        assert!(matches!(Header::decode(&bytes, META_MAGIC), Found::Damaged(_)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::digest::ImageDigest;
 use super::dirty::Staged;
 use super::disk::{Files, PIECE_BYTES};
 use super::format::{
@@ -15,6 +16,7 @@ use crate::{DeviceError, Mapping, PAGE_BYTES};
 pub(super) struct Capture {
     pub(super) epoch: u64,
     pub(super) image_bytes: u64,
+    pub(super) log_bytes: u64,
     pub(super) parts: Vec<Staged>,
 }
 
@@ -26,11 +28,14 @@ pub(super) struct CaptureWriter {
     newest: Header,
     /// The capture that `meta` names.
     named: u64,
+    /// What the newest capture has in each page. Ahead of it after a failure, which is final.
+    digest: ImageDigest,
 }
 
 impl CaptureWriter {
-    pub(super) fn new(files: Arc<Files>, newest: Header, named: u64) -> Self {
-        Self { files, newest, named }
+    pub(super) fn new(files: Arc<Files>, newest: Header, named: u64, digest: ImageDigest) -> Self {
+        assert_eq!(digest.value(), newest.image_digest, "the image was verified");
+        Self { files, newest, named, digest }
     }
 
     /// Makes a capture durable. Calls `committed` as soon as it would survive a power cut.
@@ -64,11 +69,13 @@ impl CaptureWriter {
         Ok(())
     }
 
-    fn write_journal(&self, capture: &Capture) -> Result<Header, DeviceError> {
+    fn write_journal(&mut self, capture: &Capture) -> Result<Header, DeviceError> {
         let mut index = Vec::new();
         for part in &capture.parts {
             for (page, bytes) in part.pages.iter().zip(part.bytes().chunks(PAGE_BYTES as usize)) {
-                push_entry(&mut index, *page, crc32fast::hash(bytes));
+                let crc = crc32fast::hash(bytes);
+                push_entry(&mut index, *page, crc);
+                self.digest.set(*page, crc);
             }
         }
         let header = Header {
@@ -77,6 +84,8 @@ impl CaptureWriter {
             image_bytes: capture.image_bytes,
             pages_count: (index.len() / ENTRY_BYTES) as u64,
             index_crc: crc32fast::hash(&index),
+            image_digest: self.digest.value(),
+            log_bytes: capture.log_bytes,
             ..self.newest
         };
         let journal = &self.files.journal;
@@ -122,11 +131,11 @@ pub(super) fn check_length(files: &Files, header: &Header) -> Result<(), DeviceE
     Err(DeviceError::corrupt(journal.path(), what))
 }
 
-/// Reads the index of a journal and checks every checksum; `None` if the journal is torn.
+/// Reads the index of a journal; `None` if it is torn.
 ///
 /// # Errors
 /// Damage that a power cut cannot cause.
-pub(super) fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8>>, DeviceError> {
+fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8>>, DeviceError> {
     check_length(files, header)?;
     let journal = &files.journal;
     let image_pages = header.image_bytes / PAGE_BYTES;
@@ -135,31 +144,82 @@ pub(super) fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8
     if crc32fast::hash(&index) != header.index_crc {
         return Ok(None);
     }
-    let mut intact = true;
-    for_pages(files, header, &index, |page, crc, bytes| {
-        intact &= crc32fast::hash(bytes) == crc;
-        if page >= image_pages {
-            let what = format!("page {page} of an image of {image_pages} pages");
-            return Err(DeviceError::corrupt(journal.path(), what));
-        }
-        Ok(())
-    })?;
-    Ok(intact.then_some(index))
+    if let Some((page, _)) = entries(&index).find(|(page, _)| *page >= image_pages) {
+        let what = format!("page {page} of an image of {image_pages} pages");
+        return Err(DeviceError::corrupt(journal.path(), what));
+    }
+    Ok(Some(index))
 }
 
-/// Copies the pages of an intact journal to memory and to `image`, and makes the file durable.
+/// Copies the pages of a journal to memory, each checked as it was read; returns the index. If the
+/// journal is torn, memory is as before, and the result is `None`.
 ///
 /// # Safety
 /// The mapping is owned by the caller: the device is being opened.
+///
+/// # Errors
+/// Damage that a power cut cannot cause.
 pub(super) unsafe fn apply(
     files: &Files,
     header: &Header,
-    index: &[u8],
     image: &Mapping,
+    digest: &mut ImageDigest,
+) -> Result<Option<Vec<u8>>, DeviceError> {
+    let Some(index) = read_index(files, header)? else { return Ok(None) };
+    let mut copied = 0;
+    let mut intact = true;
+    for_pages(files, header, &index, |page, crc, bytes| {
+        intact &= crc32fast::hash(bytes) == crc;
+        if intact {
+            // SAFETY: owned by the caller; the page was checked to lie inside the image.
+            unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
+            copied += 1;
+        }
+        Ok(())
+    })?;
+    if !intact {
+        // SAFETY: owned by the caller.
+        unsafe { load_again(files, entries(&index).take(copied), image, digest) }?;
+        return Ok(None);
+    }
+    entries(&index).for_each(|(page, crc)| digest.set(page, crc));
+    Ok(Some(index))
+}
+
+/// Reads pages of `image` anew over what was copied over them.
+///
+/// # Safety
+/// The mapping is owned by the caller: the device is being opened.
+unsafe fn load_again(
+    files: &Files,
+    pages: impl Iterator<Item = (u64, u32)>,
+    image: &Mapping,
+    digest: &ImageDigest,
 ) -> Result<(), DeviceError> {
-    for_pages(files, header, index, |page, _, bytes| {
+    for (page, _) in pages {
         // SAFETY: owned by the caller; the page was checked to lie inside the image.
-        unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
+        let bytes = unsafe { image.slice_mut(page * PAGE_BYTES, PAGE_BYTES) };
+        files.image.read_exact_at(page * PAGE_BYTES, bytes)?;
+        if crc32fast::hash(bytes) != digest.crc(page) {
+            let what = format!("page {page} reads as something else than a moment before");
+            return Err(DeviceError::corrupt(files.image.path(), what));
+        }
+    }
+    Ok(())
+}
+
+/// Copies the pages of a journal that was applied to memory into `image`, and makes them durable.
+/// They are read again, because memory may have changed since; so they are checked again.
+pub(super) fn write_in_place(
+    files: &Files,
+    header: &Header,
+    index: &[u8],
+) -> Result<(), DeviceError> {
+    for_pages(files, header, index, |page, crc, bytes| {
+        if crc32fast::hash(bytes) != crc {
+            let what = format!("page {page} reads as something else than when it was opened");
+            return Err(DeviceError::corrupt(files.journal.path(), what));
+        }
         files.image.write_all_at(page * PAGE_BYTES, bytes)
     })?;
     files.image.sync()

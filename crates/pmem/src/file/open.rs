@@ -1,14 +1,14 @@
-//! Opening a database directory: lock, create, decide which capture is the state, load it.
+//! Opening: decide which capture is the state, verify it, load it. Changes no file.
 
-use std::fs::{self, OpenOptions};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::disk::{DiskFile, DiskHandle, DiskHook, Files};
-use super::format::{Found, Header, JOURNAL_MAGIC, META_BYTES, META_MAGIC, journal_bytes};
-use super::journal::{apply, check_length, read_header, read_index, write_meta};
-use crate::lock::Locked;
+use super::digest::ImageDigest;
+use super::directory::open_files;
+use super::disk::{DiskHandle, DiskHook, Files, PIECE_BYTES};
+use super::format::{Found, Header, JOURNAL_MAGIC, META_BYTES, META_MAGIC};
+use super::journal::{apply, check_length, read_header};
+use super::mark::Marks;
 use crate::mapping::page_ceil;
 use crate::{DeviceError, Mapping, PAGE_BYTES};
 
@@ -21,6 +21,12 @@ pub struct FileOptions {
     pub log_limit_bytes: u64,
     /// Whether to create the database if there is none.
     pub create: bool,
+    /// Whether the database is only looked at: nothing is created, no file is opened for writing,
+    /// and [`crate::Device::accept`] is refused. Others may look at it too.
+    pub read_only: bool,
+    /// Names of the caller's own files that may lie in the directory of a new database. Anything
+    /// else is in the way of one.
+    pub beside: &'static [&'static str],
     /// Watches every call to the file system, and may make it fail. For tests and simulations.
     pub hook: Option<Arc<dyn DiskHook>>,
 }
@@ -29,7 +35,14 @@ impl FileOptions {
     /// Options with these limits that create the database if there is none.
     #[must_use]
     pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Self {
-        Self { image_limit_bytes, log_limit_bytes, create: true, hook: None }
+        Self {
+            image_limit_bytes,
+            log_limit_bytes,
+            create: true,
+            read_only: false,
+            beside: &[],
+            hook: None,
+        }
     }
 }
 
@@ -40,187 +53,97 @@ pub(super) struct Opened {
     pub(super) image: Mapping,
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
-    /// The capture that memory and `image` hold now.
+    pub(super) state: State,
+    pub(super) marks: Marks,
+}
+
+/// Which capture is the state, and what `accept` has to do so that the files hold it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The capture that memory holds.
     pub(super) newest: Header,
     /// The capture that `meta` names.
     pub(super) named: u64,
+    /// What memory holds in each page, as of the capture.
+    pub(super) digest: ImageDigest,
+    /// The index of the journal, if its pages are in memory only and not in `image`.
+    pub(super) to_write: Option<Vec<u8>>,
 }
 
 pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceError> {
-    if !options.create && !dir.join(DiskFile::Meta.name()).exists() {
-        return Err(DeviceError::Missing { path: dir.to_path_buf() });
-    }
-    create_directory(dir)?;
-    let lock = lock_directory(dir)?;
-    let file = |which| DiskHandle::open(dir, which, options.create, options.hook.clone());
-    let meta = file(DiskFile::Meta)?;
-    if !options.create && is_half_created(dir, &meta)? {
-        return Err(DeviceError::Missing { path: dir.to_path_buf() });
-    }
-    let files = Arc::new(Files {
-        meta,
-        image: file(DiskFile::Image)?,
-        journal: file(DiskFile::Journal)?,
-        log: file(DiskFile::Log)?,
-        directory: file(DiskFile::Directory)?,
-        _lock: lock,
-    });
-    let named = match find_named(&files)? {
-        Some(named) => named,
-        None if options.create => create(&files)?,
-        None => return Err(DeviceError::Missing { path: dir.to_path_buf() }),
-    };
-    load(files, options, named)
-}
-
-/// Whether a process died while it created the files: some are not there, and `meta` names no
-/// capture.
-fn is_half_created(dir: &Path, meta: &DiskHandle) -> Result<bool, DeviceError> {
-    let others = [DiskFile::Image, DiskFile::Journal, DiskFile::Log];
-    if others.iter().all(|which| dir.join(which.name()).exists()) {
-        return Ok(false);
-    }
-    for slot in [0, PAGE_BYTES] {
-        if read_header(meta, slot)?.iter().any(|b| *b != 0) {
-            return Ok(false);
+    let files = open_files(dir, options)?;
+    if !options.read_only {
+        // Opening, step 1: what can be read is on the device.
+        for file in [&files.meta, &files.journal, &files.image, &files.log, &files.directory] {
+            file.sync()?;
         }
     }
-    Ok(true)
+    let meta = find_named(&files.meta)?;
+    let journal = find_journal(&files, &meta.named)?;
+    let image_bytes = usable_bytes(&files.image, "image", options.image_limit_bytes)?;
+    let log_bytes = usable_bytes(&files.log, "log", options.log_limit_bytes)?;
+    let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
+    // SAFETY: nobody else knows the mapping yet.
+    let digest = unsafe { load_image(&files.image, image_bytes, &image) }?;
+    let loaded = Loaded { files: &files, meta, journal, image: &image, image_bytes, log_bytes };
+    let state = loaded.decide(digest)?;
+    let marks = Marks::read(&files.meta, state.newest.instance)?;
+    Ok(Opened { files, image, image_bytes, log_bytes, state, marks })
 }
 
-fn create_directory(dir: &Path) -> Result<(), DeviceError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    fs::create_dir_all(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
-    // The entry of the new directory must survive too (O-56).
-    let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let sync = fs::File::open(parent).and_then(|file| file.sync_all());
-    sync.map_err(|e| DeviceError::io("sync directory", parent, e))
+/// What `meta` says.
+struct Meta {
+    /// The capture that it names.
+    named: Header,
+    /// Its other slot is damaged: what is wrong with it.
+    doubt: Option<String>,
 }
 
-/// Takes the lock of the directory; the system releases it when the process ends, however it ends.
-fn lock_directory(dir: &Path) -> Result<Locked, DeviceError> {
-    let path = dir.join("lock");
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|e| DeviceError::io("open", &path, e))?;
-    Locked::new(file, &path)
+/// Refuses a file that is not ours before anything else of the directory is looked at.
+pub(super) fn check_is_ours(meta: &DiskHandle) -> Result<(), DeviceError> {
+    find_named(meta).map(drop)
 }
 
-/// Lays out an empty database. The slot of `meta` comes last: without it, the next open starts
-/// over.
-fn create(files: &Files) -> Result<Header, DeviceError> {
-    files.meta.allocate(META_BYTES)?;
-    files.journal.allocate(journal_bytes(0))?;
-    for file in [&files.meta, &files.journal, &files.image, &files.log, &files.directory] {
-        file.sync()?;
-    }
-    // Any number that differs from database to database will do; nothing is computed from it.
-    let instance = RandomState::new().build_hasher().finish();
-    let empty =
-        Header { instance, sequence: 0, epoch: None, image_bytes: 0, pages_count: 0, index_crc: 0 };
-    write_meta(files, &empty)?;
-    Ok(empty)
-}
-
-/// The capture that `meta` names; `None` if this database was never completely created.
-fn find_named(files: &Files) -> Result<Option<Header>, DeviceError> {
-    // Opening, step 1: what can be read is on the medium.
-    for file in [&files.meta, &files.journal, &files.image, &files.log, &files.directory] {
-        file.sync()?;
-    }
-    let slot = |offset| Ok(Header::decode(&read_header(&files.meta, offset)?, META_MAGIC));
+/// The capture that `meta` names.
+fn find_named(meta: &DiskHandle) -> Result<Meta, DeviceError> {
+    let slot = |offset| Ok(Header::decode(&read_header(meta, offset)?, META_MAGIC));
     let slots: [Found; 2] = [slot(0)?, slot(PAGE_BYTES)?];
-    let corrupt = |what: &str| Err(DeviceError::corrupt(files.meta.path(), what));
-    match slots {
-        [Found::Zero, Found::Zero] => {
-            let journal = read_header(&files.journal, 0)?;
-            if files.image.len()? > 0 || journal.iter().any(|b| *b != 0) {
-                return corrupt("both slots are empty, but there is an image");
-            }
-            Ok(None)
-        }
+    let corrupt = |what: &str| Err(DeviceError::corrupt(meta.path(), what));
+    let found = match slots {
         [Found::Header(a), Found::Header(b)] => {
             if a.instance != b.instance || a.sequence.abs_diff(b.sequence) != 1 {
                 return corrupt("its two slots do not belong together");
             }
-            Ok(Some(if a.sequence > b.sequence { a } else { b }))
+            Meta { named: if a.sequence > b.sequence { a } else { b }, doubt: None }
         }
-        [Found::Header(a), Found::Zero] if a.sequence == 0 => Ok(Some(a)),
-        [Found::Header(a), Found::Damaged(what) | Found::Foreign(what)]
-        | [Found::Damaged(what) | Found::Foreign(what), Found::Header(a)] => {
-            // Harmless if a medium worse than the model tore the slot while it was written: then
-            // the journal still holds that capture. Otherwise nobody knows what the image holds.
-            match journal_header(files, &a)? {
-                Some(journal)
-                    if journal.sequence == a.sequence + 1
-                        && read_index(files, &journal)?.is_some() =>
-                {
-                    Ok(Some(a))
-                }
-                _ => corrupt(&what),
-            }
+        [Found::Header(a), Found::Zero] if a.sequence == 0 => Meta { named: a, doubt: None },
+        [Found::Header(named), Found::Damaged(what) | Found::Foreign(what)]
+        | [Found::Damaged(what) | Found::Foreign(what), Found::Header(named)] => {
+            Meta { named, doubt: Some(what) }
         }
         [Found::Foreign(what), _] | [_, Found::Foreign(what)] => {
-            Err(DeviceError::foreign(files.meta.path(), what))
+            return Err(DeviceError::foreign(meta.path(), what));
         }
-        _ => corrupt("a slot is missing or damaged"),
+        _ => return corrupt("a slot is missing or damaged"),
+    };
+    let len = meta.len()?;
+    if len < META_BYTES {
+        return corrupt(&format!("it has {len} bytes, not {META_BYTES}: truncated?"));
     }
+    Ok(found)
 }
 
-/// The header of the journal, if anything was ever captured.
-fn journal_header(files: &Files, named: &Header) -> Result<Option<Header>, DeviceError> {
+/// The header of the journal; `None` if nothing was ever captured.
+fn find_journal(files: &Files, named: &Header) -> Result<Option<Header>, DeviceError> {
     let path = files.journal.path();
     match Header::decode(&read_header(&files.journal, 0)?, JOURNAL_MAGIC) {
-        // Opening, case 5.
+        // Opening, case 6.
         Found::Zero if named.sequence == 0 => Ok(None),
         Found::Zero => Err(DeviceError::corrupt(path, "empty, but something was captured")),
         Found::Foreign(what) => Err(DeviceError::foreign(path, what)),
         Found::Damaged(what) => Err(DeviceError::corrupt(path, what)),
-        Found::Header(header) if header.instance != named.instance => {
-            Err(DeviceError::foreign(path, "it belongs to another database than meta"))
-        }
-        Found::Header(header) => Ok(Some(header)),
+        Found::Header(header) => check_length(files, &header).map(|()| Some(header)),
     }
-}
-
-/// Decides which capture is the state; returns the journal that is to be applied, if any.
-fn find_journal(files: &Files, named: &Header) -> Result<Option<(Header, Vec<u8>)>, DeviceError> {
-    let Some(header) = journal_header(files, named)? else { return Ok(None) };
-    if header.sequence == named.sequence {
-        // Opening, case 2.
-        return check_length(files, &header).map(|()| None);
-    }
-    if header.sequence != named.sequence + 1 {
-        let (journal, meta) = (header.sequence, named.sequence);
-        let what = format!("it holds capture {journal}, but meta says that the image holds {meta}");
-        return Err(DeviceError::corrupt(files.journal.path(), what));
-    }
-    // Opening, case 3 with an index, case 4 without.
-    Ok(read_index(files, &header)?.map(|index| (header, index)))
-}
-
-fn load(files: Arc<Files>, options: &FileOptions, named: Header) -> Result<Opened, DeviceError> {
-    let journal = find_journal(&files, &named)?;
-    let newest = journal.as_ref().map_or(named, |(header, _)| *header);
-    let image_bytes = usable_bytes(&files.image, "image", options.image_limit_bytes)?;
-    let log_bytes = usable_bytes(&files.log, "log", options.log_limit_bytes)?;
-    if image_bytes < newest.image_bytes {
-        let what = format!("{image_bytes} bytes, but {} were captured", newest.image_bytes);
-        return Err(DeviceError::corrupt(files.image.path(), what));
-    }
-    // Normally there already: it is reserved before the image grows.
-    if files.journal.allocate(journal_bytes(image_bytes / PAGE_BYTES))? {
-        files.journal.sync()?;
-    }
-    let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
-    // SAFETY: nobody else knows the mapping yet.
-    unsafe { load_image(&files.image, image_bytes, &image) }?;
-    if let Some((header, index)) = journal {
-        // SAFETY: as above.
-        unsafe { apply(&files, &header, &index, &image) }?;
-    }
-    Ok(Opened { files, image, image_bytes, log_bytes, newest, named: named.sequence })
 }
 
 /// Whole pages of a file; a growth that was cut short may have left a piece of one.
@@ -237,15 +160,153 @@ fn usable_bytes(
     Ok(bytes)
 }
 
+/// Loads the image, and says what was loaded.
+///
 /// # Safety
 /// The mapping is owned by the caller.
-unsafe fn load_image(file: &DiskHandle, bytes: u64, image: &Mapping) -> Result<(), DeviceError> {
+unsafe fn load_image(
+    file: &DiskHandle,
+    bytes: u64,
+    image: &Mapping,
+) -> Result<ImageDigest, DeviceError> {
+    let mut digest = ImageDigest::of_zeros(bytes);
     let mut at = 0;
     while let Some((start, end)) = file.next_data(at, bytes) {
-        let len = (end - start).min(super::disk::PIECE_BYTES as u64);
+        // Whole pages, also where the file system has smaller blocks.
+        let start = start / PAGE_BYTES * PAGE_BYTES;
+        let len = page_ceil(end - start).min(PIECE_BYTES as u64);
         // SAFETY: owned by the caller.
-        file.read_exact_at(start, unsafe { image.slice_mut(start, len) })?;
+        let piece = unsafe { image.slice_mut(start, len) };
+        file.read_exact_at(start, piece)?;
+        for (page, bytes) in (start / PAGE_BYTES..).zip(piece.chunks(PAGE_BYTES as usize)) {
+            digest.set(page, crc32fast::hash(bytes));
+        }
         at = start + len;
     }
-    Ok(())
+    Ok(digest)
+}
+
+/// All that is needed to decide which capture is the state.
+struct Loaded<'a> {
+    files: &'a Files,
+    meta: Meta,
+    journal: Option<Header>,
+    image: &'a Mapping,
+    image_bytes: u64,
+    log_bytes: u64,
+}
+
+impl Loaded<'_> {
+    /// The cases of the module's documentation.
+    fn decide(&self, mut digest: ImageDigest) -> Result<State, DeviceError> {
+        let named = self.meta.named;
+        let found = digest.value();
+        let state = |newest, digest, to_write| {
+            Ok(State { newest, named: named.sequence, digest, to_write })
+        };
+        let Some(journal) = self.journal else {
+            self.check_image(&named, found)?;
+            self.check_sure()?;
+            return state(named, digest, None);
+        };
+        if journal.instance != named.instance {
+            return Err(self.stranger(&journal, found));
+        }
+        if journal.sequence == named.sequence {
+            if !journal.is_same_state(&named) {
+                return Err(self.misfit(&journal, found));
+            }
+            self.check_image(&named, found)?;
+            self.check_sure()?;
+            return state(named, digest, None);
+        }
+        if journal.sequence != named.sequence + 1 {
+            return Err(self.misfit(&journal, found));
+        }
+        self.check_lengths(&journal)?;
+        if found == journal.image_digest {
+            return state(journal, digest, None);
+        }
+        // SAFETY: nobody else knows the mapping yet.
+        let applied = unsafe { apply(self.files, &journal, self.image, &mut digest) }?;
+        if applied.is_some() {
+            self.check_image(&journal, digest.value())?;
+            return state(journal, digest, applied);
+        }
+        self.check_sure()?;
+        if found != named.image_digest {
+            let what = "it is damaged, and its capture was already being written into the image: \
+                        restore the whole directory from a copy";
+            return Err(DeviceError::corrupt(self.files.journal.path(), what));
+        }
+        state(named, digest, None)
+    }
+
+    /// Checks that the files have the lengths that they had at a capture; they never shrink.
+    fn check_lengths(&self, capture: &Header) -> Result<(), DeviceError> {
+        let Files { image, log, .. } = self.files;
+        let lengths = [
+            (image, self.image_bytes, capture.image_bytes),
+            (log, self.log_bytes, capture.log_bytes),
+        ];
+        for (file, there, captured) in lengths {
+            if there < captured {
+                let what = format!("{there} bytes, but {captured} were captured: truncated?");
+                return Err(DeviceError::corrupt(file.path(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what is in memory is a capture.
+    fn check_image(&self, capture: &Header, digest: u64) -> Result<(), DeviceError> {
+        self.check_lengths(capture)?;
+        if digest == capture.image_digest {
+            return Ok(());
+        }
+        let (number, wanted) = (capture.sequence, capture.image_digest);
+        let what = format!(
+            "its digest is {digest:016x}, that of capture {number} is {wanted:016x}: it is \
+             damaged, or of another moment or database than the other files; restore the whole \
+             directory from a copy"
+        );
+        Err(DeviceError::corrupt(self.files.image.path(), what))
+    }
+
+    /// A slot that is torn, on a device worse than the model, is harmless while the journal holds
+    /// the capture after the one that the other slot names. Otherwise nobody knows what it said.
+    fn check_sure(&self) -> Result<(), DeviceError> {
+        match &self.meta.doubt {
+            None => Ok(()),
+            Some(what) => Err(DeviceError::corrupt(self.files.meta.path(), what)),
+        }
+    }
+
+    /// `meta` and `journal` are not of the same database: says which of them the image belongs to.
+    fn stranger(&self, journal: &Header, digest: u64) -> DeviceError {
+        let (file, others) = if digest == journal.image_digest {
+            (&self.files.meta, "journal and image")
+        } else {
+            (&self.files.journal, "meta")
+        };
+        let what = format!("it belongs to another database than {others}: put the right one back");
+        DeviceError::foreign(file.path(), what)
+    }
+
+    /// `meta` and `journal` are of the same database, but not of the same moment.
+    fn misfit(&self, journal: &Header, digest: u64) -> DeviceError {
+        let (held, named) = (journal.sequence, self.meta.named.sequence);
+        let (file, what) = if digest == journal.image_digest {
+            let what = format!("it names capture {named}, but journal and image hold {held}");
+            (&self.files.meta, what)
+        } else {
+            let what = format!("it holds capture {held}, but meta names capture {named}");
+            (&self.files.journal, what)
+        };
+        let what = format!(
+            "{what} of this database: it is of another moment or copy, put the one \
+                            back that belongs to the other files"
+        );
+        DeviceError::corrupt(file.path(), what)
+    }
 }

@@ -107,7 +107,7 @@ fn run(shared: &Shared, health: &Health, writer: &mut CaptureWriter) {
         state.busy = false;
         shared.changed.notify_all();
     }
-    // If this fails, the next open does it: the newest capture is durable in the journal.
+    // If this fails, the next open applies the journal: the newest capture is durable in it.
     let _ = health.check().and_then(|()| health.note(writer.name_newest()));
 }
 

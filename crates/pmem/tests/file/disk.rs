@@ -30,7 +30,9 @@ impl DiskHook for Recorder {
             DiskOperation::Write { offset, bytes } => Change::Write(offset, bytes.to_vec()),
             DiskOperation::Allocate { len } => Change::Allocate(len),
             DiskOperation::Sync => Change::Sync,
-            DiskOperation::Read { .. } => return Outcome::Proceed,
+            DiskOperation::Open { .. } | DiskOperation::Read { .. } => {
+                return Outcome::Proceed;
+            }
         };
         self.changes.lock().unwrap().push((call.file, change));
         Outcome::Proceed

@@ -71,6 +71,7 @@ fn assert_sticky(device: &File, what: &str) {
         ("capture_part", device.capture_part(0, 1)),
         ("capture_commit", device.capture_commit(99)),
         ("settle", device.settle()),
+        ("write_mark", device.write_mark(&[1; pmem::MARK_BYTES])),
     ];
     for (call, result) in results {
         assert!(matches!(result, Err(DeviceError::Sticky { .. })), "{what}: {call}: {result:?}");
@@ -134,6 +135,7 @@ fn a_write_that_makes_no_progress_is_an_error() {
     }
     let dir = fast_dir();
     let device = File::open(dir.path(), &options(Some(Arc::new(Stuck)))).unwrap();
+    device.accept().unwrap();
     let error = device.grow_log(4096).unwrap_err();
     assert!(error.to_string().contains("write 4096 bytes at offset 0 of"), "{error}");
     assert_sticky(&device, "stuck");

@@ -1,7 +1,11 @@
 //! The file device: captures, power cuts, faults, locks and foreign files.
 
+mod directory;
 mod disk;
 mod faults;
+mod marks;
 mod open;
 mod power_cut;
+mod read_only;
+mod refused;
 mod scenario;

@@ -8,12 +8,13 @@ use pmem::{
     Device, DeviceError, DiskCall, DiskHook, File, FileOptions, Outcome, PAGE_BYTES, PortState,
 };
 
+use crate::refused::contents;
 use crate::scenario::{
     EPOCHS, LOG_LIMIT_BYTES, Progress, check, fast_dir, image_bytes, open, options, run,
 };
 
 /// A directory with the whole scenario in it, as a killed process leaves it.
-fn filled() -> tempfile::TempDir {
+pub(crate) fn filled() -> tempfile::TempDir {
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
     run(&device, None, &mut Progress::default()).unwrap();
@@ -21,7 +22,7 @@ fn filled() -> tempfile::TempDir {
 }
 
 /// The files of a device that does not get to its end, with all its captures written.
-fn killed(dir: &Path, device: &File) -> tempfile::TempDir {
+pub(crate) fn killed(dir: &Path, device: &File) -> tempfile::TempDir {
     device.settle().unwrap();
     let copy = fast_dir();
     for file in fs::read_dir(dir).unwrap() {
@@ -40,7 +41,7 @@ fn after_a_close_the_image_is_whole_without_the_journal() {
     assert_eq!(check(&open(dir.path()).unwrap(), "closed"), EPOCHS.last().copied());
 }
 
-fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(dir.join(name)).unwrap();
     change(&mut bytes);
     fs::write(dir.join(name), bytes).unwrap();
@@ -66,6 +67,7 @@ fn a_capture_survives_and_later_stores_do_not() {
 fn dropping_the_device_finishes_what_was_committed() {
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
+    device.accept().unwrap();
     device.grow_image(image_bytes(3)).unwrap();
     device.capture_part(0, 1).unwrap();
     device.capture_commit(3).unwrap();
@@ -79,6 +81,7 @@ fn large_captures(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
     let changed: [fn(&u64) -> bool; 3] = [|page| page % 7 != 3, |_| true, |page| page % 999 == 5];
     let options = FileOptions { hook, ..FileOptions::new(PAGES * PAGE_BYTES, LOG_LIMIT_BYTES) };
     let device = File::open(dir, &options).unwrap();
+    device.accept().unwrap();
     device.grow_image(PAGES * PAGE_BYTES).unwrap();
     let mut expected = vec![0; PAGES as usize];
     let mut port = PortState::default();
@@ -178,13 +181,16 @@ fn o_54_an_existing_database_larger_than_the_limits_is_not_opened() {
 #[test]
 fn o_54_damaged_and_foreign_files_are_refused() {
     type Damage = (&'static str, &'static str, fn(&mut Vec<u8>));
-    let damages: [Damage; 10] = [
+    let damages: [Damage; 13] = [
         ("meta", "magic number", |b| b.fill(7)),
-        ("meta", "there is an image", |b| b.clear()),
-        ("meta", "missing or damaged", |b| b[..64].fill(0)),
+        ("meta", "there is a journal", |b| b.clear()),
+        ("meta", "truncated", |b| b.truncate(2 * 4096)),
+        ("meta", "missing or damaged", |b| b[..128].fill(0)),
         ("meta", "do not belong together", |b| b.copy_within(0..4096, 4096)),
         ("image", "were captured", |b| b.truncate(5000)),
         ("image", "were captured", |b| b.clear()),
+        ("image", "its digest is", |b| b[9 * 4096 + 7] ^= 1),
+        ("log", "were captured", |b| b.truncate(4096)),
         ("journal", "empty, but something was captured", |b| b.fill(0)),
         ("journal", "magic number", |b| b[0] ^= 1),
         ("journal", "header checksum", |b| b[30] ^= 1),
@@ -193,16 +199,12 @@ fn o_54_damaged_and_foreign_files_are_refused() {
     for (name, text, damage) in damages {
         let dir = filled();
         edit(dir.path(), name, damage);
-        let before: Vec<_> = ["meta", "image", "journal"]
-            .map(|name| fs::read(dir.path().join(name)).unwrap())
-            .into();
+        let before = contents(dir.path());
         let error = open(dir.path()).unwrap_err();
         assert!(error.to_string().contains(text), "{name}: wanted {text:?}, got: {error}");
         assert!(error.is_corrupt(), "{error}");
-        let after: Vec<_> = ["meta", "image", "journal"]
-            .map(|name| fs::read(dir.path().join(name)).unwrap())
-            .into();
-        assert!(before == after, "{name}: a refused open changes nothing");
+        assert!(error.to_string().contains(&format!("/{name} ")), "{name}: {error}");
+        assert!(before == contents(dir.path()), "{name}: a refused open changes nothing");
     }
 }
 
@@ -216,6 +218,7 @@ fn o_59_mixed_files_are_refused() {
 
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
+    device.accept().unwrap();
     device.grow_image(PAGE_BYTES).unwrap();
     let old = fs::read(dir.path().join("meta")).unwrap();
     for epoch in 0..4 {
@@ -225,7 +228,7 @@ fn o_59_mixed_files_are_refused() {
     drop(device);
     fs::write(dir.path().join("meta"), old).unwrap();
     let error = open(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("it holds capture 4, but meta says"), "{error}");
+    assert!(error.to_string().contains("meta is corrupt: it names capture 0"), "{error}");
 }
 
 /// A torn index must not send a page to a wrong place, even if the page itself is whole.
@@ -233,15 +236,20 @@ fn o_59_mixed_files_are_refused() {
 fn a_torn_index_is_a_torn_journal() {
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
+    device.accept().unwrap();
     device.grow_image(2 * PAGE_BYTES).unwrap();
     let mut port = PortState::default();
+    let mut images = Vec::new();
     for epoch in [1, 2] {
         // SAFETY: this test owns the device.
-        unsafe { device.store_u64(&mut port, 0, 77) };
+        unsafe { device.store_u64(&mut port, 0, 76 + epoch) };
         device.capture_part(0, 1).unwrap();
         device.capture_commit(epoch).unwrap();
+        device.settle().unwrap();
+        images.push(fs::read(dir.path().join("image")).unwrap());
     }
     let dir = killed(dir.path(), &device);
+    fs::write(dir.path().join("image"), &images[0]).unwrap();
     edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
     let device = open(dir.path()).unwrap();
     assert_eq!(device.captured_epoch(), Some(1));
@@ -260,8 +268,11 @@ fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
     };
     let dir = with_torn_slot();
     assert_eq!(check(&open(dir.path()).unwrap(), "torn slot"), EPOCHS.last().copied());
-    // With a torn journal on top of it nobody knows what the image holds.
+    // A torn journal does no harm on top of it, because the image holds its capture already; but
+    // if the image does not, nobody knows what it holds.
     let dir = with_torn_slot();
     edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
+    assert_eq!(check(&open(dir.path()).unwrap(), "both torn"), EPOCHS.last().copied());
+    edit(dir.path(), "image", |bytes| bytes[5] ^= 1);
     assert!(open(dir.path()).unwrap_err().is_corrupt());
 }

@@ -101,7 +101,7 @@ fn at_every_call_of_the_recovery_from_a_power_cut() {
         let dir = fast_dir();
         cut.write_to(dir.path());
         let recorder = Arc::new(Recorder::default());
-        drop(File::open(dir.path(), &options(Some(recorder.clone()))).unwrap());
+        File::open(dir.path(), &options(Some(recorder.clone()))).unwrap().accept().unwrap();
         let mut again = cut;
         for (nested, (file, change)) in recorder.take().iter().enumerate() {
             let what = format!("cut at call {at}, then at call {nested} of the recovery");
@@ -118,6 +118,7 @@ fn o_56_growth_is_durable_when_it_returns() {
     let recorder = Arc::new(Recorder::default());
     let dir = fast_dir();
     let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
+    device.accept().unwrap();
     let mut medium = Medium::default();
     for pages in [1, 7, 40] {
         device.grow_image(pages * PAGE_BYTES).unwrap();
@@ -141,6 +142,7 @@ fn little_log_space_is_written_before_it_is_used() {
     let dir = fast_dir();
     let options = FileOptions { log_limit_bytes: 1 << 30, ..options(Some(recorder.clone())) };
     let device = File::open(dir.path(), &options).unwrap();
+    device.accept().unwrap();
     let zeroed = |bytes: u64| {
         recorder.take();
         device.grow_log(bytes).unwrap();
@@ -179,6 +181,9 @@ fn after_a_killed_process() {
         let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
         let found = check(&device, "after the kill");
         let log_found = whole_log(&device);
+        if at % 2 == 0 {
+            device.accept().unwrap();
+        }
         drop(device);
         for (file, change) in recorder.take() {
             medium.change(file, &change);

@@ -71,13 +71,14 @@ fn log_offset(epoch: u64) -> u64 {
     epoch * 1000
 }
 
-/// Runs all captures from `from` on; stops at the first error.
+/// Accepts what was opened and runs all captures from `from` on; stops at the first error.
 pub(crate) fn run(
     device: &File,
     from: Option<u64>,
     progress: &mut Progress,
 ) -> Result<(), DeviceError> {
     let mut port = PortState::default();
+    device.accept()?;
     for epoch in EPOCHS.into_iter().filter(|epoch| Some(*epoch) > from) {
         device.grow_image(image_bytes(epoch))?;
         device.grow_log((log_offset(epoch) + 1000).next_multiple_of(4 * PAGE_BYTES))?;

@@ -182,6 +182,7 @@ impl DiskHook for Lab {
             (DiskOperation::Allocate { .. }, _) => ("allocate", None),
             (DiskOperation::Sync, Outcome::Proceed) => ("sync", Some(Change::Sync)),
             (DiskOperation::Sync, _) => ("sync", None),
+            (DiskOperation::Open { .. }, _) => ("open", None),
             (DiskOperation::Read { .. }, _) => ("read", None),
         };
         state.kinds.insert((call.file, kind));

@@ -227,6 +227,16 @@ impl Medium {
         Some(bytes)
     }
 
+    /// Whether the files in a directory still have the bytes that were written there.
+    pub(crate) fn is_in(&self, dir: &Path) -> io::Result<bool> {
+        for file in self.durable.keys().filter(|file| **file != DiskFile::Directory) {
+            if self.contents(*file) != Some(fs::read(dir.join(file.name()))?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes what is on the medium into an empty directory.
     pub(crate) fn write_to(&self, dir: &Path) -> io::Result<()> {
         assert!(self.pending.is_empty(), "cut the power first");

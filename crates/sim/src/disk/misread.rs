@@ -75,7 +75,7 @@ fn one_read(
     left.write_to(dir.path()).map_err(|error| error.to_string())?;
     let lab = Lab::misreading(bad);
     report.bad_reads += 1;
-    let opened = catch_unwind(AssertUnwindSafe(|| open(story, progress, &dir, &lab)));
+    let opened = catch_unwind(AssertUnwindSafe(|| open(story, progress, &dir, left, &lab)));
     let opened = opened.map_err(|_| "the open panicked".to_string())??;
     if !lab.read_changed() {
         report.unchanged_reads += 1;
@@ -102,12 +102,17 @@ fn open(
     story: &Story,
     progress: Progress,
     dir: &tempfile::TempDir,
+    left: &Medium,
     lab: &Arc<Lab>,
 ) -> Result<Opening, String> {
     let options = pmem::FileOptions { hook: Some(lab.clone()), ..super::story::options() };
     let device = match File::open(dir.path(), &options) {
         Ok(device) => Arc::new(device),
-        Err(_) => return Ok(Opening::Refused),
+        Err(error) => {
+            let same = left.is_in(dir.path()).map_err(|error| error.to_string())?;
+            let changed = || format!("a file was changed by an open that ended with: {error}");
+            return if same { Ok(Opening::Refused) } else { Err(changed()) };
+        }
     };
     match story.setup.open(&device) {
         Ok(engine) => {

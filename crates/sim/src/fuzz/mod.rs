@@ -23,4 +23,5 @@ mod store;
 
 mod run;
 
+pub use checksums::fit_headers_in;
 pub use run::{Failure, Report, Target, decode, run};

@@ -1,0 +1,159 @@
+//! The directory: who has it open, whether there is a database in it, and how one is created.
+//!
+//! Nothing is written into a directory that holds something else. A database is there as soon as
+//! there is anything in `meta`; that comes last when one is created, so files of our names without
+//! a byte in them are the remains of a creation that was cut short, and are used again.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::SeekFrom;
+
+use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
+use super::format::{Header, JOURNAL_MAGIC, META_BYTES, journal_bytes};
+use super::journal::write_meta;
+use super::open::FileOptions;
+use crate::DeviceError;
+use crate::lock::{Locked, Sharing};
+
+/// Names of ours in a directory. `lock` is what earlier versions made and locked.
+const NAMES: [&str; 6] = ["meta", "image", "journal", "log", "lock", super::REPLAY_NAME];
+
+/// Opens the files of the database in a directory, or creates them if there is none yet and the
+/// options say so.
+pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>, DeviceError> {
+    let may_create = options.create && !options.read_only;
+    if may_create {
+        create_directory(dir)?;
+    } else if !dir.is_dir() {
+        return Err(DeviceError::Missing { path: dir.to_path_buf() });
+    }
+    let sharing = if options.read_only { Sharing::WithReaders } else { Sharing::Alone };
+    // The lock of the directory is there before any file, and nobody can remove what it is on. Only
+    // the lock of `meta` is seen by other machines on a network file system.
+    let lock = File::open(dir).map_err(|e| DeviceError::io("open", dir, e))?;
+    let lock = Locked::sharing(lock, dir, sharing)?;
+    let is_there = has_content(&dir.join(DiskFile::Meta.name()))?;
+    if !is_there {
+        check_no_meta_was_lost(dir)?;
+        if !may_create {
+            return Err(DeviceError::Missing { path: dir.to_path_buf() });
+        }
+        check_nothing_in_the_way(dir, options)?;
+    }
+    let access = match (is_there, options.read_only) {
+        (_, true) => Access::Read,
+        (true, false) => Access::Write,
+        (false, false) => Access::Create,
+    };
+    let file = |which| DiskHandle::open(dir, which, access, options.hook.clone());
+    let meta = file(DiskFile::Meta)?;
+    let meta_lock = meta.lock(sharing)?;
+    if is_there {
+        super::open::check_is_ours(&meta)?;
+    }
+    let files = Files {
+        meta,
+        image: file(DiskFile::Image)?,
+        journal: file(DiskFile::Journal)?,
+        log: file(DiskFile::Log)?,
+        directory: file(DiskFile::Directory)?,
+        _locks: [meta_lock, lock],
+    };
+    if !is_there {
+        create(&files)?;
+    }
+    Ok(Arc::new(files))
+}
+
+fn create_directory(dir: &Path) -> Result<(), DeviceError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
+    // The entry of the new directory must survive too (O-56).
+    let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let sync = File::open(parent).and_then(|file| file.sync_all());
+    sync.map_err(|e| DeviceError::io("sync directory", parent, e))
+}
+
+/// Lays out an empty database. The slot of `meta` comes last: without it, the next open starts
+/// over.
+fn create(files: &Files) -> Result<(), DeviceError> {
+    files.meta.allocate(META_BYTES)?;
+    files.journal.allocate(journal_bytes(0))?;
+    for file in [&files.meta, &files.journal, &files.image, &files.log, &files.directory] {
+        file.sync()?;
+    }
+    // Any number that differs from database to database will do; nothing is computed from it.
+    let instance = RandomState::new().build_hasher().finish();
+    write_meta(files, &Header { instance, ..Header::default() })
+}
+
+/// A journal without `meta` is a database that lost a file, not a place for a new one.
+fn check_no_meta_was_lost(dir: &Path) -> Result<(), DeviceError> {
+    let path = dir.join(DiskFile::Journal.name());
+    let mut magic = [0; 8];
+    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut magic));
+    if read.is_err() || magic != JOURNAL_MAGIC {
+        return Ok(());
+    }
+    let what = "it is missing or empty, but there is a journal, so there was an image that was \
+                captured: put it back from where the other files come from";
+    Err(DeviceError::corrupt(&dir.join(DiskFile::Meta.name()), what))
+}
+
+/// A new database must not get mixed up with other files, nor write over them.
+fn check_nothing_in_the_way(dir: &Path, options: &FileOptions) -> Result<(), DeviceError> {
+    let list = |e| DeviceError::io("list", dir, e);
+    let mut in_the_way: Option<PathBuf> = None;
+    for entry in fs::read_dir(dir).map_err(list)? {
+        let entry = entry.map_err(list)?;
+        let is = |names: &[&str]| names.iter().any(|name| entry.file_name() == *name);
+        if is(options.beside) || (is(&NAMES) && !has_content(&entry.path())?) {
+            continue;
+        }
+        // The first by name, so that the message does not depend on the file system.
+        let smaller = in_the_way.take().filter(|path| *path < entry.path());
+        in_the_way = Some(smaller.unwrap_or_else(|| entry.path()));
+    }
+    let Some(path) = in_the_way else { return Ok(()) };
+    let what = "it is in the way of a new database, and nothing was changed: choose an empty or a \
+                new directory";
+    Err(DeviceError::foreign(&path, what))
+}
+
+/// Whether there is anything of that name but a file of zeros.
+fn has_content(path: &Path) -> Result<bool, DeviceError> {
+    let error = |e| DeviceError::io("look into", path, e);
+    let data = match fs::metadata(path) {
+        Ok(data) => data,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(error(e)),
+    };
+    if !data.is_file() {
+        return Ok(true);
+    }
+    let file = File::open(path).map_err(error)?;
+    let mut buffer = vec![0; PIECE_BYTES.min(data.len() as usize)];
+    let mut at = 0;
+    while at < data.len() {
+        // Without holes the file system says that there is data, or that it does not know.
+        at = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        let piece = &mut buffer[..PIECE_BYTES.min((data.len() - at) as usize)];
+        file.read_exact_at(piece, at).map_err(error)?;
+        if piece.iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        at += piece.len() as u64;
+    }
+    Ok(false)
+}

@@ -1,0 +1,147 @@
+//! The directory: what may be in it, how a creation is repeated, and who may have it open.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pmem::{
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+};
+
+use crate::open::filled;
+use crate::refused::contents;
+use crate::scenario::{EPOCHS, Progress, check, fast_dir, open, options, run};
+
+const ENOSPC: i32 = 28;
+
+fn only_open() -> FileOptions {
+    FileOptions { create: false, ..options(None) }
+}
+
+/// Regression: creating a store destroyed files that happened to have its names.
+#[test]
+fn a_directory_with_something_else_in_it_is_refused() {
+    for name in ["log", "meta", "image", "journal", "lock", "replay", "letter.txt"] {
+        let dir = fast_dir();
+        fs::write(dir.path().join(name), "Dear Sir,\n").unwrap();
+        fs::write(dir.path().join("zeros.txt"), [0; 10]).unwrap();
+        let before = contents(dir.path());
+        let error = open(dir.path()).unwrap_err();
+        assert!(matches!(error, DeviceError::Foreign { .. }), "{name}: {error}");
+        assert!(error.to_string().contains(&format!("/{name} ")), "{name}: {error}");
+        let error = File::open(dir.path(), &only_open()).unwrap_err();
+        let none = matches!(error, DeviceError::Missing { .. });
+        assert!(none || name == "meta", "{name}: {error}");
+        assert!(contents(dir.path()) == before, "{name}: something was touched");
+    }
+    let dir = fast_dir();
+    fs::create_dir(dir.path().join("log")).unwrap();
+    assert!(open(dir.path()).unwrap_err().is_corrupt());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn names_that_the_caller_has_beside_a_store_are_not_in_the_way() {
+    let dir = fast_dir();
+    fs::write(dir.path().join("manifest"), "mine").unwrap();
+    assert!(open(dir.path()).unwrap_err().is_corrupt());
+    let options = FileOptions { beside: &["manifest"], ..options(None) };
+    run(&File::open(dir.path(), &options).unwrap(), None, &mut Progress::default()).unwrap();
+    // Once there is a store, it does not matter.
+    assert_eq!(check(&open(dir.path()).unwrap(), "beside"), EPOCHS.last().copied());
+    assert_eq!(fs::read(dir.path().join("manifest")).unwrap(), b"mine");
+}
+
+/// Refuses to create files from one on.
+#[derive(Debug)]
+struct NoInodes {
+    from: usize,
+    created: AtomicUsize,
+}
+
+impl DiskHook for NoInodes {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        match call.operation {
+            DiskOperation::Open { create: true, .. }
+                if self.created.fetch_add(1, Ordering::SeqCst) >= self.from =>
+            {
+                Outcome::Fail(ENOSPC)
+            }
+            _ => Outcome::Proceed,
+        }
+    }
+}
+
+#[test]
+fn o_58_a_creation_without_inodes_can_be_repeated() {
+    for from in 0..4 {
+        let dir = fast_dir();
+        for _ in 0..2 {
+            let hook = Arc::new(NoInodes { from, created: AtomicUsize::new(0) });
+            let error = File::open(dir.path(), &options(Some(hook))).unwrap_err();
+            assert!(error.to_string().contains("os error 28"), "{from} files: {error}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), from);
+        let error = File::open(dir.path(), &only_open()).unwrap_err();
+        assert!(matches!(error, DeviceError::Missing { .. }), "{from} files: {error}");
+        run(&open(dir.path()).unwrap(), None, &mut Progress::default()).unwrap();
+        assert_eq!(check(&open(dir.path()).unwrap(), "repeated"), EPOCHS.last().copied());
+    }
+}
+
+/// A store that lost a file is not a place for a new one, nor is the file made up.
+#[test]
+fn a_lost_file_is_named_and_not_replaced() {
+    for name in ["meta", "image", "journal", "log"] {
+        let dir = filled();
+        fs::remove_file(dir.path().join(name)).unwrap();
+        let before = contents(dir.path());
+        for options in [options(None), only_open()] {
+            let error = File::open(dir.path(), &options).unwrap_err();
+            assert!(error.is_corrupt(), "{name}: {error}");
+            assert!(error.to_string().contains(&format!("/{name} ")), "{name}: {error}");
+        }
+        assert!(contents(dir.path()) == before, "{name}: something was touched");
+    }
+}
+
+/// O-52: what is locked cannot be removed from under the lock.
+#[test]
+fn o_52_no_removed_file_lets_a_second_one_in() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    for name in ["lock", "meta", "journal", "image", "log"] {
+        let _ = fs::remove_file(dir.path().join(name));
+        assert!(open(dir.path()).unwrap_err().is_locked(), "without {name}");
+    }
+    drop(device);
+}
+
+#[test]
+fn o_52_two_paths_to_one_directory_exclude_each_other() {
+    let dir = filled();
+    let links = fast_dir();
+    let link = links.path().join("link");
+    symlink(dir.path(), &link).unwrap();
+    let device = open(dir.path()).unwrap();
+    let other: &Path = &link;
+    for path in [other, &dir.path().join(".")] {
+        assert!(open(path).unwrap_err().is_locked());
+    }
+    drop(device);
+    assert_eq!(open(&link).unwrap().captured_epoch(), EPOCHS.last().copied());
+    assert!(!dir.path().join("lock").exists(), "no file is there only to be locked");
+}
+
+/// The instance is that of the files, and another one for each store.
+#[test]
+fn an_instance_stays_and_is_nobody_elses() {
+    let (one, other) = (filled(), filled());
+    let instance = |dir: &Path| open(dir).unwrap().instance().unwrap();
+    assert_eq!(instance(one.path()), instance(one.path()));
+    assert_ne!(instance(one.path()), instance(other.path()));
+    let meta = fs::read(one.path().join(DiskFile::Meta.name())).unwrap();
+    assert_eq!(meta[16..24], instance(one.path()).to_le_bytes());
+}

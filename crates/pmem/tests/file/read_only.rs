@@ -1,0 +1,74 @@
+//! Looking at a store without a handle that could write to it.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use pmem::{
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+};
+
+use crate::open::filled;
+use crate::refused::contents;
+use crate::scenario::{EPOCHS, check, check_log, fast_dir, open, options};
+
+/// Panics at every call that could change a file; notes what is opened.
+#[derive(Debug, Default)]
+struct OnlyReads(Mutex<Vec<DiskFile>>);
+
+impl DiskHook for OnlyReads {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        match call.operation {
+            DiskOperation::Open { write: false, create: false } => {
+                self.0.lock().unwrap().push(call.file);
+            }
+            DiskOperation::Read { .. } => {}
+            other => panic!("{:?} of {:?}", other, call.file),
+        }
+        Outcome::Proceed
+    }
+}
+
+fn read_only(hook: Option<Arc<dyn DiskHook>>) -> FileOptions {
+    FileOptions { read_only: true, ..options(hook) }
+}
+
+#[test]
+fn a_store_is_looked_at_without_a_handle_for_writing() {
+    let dir = filled();
+    let before = contents(dir.path());
+    let hook = Arc::new(OnlyReads::default());
+    let device = File::open(dir.path(), &read_only(Some(hook.clone()))).unwrap();
+    assert_eq!(check(&device, "read only"), EPOCHS.last().copied());
+    check_log(&device, EPOCHS.last().copied(), "read only");
+    device.log_sync().unwrap();
+    device.settle().unwrap();
+    assert!(device.replay_marks().unwrap().is_none());
+    let error = device.accept().unwrap_err();
+    assert!(matches!(error, DeviceError::ReadOnly { .. }), "{error}");
+    assert!(device.instance().is_some());
+    drop(device);
+    assert_eq!(hook.0.lock().unwrap().len(), 5, "four files and the directory");
+    assert!(contents(dir.path()) == before);
+}
+
+#[test]
+fn o_52_a_reader_is_alone_or_among_readers() {
+    let dir = filled();
+    let reader = File::open(dir.path(), &read_only(None)).unwrap();
+    let other = File::open(dir.path(), &read_only(None)).unwrap();
+    assert!(open(dir.path()).unwrap_err().is_locked());
+    drop((reader, other));
+    let writer = open(dir.path()).unwrap();
+    assert!(File::open(dir.path(), &read_only(None)).unwrap_err().is_locked());
+    drop(writer);
+}
+
+#[test]
+fn nothing_is_created_to_be_looked_at() {
+    let dir = fast_dir();
+    for path in [dir.path().to_path_buf(), dir.path().join("nowhere")] {
+        let error = File::open(&path, &read_only(None)).unwrap_err();
+        assert!(matches!(error, DeviceError::Missing { .. }), "{error}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
