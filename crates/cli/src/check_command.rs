@@ -49,7 +49,7 @@ impl DeviceVisitor for Check {
 /// Carries a `check` command out.
 pub(crate) fn run(arguments: &StoreArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
-    let found = match bench::open_device(&spec, Limits::existing(&spec), Check) {
+    let found = match bench::open_device(&spec, Limits::read_only(&spec), Check) {
         Ok(report) => found(report),
         // Damage is what this command is asked for; anything else keeps it from answering.
         Err(error) if error.is_corrupt() => {

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Done {
         return show(&page, arguments.json, || format_text(&page));
     }
     let spec = bench::spec_of_path(&arguments.path)?;
-    let mut pages = bench::open_device(&spec, Limits::existing(&spec), Inspect)?;
+    let mut pages = bench::open_device(&spec, Limits::read_only(&spec), Inspect)?;
     pages.keep_only(arguments.page);
     show(&pages, arguments.json, || text(&pages))
 }
