@@ -225,6 +225,11 @@ impl Device for Dax {
     }
 
     #[inline(always)]
+    fn may_show_undurable(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn fence(&self, _: &mut PortState) {
         self.cpu.fence();
     }

@@ -207,6 +207,14 @@ pub trait Device: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether what this device shows when it is opened may be undurable: stores of a process that
+    /// was killed, which the processor's cache still holds and nobody will flush. Whoever builds on
+    /// them makes them durable first.
+    #[inline(always)]
+    fn may_show_undurable(&self) -> bool {
+        false
+    }
+
     /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing
     /// durable.
     fn captures(&self) -> bool {

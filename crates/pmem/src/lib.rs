@@ -55,7 +55,7 @@ pub use area::MeasuringArea;
 pub use counters::{Counters, Loads};
 pub use cpu::{prefetch, prefetch_to_write};
 pub use crash::{
-    Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Left, Numbered,
+    Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Killed, Left, Numbered,
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;

@@ -266,3 +266,28 @@ fn a_device_after_a_power_cut_starts_durable() {
     store(&mut port, 0, 2);
     assert_eq!(words(&after, &mut AllOldest, [0]), [1]);
 }
+
+#[test]
+fn a_killed_process_leaves_its_stores_visible_and_undurable() {
+    let (device, mut port) = device();
+    store(&mut port, 0, 1);
+    store(&mut port, 64, 2);
+    port.flush(64, 8);
+    // SAFETY: this test owns the device.
+    unsafe { port.store_nt(128, &3_u64.to_ne_bytes()) };
+    device.kill();
+    // A port of the next process has the same number, and fences for itself only.
+    let mut next = Port::new(Arc::clone(&device), 0);
+    next.fence();
+    assert_eq!([0, 64, 128].map(|offset| next.load_u64(offset)), [1, 2, 3]);
+    assert_eq!(words(&device, &mut AllOldest, [0, 64, 128]), [0, 0, 0]);
+    next.flush(64, 72);
+    assert_eq!(words(&device, &mut AllOldest, [0, 64, 128]), [0, 0, 0]);
+    next.fence();
+    assert_eq!(words(&device, &mut AllOldest, [0, 64, 128]), [0, 2, 3]);
+    // What it stores over them is durable by itself.
+    store(&mut next, 8, 4);
+    next.flush(0, 16);
+    next.fence();
+    assert_eq!(words(&device, &mut AllOldest, [0, 8]), [1, 4]);
+}

@@ -138,3 +138,33 @@ fn numbers_give_every_choice_once() {
     hashes.dedup();
     assert_eq!(hashes.len(), 32);
 }
+
+/// What a killed process left undurable is so in the record of the next one, as it is on the device
+/// that both of them used.
+#[test]
+fn a_run_after_a_kill_inherits_what_was_not_durable() {
+    for seed in 0..40 {
+        let crash = Arc::new(Crash::new(LIMIT, LIMIT).unwrap());
+        let recorder = Arc::new(Traced::new(LIMIT, LIMIT).unwrap());
+        recorder.record();
+        run(&recorder, seed);
+        run(&crash, seed);
+        let trace = recorder.take_trace();
+        let mut replay = Replay::new(&trace, Traced::new(LIMIT, LIMIT).unwrap());
+        while replay.step().is_some() {}
+        let (left, killed) = (replay.left(&mut AllNewest), replay.killed());
+        crash.kill();
+        let next = Arc::clone(replay.load(&left));
+        next.record();
+        run(&next, seed + 100);
+        run(&crash, seed + 100);
+        let trace = next.take_trace().after_kill(killed);
+        let mut replay = Replay::new(&trace, Traced::new(LIMIT, LIMIT).unwrap());
+        while replay.step().is_some() {}
+        for (mut one, mut other) in adversaries(seed).into_iter().zip(adversaries(seed)) {
+            let expected = contents(&crash.image_after_power_cut(&mut *one));
+            let left = replay.left(&mut *other);
+            assert!(contents(&**replay.load(&left)) == expected, "seed {seed}");
+        }
+    }
+}

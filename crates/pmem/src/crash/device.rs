@@ -76,6 +76,13 @@ impl Crash {
         lock(&self.run).frozen.is_some()
     }
 
+    /// Kills the process: whoever used the device does so no more. Its stores stay visible to those
+    /// who open the device next; what was not durable is not, until they flush and fence it, because
+    /// nobody will fence what the dead process flushed or stored past the cache.
+    pub fn kill(&self) {
+        lock(&self.run).history.kill();
+    }
+
     /// Number of cache lines, of image and log, that a power cut could leave in more than one
     /// state.
     #[must_use]
@@ -168,6 +175,10 @@ impl Device for Crash {
             note: "memory that records every store to explore power cuts: times mean nothing"
                 .to_string(),
         }
+    }
+
+    fn may_show_undurable(&self) -> bool {
+        true
     }
 
     crate::memory::in_memory!(watched);

@@ -24,6 +24,9 @@ struct Store {
     sequence: u64,
     kind: Kind,
     durable: bool,
+    /// Whether the process that made it was killed: no port will fence it, and any port's flush
+    /// covers it, past the cache or not.
+    orphaned: bool,
     /// First byte in the line.
     at: u8,
     len: u8,
@@ -31,13 +34,17 @@ struct Store {
 }
 
 impl Store {
+    fn is_flushable(&self) -> bool {
+        self.kind == Kind::Ordinary || self.orphaned
+    }
+
     fn apply(&self, line: &mut [u8; LINE]) {
         let (at, len) = (usize::from(self.at), usize::from(self.len));
         line[at..at + len].copy_from_slice(&self.bytes[..len]);
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Line {
     /// What the medium holds for certain, under `stores`.
     base: [u8; LINE],
@@ -81,7 +88,7 @@ impl Line {
 }
 
 /// What a port's next fence makes durable.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Pending {
     /// Flushed lines, with the number of the first store that the flush did not see.
     flushed: Vec<(Key, u64)>,
@@ -90,7 +97,7 @@ struct Pending {
 }
 
 /// All stores that are not durable.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct History {
     stores_count: u64,
     lines: BTreeMap<Key, Line>,
@@ -136,6 +143,7 @@ impl History {
             sequence: self.stores_count,
             kind: past_cache_of.map_or(Kind::Ordinary, Kind::PastCache),
             durable: false,
+            orphaned: false,
             at: (offset % LINE_BYTES) as u8,
             len: piece.len() as u8,
             bytes,
@@ -155,22 +163,29 @@ impl History {
             return;
         }
         let first = offset / LINE_BYTES * LINE_BYTES;
-        for line in (first..offset + len).step_by(LINE) {
-            if self.lines.contains_key(&(space, line)) {
-                let flushed = &mut self.pending.entry(port).or_default().flushed;
-                flushed.push(((space, line), self.stores_count));
-            }
+        let lines = self.lines.range((space, first)..(space, offset + len));
+        let mut lines = lines.map(|(key, _)| (*key, self.stores_count)).peekable();
+        if lines.peek().is_some() {
+            self.pending.entry(port).or_default().flushed.extend(lines);
         }
+    }
+
+    /// The process is killed: its stores stay as visible as they were, and what it had not fenced
+    /// is no more durable than before. Flushes without a fence promise nothing.
+    pub(super) fn kill(&mut self) {
+        self.pending.clear();
+        let stores = self.lines.values_mut().flat_map(|line| &mut line.stores);
+        stores.for_each(|store| store.orphaned = true);
     }
 
     /// Makes durable what this port flushed or stored past the cache.
     pub(super) fn fence(&mut self, port: u32) {
         let Some(pending) = self.pending.remove(&port) else { return };
         for (key, seen) in pending.flushed {
-            self.make_durable(key, |s| s.kind == Kind::Ordinary && s.sequence < seen);
+            self.make_durable(key, |s| s.is_flushable() && s.sequence < seen);
         }
         for key in pending.past_cache {
-            self.make_durable(key, |s| s.kind == Kind::PastCache(port));
+            self.make_durable(key, |s| s.kind == Kind::PastCache(port) && !s.orphaned);
         }
     }
 

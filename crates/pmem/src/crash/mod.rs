@@ -10,6 +10,8 @@
 //!    port* has fenced after that. Another port's fence does nothing (O-22).
 //! 4. Whatever arrived is applied in program order: an older store never overwrites a newer one.
 //! 5. Growth is durable at once (O-56).
+//! 6. A killed process loses no store: the next one sees all of them. But what was not durable is
+//!    still not, and only a flush and a fence of the next process make it so.
 //!
 //! A run can be cut at any numbered event (store, flush or fence): the run goes on in memory, but
 //! the history stops there. An [`Adversary`] then chooses what the medium holds.
@@ -33,5 +35,5 @@ pub use adversary::{
 pub use contents::Contents;
 pub use device::Crash;
 pub use replay::{Left, Replay};
-pub use trace::{Event, EventKind, Trace};
+pub use trace::{Event, EventKind, Killed, Trace};
 pub use traced::Traced;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::adversary::{Adversary, SpaceKind};
 use super::contents::Contents;
 use super::history::{History, Key, LINE};
-use super::trace::{Event, EventKind, Trace};
+use super::trace::{Event, EventKind, Killed, Trace};
 use super::traced::{Touched, Traced};
 use crate::{LINE_BYTES, PAGE_BYTES};
 
@@ -80,7 +80,8 @@ impl<'t> Replay<'t> {
             }
         }
         let device = Arc::new(device);
-        Self { trace, position: 0, now, hash, history: History::default(), device, stale }
+        let history = trace.inherited.clone();
+        Self { trace, position: 0, now, hash, history, device, stale }
     }
 
     /// Number of events that have happened.
@@ -137,6 +138,16 @@ impl<'t> Replay<'t> {
     #[must_use]
     pub fn choices(&self) -> u64 {
         self.history.choices()
+    }
+
+    /// What a process leaves undurable that is killed here. What it leaves visible is
+    /// [`Replay::left`] with [`super::AllNewest`]: give that to [`Replay::load`], record another run
+    /// on it, and join the two with [`Trace::after_kill`].
+    #[must_use]
+    pub fn killed(&self) -> Killed {
+        let mut history = self.history.clone();
+        history.kill();
+        Killed(history)
     }
 
     /// What a power cut leaves here.

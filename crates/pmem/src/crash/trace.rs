@@ -2,6 +2,7 @@
 
 use super::adversary::SpaceKind;
 use super::contents::Contents;
+use super::history::History;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +55,16 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// What was visible and not durable when a process was killed: see [`super::Replay::killed`].
+#[derive(Debug, Clone)]
+pub struct Killed(pub(super) History);
+
 /// All events of a run, and what the device held before it.
 #[derive(Debug, Default, Clone)]
 pub struct Trace {
     pub(super) start: Contents,
+    /// What of the start is not durable: stores of a process that was killed.
+    pub(super) inherited: History,
     pub(super) events: Vec<Event>,
     pub(super) bytes: Vec<u8>,
 }
@@ -67,6 +74,13 @@ impl Trace {
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The same run, begun on what a killed process left: the start is as visible as it was, and
+    /// what was not durable then is not durable here, until somebody makes it so.
+    #[must_use]
+    pub fn after_kill(self, killed: Killed) -> Self {
+        Self { inherited: killed.0, ..self }
     }
 
     /// The bytes of a store of this trace.

@@ -185,6 +185,10 @@ impl Device for Traced {
         self.planted
     }
 
+    fn may_show_undurable(&self) -> bool {
+        true
+    }
+
     crate::memory::in_memory!(watched);
     crate::memory::in_memory!(free_log_reads);
 
