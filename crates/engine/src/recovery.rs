@@ -3,7 +3,8 @@
 //! 1. *Load log*: the store is opened, which reads superblock, catalog, pools and the log.
 //! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be
 //!    the checkpoint's (O-48), if that has one. Nothing is written: a version of a crashed epoch
-//!    does not count, because its serial id says so, and replay overwrites it.
+//!    does not count, because its serial id says so, and replay overwrites it. The headers that
+//!    are trusted are flushed, and so was all that the store read ([`storage::settle`]).
 //! 3. *Compare programs*: where something is to be replayed, the log must have been written for the
 //!    procedures and tables of this program (`program.rs`).
 //! 4. *Rebuild*: row entries and indexes.
@@ -24,6 +25,7 @@ use storage::format::TABLES_MAX;
 use storage::input_log::Recovered;
 use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
+use storage::settle::SettleRows;
 use storage::{
     EndMark, IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store,
 };
@@ -174,12 +176,14 @@ fn scan_rows<D: Device>(
 ) -> Result<(Vec<Found>, StateHash)> {
     let stored = store.checkpoint().state_hash();
     let hashes = stored.is_some() || config.techniques.state_hash;
-    let next = AtomicUsize::new(0);
+    let (next, threads) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let scan = || -> std::result::Result<Found, StorageError> {
         let (mut found, mut port) = (Found::default(), scan_port(store));
+        let mut settle = SettleRows::new(store.device(), threads.fetch_add(1, Ordering::Relaxed));
         while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scan_unit(store, (plan, owners), *unit, hashes, (&mut found, &mut port))?;
+            scan_unit(store, (plan, owners), *unit, hashes, (&mut found, &mut port), &mut settle)?;
         }
+        settle.finish();
         port.settle_debt();
         found.medium = port.take_counters();
         Ok(found)
@@ -210,6 +214,7 @@ fn scan_unit<D: Device>(
     unit: scan::ScanUnit,
     hashes: bool,
     (found, port): (&mut Found, &mut Port<D>),
+    settle: &mut SettleRows<D>,
 ) -> std::result::Result<(), StorageError> {
     let layout = store.tables()[unit.table as usize].layout;
     let base = store.device().image().base() as usize;
@@ -224,6 +229,7 @@ fn scan_unit<D: Device>(
         |row| {
             scan::count_row(port, &row, &layout, hashes);
             owners.add(store, layout.table, &row)?;
+            settle.scanned(row.row);
             if hashes {
                 let word = medium_word(base, &layout, &row);
                 let key = phase.key_at(base, row.row);

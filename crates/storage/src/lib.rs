@@ -20,6 +20,7 @@ pub mod repair;
 pub mod row;
 pub mod scan;
 mod segments;
+pub mod settle;
 mod store;
 mod superblock;
 

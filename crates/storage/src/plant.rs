@@ -95,6 +95,14 @@ plants! {
     CarryNeedsRoom, "carry-needs-room", ["O-43"];
     /// replay makes checkpoints at the interval of normal epochs
     CheckpointInReplay, "checkpoint-in-replay", ["O-43"];
+    /// open trusts directory words that a killed process left undurable
+    DirectoryNotSettled, "directory-not-settled", ["O-29", "O-40"];
+    /// open trusts a checkpoint record that a killed process left undurable
+    CheckpointNotSettled, "checkpoint-not-settled", ["O-23", "O-29"];
+    /// open trusts that a stale version is cleared that a killed process left undurable
+    ClearedNotSettled, "cleared-not-settled", ["O-29", "O-34"];
+    /// open trusts offset sets that a killed process left undurable
+    OffsetsNotSettled, "offsets-not-settled", ["O-29", "O-38"];
 }
 
 impl fmt::Display for Plant {

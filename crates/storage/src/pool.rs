@@ -299,12 +299,22 @@ impl LanePool {
 
     /// Flushes free-list entries appended since the last flush.
     pub fn flush<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
-        while self.flushed < self.now.tail {
+        self.flush_from(port, segments, self.flushed);
+        self.flushed = self.now.tail;
+    }
+
+    /// Flushes all entries of the free list.
+    pub(crate) fn flush_entries<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
+        self.flush_from(port, segments, self.now.head);
+    }
+
+    fn flush_from<D: Device>(&self, port: &mut Port<D>, segments: &Segments, mut from: u64) {
+        while from < self.now.tail {
             let (ordinal, place) =
-                (self.flushed / self.entries_per_segment, self.flushed % self.entries_per_segment);
-            let entries = (self.now.tail - self.flushed).min(self.entries_per_segment - place);
+                (from / self.entries_per_segment, from % self.entries_per_segment);
+            let entries = (self.now.tail - from).min(self.entries_per_segment - place);
             port.flush(segments.offset(self.free_list[&ordinal]) + place * 8, entries * 8);
-            self.flushed += entries;
+            from += entries;
         }
     }
 

@@ -119,6 +119,12 @@ impl Segments {
         self.first_offset + segments * self.segment_bytes
     }
 
+    /// Entries of the directory that may be in use: as many as the image has room for segments.
+    pub(crate) fn places<D: Device>(&self, device: &D) -> u64 {
+        let room = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
+        room.min(self.segments_max)
+    }
+
     /// Reads the directory of an existing store.
     ///
     /// # Errors

@@ -12,7 +12,9 @@ use crate::format::{
 };
 use crate::input_log::{InputLog, LogError, Recovered};
 use crate::superblock::{self, TableDefinition};
-use crate::{EndMark, LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint};
+use crate::{
+    EndMark, LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint, settle,
+};
 
 /// Most entries of a segment directory.
 const SEGMENTS_MAX: u64 = 1 << 22;
@@ -107,12 +109,14 @@ impl<D: Device> Store<D> {
         check_instance(&superblock, device.as_ref())?;
         check_geometry(&superblock, device.as_ref())?;
         check_capture(device.as_ref())?;
+        let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
+        settle::metadata(&mut port, &segments);
         let records = superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?;
         let tables: Vec<StoredTable> = (0..).zip(&records).map(stored_table).collect();
         let current = checkpoint::read(device.as_ref())?;
-        let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         let lanes = load_lanes(device.as_ref(), &segments, &tables, current.sequence)?;
         count_opening(&mut port, &segments, tables.len(), &lanes);
+        settle::free_lists(&mut port, &segments, &lanes);
         let (log, recovered) = InputLog::open(
             Arc::clone(&device),
             superblock.instance,
