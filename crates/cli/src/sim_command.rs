@@ -36,8 +36,12 @@ struct Explored {
     seconds: f64,
     jobs: usize,
     interrupted: bool,
-    cases: u64,
+    histories: u64,
+    /// Of these, the histories that were explored deeply, the others a little.
+    histories_deep: u64,
+    histories_per_core_second: f64,
     lives: u64,
+    kills: u64,
     epochs: u64,
     epochs_refused: u64,
     /// Of these, the epochs for which only the log was too small.
@@ -49,6 +53,9 @@ struct Explored {
     images_skipped_as_same: u64,
     crash_points: u64,
     violations: u64,
+    /// Rows of the crash matrix, by depth, that must be hit, and how many were.
+    rows: usize,
+    rows_hit: usize,
     /// Rows of the crash matrix.
     classes: Vec<ClassCounts>,
     never_hit: Vec<String>,
@@ -137,6 +144,7 @@ pub(crate) fn options(arguments: &SimArguments, plant: Option<Plant>) -> Options
         depth_max: arguments.depth as usize,
         run_on: arguments.run_on,
         images_max: arguments.images_per_case.unwrap_or(images_max),
+        mixed: plant.is_none() && arguments.images_per_case.is_none(),
         plant,
         ..Options::default()
     }
@@ -168,7 +176,8 @@ fn explore_crash(
     exploring.hide();
     let failure = failure.map(|failure| {
         eprintln!("note: a violation, {}; making it small", failure.violation);
-        let options = Options { go_on: &|| !exploring.interrupted(), ..options };
+        let go_on = || !exploring.is_over();
+        let options = Options { go_on: &go_on, ..options.for_seed(failure.case.seed) };
         shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
     });
     let planted = plant.map(|plant| PlantShown {
@@ -195,6 +204,7 @@ fn explored(
     (seconds, processor): (f64, f64),
 ) -> Explored {
     let images = tally.images as f64;
+    let (rows_hit, rows) = tally.rows_hit();
     let classes = Class::ALL.into_iter().map(|class| ClassCounts {
         class: class.name(),
         crash_points: tally.points[class as usize],
@@ -207,8 +217,11 @@ fn explored(
         seconds,
         jobs,
         interrupted: false,
-        cases: tally.cases,
+        histories: tally.cases,
+        histories_deep: tally.cases_deep,
+        histories_per_core_second: tally.cases as f64 / processor,
         lives: tally.lives,
+        kills: tally.kills,
         epochs: tally.epochs,
         epochs_refused: tally.refused,
         epochs_refused_by_log: tally.refused_by_log,
@@ -218,6 +231,8 @@ fn explored(
         images_skipped_as_same: tally.same,
         crash_points: tally.points_total(),
         violations: tally.violations,
+        rows,
+        rows_hit,
         classes: classes.collect(),
         never_hit: tally.never_hit().into_iter().map(|(class, d)| never_hit(class, d)).collect(),
         failure,
@@ -268,21 +283,28 @@ fn text(explored: &Explored) -> String {
 }
 
 fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
-    let Explored { seed, seconds, jobs, cases, lives, epochs, images, crash_points, .. } = explored;
+    let Explored { seed, seconds, jobs, histories, lives, epochs, images, .. } = explored;
+    let crash_points = explored.crash_points;
     writeln!(to, "{images} images recovered and compared, from {crash_points} crash points")?;
     writeln!(
         to,
-        "{:.0} images per second, {:.0} per second of a core, {jobs} jobs, {seconds:.1} s; {} \
-         images of the same bytes skipped",
+        "{:.0} images per second, {:.0} images and {:.2} histories per second of a core, {jobs} jobs, \
+         {seconds:.1} s; {} images of the same bytes skipped",
         explored.images_per_second,
         explored.images_per_core_second,
+        explored.histories_per_core_second,
         explored.images_skipped_as_same
     )?;
     writeln!(
         to,
-        "{cases} cases from seed {seed}, {lives} records, {epochs} epochs run or replayed, {} \
-         refused, {} of them for want of log",
-        explored.epochs_refused, explored.epochs_refused_by_log
+        "{histories} histories from seed {seed}, {} of them deeply; {} of {} rows of the crash matrix",
+        explored.histories_deep, explored.rows_hit, explored.rows
+    )?;
+    writeln!(
+        to,
+        "{lives} records, {} kills, {epochs} epochs run or replayed, {} refused, {} of them for want \
+         of log",
+        explored.kills, explored.epochs_refused, explored.epochs_refused_by_log
     )?;
     writeln!(
         to,

@@ -1,6 +1,7 @@
 //! `nvcaracal sim`: a seed gives the same exploration again, and the result is whole.
 
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -25,7 +26,8 @@ fn a_seed_gives_the_same_again() {
     let images = classes.iter().flat_map(|class| class["images"].as_array().unwrap());
     assert_eq!(images.map(|count| count.as_u64().unwrap()).sum::<u64>(), 150);
     for result in [&mut one, &mut other] {
-        for measured in ["seconds", "images_per_second", "images_per_core_second"] {
+        let rates = ["images_per_second", "images_per_core_second", "histories_per_core_second"];
+        for measured in rates.into_iter().chain(["seconds"]) {
             assert!(result.as_object_mut().unwrap().remove(measured).unwrap().as_f64() > Some(0.0));
         }
     }
@@ -58,6 +60,30 @@ fn the_file_device_has_a_lab_too() {
     for counted in ["images", "power_cuts", "bad_reads"] {
         assert!(result[counted].as_u64() > Some(0), "{counted}: {result}");
     }
+}
+
+/// A failure that is found is made small within the time that is given, not beyond it.
+#[test]
+fn a_violation_is_made_small_within_the_time() {
+    let started = Instant::now();
+    let output = sim(&["--plant", "forget-dedupe", "--jobs", "1", "--seconds", "6"]);
+    // Without a limit it takes most of a minute; the rest is for a slow machine.
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("VIOLATION"));
+}
+
+/// Most histories of a campaign are explored a little, some deeply, and the report says how many.
+#[test]
+fn a_campaign_is_broad_and_says_so() {
+    let arguments = ["--seed", "3", "--cases", "12", "--jobs", "1", "--json", "-"];
+    let result = json(&sim(&arguments));
+    assert_eq!(result["histories"].as_u64(), Some(12));
+    let (deep, images) = (result["histories_deep"].as_u64(), result["images"].as_u64());
+    assert!(deep < Some(12) && images > Some(500), "{result}");
+    assert!(result["kills"].as_u64() > Some(0), "{result}");
+    let never = result["never_hit"].as_array().unwrap().len() as u64;
+    assert_eq!(result["rows_hit"].as_u64().unwrap() + never, result["rows"].as_u64().unwrap());
 }
 
 /// A planted bug is found, said to be planted, and made small; no bug is planted under `file`.

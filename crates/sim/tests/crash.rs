@@ -79,3 +79,18 @@ fn o_22_cases_of_several_workers() {
     }
     assert!(tally.images > 100, "{tally:?}");
 }
+
+/// O-40: rows that are replaced epoch after epoch, so that segments of free lists are used again for
+/// later entries, across crashes.
+#[test]
+fn o_40_segments_of_free_lists_are_used_again() {
+    let options = Options { images_max: effort("NVCARACAL_IMAGES", 60), ..Options::default() };
+    let mut tally = Tally::default();
+    for seed in 0..effort("NVCARACAL_CASES", 4) {
+        let case = Case::of_churn(seed, &mut Random::new(seed));
+        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    assert!(tally.images > 100 && tally.kills > 0, "{tally:?}");
+}

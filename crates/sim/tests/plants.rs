@@ -1,6 +1,6 @@
 //! The crash lab finds bugs that are planted on purpose; `nvcaracal sim --plant all` tries all.
 
-use sim::crash::{Case, Failure, Options, Size, Tally, explore_case};
+use sim::crash::{Case, Choice, Failure, Options, Size, Tally, explore_case, minimise};
 use sim::history::Random;
 use storage::plant::Plant;
 
@@ -43,6 +43,38 @@ fn o_43_replay_that_needs_more_log_is_found() {
         let failure = failure.unwrap_or_else(|| panic!("{plant} is not found"));
         assert!(failure.violation.what.contains("input log is full"), "{}", failure.violation);
     }
+}
+
+/// O-23, O-29, O-34, O-38, O-40: what a killed process left undurable comes undone at a later power
+/// cut, if open does not make it durable.
+#[test]
+fn o_29_what_a_killed_process_left_undurable_is_found() {
+    let bugs = [
+        Plant::DirectoryNotSettled,
+        Plant::CheckpointNotSettled,
+        Plant::ClearedNotSettled,
+        Plant::OffsetsNotSettled,
+    ];
+    for plant in bugs {
+        let failure = found(Some(plant), (1..=40).map(Case::of_seed));
+        let failure = failure.unwrap_or_else(|| panic!("{plant} is not found"));
+        let killed = failure.cuts.iter().any(|cut| cut.choice == Choice::Killed);
+        assert!(killed, "{plant} is found without a kill: {:#?}", failure.cuts);
+    }
+}
+
+/// Making a failure small went on for minutes after the time was over, as long as cases failed
+/// before their first image.
+#[test]
+fn a_failure_is_made_small_only_while_there_is_time() {
+    let options = Options { plant: Some(Plant::CheckpointSlot), ..Options::default() };
+    let failure = found(options.plant, (1..=6).map(Case::of_seed)).expect("it is found soon");
+    assert!(failure.cuts.is_empty(), "it is found without a crash: {:#?}", failure.cuts);
+    let calls = |failure: &Failure| failure.case.batches.iter().map(Vec::len).sum::<usize>();
+    let over = Options { go_on: &|| false, ..options };
+    let same = minimise(failure.clone(), &over, 10_000);
+    assert_eq!(same.case.batches, failure.case.batches);
+    assert!(calls(&minimise(failure.clone(), &options, 10_000)) < calls(&failure));
 }
 
 /// Without a bug the same cases are clean.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::budget::is_deep;
 use super::case::Case;
 use super::explore::{Failure, Options, explore_case};
 use super::tally::Tally;
@@ -49,7 +50,9 @@ pub fn run(campaign: &Campaign<'_>) -> Outcome {
     let options = Options { go_on: &go_on, ..campaign.options };
     seeds.explore(campaign.jobs, campaign.stop, &|seed| {
         let mut tally = Tally::default();
-        let explored = explore_case(&Case::of_seed(seed), &options, &mut tally);
+        tally.cases_deep = u64::from(!options.mixed || is_deep(seed));
+        let case = Case::of_seed(seed);
+        let explored = explore_case(&case, &options.for_seed(seed), &mut tally);
         let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.tally.add(&tally);
         let clean = explored.is_ok();

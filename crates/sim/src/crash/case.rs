@@ -1,12 +1,25 @@
 //! What is run: a history and all choices, by a seed.
 
-use crate::history::{Mix, Random, Setup, batch, stale_look};
+use crate::history::{Mix, Random, Setup, add_corners, batch, churn, stale_look};
 
 /// The image of a store without any segment, with some room for the directory.
 const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
 
 /// One of how many seeds has a log that is nearly full.
 const FULL_LOG_ONE_IN: u64 = 8;
+/// One of how many seeds replaces all of many rows in each epoch.
+const CHURN_ONE_IN: u64 = 16;
+
+/// What the epochs of a case are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Habit {
+    /// Random calls, and at times some that lead into a corner.
+    Usual,
+    /// Spells of few calls: the log has room for a few epochs only.
+    FullLog,
+    /// All rows are replaced: free lists go through segment after segment.
+    Churn,
+}
 
 /// How large a case is, and so how much of it can be explored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +54,8 @@ pub struct Case {
     pub image_limit_bytes: u64,
     /// Limits of the device.
     pub log_limit_bytes: u64,
-    /// Whether the log has room for a few epochs only.
-    pub full_log: bool,
+    /// What its epochs are like, and those that follow after a recovery.
+    pub habit: Habit,
 }
 
 impl Case {
@@ -58,7 +71,31 @@ impl Case {
         if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
             return Self::of_full_log(seed, size, &mut random);
         }
+        if seed % CHURN_ONE_IN == CHURN_ONE_IN - 5 {
+            return Self::of_churn(seed, &mut random);
+        }
         Self::of_size(seed, size, &mut random)
+    }
+
+    /// A case that frees so many slots of one pool and lane that segments of its free lists are used
+    /// again, in the second half of its epochs.
+    #[must_use]
+    pub fn of_churn(seed: u64, random: &mut Random) -> Self {
+        let case = Self::of_size(seed, Size::Small, random);
+        let setup = Setup {
+            workers: if random.percent(80) { 1 } else { 2 },
+            segment_bytes: 4096,
+            row_bytes: [0, 0, 256],
+            ..case.setup
+        };
+        let mut spells = Spells::begin(random, case.mix, Habit::Churn);
+        let batches = (0..8 + random.below(3)).map(|_| spells.batch(random, 0)).collect();
+        let image_limit_bytes = IMAGE_BYTES_EMPTY + 400 * setup.segment_bytes;
+        let log_limit_bytes = 64 * 4096;
+        let habit = Habit::Churn;
+        // Large: few of its many crash points are explored.
+        let size = Size::Large;
+        Self { size, setup, batches, image_limit_bytes, log_limit_bytes, habit, ..case }
     }
 
     /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
@@ -79,7 +116,7 @@ impl Case {
         // Each epoch has its streams and a seal.
         let segments = room_for * (workers as u64 + 1) + random.pick(carries);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
-        let mut spells = Spells::begin(random, mix, true);
+        let mut spells = Spells::begin(random, mix, Habit::FullLog);
         let batches = (0..room_for + 3 + random.below(4))
             .map(|_| {
                 let calls = random.below(4);
@@ -87,7 +124,7 @@ impl Case {
             })
             .collect();
         let log_limit_bytes = segments * setup.segment_bytes;
-        Self { batches, mix, log_limit_bytes, full_log: true, setup, ..case }
+        Self { batches, mix, log_limit_bytes, habit: Habit::FullLog, setup, ..case }
     }
 
     /// A case of a size.
@@ -104,10 +141,11 @@ impl Case {
             lookups: random.pick(&[0, 5, 15, 40]),
         };
         let most = random.pick(calls);
+        let mut spells = Spells::begin(random, mix, Habit::Usual);
         let batches = (0..epochs)
             .map(|_| {
                 let calls = if random.percent(5) { 0 } else { 1 + random.below(most) };
-                batch(random, &mix, calls)
+                spells.batch(random, calls)
             })
             .collect();
         let setup = setup(random);
@@ -121,7 +159,7 @@ impl Case {
             creation: seed.is_multiple_of(32),
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
             log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
-            full_log: false,
+            habit: Habit::Usual,
             setup,
         }
     }
@@ -133,20 +171,30 @@ impl Case {
 /// fill a log up to its last segment.
 pub(super) struct Spells {
     mix: Mix,
-    full_log: bool,
+    habit: Habit,
     quiet: bool,
     /// Epochs that are left of this spell.
     left: u64,
 }
 
 impl Spells {
-    pub(super) fn begin(random: &mut Random, mix: Mix, full_log: bool) -> Self {
-        Self { mix, full_log, quiet: full_log && random.percent(70), left: 0 }
+    pub(super) fn begin(random: &mut Random, mix: Mix, habit: Habit) -> Self {
+        let quiet = habit == Habit::FullLog && random.percent(70);
+        Self { mix, habit, quiet, left: 0 }
     }
 
     pub(super) fn batch(&mut self, random: &mut Random, calls: u64) -> Vec<Vec<u8>> {
-        if !self.full_log {
-            return batch(random, &self.mix, calls);
+        match self.habit {
+            Habit::Churn => return churn(random),
+            Habit::Usual => {
+                let mut all = batch(random, &self.mix, calls);
+                // An epoch without any call stays one.
+                if calls > 0 {
+                    add_corners(random, &self.mix, &mut all);
+                }
+                return all;
+            }
+            Habit::FullLog => {}
         }
         if self.left == 0 {
             self.quiet = !self.quiet;
@@ -168,7 +216,9 @@ fn setup(random: &mut Random) -> Setup {
     Setup {
         workers,
         checkpoint_every: random.pick(&[1, 1, 1, 2, 3]),
-        cache_bytes: random.pick(&[0, 0, 64 << 10]),
+        // The small one has room for a few values only.
+        cache_bytes: random.pick(&[0, 0, 2 << 10, 64 << 10]),
+        resubmissions_max: random.pick(&[16, 16, 16, 0, 1, 2]),
         segment_bytes,
         ..Setup::random(random)
     }

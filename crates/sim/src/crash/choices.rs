@@ -10,6 +10,8 @@ use crate::history::Random;
 /// An adversary, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
+    /// No power cut: the process was killed, and every store stays visible.
+    Killed,
     /// Nothing arrived that had not to.
     AllOldest,
     /// Everything arrived.
@@ -27,6 +29,7 @@ pub enum Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Killed => f.write_str("killed: every store stays visible, durable or not"),
             Self::AllOldest => f.write_str("nothing arrived that had not to"),
             Self::AllNewest => f.write_str("everything arrived"),
             Self::OneLineLate(line) => write!(f, "everything but undurable line {line} arrived"),
@@ -43,7 +46,7 @@ impl Choice {
     pub fn adversary(self) -> Box<dyn Adversary> {
         match self {
             Self::AllOldest => Box::new(AllOldest),
-            Self::AllNewest => Box::new(AllNewest),
+            Self::Killed | Self::AllNewest => Box::new(AllNewest),
             Self::OneLineLate(line) => Box::new(OneLineLate(line)),
             Self::OneLineEarly(line) => Box::new(OneLineEarly(line)),
             Self::Numbered(number) => Box::new(Numbered(number)),

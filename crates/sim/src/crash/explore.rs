@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Once};
 
-use pmem::{Left, Replay, Trace, Traced};
+use pmem::{AllNewest, Killed, Left, Replay, Trace, Traced};
 use storage::plant::Plant;
 
-use super::case::{Case, Size, Spells};
+use super::case::{Case, Habit, Size, Spells};
 use super::choices::{Choice, choices};
+use super::kill::{CHOICES_OF_FEW, IMAGES_OF_A_KILL, kills};
 use super::life::{Known, Life, Plan};
 use super::points::{Beginning, Class, DEPTH_MAX, Point, points};
 use super::tally::Tally;
@@ -19,6 +20,16 @@ use crate::history::{Random, Setup};
 /// mostly sees afterwards as well.
 const CHECK_FIRST_ONE_IN: u64 = 8;
 
+/// One of how many images, by chance, runs on for one to three epochs: mostly smaller ones than
+/// those that were lost, in their places.
+const BRIEFLY_ON_ONE_IN: u64 = 50;
+
+/// Epochs that follow a kill are fewer than this.
+const EPOCHS_AFTER_A_KILL: u64 = 5;
+
+/// A store of which all rows are replaced in every epoch runs on for so many at most.
+const CHURN_EPOCHS: u64 = 4;
+
 /// Images that one point of each class costs, with what follows from them: more or less.
 const IMAGES_OF_A_CLASS: u64 = 200;
 
@@ -27,6 +38,8 @@ const IMAGES_OF_A_CLASS: u64 = 200;
 pub struct Options<'o> {
     /// Most images of a case.
     pub images_max: u64,
+    /// Whether a campaign explores most cases less than that: [`Options::for_seed`].
+    pub mixed: bool,
     /// How many crashes deep recoveries are cut, at most [`DEPTH_MAX`].
     pub depth_max: usize,
     /// Epochs that a store runs on after some recoveries, to be cut again; 0: never.
@@ -35,6 +48,8 @@ pub struct Options<'o> {
     pub nest_one_in: u64,
     /// One of how many images, by chance, runs on.
     pub run_on_one_in: u64,
+    /// How often a process is killed in a life, at most; fewer where there are few images.
+    pub kills_max: u64,
     /// The bug that every engine has, on purpose.
     pub plant: Option<Plant>,
     /// Asked before each image: whether to go on.
@@ -45,10 +60,12 @@ impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             images_max: 30_000,
+            mixed: false,
             depth_max: DEPTH_MAX,
             run_on: 100,
             nest_one_in: 50,
             run_on_one_in: 1500,
+            kills_max: 12,
             plant: None,
             go_on: &|| true,
         }
@@ -144,9 +161,10 @@ pub fn explore_case(
     };
     let plan = Plan { setup: &case.setup, batches: &case.batches, close: case.close };
     let device = Arc::new(explorer.device());
-    let explored = explorer.live(&device, &plan, Known::new()).and_then(|life| {
+    let explored = explorer.live(&device, &plan, Known::new(&case.setup)).and_then(|life| {
         let opening = Class::Creation;
-        explorer.life(&life, Beginning { epoch: 0, depth: 0, opening })
+        let beginning = Beginning { oldest: 0, epoch: 0, depth: 0, opening, few: false };
+        explorer.life(&life, beginning)
     });
     explored.map_err(|violation| {
         explorer.tally.violations += 1;
@@ -168,6 +186,18 @@ struct Explorer<'e> {
     /// The crashes on the way to where the explorer is.
     cuts: Vec<Cut>,
     ended: bool,
+}
+
+/// What a crash or a kill left, and what it recovers to.
+struct Survivor<'s> {
+    known: &'s Known,
+    left: &'s Left,
+    point: &'s Point,
+    recovered: Recovered,
+    /// What was not durable, if the process was killed.
+    killed: Option<Killed>,
+    /// Whether only a few points of what follows are explored.
+    few: bool,
 }
 
 type Done<T> = Result<T, Violation>;
@@ -195,13 +225,24 @@ impl Explorer<'_> {
 
     fn life(&mut self, life: &Life, beginning: Beginning) -> Done<()> {
         let points = points(&life.trace, beginning);
-        let chosen = self.choose_points(&points, beginning.depth);
+        let chosen = self.choose_points(&points, beginning);
+        let kills_max = (self.options.images_max / (2 * IMAGES_OF_A_KILL)).max(1);
+        let kills_max = kills_max.min(self.options.kills_max);
+        let kills = kills(&points, kills_max, self.cuts.is_empty(), &mut self.random);
+        let mut kills_due = 0;
         let mut replay = Replay::new(&life.trace, self.device());
         let mut seen = HashSet::new();
-        for (point, chosen) in points.iter().zip(chosen) {
+        for (position, (point, chosen)) in points.iter().zip(chosen).enumerate() {
             if chosen {
                 self.tally.count_point(point);
-                self.point(life, &mut replay, point, &mut seen)?;
+                self.point(life, &mut replay, point, beginning.few, &mut seen)?;
+            }
+            kills_due += usize::from(kills.contains(&position));
+            // A kill that finds everything durable is none.
+            if kills_due > 0 && replay.undurable_lines() > 0 && point.depth < self.options.depth_max
+            {
+                kills_due -= 1;
+                self.kill(life, &mut replay, point)?;
             }
             if self.ended {
                 return Ok(());
@@ -212,8 +253,9 @@ impl Explorer<'_> {
     }
 
     /// Which points are explored: of each class and depth all, or a few by chance.
-    fn choose_points(&mut self, points: &[Point], depth: usize) -> Vec<bool> {
-        let most = match (self.case.size, depth) {
+    fn choose_points(&mut self, points: &[Point], beginning: Beginning) -> Vec<bool> {
+        let most = match (self.case.size, beginning.depth) {
+            _ if beginning.few => 1,
             (Size::Tiny | Size::Small, 0) => usize::MAX,
             (_, 0) => 12,
             _ => 3,
@@ -228,8 +270,12 @@ impl Explorer<'_> {
         let classes = Class::ALL.into_iter().flat_map(|c| (0..=DEPTH_MAX).map(move |d| (c, d)));
         for key in classes {
             let mut positions = of_class.remove(&key).unwrap_or_default();
-            let few = key.0 == Class::Creation && !self.case.creation;
-            let most = if few { most.min(8) } else { most };
+            if self.case.habit == Habit::Churn && self.cuts.is_empty() {
+                // Before that no segment is used again.
+                positions.retain(|&position| position >= points.len() / 2);
+            }
+            let seldom = key.0 == Class::Creation && !self.case.creation;
+            let most = if seldom { most.min(8) } else { most };
             while positions.len() > most {
                 positions.swap_remove(self.random.below(positions.len() as u64) as usize);
             }
@@ -243,10 +289,15 @@ impl Explorer<'_> {
         life: &Life,
         replay: &mut Replay<'_>,
         point: &Point,
+        few: bool,
         seen: &mut HashSet<(u128, Class, (u64, u64))>,
     ) -> Done<()> {
         let mut list = choices(replay, self.case.size, &mut self.random);
-        if point.depth > 0 {
+        if few {
+            while list.len() > CHOICES_OF_FEW {
+                list.swap_remove(1 + self.random.below(list.len() as u64 - 1) as usize);
+            }
+        } else if point.depth > 0 {
             while list.len() > 4 {
                 list.swap_remove(self.random.below(list.len() as u64) as usize);
             }
@@ -286,36 +337,69 @@ impl Explorer<'_> {
         let deeper = point.depth < depth_max && self.nested <= self.direct;
         if deeper && recovered.stored && self.random.below(nest_one_in) == 0 {
             let plan = Plan { setup: &self.reopened(), batches: &[], close: false };
-            self.again(known, replay, left, point, recovered, &plan)?;
+            let survivor = Survivor { known, left, point, recovered, killed: None, few: false };
+            self.again(replay, survivor, &plan)?;
         }
-        if deeper && run_on > 0 && self.random.below(run_on_one_in) == 0 {
-            let batches = self.batches(run_on);
+        let epochs = match run_on {
+            0 => 0,
+            _ if self.random.below(run_on_one_in) == 0 => run_on,
+            _ if self.random.below(BRIEFLY_ON_ONE_IN) == 0 => 1 + self.random.below(3),
+            _ => 0,
+        };
+        if deeper && epochs > 0 {
+            let batches = self.batches(epochs.min(run_on));
             let close = self.random.percent(50);
             let plan = Plan { setup: &self.reopened(), batches: &batches, close };
-            self.again(known, replay, left, point, recovered, &plan)?;
+            let few = epochs < run_on;
+            let survivor = Survivor { known, left, point, recovered, killed: None, few };
+            self.again(replay, survivor, &plan)?;
         }
         Ok(())
     }
 
-    /// Lives on from an image that recovers well, and explores that.
+    /// Kills the process here: the store is opened, runs a few epochs, and is cut then.
+    fn kill(&mut self, life: &Life, replay: &mut Replay<'_>, point: &Point) -> Done<()> {
+        if self.tally.images >= self.images_end || !(self.options.go_on)() {
+            self.ended = true;
+            return Ok(());
+        }
+        self.tally.kills += 1;
+        self.cuts.push(cut(&life.trace, replay.position(), point, Choice::Killed, life.epochs));
+        let (left, killed) = (replay.left(&mut AllNewest), replay.killed());
+        let setup = self.reopened();
+        let recovered = verify(replay.load(&left), &setup, &life.known, point, false)?;
+        let epochs = self.random.below(EPOCHS_AFTER_A_KILL);
+        let batches = self.batches(epochs);
+        let close = self.random.percent(30);
+        let plan = Plan { setup: &setup, batches: &batches, close };
+        let (known, killed) = (&life.known, Some(killed));
+        let survivor = Survivor { known, left: &left, point, recovered, killed, few: true };
+        self.again(replay, survivor, &plan)?;
+        self.cuts.pop();
+        Ok(())
+    }
+
+    /// Lives on from what a crash or a kill left, and explores that.
     fn again(
         &mut self,
-        known: &Known,
         replay: &mut Replay<'_>,
-        left: &Left,
-        point: &Point,
-        recovered: Recovered,
+        survivor: Survivor<'_>,
         plan: &Plan<'_>,
     ) -> Done<()> {
-        let device = replay.load(left);
-        let device = Arc::clone(device);
-        let life = self
+        let Survivor { known, left, point, recovered, killed, few } = survivor;
+        let device = Arc::clone(replay.load(left));
+        let mut life = self
             .live(&device, plan, known.up_to(recovered.epoch))
             .map_err(|violation| violation.at(point))?;
         drop(device);
         let opening = if point.class == Class::Creation { Class::Creation } else { Class::Opening };
         let (epoch, depth) = (recovered.epoch, point.depth + 1);
-        self.life(&life, Beginning { epoch, depth, opening })
+        // A kill makes nothing durable: an epoch that nobody was told of may still be lost.
+        let oldest = if killed.is_some() { point.epochs.0 } else { epoch };
+        if let Some(killed) = killed {
+            life.trace = life.trace.after_kill(killed);
+        }
+        self.life(&life, Beginning { oldest, epoch, depth, opening, few })
     }
 
     /// Choices for opening the store again: mostly one worker, as long as the case has one.
@@ -329,7 +413,9 @@ impl Explorer<'_> {
 
     fn batches(&mut self, epochs: u64) -> Vec<Vec<Vec<u8>>> {
         let most = if self.case.size == Size::Large { 20 } else { 4 };
-        let mut spells = Spells::begin(&mut self.random, self.case.mix, self.case.full_log);
+        let mut spells = Spells::begin(&mut self.random, self.case.mix, self.case.habit);
+        let epochs =
+            if self.case.habit == Habit::Churn { epochs.min(CHURN_EPOCHS) } else { epochs };
         (0..epochs)
             .map(|_| {
                 let calls = self.random.below(most + 1);

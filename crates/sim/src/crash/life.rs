@@ -21,8 +21,9 @@ pub(super) struct Known {
 
 impl Known {
     /// Of an empty store.
-    pub(super) fn new() -> Self {
-        Self { models: vec![Arc::default()], answers: vec![Arc::default()] }
+    pub(super) fn new(setup: &Setup) -> Self {
+        let empty = Model { resubmissions_max: setup.resubmissions_max, ..Model::default() };
+        Self { models: vec![Arc::new(empty)], answers: vec![Arc::default()] }
     }
 
     /// Without what comes after `epoch`.

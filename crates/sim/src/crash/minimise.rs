@@ -1,13 +1,18 @@
 //! Makes a failing case small: fewer epochs, calls and steps, plainer choices, fewer crashes, the
-//! simplest adversary.
+//! simplest adversary. The search ends when [`Options::go_on`] says so, with the smallest case so
+//! far.
 
 use std::cell::Cell;
 
 use super::case::{Case, Size};
+use super::choices::Choice;
 use super::explore::{Failure, Options, explore_case};
 use super::tally::Tally;
 use crate::history::Setup;
 use crate::history::shrink::{Step, shrink};
+
+/// What the engine says of a call that does not commit although it said that it would.
+const BROKEN_PROMISE: &str = "ended after its commit point without committing";
 
 /// A log in which no small case runs out of space.
 const LOG_BYTES_ROOMY: u64 = 1 << 20;
@@ -21,10 +26,13 @@ pub fn minimise(failure: Box<Failure>, options: &Options<'_>, images_max: u64) -
     let runs_on = failure.cuts.iter().any(|cut| cut.depth > 0 && cut.epochs > 0)
         || failure.cuts.windows(2).any(|pair| pair[1].depth == 0);
     let run_on = if runs_on { options.run_on } else { 0 };
+    let kills = failure.cuts.iter().any(|cut| cut.choice == Choice::Killed);
+    let kills_max = if kills { options.kills_max } else { 0 };
     let Options { nest_one_in, run_on_one_in, .. } = *options;
     let fewer = |depth_max, run_on| Options {
         depth_max,
         run_on,
+        kills_max,
         // A small case has few images: more of them have to go on.
         nest_one_in: nest_one_in.min(8),
         run_on_one_in: run_on_one_in.min(100),
@@ -57,23 +65,35 @@ impl Search {
             let batches = steps.iter().map(|step| step.calls.clone()).collect();
             Case { batches, ..template.clone() }
         };
-        let small = shrink(history.collect(), &mut |smaller| fails(&with(smaller)).is_some());
-        // The last time without a limit: what is shown must be what was found.
-        self.images_left.set(u64::MAX);
-        fails(&with(&small)).or(Some(best))
+        shrink(history.collect(), &mut |smaller| match fails(&with(smaller)) {
+            Some(failure) => {
+                best = failure;
+                true
+            }
+            None => false,
+        });
+        Some(best)
     }
 
     /// The failure of a case, if it fails in the same way.
     fn fails(&self, case: &Case, like: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
         let images_max = options.images_max.min(self.images_left.get());
-        if images_max == 0 {
+        if images_max == 0 || !(options.go_on)() {
             return None;
         }
         let mut tally = Tally::default();
         let explored = explore_case(case, &Options { images_max, ..*options }, &mut tally);
         self.images_left.set(self.images_left.get().saturating_sub(tally.images));
-        explored.err().filter(|failure| failure.violation.kind == like.violation.kind)
+        explored.err().filter(|failure| is_like(failure, like))
     }
+}
+
+/// Whether a failure is of the same kind as another. A program that lost the step which makes it
+/// commit, and so breaks its own promise, is a failure of the search.
+fn is_like(failure: &Failure, like: &Failure) -> bool {
+    let breaks_promise = |failure: &Failure| failure.violation.what.contains(BROKEN_PROMISE);
+    failure.violation.kind == like.violation.kind
+        && (!breaks_promise(failure) || breaks_promise(like))
 }
 
 fn roomy_log(case: &Case) -> Case {

@@ -8,20 +8,26 @@
 //! replayed. From some images another life begins: only the recovery, which is cut in its turn,
 //! three deep; or the recovery and a hundred epochs more.
 //!
+//! At a few points the process is *killed* instead: every store stays visible, the store is opened
+//! and lives on, and a power cut in that life may take back what was visible and not durable.
+//!
 //! Nothing here knows how the engine orders its stores; the phases come from its own hook.
 
+mod budget;
 mod campaign;
 mod case;
 mod choices;
 mod explore;
+mod kill;
 mod life;
 mod minimise;
 mod points;
 mod tally;
 mod verify;
 
+pub use budget::is_deep;
 pub use campaign::{Campaign, Outcome, run};
-pub use case::{Case, Size};
+pub use case::{Case, Habit, Size};
 pub use choices::Choice;
 pub use explore::{Cut, Failure, Options, explore, explore_case};
 pub use minimise::minimise;

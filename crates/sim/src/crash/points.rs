@@ -146,18 +146,22 @@ pub(super) struct Point {
 /// How a life begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beginning {
+    /// The oldest epoch that it may come to if it is cut before it is open.
+    pub(super) oldest: u64,
     /// The epoch that it recovers to.
     pub(super) epoch: u64,
     /// How many crashes were before.
     pub(super) depth: usize,
     /// [`Class::Opening`], or [`Class::Creation`] if there may be no store yet.
     pub(super) opening: Class,
+    /// Whether only a few of its points are explored.
+    pub(super) few: bool,
 }
 
 /// All points of a trace.
 pub(super) fn points(trace: &Trace, beginning: Beginning) -> Vec<Point> {
-    let Beginning { epoch, depth, opening } = beginning;
-    let mut now = Point { class: opening, depth, phase: None, epochs: (epoch, epoch) };
+    let Beginning { oldest, epoch, depth, opening, .. } = beginning;
+    let mut now = Point { class: opening, depth, phase: None, epochs: (oldest, epoch) };
     let mut points = vec![now];
     let (mut storing_begins, mut moment) = (None, None);
     let mut grown = false;
@@ -204,7 +208,7 @@ fn after(before: Point, place: Place, opening: Class) -> Point {
     let Point { class, depth, epochs, .. } = before;
     match place {
         Place::Opened => {
-            let (epoch, _) = epochs;
+            let (_, epoch) = epochs;
             let class = Class::AfterNumber;
             Point { class, depth: 0, phase: None, epochs: (epoch, epoch) }
         }

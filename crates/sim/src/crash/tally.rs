@@ -8,8 +8,12 @@ use super::points::{Class, DEPTH_MAX, Point};
 pub struct Tally {
     /// Histories that were explored, or begun to be.
     pub cases: u64,
+    /// Of these, the histories that were explored deeply.
+    pub cases_deep: u64,
     /// Records of runs and recoveries that crash points were taken from.
     pub lives: u64,
+    /// Processes that were killed, whose stores stayed visible.
+    pub kills: u64,
     /// Epochs that were run or replayed, in all engines.
     pub epochs: u64,
     /// Epochs that were refused because a device was full.
@@ -32,7 +36,9 @@ impl Tally {
     /// Adds another tally.
     pub fn add(&mut self, other: &Self) {
         self.cases += other.cases;
+        self.cases_deep += other.cases_deep;
         self.lives += other.lives;
+        self.kills += other.kills;
         self.epochs += other.epochs;
         self.refused += other.refused;
         self.refused_by_log += other.refused_by_log;
@@ -52,6 +58,15 @@ impl Tally {
     #[must_use]
     pub fn points_total(&self) -> u64 {
         self.points.iter().flatten().sum()
+    }
+
+    /// Rows of the crash matrix, by class and depth, that must be hit: how many were, and how many
+    /// there are.
+    #[must_use]
+    pub fn rows_hit(&self) -> (usize, usize) {
+        let at = |class: Class| (0..=DEPTH_MAX).filter(move |&depth| class.is_at(depth)).count();
+        let rows = Class::ALL.into_iter().map(at).sum();
+        (rows - self.never_hit().len(), rows)
     }
 
     /// Classes and depths that must be hit and were not.

@@ -1,6 +1,7 @@
 //! Histories: random programs, an oracle that runs them one by one, and a pair that runs engine and
 //! oracle side by side.
 
+pub mod corners;
 pub mod generate;
 pub mod model;
 pub mod pair;
@@ -9,6 +10,7 @@ pub mod program;
 pub mod random;
 pub mod shrink;
 
+pub use corners::{add_corners, churn};
 pub use generate::{Mix, batch, stale_look};
 pub use model::{Expected, Model};
 pub use pair::{

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use engine::Stop;
 use storage::{StateHash, row_hash};
 
+use super::pair::Setup;
 use super::program::{
     self, Declaring, Ending, HASHED, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece,
     SEQUENCES, VALUE_BYTES_MAX,
@@ -27,10 +28,13 @@ pub enum Expected {
 const PANICKED: &str = "panicked";
 const RESUBMITTED_TOO_OFTEN: &str = "changed before each";
 
+/// By which the seed of an epoch becomes that of its calls.
+const SEED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
 type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The state after an epoch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// Last finished epoch.
     pub epoch: u64,
@@ -40,6 +44,21 @@ pub struct Model {
     pub sequences: BTreeMap<u64, u64>,
     /// Calls to run again first, and how often they ran.
     pub carry: Vec<(Vec<u8>, u16)>,
+    /// How often a call runs again before it fails.
+    pub resubmissions_max: u16,
+}
+
+impl Default for Model {
+    /// An empty store, with the usual limit.
+    fn default() -> Self {
+        Self {
+            epoch: 0,
+            tables: Default::default(),
+            sequences: BTreeMap::new(),
+            carry: Vec::new(),
+            resubmissions_max: Setup::default().resubmissions_max,
+        }
+    }
 }
 
 /// What a declaration read.
@@ -93,7 +112,7 @@ impl Model {
             let answer = self.execute(&before, program, call, position, timestamp_ns);
             let (arguments, attempt) = &all[position];
             expected.push(match answer {
-                Expected::Resubmitted if *attempt < 16 => {
+                Expected::Resubmitted if *attempt < self.resubmissions_max => {
                     self.carry.push((arguments.clone(), attempt + 1));
                     Expected::Resubmitted
                 }
@@ -141,7 +160,9 @@ impl Model {
         if let Some(answer) = call.early {
             return answer;
         }
-        let info = [self.epoch << 24 | position as u64, timestamp_ns];
+        let serial_id = self.epoch << 24 | position as u64;
+        let seed = super::info(self.epoch).seed ^ serial_id.wrapping_mul(SEED_FACTOR);
+        let info = [serial_id, timestamp_ns, seed];
         let mut running = Transaction {
             before,
             now: self,
@@ -338,7 +359,7 @@ struct Transaction<'m> {
     call: &'m Call,
     own: BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>,
     out: Vec<u8>,
-    info: [u64; 2],
+    info: [u64; 3],
 }
 
 impl Transaction<'_> {
@@ -453,7 +474,7 @@ impl Running for Transaction<'_> {
         Ok(self.now.piece(self.program, self.call, number).0)
     }
 
-    fn info(&self) -> [u64; 2] {
+    fn info(&self) -> [u64; 3] {
         self.info
     }
 

@@ -26,6 +26,9 @@ pub struct Setup {
     pub cache_epochs: u64,
     /// See [`EngineConfig`].
     pub checkpoint_every: u64,
+    /// See [`EngineConfig`]. The same at every open: the log does not have it, and replay must
+    /// answer as the run did.
+    pub resubmissions_max: u16,
     /// See [`EngineConfig`].
     pub split_threshold: u32,
     /// See [`EngineConfig`].
@@ -45,6 +48,7 @@ impl Default for Setup {
             cache_bytes: 0,
             cache_epochs: 20,
             checkpoint_every: 1,
+            resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
             techniques: Techniques::default(),
@@ -65,6 +69,7 @@ impl Setup {
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
             cache_epochs: random.pick(&[0, 1, 20]),
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
+            resubmissions_max: Self::default().resubmissions_max,
             split_threshold: random.pick(&[0, 1, 2, 4]),
             append,
             techniques,
@@ -79,8 +84,8 @@ impl Setup {
 
     /// Other choices for the same store.
     pub fn reopened(&self, random: &mut Random) -> Self {
-        let Self { row_bytes, segment_bytes, .. } = *self;
-        Self { row_bytes, segment_bytes, ..Self::random(random) }
+        let Self { row_bytes, segment_bytes, resubmissions_max, .. } = *self;
+        Self { row_bytes, segment_bytes, resubmissions_max, ..Self::random(random) }
     }
 
     /// As an engine takes them.
@@ -90,6 +95,7 @@ impl Setup {
             cache_bytes: self.cache_bytes,
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
+            resubmissions_max: self.resubmissions_max,
             split_threshold: self.split_threshold,
             append: self.append,
             techniques: self.techniques,

@@ -223,8 +223,8 @@ impl Running for Body<'_, '_> {
         self.0.piece_result(number)
     }
 
-    fn info(&self) -> [u64; 2] {
-        [self.0.serial_id(), self.0.timestamp_ns()]
+    fn info(&self) -> [u64; 3] {
+        [self.0.serial_id(), self.0.timestamp_ns(), self.0.seed()]
     }
 
     fn put_out(&mut self, bytes: &[u8]) {

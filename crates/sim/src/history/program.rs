@@ -83,7 +83,7 @@ pub enum Op {
     AbortIfAbsent,
     /// No abort after this.
     CommitPoint,
-    /// Puts out serial id and timestamp.
+    /// Puts out serial id, timestamp and seed.
     Info,
     /// Takes time and changes nothing.
     Spin,
@@ -92,9 +92,11 @@ pub enum Op {
     DeclarePiece,
     /// Asks what the `n`-th piece came to: no abort after this.
     PieceResult,
+    /// Inserts `a` with a value that follows from serial id, timestamp and seed.
+    InsertInfo,
 }
 
-const OPS: [Op; 31] = [
+const OPS: [Op; 32] = [
     Op::Draw,
     Op::LookupOrAbort,
     Op::DeclareDerived,
@@ -126,6 +128,7 @@ const OPS: [Op; 31] = [
     Op::Spin,
     Op::DeclarePiece,
     Op::PieceResult,
+    Op::InsertInfo,
 ];
 
 /// One step.
@@ -352,8 +355,8 @@ pub trait Running {
     fn commit_point(&mut self) -> Result<(), Stop>;
     /// What a piece came to.
     fn piece_result(&mut self, number: usize) -> Result<u64, Stop>;
-    /// Serial id and timestamp.
-    fn info(&self) -> [u64; 2];
+    /// Serial id, timestamp and seed.
+    fn info(&self) -> [u64; 3];
     /// Adds to the answer.
     fn put_out(&mut self, bytes: &[u8]);
 }
@@ -491,6 +494,10 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
         Op::Info => {
             tx.info().iter().for_each(|word| tx.put_out(&word.to_le_bytes()));
             true
+        }
+        Op::InsertInfo => {
+            let told = tx.info().into_iter().fold(0, |told, word| mix(told ^ word));
+            tx.insert(table, &key, &step.value(told)).map(|()| true)?
         }
         Op::Spin => {
             (0..u32::from(step.n) * 40).for_each(|_| std::hint::spin_loop());

@@ -1,0 +1,108 @@
+//! Calls that lead an epoch into corners of the engine to which programs by chance come rarely, or
+//! never.
+
+use super::generate::Mix;
+use super::program::{HASHED, LONG, ORDERED, Op, Program, Step};
+use super::random::Random;
+
+/// Keys of [`churn`]: so many that few epochs free more slots than a segment of a free list holds.
+const CHURN_KEYS: u8 = 240;
+/// Keys that one call of [`churn`] writes.
+const CHURN_KEYS_OF_A_CALL: usize = 30;
+
+/// Sometimes adds calls to an epoch that lead into a corner.
+pub fn add_corners(random: &mut Random, mix: &Mix, calls: &mut Vec<Vec<u8>>) {
+    let more = match random.below(100) {
+        0..7 => aborted_writers(random, mix),
+        7..14 => stale_looks(random, mix),
+        14..20 => vec![informed(random, mix)],
+        _ => return,
+    };
+    let at = random.below(calls.len() as u64 + 1) as usize;
+    calls.splice(at..at, more);
+}
+
+/// A write of a row, then at least three writers of it that abort, panic, or write nothing, so that
+/// the final write falls back over all of them; sometimes over the first one, too.
+fn aborted_writers(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
+    let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
+    let insert = |random: &mut Random| {
+        Step::new(Op::Insert, table, key).size(random.byte(20)).tag(random.byte(256))
+    };
+    let writer = |body| {
+        Program { draws: vec![], declares: vec![Step::new(Op::DeclareInsert, table, key)], body }
+            .encode()
+    };
+    let mut calls = Vec::new();
+    if random.percent(80) {
+        calls.push(writer(vec![insert(random)]));
+    }
+    for _ in 0..3 + random.below(4) {
+        let end = match random.below(3) {
+            0 => vec![insert(random), Step::new(Op::Abort, HASHED, 0).tag(3)],
+            1 => vec![insert(random), Step::new(Op::Panic, HASHED, 0)],
+            _ => vec![Step::new(Op::Info, HASHED, 0)],
+        };
+        calls.push(writer(end));
+    }
+    calls
+}
+
+/// A write of a row, and calls that looked at it while they declared: all of them are re-submitted.
+/// If they write that row themselves, the first makes the others stale once more, and so on, up to
+/// and beyond the limit of tries. Where there are many keys they are so many and so long that their
+/// carry does not fit one segment of the log.
+fn stale_looks(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
+    let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
+    let first = Step::new(Op::Insert, table, key).size(random.byte(20)).tag(random.byte(256));
+    let write = Program {
+        draws: vec![],
+        declares: vec![Step::new(Op::DeclareInsert, table, key)],
+        body: vec![first],
+    };
+    let (looks, padding) =
+        if mix.keys > 4 { random.pick(&[(3, 0), (24, 20)]) } else { (2 + random.below(3), 0) };
+    let (from, keys) = if random.percent(70) { (key, 1) } else { (0, 4) };
+    let derived = |op| Step::new(op, table, key).to(from).n(keys);
+    let mut calls = vec![write.encode()];
+    for _ in 0..looks {
+        let mut body = vec![derived(Op::InsertDerived).size(9).tag(random.byte(256))];
+        body.extend((0..padding).map(|_| Step::new(Op::Info, HASHED, 0)));
+        let declares = vec![derived(Op::DeclareDerived)];
+        calls.push(Program { draws: vec![], declares, body }.encode());
+    }
+    calls
+}
+
+/// A call that writes what it is told of itself and its epoch: serial id, timestamp and seed.
+fn informed(random: &mut Random, mix: &Mix) -> Vec<u8> {
+    let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
+    let write = Step::new(Op::InsertInfo, table, key).size(2 + random.byte(14));
+    let declares = vec![Step::new(Op::DeclareInsert, table, key)];
+    Program { draws: vec![], declares, body: vec![write] }.encode()
+}
+
+/// The calls of an epoch that replaces all rows of a table, or deletes all or some of them: free
+/// lists of rows and values go through whole segments, which are used again.
+pub fn churn(random: &mut Random) -> Vec<Vec<u8>> {
+    let deleted_of_ten = random.pick(&[0, 0, 0, 0, 3, 10]);
+    // Too long to be inline.
+    let size = 12 + random.byte(4);
+    let keys: Vec<u8> = (0..CHURN_KEYS).collect();
+    let call = |keys: &[u8]| {
+        let mut program = Program::default();
+        for &key in keys {
+            let delete = random.below(10) < deleted_of_ten;
+            let (declare, write) = if delete {
+                (Op::DeclareDelete, Op::Delete)
+            } else {
+                (Op::DeclareInsert, Op::Insert)
+            };
+            program.declares.push(Step::new(declare, LONG, key));
+            let write = Step::new(write, LONG, key).size(size).tag(random.byte(256));
+            program.body.push(write);
+        }
+        program.encode()
+    };
+    keys.chunks(CHURN_KEYS_OF_A_CALL).map(call).collect()
+}
