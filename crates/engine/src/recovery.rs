@@ -342,7 +342,8 @@ fn replay<D: Device>(
 ) -> Result<()> {
     let store = Arc::clone(&engine.store);
     check_beginning(&store, log)?;
-    if !log.sealed.is_empty() {
+    // The record of the program, too, may be a killed process's, and the next seals will name it.
+    if !log.sealed.is_empty() || store.device().may_show_undurable() {
         store.log().harden(&mut engine.workers[0].medium.port)?;
     }
     for (index, sealed) in log.sealed.iter().enumerate() {
