@@ -112,22 +112,10 @@ impl Registration {
     }
 }
 
-<<<<<<< HEAD
 fn types<P: Procedure>() -> String {
     format!("{} -> {}", P::describe(), P::Output::describe())
 }
 
-/// Whether an abort is in truth a mistake of the declaration.
-pub(crate) fn is_mistake(abort: &Abort) -> bool {
-    abort.code == MISTAKE_CODE
-}
-
-fn mistake(what: impl Into<Cow<'static, str>>) -> Abort {
-    Abort { code: MISTAKE_CODE, message: what.into() }
-}
-
-=======
->>>>>>> 8c1d578 (engine, nvcaracal: a mistake fails its call though the procedure ignores it)
 /// The procedure as three functions that know their schema. They only pass its number on: what they
 /// call exists once for each procedure.
 fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {

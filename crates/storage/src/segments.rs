@@ -147,12 +147,6 @@ impl Segments {
         Ok(uses)
     }
 
-    /// Segments that the image has room for now: so many words of the directory may be in use.
-    fn places<D: Device>(&self, device: &D) -> u64 {
-        let places = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
-        places.min(self.segments_max)
-    }
-
     /// Counts and charges reading the directory, as [`Segments::load`] does without a port.
     pub(crate) fn count_reads<D: Device>(&self, port: &mut Port<D>) {
         let words = self.places(port.device().as_ref());

@@ -49,8 +49,8 @@ pub fn run(campaign: &Campaign<'_>) -> Outcome {
     };
     let options = Options { go_on: &go_on, ..campaign.options };
     seeds.explore(campaign.jobs, campaign.stop, &|seed| {
-        let mut tally = Tally::default();
-        tally.cases_deep = u64::from(!options.mixed || is_deep(seed));
+        let cases_deep = u64::from(!options.mixed || is_deep(seed));
+        let mut tally = Tally { cases_deep, ..Tally::default() };
         let case = Case::of_seed(seed);
         let explored = explore_case(&case, &options.for_seed(seed), &mut tally);
         let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
