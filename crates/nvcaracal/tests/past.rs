@@ -34,7 +34,8 @@ fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// The store is refused, and left as it was.
 fn refusal(dir: &Path, options: Options) -> Error {
     let before = bytes(dir);
-    let error = options.open(dir).expect_err("it must not be opened");
+    let error = options.open(dir).err();
+    let error = error.unwrap_or_else(|| panic!("{} must not be opened", dir.display()));
     assert!(bytes(dir) == before, "a refused open changed a file: {error}");
     error
 }
@@ -151,12 +152,14 @@ fn files_of_two_stores_are_not_mixed() {
     let killed = killed(dir.path());
     let other = tempfile::tempdir().unwrap();
     let other = self::killed(other.path());
-    for name in ["image", "journal", "meta", "log"] {
+    for name in ["journal", "meta", "log"] {
         let own = fs::read(killed.join(name)).unwrap();
         fs::copy(other.join(name), killed.join(name)).unwrap();
         let error = refusal(&killed, options());
         assert!(error.is_corrupt(), "{name}: {error}");
         fs::write(killed.join(name), own).unwrap();
     }
+    // The journal has the pages of the newest capture, so that the image may be anything.
+    fs::copy(other.join("image"), killed.join("image")).unwrap();
     assert_whole(&killed);
 }
