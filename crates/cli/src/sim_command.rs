@@ -288,8 +288,8 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
     writeln!(to, "{images} images recovered and compared, from {crash_points} crash points")?;
     writeln!(
         to,
-        "{:.0} images per second, {:.0} images and {:.2} histories per second of a core, {jobs} jobs, \
-         {seconds:.1} s; {} images of the same bytes skipped",
+        "{:.0} images per second, {:.0} images and {:.2} histories per second of a core, {jobs} \
+         jobs, {seconds:.1} s; {} images of the same bytes skipped",
         explored.images_per_second,
         explored.images_per_core_second,
         explored.histories_per_core_second,
@@ -297,13 +297,14 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
     )?;
     writeln!(
         to,
-        "{histories} histories from seed {seed}, {} of them deeply; {} of {} rows of the crash matrix",
+        "{histories} histories from seed {seed}, {} of them deeply; {} of {} rows of the crash \
+         matrix",
         explored.histories_deep, explored.rows_hit, explored.rows
     )?;
     writeln!(
         to,
-        "{lives} records, {} kills, {epochs} epochs run or replayed, {} refused, {} of them for want \
-         of log",
+        "{lives} records, {} kills, {epochs} epochs run or replayed, {} refused, {} of them for \
+         want of log",
         explored.kills, explored.epochs_refused, explored.epochs_refused_by_log
     )?;
     writeln!(

@@ -141,8 +141,8 @@ impl<'t> Replay<'t> {
     }
 
     /// What a process leaves undurable that is killed here. What it leaves visible is
-    /// [`Replay::left`] with [`super::AllNewest`]: give that to [`Replay::load`], record another run
-    /// on it, and join the two with [`Trace::after_kill`].
+    /// [`Replay::left`] with [`super::AllNewest`]: give that to [`Replay::load`], record another
+    /// run on it, and join the two with [`Trace::after_kill`].
     #[must_use]
     pub fn killed(&self) -> Killed {
         let mut history = self.history.clone();

@@ -11,8 +11,8 @@ use crate::history::Random;
 /// Images that a kill and what follows from it cost, more or less.
 pub(super) const IMAGES_OF_A_KILL: u64 = 60;
 
-/// Choices of what arrived that are asked at a point of a life of which few points are explored: the
-/// first is that nothing did that had not to, which takes back what a dead process left.
+/// Choices of what arrived that are asked at a point of a life of which few points are explored:
+/// the first is that nothing did that had not to, which takes back what a dead process left.
 pub(super) const CHOICES_OF_FEW: usize = 3;
 
 /// One of how many lives that follow a crash has a kill, too.

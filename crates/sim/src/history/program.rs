@@ -437,6 +437,20 @@ pub fn run(steps: &[Step], tx: &mut impl Running) -> Result<(), Ending> {
     Ok(())
 }
 
+fn insert(step: &Step, salt: u64, tx: &mut impl Running) -> Result<bool, Stop> {
+    tx.insert(step.table, &step.key(), &step.value(salt)).map(|()| true)
+}
+
+/// Writes what depends on the value of another row.
+fn derive(step: &Step, tx: &mut impl Running) -> Result<bool, Stop> {
+    let seen = tx.get(step.table, &key(step.table, step.b))?;
+    let salt = digest(seen.as_deref());
+    match step.flag {
+        0 => tx.update(step.table, &step.key(), &step.value(salt)),
+        _ => insert(step, salt, tx),
+    }
+}
+
 fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
     let (table, key) = (step.table, step.key());
     let there = match step.op {
@@ -445,21 +459,14 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
             put_value(tx, seen.as_deref());
             seen.is_some()
         }
-        Op::Insert => tx.insert(table, &key, &step.value(0)).map(|()| true)?,
+        Op::Insert => insert(step, 0, tx)?,
         Op::Update => tx.update(table, &key, &step.value(1))?,
         Op::Modify if step.tag.is_multiple_of(2) => tx.modify_part(table, &key, step.tag)?,
         Op::Modify => tx.modify(table, &key, &|value| change(value, step.tag))?,
         Op::Delete => tx.delete(table, &key)?,
         Op::Scan => !scan(step, tx)?.is_empty(),
         Op::RangeWrite => range_write(step, tx)?,
-        Op::Derive => {
-            let seen = tx.get(table, &self::key(table, step.b))?;
-            let value = step.value(digest(seen.as_deref()));
-            match step.flag {
-                0 => tx.update(table, &key, &value)?,
-                _ => tx.insert(table, &key, &value).map(|()| true)?,
-            }
-        }
+        Op::Derive => derive(step, tx)?,
         Op::InsertDerived => {
             let seen = tx.get(table, &key)?;
             let key = self::key(table, derived(step, seen.as_deref()));
@@ -497,7 +504,7 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
         }
         Op::InsertInfo => {
             let told = tx.info().into_iter().fold(0, |told, word| mix(told ^ word));
-            tx.insert(table, &key, &step.value(told)).map(|()| true)?
+            insert(step, told, tx)?
         }
         Op::Spin => {
             (0..u32::from(step.n) * 40).for_each(|_| std::hint::spin_loop());
