@@ -189,21 +189,19 @@ impl<D: Device> Engine<D> {
         };
         let (ends_in_checkpoint, ends_in_capture) =
             (context.ends_in_checkpoint, context.ends_in_capture);
-        let mut result = run_workers(&context, &mut self.workers);
-        match result {
-            Err(error) if error.is_limit() && past.is_some() => {
-                // Spread over the lanes of several workers the epoch may need more space than it
-                // did before the crash; with all lanes in one hand it does not (O-43, O-44).
-                gather(&mut self.workers);
-                let shared = Shared::new(1, self.core.tables.len());
-                let alone = Epoch { shared: &shared, workers: 1, ..context };
-                result = run_workers(&alone, &mut self.workers[..1]);
-                self.shared.take_results(shared);
-                let gathered = &mut self.workers[0].medium.lanes;
-                let lanes = gathered.iter_mut().flat_map(std::mem::take).collect();
-                deal(lanes, &mut self.workers);
-            }
-            other => result = other,
+        // After a replay in which the process died, calls run one by one, to find out in which.
+        let one_by_one = past.is_some_and(|past| past.deaths.are_known());
+        let mut result = Ok(());
+        if !one_by_one {
+            result = run_workers(&context, &mut self.workers);
+        }
+        // Spread over the lanes of several workers an epoch may need more space than it did before
+        // the crash; with all lanes in one hand it does not (O-43, O-44).
+        let does_not_fit = past.is_some() && matches!(&result, Err(e) if e.is_limit());
+        if one_by_one || does_not_fit {
+            let (alone, shared) = run_alone(&context, &mut self.workers);
+            result = alone;
+            self.shared.take_results(shared);
         }
         if let Err(error) = result {
             return Err(self.judge(number, past, calls, error));
@@ -581,7 +579,7 @@ impl<D: Device> Engine<D> {
 }
 
 /// The first bytes of a call's arguments, for people.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const BYTES_MAX: usize = 64;
     let shown: String = bytes.iter().take(BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
     match bytes.len() {
@@ -638,6 +636,17 @@ pub(crate) fn deal<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
         worker.medium.lanes[lane.pool() as usize].push(lane);
     }
     workers.iter_mut().for_each(|w| w.medium.lanes_changed());
+}
+
+/// Runs an epoch on the first worker, with all lanes in its hands. Returns what it left.
+fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (Result<()>, Shared) {
+    gather(workers);
+    let shared = Shared::new(1, context.core.tables.len());
+    let alone = Epoch { shared: &shared, workers: 1, ..*context };
+    let result = run_workers(&alone, &mut workers[..1]);
+    let lanes = workers[0].medium.lanes.iter_mut().flat_map(std::mem::take).collect();
+    deal(lanes, workers);
+    (result, shared)
 }
 
 /// Runs an epoch on all workers; the calling thread is the first.

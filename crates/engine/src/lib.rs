@@ -12,6 +12,7 @@ mod append_method;
 mod calls;
 mod config;
 mod core;
+mod deaths;
 mod declare;
 mod engine;
 mod epoch;

@@ -31,7 +31,8 @@ use storage::{
 };
 
 use crate::core::{Core, SequenceState};
-use crate::engine::{Definitions, Engine, EpochInfo, deal, new_worker};
+use crate::deaths::Deaths;
+use crate::engine::{Definitions, Engine, EpochInfo, deal, hex, new_worker};
 use crate::epoch::{decode_calls, decode_carry};
 use crate::index::EntryId;
 use crate::program::Program;
@@ -40,7 +41,7 @@ use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
 use crate::worker::{Past, Worker};
-use crate::{EngineConfig, Result};
+use crate::{EngineConfig, EngineError, Result};
 
 /// Opens a store and recovers it.
 pub(crate) fn open<D: Device>(
@@ -342,6 +343,7 @@ fn replay<D: Device>(
 ) -> Result<()> {
     let store = Arc::clone(&engine.store);
     check_beginning(&store, log)?;
+    let deaths = look_for_deaths(engine, log)?;
     // The record of the program, too, may be a killed process's, and the next seals will name it.
     if !log.sealed.is_empty() || store.device().may_show_undurable() {
         store.log().harden(&mut engine.workers[0].medium.port)?;
@@ -355,6 +357,7 @@ fn replay<D: Device>(
         let past = Past {
             hash: after.flatten().or(marked),
             skipped: &skipped,
+            deaths: &deaths,
             last: index + 1 == log.sealed.len(),
         };
         replay_epoch(engine, sealed.epoch, past, report)?;
@@ -376,6 +379,49 @@ fn replay<D: Device>(
     Ok(())
 }
 
+/// What earlier replays left that ended in the death of their process.
+///
+/// # Errors
+/// `StuckCall` if two did at the same call, and there is no verdict on it.
+fn look_for_deaths<D: Device>(engine: &Engine<D>, log: &Recovered) -> Result<Deaths> {
+    if log.sealed.is_empty() {
+        return Ok(Deaths::default());
+    }
+    let mut deaths = Deaths::open(engine.store.device().as_ref())?;
+    let left_out =
+        |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
+    match deaths.stuck() {
+        Some((epoch, position)) if !left_out(epoch, position) => {
+            deaths.keep();
+            Err(stuck(engine, epoch, position)?)
+        }
+        _ => Ok(deaths),
+    }
+}
+
+/// A call in which the process died in two replays.
+fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<EngineError> {
+    let logged = engine.store.log().read_epoch(epoch)?;
+    let calls = decode_calls(&logged, engine.core.procedures.len())?;
+    if position as usize >= calls.len() {
+        let what = format!("the file of replay marks names call {position} of epoch {epoch}");
+        return Err(
+            StorageError::Corrupt(format!("{what}, which has {} calls", calls.len())).into()
+        );
+    }
+    let (number, arguments) = calls.get(position as usize);
+    let name = engine.core.procedures.get(number).map_or("?", |procedure| procedure.name);
+    Ok(EngineError::StuckCall {
+        epoch,
+        position,
+        what: format!(
+            "the process died in it ({name}) in two replays, its arguments are {}; if it was ended \
+             from outside both times, remove the file `replay` of the store and open it again",
+            hex(arguments)
+        ),
+    })
+}
+
 fn replay_epoch<D: Device>(
     engine: &mut Engine<D>,
     epoch: u64,
@@ -385,6 +431,7 @@ fn replay_epoch<D: Device>(
     let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.core.procedures.len())?;
     let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
+    past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past), 0)?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
     engine.core.config.watch.replayed(&outcome);

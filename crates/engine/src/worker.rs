@@ -13,6 +13,7 @@ use storage::{StateHash, Store};
 
 use crate::calls::Calls;
 use crate::core::Core;
+use crate::deaths::Deaths;
 use crate::epoch::{Buffers, SpaceDemand};
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local, QueuedPiece};
@@ -225,12 +226,14 @@ pub(crate) struct Epoch<'e, D: Device> {
 }
 
 /// What recovery knows of an epoch that it replays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Past<'e> {
     /// The state hash that the epoch ended with, if that is known.
     pub(crate) hash: Option<StateHash>,
     /// Positions of calls that do not run, in order: they count as failed ([`storage`]'s verdicts).
     pub(crate) skipped: &'e [u32],
+    /// Who notes which call runs, in case that the process dies in it.
+    pub(crate) deaths: &'e Deaths,
     /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from it.
     pub(crate) last: bool,
 }
@@ -300,6 +303,16 @@ impl<D: Device> Epoch<'_, D> {
     #[inline]
     pub(crate) fn skips(&self, position: usize) -> bool {
         self.replay.is_some_and(|past| past.skipped.binary_search(&(position as u32)).is_ok())
+    }
+
+    /// Runs a part of a call. In a replay it is noted which, in case that the process dies in it.
+    #[inline]
+    pub(crate) fn noting<R>(&self, worker: usize, position: u32, run: impl FnOnce() -> R) -> R {
+        let Some(past) = self.replay else { return run() };
+        let before = past.deaths.enter(worker, position);
+        let result = run();
+        past.deaths.leave(worker, before);
+        result
     }
 
     /// A call failed when it was too late to take its writes back: the engine must stop (O-49). The

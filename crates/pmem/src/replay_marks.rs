@@ -6,7 +6,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::MapFlags;
@@ -49,11 +49,28 @@ impl ReplayMarks {
         unsafe { &*self.mapping.base().cast() }
     }
 
+    /// The word at a place.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[must_use]
+    pub fn get(&self, place: usize) -> u64 {
+        self.words()[place].load(Ordering::Relaxed)
+    }
+
+    /// Sets the word at a place.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn set(&self, place: usize, word: u64) {
+        self.words()[place].store(word, Ordering::Relaxed);
+    }
+
     /// Deletes the file: there is nothing to tell the next process.
     ///
     /// # Errors
     /// [`DeviceError::Io`].
-    pub fn remove(self) -> Result<(), DeviceError> {
+    pub fn remove(&self) -> Result<(), DeviceError> {
         fs::remove_file(&self.path).map_err(|e| DeviceError::io("remove", &self.path, e))
     }
 }

@@ -144,8 +144,10 @@ fn run_body<D: Device>(
     let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
     let spoiled = Spoiled::default();
+    let worker = local.worker;
     let mut tx = begin(epoch, local, runner, call, &spoiled);
-    let result = catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
+    let body = || catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
+    let result = epoch.noting(worker, call.position, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
     // What a function of the transaction failed with counts more than what the body made of it.

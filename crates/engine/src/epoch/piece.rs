@@ -176,9 +176,11 @@ impl<D: Device> Runner<'_, '_, D> {
         let procedure = epoch.core.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
         let spoiled = Spoiled::default();
+        let worker = local.worker;
         let tx = begin(epoch, local, self, call, &spoiled);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
-        let result = catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
+        let body = || catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
+        let result = epoch.noting(worker, call.position, body);
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
         let what = match spoiled.take().map_or(result, |stop| Ok(Err(stop))) {
@@ -251,7 +253,8 @@ fn run_finish<D: Device>(
     let results = &mut local.piece_results;
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
-    catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes))).map_err(|panic| {
+    let make = || catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes)));
+    epoch.noting(local.worker, call.position, make).map_err(|panic| {
         let what = format!("commits, but not its answer: {}", panic_text(panic.as_ref()));
         EngineError::Poisoned(epoch.poison(call.position, &what)).into()
     })

@@ -1,0 +1,111 @@
+//! Replays that ended with the death of their process: an abort or a stack overflow in a body, which
+//! nothing can catch.
+//!
+//! While a call runs in a replay, its position stands in a word that outlives the process
+//! ([`pmem::ReplayMarks`]). The next replay finds it, and runs its epochs on one worker, so that the
+//! word is exact. A call in which the process died twice would end it each time: the open is refused
+//! with its name.
+
+use pmem::{Device, ReplayMarks};
+
+use crate::config::WORKERS_MAX;
+
+/// Places of the words: the epoch that is replayed; for each worker the position of the call that it
+/// runs, plus one; and the same of the last replay that ended in a death.
+const EPOCH: usize = 0;
+const RUNNING: usize = 8;
+const LAST_EPOCH: usize = RUNNING + WORKERS_MAX;
+const LAST: usize = LAST_EPOCH + 8;
+
+const _: () = assert!(LAST + WORKERS_MAX <= pmem::REPLAY_WORDS);
+
+/// What is known of replays that died.
+#[derive(Default)]
+pub(crate) struct Deaths {
+    marks: Option<ReplayMarks>,
+    /// A call in which the process died twice: epoch and position.
+    stuck: Option<(u64, u32)>,
+    died: bool,
+}
+
+impl Deaths {
+    /// Looks at what earlier replays left, and begins to leave something for the next.
+    pub(crate) fn open<D: Device>(device: &D) -> Result<Self, pmem::DeviceError> {
+        let mut deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
+        let Some(marks) = &deaths.marks else { return Ok(deaths) };
+        let (epoch, died_in) = (marks.get(EPOCH), positions(marks, RUNNING));
+        if died_in.is_empty() {
+            // The last one ended well, or between two calls; what is known of another stays.
+            deaths.died = marks.get(LAST_EPOCH) != 0;
+            return Ok(deaths);
+        }
+        let before = positions(marks, LAST);
+        let twice = died_in.iter().find(|position| before.contains(position));
+        if let Some(&position) = twice.filter(|_| marks.get(LAST_EPOCH) == epoch) {
+            deaths.stuck = Some((epoch, position));
+            return Ok(deaths);
+        }
+        for worker in 0..WORKERS_MAX {
+            marks.set(LAST + worker, marks.get(RUNNING + worker));
+            marks.set(RUNNING + worker, 0);
+        }
+        marks.set(LAST_EPOCH, epoch);
+        deaths.died = true;
+        Ok(deaths)
+    }
+
+    /// A call in which the process died twice: epoch and position.
+    pub(crate) fn stuck(&self) -> Option<(u64, u32)> {
+        self.stuck
+    }
+
+    /// Whether a replay before this one ended in a death: then calls must run one by one.
+    pub(crate) fn are_known(&self) -> bool {
+        self.died || self.stuck.is_some()
+    }
+
+    /// An epoch is about to be replayed.
+    pub(crate) fn begin(&self, epoch: u64) {
+        if let Some(marks) = &self.marks {
+            (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
+            marks.set(EPOCH, epoch);
+        }
+    }
+
+    /// A worker begins to run a call; returns what it ran until then.
+    pub(crate) fn enter(&self, worker: usize, position: u32) -> u64 {
+        let Some(marks) = &self.marks else { return 0 };
+        let before = marks.get(RUNNING + worker);
+        marks.set(RUNNING + worker, u64::from(position) + 1);
+        before
+    }
+
+    /// A worker goes on with what it ran before.
+    pub(crate) fn leave(&self, worker: usize, before: u64) {
+        if let Some(marks) = &self.marks {
+            marks.set(RUNNING + worker, before);
+        }
+    }
+
+    /// The open is refused because of a call: what is known of it stays.
+    pub(crate) fn keep(&mut self) {
+        self.marks = None;
+    }
+}
+
+impl Drop for Deaths {
+    /// The process lives, so there is nothing to tell the next one.
+    fn drop(&mut self) {
+        if let Some(marks) = &self.marks {
+            // If the file stays, the next replay is slower, and finds no call in which this one died.
+            (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
+            let _ = marks.remove();
+        }
+    }
+}
+
+/// The positions that stand in the words from a place on.
+fn positions(marks: &ReplayMarks, from: usize) -> Vec<u32> {
+    let words = (0..WORKERS_MAX).map(|worker| marks.get(from + worker));
+    words.filter_map(|word| u32::try_from(word.checked_sub(1)?).ok()).collect()
+}
