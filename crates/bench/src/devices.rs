@@ -28,6 +28,8 @@ pub struct Limits {
     /// Whether the store is only looked at, without a handle that could write to it, where the
     /// device can do that; only on the `file` device.
     pub read_only: bool,
+    /// Whether the log may have lost its end: somebody is about to give it up.
+    pub lost_log: bool,
     /// Where the process ends; only on the `file` device.
     pub die_at: Option<FailPoint>,
 }
@@ -36,7 +38,14 @@ impl Limits {
     /// For a store that may be created.
     #[must_use]
     pub fn new(image_bytes: u64, log_bytes: u64) -> Self {
-        Self { image_bytes, log_bytes, create: true, read_only: false, die_at: None }
+        Self {
+            image_bytes,
+            log_bytes,
+            create: true,
+            read_only: false,
+            lost_log: false,
+            die_at: None,
+        }
     }
 
     /// For a store that must be there and is only looked at.
@@ -64,6 +73,7 @@ impl Limits {
             log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES_DEFAULT),
             create: false,
             read_only: false,
+            lost_log: false,
             die_at: None,
         }
     }
@@ -89,7 +99,7 @@ pub fn open_device<V: DeviceVisitor>(
     limits: Limits,
     visitor: V,
 ) -> Result<V::Output> {
-    let Limits { image_bytes, log_bytes, create, read_only, die_at } = limits;
+    let Limits { image_bytes, log_bytes, create, read_only, lost_log, die_at } = limits;
     if die_at.is_some() && !matches!(spec, DeviceSpec::File(_)) {
         return Err(BenchError::Usage(format!("{spec} has no fail points, only file:DIR has")));
     }
@@ -107,7 +117,8 @@ pub fn open_device<V: DeviceVisitor>(
         DeviceSpec::File(directory) => {
             let hook = die_at.map(|point| Arc::new(Dying::at(point)) as Arc<dyn DiskHook>);
             let limits = FileOptions::new(image_bytes, log_bytes);
-            let options = FileOptions { create, read_only, beside: BESIDE, hook, ..limits };
+            let options =
+                FileOptions { create, read_only, lost_log, beside: BESIDE, hook, ..limits };
             visitor.visit(Arc::new(File::open(directory, &options)?))
         }
         DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),

@@ -35,7 +35,9 @@ pub(crate) struct Outcome {
 /// Carries a decision out.
 pub(crate) fn run(store: &StoreArguments, decision: Decision) -> Done {
     let spec = bench::spec_of_path(&store.path)?;
-    let outcome = open_device(&spec, Limits::existing(&spec), decision)?;
+    let lost_log = matches!(decision, Decision::AcceptLossAfter(_));
+    let limits = Limits { lost_log, ..Limits::existing(&spec) };
+    let outcome = open_device(&spec, limits, decision)?;
     show(&outcome, store.json, || text(&outcome, &store.path))
 }
 

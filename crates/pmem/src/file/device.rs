@@ -94,6 +94,20 @@ impl File {
         self.health.note(self.files.directory.sync())
     }
 
+    fn extend_log(&self, bytes: u64) -> Result<(), DeviceError> {
+        let (log, old) = (&self.files.log, self.log.bytes());
+        self.health.note_growth(log.allocate(bytes))?;
+        if bytes - old <= ZEROED_GROWTH_BYTES_MAX {
+            // Written once, so that a later sync of the log has only data to write and no block
+            // map.
+            self.health.note_growth(log.zero(old, bytes))?;
+        }
+        self.health.note(log.sync())?;
+        self.health.note(self.files.directory.sync())?;
+        self.log.set(bytes);
+        Ok(())
+    }
+
     /// The writer of captures.
     ///
     /// # Panics
@@ -175,23 +189,12 @@ impl Device for File {
     fn grow_log(&self, bytes: u64) -> Result<(), DeviceError> {
         let opened = lock(&self.opened);
         let bytes = self.log.check_limit(bytes)?;
-        let old = self.log.bytes();
-        if bytes <= old {
+        if bytes <= self.log.bytes() {
             return Ok(());
         }
         self.health.check()?;
         assert!(opened.is_none(), "the store was accepted before its log grows");
-        let log = &self.files.log;
-        self.health.note_growth(log.allocate(bytes))?;
-        if bytes - old <= ZEROED_GROWTH_BYTES_MAX {
-            // Written once, so that a later sync of the log has only data to write and no block
-            // map.
-            self.health.note_growth(log.zero(old, bytes))?;
-        }
-        self.health.note(log.sync())?;
-        self.health.note(self.files.directory.sync())?;
-        self.log.set(bytes);
-        Ok(())
+        self.extend_log(bytes)
     }
 
     fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
@@ -233,6 +236,9 @@ impl Device for File {
         }
         self.health.check()?;
         self.extend_image(self.image.usable.bytes())?;
+        if self.log.bytes() < state.newest.log_bytes {
+            self.extend_log(state.newest.log_bytes)?;
+        }
         if let Some(index) = &state.to_write {
             self.health.note(write_in_place(&self.files, &state.newest, index))?;
         }

@@ -24,6 +24,9 @@ pub struct FileOptions {
     /// Whether the database is only looked at: nothing is created, no file is opened for writing,
     /// and [`crate::Device::accept`] is refused. Others may look at it too.
     pub read_only: bool,
+    /// Whether the log may be shorter than it was at the newest capture: somebody gives up what it
+    /// has lost. [`crate::Device::accept`] makes it as long again, with zeros.
+    pub lost_log: bool,
     /// Names of the caller's own files that may lie in the directory of a new database. Anything
     /// else is in the way of one.
     pub beside: &'static [&'static str],
@@ -40,6 +43,7 @@ impl FileOptions {
             log_limit_bytes,
             create: true,
             read_only: false,
+            lost_log: false,
             beside: &[],
             hook: None,
         }
@@ -82,10 +86,12 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let journal = find_journal(&files, &meta.named)?;
     let image_bytes = usable_bytes(&files.image, "image", options.image_limit_bytes)?;
     let log_bytes = usable_bytes(&files.log, "log", options.log_limit_bytes)?;
+    let lost_log = options.lost_log;
     let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
     // SAFETY: nobody else knows the mapping yet.
     let digest = unsafe { load_image(&files.image, image_bytes, &image) }?;
-    let loaded = Loaded { files: &files, meta, journal, image: &image, image_bytes, log_bytes };
+    let loaded =
+        Loaded { files: &files, meta, journal, image: &image, image_bytes, log_bytes, lost_log };
     let state = loaded.decide(digest)?;
     let marks = Marks::read(&files.meta, state.newest.instance)?;
     Ok(Opened { files, image, image_bytes, log_bytes, state, marks })
@@ -194,6 +200,7 @@ struct Loaded<'a> {
     image: &'a Mapping,
     image_bytes: u64,
     log_bytes: u64,
+    lost_log: bool,
 }
 
 impl Loaded<'_> {
@@ -250,12 +257,30 @@ impl Loaded<'_> {
             (log, self.log_bytes, capture.log_bytes),
         ];
         for (file, there, captured) in lengths {
-            if there < captured {
-                let what = format!("{there} bytes, but {captured} were captured: truncated?");
+            let is_given_up = self.lost_log && std::ptr::eq(file, log);
+            if there < captured && !is_given_up {
+                let what = self.words_for_short(file, (there, captured), capture);
                 return Err(DeviceError::corrupt(file.path(), what));
             }
         }
         Ok(())
+    }
+
+    fn words_for_short(
+        &self,
+        file: &DiskHandle,
+        (there, captured): (u64, u64),
+        capture: &Header,
+    ) -> String {
+        let what = format!("{there} bytes, but {captured} were captured: truncated?");
+        if !std::ptr::eq(file, &self.files.log) {
+            return what;
+        }
+        let epoch = capture.epoch.unwrap_or(0);
+        format!(
+            "{what} Restore it, or accept the loss of everything after epoch {epoch} with \
+             `nvcaracal recover --accept-loss-after {epoch} PATH`"
+        )
     }
 
     /// Checks that what is in memory is a capture.
