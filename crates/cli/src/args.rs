@@ -415,6 +415,9 @@ pub(crate) enum SimDevice {
     Crash,
     /// The `file` device on a simulated disk: power cuts, kills, faults, bad reads
     File,
+    /// Closed and killed stores on `file`, damaged from outside: bits, zeros, cuts, shifts, files of
+    /// other stores and of other moments. Each must be refused untouched or recovered
+    Damage,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod repair_command;
 mod roofline_command;
 mod signals;
 mod sim_command;
+mod sim_damage;
 mod sim_disk;
 
 use std::process::ExitCode;

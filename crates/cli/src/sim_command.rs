@@ -14,7 +14,7 @@ use crate::args::{Planted, SimArguments, SimDevice};
 use crate::exploring::Exploring;
 use crate::output::{self, Done, JsonTarget};
 use crate::signals::Signals;
-use crate::sim_disk;
+use crate::{sim_damage, sim_disk};
 
 /// Seeds that are made up are short enough to be typed.
 const SEED_BELOW: u64 = 1_000_000_000;
@@ -96,7 +96,7 @@ struct FailureShown {
 /// Carries a `sim` command out.
 pub(crate) fn run(arguments: &SimArguments) -> Done {
     if arguments.plant.is_some() {
-        if arguments.device == SimDevice::File {
+        if arguments.device != SimDevice::Crash {
             return Err(output::Failure::usage(
                 "--plant needs --device crash: no bug is planted under `file`",
             ));
@@ -113,6 +113,9 @@ pub(crate) fn run(arguments: &SimArguments) -> Done {
     eprintln!("note: the first seed is {seed}");
     if arguments.device == SimDevice::File {
         return sim_disk::run(arguments, seed, &signals);
+    }
+    if arguments.device == SimDevice::Damage {
+        return sim_damage::run(arguments, seed, &signals);
     }
     let target = JsonTarget::open(arguments.json.as_deref())?;
     let cases = arguments.cases.or(planted.map(|_| PLANT_CASES));

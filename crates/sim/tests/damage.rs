@@ -7,8 +7,10 @@ use sim::history::effort;
 fn o_54_a_damaged_store_is_refused_untouched_or_recovered() {
     let first = effort("NVCARACAL_FIRST_SEED", 1);
     let cases = effort("NVCARACAL_DAMAGES", 600);
-    let tally = damage_campaign(first, (0, cases), |_| true)
-        .unwrap_or_else(|v| panic!("damage, seed {first}, case {}: {}", v.case, v.what));
+    let (tally, violation) = damage_campaign(first, Some(cases), |_| true);
+    if let Some(violation) = violation {
+        panic!("damage, seed {}: {}", violation.seed, violation.what);
+    }
     assert_eq!(tally.cases, cases);
     for kind in DamageKind::ALL {
         let ends = [End::Refused, End::Recovered].map(|end| tally.count(kind, end));

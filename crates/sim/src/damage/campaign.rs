@@ -31,53 +31,50 @@ impl DamageTally {
 /// A store that ended in a way that is not right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamageViolation {
-    /// Number of the case, with which it is repeated.
-    pub case: u64,
+    /// The seed of the case, which repeats it.
+    pub seed: u64,
     /// The store, what was done to it, and what was wrong.
     pub what: String,
 }
 
-/// Damages `cases` stores, all of which follow from the seed, beginning with case `first`. `each` is
-/// called after every case and says whether to go on.
-///
-/// # Errors
-/// The first violation.
+/// Damages stores, one for each seed from the first, at most `cases`. `each` is called after every
+/// case and says whether to go on. Returns what was seen until the end, or the first violation.
 pub fn damage_campaign(
-    seed: u64,
-    (first, cases): (u64, u64),
+    first: u64,
+    cases: Option<u64>,
     mut each: impl FnMut(&DamageTally) -> bool,
-) -> Result<DamageTally, DamageViolation> {
+) -> (DamageTally, Option<DamageViolation>) {
     let mut tally = DamageTally::default();
-    let mut family: Option<(u64, Family)> = None;
-    for case in first..first + cases {
-        let number = case / CASES_OF_A_FAMILY;
-        let violation = |what: String| DamageViolation { case, what };
-        let (_, current) = match family.take().filter(|(of, _)| *of == number) {
-            Some(family) => family,
-            None => (number, Family::random(&mut random(seed, number)).map_err(violation)?),
+    let mut current: Option<(u64, Family)> = None;
+    for seed in first..first.saturating_add(cases.unwrap_or(u64::MAX)) {
+        let number = seed / CASES_OF_A_FAMILY;
+        let found = match current.take().filter(|(of, _)| *of == number) {
+            Some((_, family)) => Ok(family),
+            None => Family::random(&mut Random::new(number)),
         };
-        let mut own = random(seed ^ 0x6461_6d61_6765, case);
-        let run = catch_unwind(AssertUnwindSafe(|| case::run(&current, &mut own)));
-        let Case { edits, store, end } = run
-            .unwrap_or_else(|_| Err("it panicked".into()))
-            .map_err(|what| DamageViolation { case, what })?;
+        let end = found.and_then(|family| {
+            let end = one_case(&family, &mut Random::new(!seed));
+            current = Some((number, family));
+            end
+        });
         match end {
-            Ok(end) => *tally.ends.entry((edits[0].kind, end)).or_default() += 1,
-            Err(what) => {
-                let edits: Vec<String> = edits.iter().map(ToString::to_string).collect();
-                let what = format!("{store}\n{}\n{what}", edits.join("\n"));
-                return Err(DamageViolation { case, what });
-            }
+            Ok(end) => *tally.ends.entry(end).or_default() += 1,
+            Err(what) => return (tally, Some(DamageViolation { seed, what })),
         }
         tally.cases += 1;
-        family = Some((number, current));
         if !each(&tally) {
             break;
         }
     }
-    Ok(tally)
+    (tally, None)
 }
 
-fn random(seed: u64, number: u64) -> Random {
-    Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number)
+/// The first damage that was done, and how it ended; or what was wrong.
+fn one_case(family: &Family, random: &mut Random) -> Result<(Kind, End), String> {
+    let run = catch_unwind(AssertUnwindSafe(|| case::run(family, random)));
+    let Case { edits, store, end } = run.unwrap_or_else(|_| Err("it panicked".into()))?;
+    end.map(|end| (edits[0].kind, end)).map_err(|what| {
+        let edits: Vec<String> = edits.iter().map(ToString::to_string).collect();
+        format!("{store}\n{}\n{what}", edits.join("\n"))
+    })
 }
