@@ -74,10 +74,13 @@ fn judge(
     // It goes on, and what it goes on with is there at the next open.
     let outcome = engine.run_epoch(&to_calls(&[]), info(epoch + 1));
     outcome.map_err(|error| format!("it does not go on: {error}"))?;
+    // Calls that were carried over have run.
+    let hash = engine.state_hash();
     drop((engine, device));
     let again = open(dir, family).1.map_err(|error| format!("it does not open again: {error}"))?;
     if (again.1.epoch(), again.1.state_hash()) != (epoch + 1, hash) {
-        return Err(format!("it opens again at epoch {}", again.1.epoch()));
+        let (again, after) = (again.1.epoch(), again.1.state_hash());
+        return Err(format!("it opens again at epoch {again} with state {after}, not {hash}"));
     }
     Ok(if epoch < answered { End::Older } else { End::Recovered })
 }
