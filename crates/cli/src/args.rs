@@ -415,8 +415,8 @@ pub(crate) enum SimDevice {
     Crash,
     /// The `file` device on a simulated disk: power cuts, kills, faults, bad reads
     File,
-    /// Closed and killed stores on `file`, damaged from outside: bits, zeros, cuts, shifts, files of
-    /// other stores and of other moments. Each must be refused untouched or recovered
+    /// Closed and killed stores on `file`, damaged from outside: bits, zeros, cuts, shifts, files
+    /// of other stores and of other moments. Each must be refused untouched or recovered
     Damage,
 }
 

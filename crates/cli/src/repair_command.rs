@@ -1,5 +1,5 @@
-//! `recover --accept-loss-after` and `recover --skip-call`: what a person decides about a store that
-//! every open refuses.
+//! `recover --accept-loss-after` and `recover --skip-call`: what a person decides about a store
+//! that every open refuses.
 
 use std::sync::Arc;
 

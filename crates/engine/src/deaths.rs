@@ -1,17 +1,17 @@
-//! Replays that ended with the death of their process: an abort or a stack overflow in a body, which
-//! nothing can catch.
+//! Replays that ended with the death of their process: an abort or a stack overflow in a body,
+//! which nothing can catch.
 //!
 //! While a call runs in a replay, its position stands in a word that outlives the process
-//! ([`pmem::ReplayMarks`]). The next replay finds it, and runs its epochs on one worker, so that the
-//! word is exact. A call in which the process died twice would end it each time: the open is refused
-//! with its name.
+//! ([`pmem::ReplayMarks`]). The next replay finds it, and runs its epochs on one worker, so that
+//! the word is exact. A call in which the process died twice would end it each time: the open is
+//! refused with its name.
 
 use pmem::{Device, ReplayMarks};
 
 use crate::config::WORKERS_MAX;
 
-/// Places of the words: the epoch that is replayed; for each worker the position of the call that it
-/// runs, plus one; and the same of the last replay that ended in a death.
+/// Places of the words: the epoch that is replayed; for each worker the position of the call that
+/// it runs, plus one; and the same of the last replay that ended in a death.
 const EPOCH: usize = 0;
 const RUNNING: usize = 8;
 const LAST_EPOCH: usize = RUNNING + WORKERS_MAX;
@@ -97,7 +97,8 @@ impl Drop for Deaths {
     /// The process lives, so there is nothing to tell the next one.
     fn drop(&mut self) {
         if let Some(marks) = &self.marks {
-            // If the file stays, the next replay is slower, and finds no call in which this one died.
+            // If the file stays, the next replay is slower, and finds no call in which this one
+            // died.
             (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
             let _ = marks.remove();
         }

@@ -221,8 +221,8 @@ impl<D: Device> Engine<D> {
         Ok(outcome)
     }
 
-    /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of the
-    /// epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
+    /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of
+    /// the epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
     fn judge(
         &mut self,
         epoch: u64,

@@ -1,5 +1,6 @@
-//! A body that ends the whole process: the epoch is in the log, and each replay would die in it, too.
-//! After two deaths at the same call the open is refused with its name, and a command leaves it out.
+//! A body that ends the whole process: the epoch is in the log, and each replay would die in it,
+//! too. After two deaths at the same call the open is refused with its name, and a command leaves
+//! it out.
 
 mod common;
 

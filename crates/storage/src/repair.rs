@@ -1,6 +1,6 @@
 //! What a person may decide about a store that recovery refuses: to give up the end of a damaged
-//! log, or to leave out a call that stops every replay. Each is one step that changes nothing unless
-//! it can be done whole, and afterwards the store opens as any other.
+//! log, or to leave out a call that stops every replay. Each is one step that changes nothing
+//! unless it can be done whole, and afterwards the store opens as any other.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{EndMark, Opened, Result, StorageError, Store, StoreOptions, checkpoi
 /// Gives up everything after an epoch: the log is damaged there, or known to have lost something.
 ///
 /// # Errors
-/// `Limit` for an epoch before the checkpoint; `Log` if what is to be kept cannot be read back, with
-/// nothing changed; `Missing`, `Foreign`, `Corrupt`, `Device`.
+/// `Limit` for an epoch before the checkpoint; `Log` if what is to be kept cannot be read back,
+/// with nothing changed; `Missing`, `Foreign`, `Corrupt`, `Device`.
 pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
     let name = device.description().name;
     let superblock = superblock::read_superblock(device.as_ref())?;

@@ -92,8 +92,8 @@ pub fn class_bytes(class: usize) -> u64 {
 }
 
 impl<D: Device> Store<D> {
-    /// Reads the store on a device, or creates one. An existing store is not changed, and its device
-    /// is not accepted ([`Device::accept`]): whoever goes on has to verify the rows first.
+    /// Reads the store on a device, or creates one. An existing store is not changed, and its
+    /// device is not accepted ([`Device::accept`]): whoever goes on has to verify the rows first.
     ///
     /// # Errors
     /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Log`,

@@ -114,8 +114,8 @@ pub enum LogError {
     /// The calls carried over to a sealed epoch are not there, although its seal names them.
     #[error(
         "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch \
-         {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and all \
-         after it with `nvcaracal recover --accept-loss-after {} PATH`",
+         {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and \
+         all after it with `nvcaracal recover --accept-loss-after {} PATH`",
         .epoch - 1
     )]
     CarryDamaged {

@@ -30,8 +30,8 @@ fn is_program(key: &Key) -> bool {
 }
 
 impl<D: Device> InputLog<D> {
-    /// Makes `last` the end of the log: everything after it is erased. Accepts the device. Afterwards
-    /// the log opens, with a program that is not known if that was lost, too.
+    /// Makes `last` the end of the log: everything after it is erased. Accepts the device.
+    /// Afterwards the log opens, with a program that is not known if that was lost, too.
     ///
     /// # Errors
     /// As [`InputLog::open`] if the epochs from `checkpoint` to `last` cannot be read back, with

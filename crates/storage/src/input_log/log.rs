@@ -102,10 +102,10 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Errors
     /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`],
-    /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can take away;
-    /// [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by another build
-    /// or with another option; the device's errors. A torn end is none of these: it reads as an
-    /// epoch that was never started.
+    /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can
+    /// take away; [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by
+    /// another build or with another option; the device's errors. A torn end is none of these: it
+    /// reads as an epoch that was never started.
     pub fn open(
         device: Arc<D>,
         instance: u64,

@@ -22,8 +22,8 @@ impl<D: Device> InputLog<D> {
         self.program.lock().expect("no panic while locked").as_ref().map_or(0, |program| program.0)
     }
 
-    /// Says what the inputs of the epochs from now on mean, durably. To be called only where nothing
-    /// is left to replay: whatever the log still holds was logged under the program before.
+    /// Says what the inputs of the epochs from now on mean, durably. To be called only where
+    /// nothing is left to replay: whatever the log still holds was logged under the program before.
     ///
     /// # Errors
     /// [`LogError::Full`] if there is no space; the device's.
