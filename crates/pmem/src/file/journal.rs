@@ -154,11 +154,11 @@ fn read_index(files: &Files, header: &Header) -> Result<Option<Vec<u8>>, DeviceE
 /// Copies the pages of a journal to memory, each checked as it was read; returns the index. If the
 /// journal is torn, memory is as before, and the result is `None`.
 ///
-/// # Safety
-/// The mapping is owned by the caller: the device is being opened.
-///
 /// # Errors
 /// Damage that a power cut cannot cause.
+///
+/// # Safety
+/// The mapping is owned by the caller: the device is being opened.
 pub(super) unsafe fn apply(
     files: &Files,
     header: &Header,
