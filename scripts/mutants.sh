@@ -4,6 +4,7 @@
 #   scripts/mutants.sh [options] [file ...]   default: what decides over what survives a crash
 #
 #   --shard I/N          only every Nth mutant, from the Ith, 0 to N-1
+#   --sample N           at most N mutants of each file, evenly from its beginning to its end
 #   --tests-seconds S    how long one command of fast tests may take (default 180)
 #   --lab-seconds S      how long the crash lab may take for a mutant (default 120)
 #   --lab-cases N        cases of the crash lab for each mutant (default 25)
@@ -61,20 +62,21 @@ usage() {
 script=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}")
 cd "$(dirname "$script")/.."
 
-tests_seconds=180 lab_seconds=120 lab_cases=25 output=target/mutants
+tests_seconds=180 lab_seconds=120 lab_cases=25 sample=0 output=target/mutants
 options=() files=() list=''
 while [ $# -gt 0 ]; do
     case $1 in
         --no-lab) lab_cases=0; shift; continue ;;
         --resume) options+=(--iterate); shift; continue ;;
         --list) list=yes; shift; continue ;;
-        --shard | --tests-seconds | --lab-seconds | --lab-cases | --output) ;;
+        --shard | --sample | --tests-seconds | --lab-seconds | --lab-cases | --output) ;;
         -*) usage "unknown option $1" ;;
         *) files+=("$1"); shift; continue ;;
     esac
     if [ $# -lt 2 ]; then usage "$1 needs a value"; fi
     case $1 in
         --shard) options+=(--shard "$2") ;;
+        --sample) sample=$2 ;;
         --tests-seconds) tests_seconds=$2 ;;
         --lab-seconds) lab_seconds=$2 ;;
         --lab-cases) lab_cases=$2 ;;
@@ -82,7 +84,7 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-for number in "$tests_seconds" "$lab_seconds" "$lab_cases"; do
+for number in "$tests_seconds" "$lab_seconds" "$lab_cases" "$sample"; do
     if ! [[ $number =~ ^[0-9]+$ ]]; then usage "$number is no number"; fi
 done
 if [ "${#files[@]}" -eq 0 ]; then
@@ -115,6 +117,19 @@ for crate in storage pmem engine; do
     done
     if [ "${#of_crate[@]}" -eq 0 ]; then continue; fi
     run=(mutants --workspace --colors never "${of_crate[@]}" "${options[@]}")
+    if [ "$sample" -gt 0 ]; then
+        # The middle one of each of N equal parts of a file's mutants, each by its whole name.
+        mapfile -t names < <(cargo-mutants "${run[@]}" --list | awk -F: -v most="$sample" '
+            { of[$1]++; name[$1, of[$1]] = $0; if (of[$1] == 1) files[++count] = $1 }
+            END {
+                for (f = 1; f <= count; f++) {
+                    all = of[files[f]]
+                    n = most < all ? most : all
+                    for (i = 0; i < n; i++) print name[files[f], int((2 * i + 1) * all / (2 * n)) + 1]
+                }
+            }' | sed 's/[][\\.*^$+?(){}|]/\\&/g')
+        for name in "${names[@]}"; do run+=(--re "^$name\$"); done
+    fi
     if [ -n "$list" ]; then
         cargo-mutants "${run[@]}" --list
         continue
