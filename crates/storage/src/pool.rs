@@ -482,3 +482,6 @@ pub(crate) fn read_state<D: Device>(device: &D, pool: u16, lane: u8) -> PoolStat
     }
     zerocopy::transmute!(words)
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,6 +114,8 @@ fn file_device_keeps_the_log() {
         for epoch in checkpoint + 1..epoch {
             assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch));
         }
+        // What was read is believed from here on: before that no file may change.
+        device.accept().unwrap();
         log.harden(&mut Port::new(device.clone(), 0)).unwrap();
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
         log_streams(&log, &device, epoch + 1, &[b"not sealed".to_vec()]).unwrap();

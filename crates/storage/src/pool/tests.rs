@@ -1,0 +1,234 @@
+//! A lane by itself: what it says of its space, and what it refuses at open.
+
+use std::sync::Arc;
+
+use pmem::{Dram, Port};
+
+use super::*;
+use crate::format::LANES;
+
+const POOL: u16 = 7;
+const LANE: u8 = (LANES - 1) as u8;
+const SEGMENT_BYTES: u64 = 4096;
+const ENTRIES: u64 = SEGMENT_BYTES / 8;
+/// Slots do not fill a segment: 64 bytes are left behind the last one.
+const SLOT_BYTES: u64 = 96;
+const SLOTS: u64 = SEGMENT_BYTES / SLOT_BYTES;
+
+struct Medium {
+    device: Arc<Dram>,
+    port: Port<Dram>,
+    segments: Segments,
+}
+
+impl Medium {
+    fn new() -> Self {
+        let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
+        let port = Port::new(Arc::clone(&device), 0);
+        let segments = Segments::new(SEGMENT_BYTES, 1024);
+        segments.reserve(device.as_ref(), 16).unwrap();
+        Self { device, port, segments }
+    }
+
+    /// The lane as checkpoint `sequence` left it, with the segments that `is_there` leaves it.
+    fn open(&self, sequence: u64, is_there: impl Fn(&SegmentUse) -> bool) -> LanePool {
+        let device = self.device.as_ref();
+        let mut lane =
+            LanePool::load(device, &self.segments, POOL, LANE, SLOT_BYTES, sequence).unwrap();
+        for (segment, entry) in self.segments.load(device).unwrap() {
+            if is_there(&entry) {
+                lane.attach(segment, entry);
+            }
+        }
+        lane
+    }
+
+    /// A lane after so many fresh slots, frees, and slots taken from the free list again, saved
+    /// with checkpoint 1.
+    fn lane(&mut self, fresh: u64, freed: u64, popped: u64) -> LanePool {
+        let mut lane = self.open(0, |_| true);
+        let slots = self.bump(&mut lane, fresh);
+        self.push(&mut lane, slots.iter().cycle().take(freed as usize));
+        lane.checkpointed();
+        for _ in 0..popped {
+            lane.pop(&mut self.port, &self.segments).unwrap();
+        }
+        lane.save(&mut self.port, 1);
+        lane
+    }
+
+    fn bump(&mut self, lane: &mut LanePool, count: u64) -> Vec<u64> {
+        (0..count).map(|_| lane.bump(&mut self.port, &self.segments).unwrap()).collect()
+    }
+
+    fn push<'a>(&mut self, lane: &mut LanePool, slots: impl IntoIterator<Item = &'a u64>) {
+        for &slot in slots {
+            lane.push(&mut self.port, &self.segments, slot).unwrap();
+        }
+    }
+}
+
+/// O-54: offsets that refer to a segment that is not in the directory are refused by name, and
+/// those that need no segment any more are not.
+#[test]
+fn o_54_offsets_need_their_segments() {
+    let lanes = [
+        (3 * SLOTS + 1, 0, 0),
+        (2 * SLOTS, 2 * ENTRIES + 1, 0),
+        (1, ENTRIES, 0),
+        (1, ENTRIES + 90, ENTRIES + 88),
+        (1, 2 * ENTRIES + 90, ENTRIES + 88),
+        (1, 20, 20),
+        (1, ENTRIES + 20, ENTRIES + 20),
+    ];
+    for (fresh, freed, popped) in lanes {
+        let mut medium = Medium::new();
+        medium.lane(fresh, freed, popped);
+        medium.open(1, |_| true).validate().unwrap();
+        let slots = (0..fresh.div_ceil(SLOTS)).map(|ordinal| (SegmentKind::Slots, ordinal, true));
+        let lists = (0..freed.div_ceil(ENTRIES)).map(|ordinal| {
+            // Some entry of the segment is not taken yet.
+            let is_needed = (ordinal * ENTRIES..freed.min((ordinal + 1) * ENTRIES))
+                .any(|place| place >= popped);
+            (SegmentKind::FreeList, ordinal, is_needed)
+        });
+        for (kind, ordinal, is_needed) in slots.chain(lists) {
+            let lost = SegmentUse { kind, pool: POOL, lane: LANE, ordinal: ordinal as u32 };
+            let found = medium.open(1, |entry| *entry != lost).validate();
+            let expected = is_needed.then(|| {
+                let kind = if kind == SegmentKind::Slots { "slot" } else { "free-list" };
+                format!("pool {POOL} lane {LANE}: {kind} segment {ordinal} is not in the directory")
+            });
+            match (found, expected) {
+                (Ok(()), None) => {}
+                (Err(StorageError::Corrupt(text)), Some(expected)) => assert_eq!(text, expected),
+                (found, expected) => panic!(
+                    "{fresh} fresh, {freed} freed, {popped} popped, without {kind:?} {ordinal}: \
+                     {found:?} instead of {expected:?}"
+                ),
+            }
+        }
+    }
+}
+
+/// O-54: what is taken from a free list is written to, so each entry is a slot of the pool.
+#[test]
+fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
+    let mut medium = Medium::new();
+    let mut lane = medium.lane(SLOTS + 1, 0, 0);
+    let other = SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, lane: LANE, ordinal: 0 };
+    let other = medium.segments.take(&mut medium.port, other).unwrap();
+    let first = medium.segments.offset(lane.data[0]);
+    medium.push(&mut lane, &[first]);
+    let list = medium.segments.offset(lane.free_list[&0]);
+    let cases = [
+        ("the first slot", first, true),
+        ("the second slot", first + SLOT_BYTES, true),
+        ("the last slot", first + (SLOTS - 1) * SLOT_BYTES, true),
+        ("a slot of the second segment", medium.segments.offset(lane.data[1]), true),
+        ("behind the last slot", first + SLOTS * SLOT_BYTES, false),
+        ("within a slot", first + 8, false),
+        ("just before a slot", first + SLOT_BYTES - 8, false),
+        ("a slot of another pool", medium.segments.offset(other), false),
+        ("the free list", list, false),
+        ("a segment that nobody has", medium.segments.offset(other + 1), false),
+        ("before the segments", 0, false),
+    ];
+    for (what, offset, is_slot) in cases {
+        let mut lane = lane.clone();
+        medium.push(&mut lane, &[offset]);
+        let found = lane.validate_free_list(medium.device.as_ref(), &medium.segments);
+        match found {
+            Ok(()) => assert!(is_slot, "{what}"),
+            Err(StorageError::Corrupt(text)) => {
+                assert!(!is_slot, "{what}: {text}");
+                assert!(text.contains(&format!("entry 1 of the free list is {offset}")), "{text}");
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+}
+
+/// O-36, O-38: after a crash the lane is as the checkpoint left it, but for what a major collection
+/// freed, which stays freed.
+#[test]
+fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
+    let mut medium = Medium::new();
+    let mut lane = medium.lane(5, 0, 0);
+    let first = medium.segments.offset(lane.data[0]);
+    let slot = |number: u64| first + number * SLOT_BYTES;
+    let saved = lane.offsets();
+    medium.push(&mut lane, &[slot(0), slot(3)]);
+    assert_eq!(medium.open(1, |_| true).offsets(), saved, "not counted yet");
+    lane.collected(&mut medium.port);
+    // Freed after the collection, which a crash undoes.
+    medium.push(&mut lane, &[slot(1)]);
+    medium.bump(&mut lane, 2);
+
+    let reopened = medium.open(1, |_| true);
+    assert_eq!(reopened.offsets(), PoolOffsets { tail: 2, ..saved });
+    let device = medium.device.as_ref();
+    assert_eq!(reopened.free_slots(device, &medium.segments), [slot(0), slot(3)]);
+    assert_eq!(reopened.collected_slots(device, &medium.segments, 1), [slot(0), slot(3)]);
+    assert_eq!(reopened.available(), 2, "can be taken before the next checkpoint");
+    lane.save(&mut medium.port, 2);
+    let after = medium.open(2, |_| true);
+    assert_eq!(after.offsets(), lane.offsets());
+    assert_eq!(after.collected_slots(device, &medium.segments, 2), [0; 0]);
+    // The set of the checkpoint before is still there.
+    assert_eq!(medium.open(1, |_| true).offsets(), PoolOffsets { tail: 2, ..saved });
+}
+
+/// O-43: an epoch reserves by these figures, so a lane has exactly as many slots and entries as it
+/// says before it takes another segment.
+#[test]
+fn o_43_room_is_what_needs_no_segment() {
+    for (fresh, freed, popped) in
+        [(0, 0, 0), (1, 1, 0), (SLOTS, ENTRIES, 3), (2 * SLOTS + 5, ENTRIES + 7, ENTRIES + 2)]
+    {
+        let mut medium = Medium::new();
+        let mut lane = medium.lane(fresh, freed, popped);
+        let what = format!("{fresh} fresh, {freed} freed, {popped} popped");
+        assert_eq!(lane.available(), freed - popped, "{what}");
+        assert_eq!(lane.room(), fresh.next_multiple_of(SLOTS) - fresh, "{what}");
+        assert_eq!(lane.has_room(), lane.room() > 0, "{what}");
+        assert_eq!(lane.free_list_room(), freed.next_multiple_of(ENTRIES) - freed, "{what}");
+        let segments = fresh.div_ceil(SLOTS) + freed.div_ceil(ENTRIES);
+        assert_eq!(lane.bytes(&medium.segments), segments * SEGMENT_BYTES, "{what}");
+        assert_eq!(lane.slots_per_segment(), SLOTS);
+        let used: Vec<_> = lane.used_segments().map(|(_, slots)| slots).collect();
+        assert_eq!(used.iter().sum::<u64>(), fresh, "{what}: {used:?}");
+        assert!(used.iter().all(|&slots| (1..=SLOTS).contains(&slots)), "{what}: {used:?}");
+
+        let before = medium.segments.used();
+        let room = lane.room();
+        medium.bump(&mut lane, room);
+        let entries = vec![0; lane.free_list_room() as usize];
+        medium.push(&mut lane, &entries);
+        assert_eq!(medium.segments.used(), before, "{what}");
+        medium.bump(&mut lane, 1);
+        assert_eq!(medium.segments.used(), before + 1, "{what}");
+    }
+}
+
+/// O-40: a segment of the free list is used again when a checkpoint has left it behind, and not
+/// before: a crash may take its entries once more.
+#[test]
+fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
+    for (popped, recycles) in [(ENTRIES - 1, false), (ENTRIES, true), (ENTRIES + 1, true)] {
+        let mut medium = Medium::new();
+        let mut lane = medium.lane(1, 2 * ENTRIES, popped);
+        lane.checkpointed();
+        let before = medium.segments.used();
+        medium.push(&mut lane, &[99]);
+        let taken = medium.segments.used() - before;
+        assert_eq!(taken, u64::from(!recycles), "{popped} popped");
+        assert_eq!(lane.free_slots(medium.device.as_ref(), &medium.segments).last(), Some(&99));
+    }
+    // The head has left the segment since the checkpoint only.
+    let mut medium = Medium::new();
+    let mut lane = medium.lane(1, 2 * ENTRIES, ENTRIES);
+    let before = medium.segments.used();
+    medium.push(&mut lane, &[99]);
+    assert_eq!(medium.segments.used(), before + 1);
+}
