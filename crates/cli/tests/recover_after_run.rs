@@ -50,7 +50,8 @@ fn all_epochs_of_the_stream_are_replayed_on_every_device() {
 #[test]
 fn a_replay_reads_what_the_epochs_read() {
     for device in ["emulated:none", "emulated:high"] {
-        let (report, recovery) = recovered(&format!("--device {device} --workers 1 --cache-bytes 0"));
+        let (report, recovery) =
+            recovered(&format!("--device {device} --workers 1 --cache-bytes 0"));
         assert_eq!(report["counters"]["lines_read"], recovery["replay"]["lines_read"], "{device}");
     }
 }

@@ -19,7 +19,7 @@ fn json(output: &Output) -> Value {
 fn a_seed_gives_the_same_again() {
     // Cases of one worker: with more the order of their stores differs from run to run.
     let arguments =
-        ["--seed", "1", "--cases", "1", "--images-per-case", "150", "--jobs", "1", "--json", "-"];
+        ["--seed", "4", "--cases", "1", "--images-per-case", "150", "--jobs", "1", "--json", "-"];
     let (mut one, mut other) = (json(&sim(&arguments)), json(&sim(&arguments)));
     assert_eq!((one["images"].as_u64(), one["violations"].as_u64()), (Some(150), Some(0)));
     let classes = one["classes"].as_array().unwrap();

@@ -13,8 +13,11 @@ fn o_54_a_damaged_store_is_refused_untouched_or_recovered() {
     }
     assert_eq!(tally.cases, cases);
     for kind in DamageKind::ALL {
-        let ends = [End::Refused, End::Recovered].map(|end| tally.count(kind, end));
-        assert!(ends.iter().all(|count| *count > 0), "{}: {ends:?}", kind.name());
+        assert!(tally.count(kind, End::Refused) > 0, "{}", kind.name());
+        // Nothing is left to recover from where a file is another store's or begins elsewhere,
+        // except by luck.
+        let is_lucky = matches!(kind, DamageKind::OtherStore | DamageKind::Shift);
+        assert!(is_lucky || tally.count(kind, End::Recovered) > 0, "{}", kind.name());
     }
     let older: u64 = DamageKind::ALL.iter().map(|kind| tally.count(*kind, End::Older)).sum();
     assert!(older * 20 < cases, "{older} of {cases} lost something that nothing tells");
