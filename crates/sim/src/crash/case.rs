@@ -99,27 +99,35 @@ impl Case {
     }
 
     /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
-    /// enough, but for the calls that are carried over; with a long one the log fills up, and only
-    /// opening the store again empties it. Large cases would be refused from the first epoch on;
-    /// small ones take their place.
+    /// enough, but for the calls that are carried over; with a long one the log fills up, most of
+    /// the time to its last segment, and only opening the store again empties it. Large cases would
+    /// be refused from the first epoch on; small ones take their place.
     #[must_use]
     pub fn of_full_log(seed: u64, size: Size, random: &mut Random) -> Self {
         let case = Self::of_size(seed, size.min(Size::Small), random);
-        let checkpoint_every = random.pick(&[1, 1, 1, 2, 3, 10, 10, 10, 10]);
+        let checkpoint_every = random.pick(&[1, 1, 2, 3, 10, 10, 10, 10, 10]);
         // The streams of more workers mostly need less than was reserved.
         let workers = if random.percent(90) { 1 } else { case.setup.workers };
-        let setup = Setup { workers, checkpoint_every, ..case.setup };
         let room_for = checkpoint_every.min(4 + random.below(3));
+        let to_the_end = room_for < checkpoint_every && workers == 1 && random.percent(70);
+        // Without calls that may be carried over nothing is promised to them.
+        let resubmissions_max = case.setup.resubmissions_max.max(u16::from(to_the_end));
+        let setup = Setup { workers, checkpoint_every, resubmissions_max, ..case.setup };
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
-        // Each epoch has its streams and a seal.
-        let segments = room_for * (workers as u64 + 1) + random.pick(carries);
+        // Each epoch has its streams and a seal; the record of the program stays for ever.
+        let segments = 1 + room_for * (workers as u64 + 1) + random.pick(carries);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
-        let mut spells = Spells::begin(random, mix, Habit::FullLog);
+        let mut spells = match to_the_end {
+            true => Spells::one_carry(mix),
+            false => Spells::begin(random, mix, Habit::FullLog),
+        };
+        // An epoch without calls has no stream, and so would leave a segment over.
+        let least = u64::from(to_the_end);
         let batches = (0..room_for + 3 + random.below(4))
             .map(|_| {
-                let calls = random.below(4);
+                let calls = least + random.below(4 - least);
                 spells.batch(random, calls)
             })
             .collect();
@@ -175,12 +183,20 @@ pub(super) struct Spells {
     quiet: bool,
     /// Epochs that are left of this spell.
     left: u64,
+    /// Of a hundred epochs that may carry calls over, how many have some that will be.
+    carries: u64,
 }
 
 impl Spells {
     pub(super) fn begin(random: &mut Random, mix: Mix, habit: Habit) -> Self {
         let quiet = habit == Habit::FullLog && random.percent(70);
-        Self { mix, habit, quiet, left: 0 }
+        Self { mix, habit, quiet, left: 0, carries: 75 }
+    }
+
+    /// One epoch that carries calls over, and then only such that cannot: what was promised to the
+    /// carry is given to others two epochs later, and they fill the log up to its last segment.
+    fn one_carry(mix: Mix) -> Self {
+        Self { mix, habit: Habit::FullLog, quiet: false, left: 1, carries: 100 }
     }
 
     pub(super) fn batch(&mut self, random: &mut Random, calls: u64) -> Vec<Vec<u8>> {
@@ -198,12 +214,16 @@ impl Spells {
         }
         if self.left == 0 {
             self.quiet = !self.quiet;
-            self.left = if self.quiet { 2 + random.below(5) } else { 1 + random.below(2) };
+            self.left = match self.quiet {
+                true if self.carries == 100 => u64::MAX,
+                true => 2 + random.below(5),
+                false => 1 + random.below(2),
+            };
         }
         self.left -= 1;
         let lookups = if self.quiet { 0 } else { self.mix.lookups };
         let mut all = batch(random, &Mix { lookups, ..self.mix }, calls);
-        if !self.quiet && random.percent(75) {
+        if !self.quiet && random.percent(self.carries) {
             all.extend(stale_look(random, &self.mix));
         }
         all

@@ -1,0 +1,306 @@
+//! What the log holds beside epochs, across power cuts and kills: the record of the program that
+//! the inputs are for, and verdicts on calls that must not run.
+//!
+//! A killed process had written the record of the program and fenced nothing. The next one trusted
+//! it, named it in its seals, and did not make it durable: a power cut took the record back, and
+//! the store did not open any more. The crash lab found it.
+
+use std::sync::Arc;
+
+use engine::{
+    Abort, Calls, Definitions, Engine, EngineConfig, EngineError, ProcedureDefinition,
+    ProcedureTable, RecoveryReport, Stop, Transaction, WriteSet,
+};
+use pmem::{Adversary, AllNewest, AllOldest, OneLineEarly, OneLineLate, Random, Replay};
+use pmem::{Trace, Traced};
+use storage::{IndexKind, StoreOptions, TableDefinition};
+
+const ROW: [u8; 8] = [1; 8];
+const OTHER: [u8; 8] = [2; 8];
+
+/// Adds its argument to the row.
+const DEPOSIT: u16 = 0;
+/// Has looked at the row before it declares: if another call changed it, it is re-submitted.
+const MIRROR: u16 = 1;
+/// Adds to the row, and fails when that cannot be taken back any more.
+const TOO_LATE: u16 = 2;
+
+fn device() -> Traced {
+    pmem::small_pages_only();
+    Traced::new(4 << 20, 64 * 4096).unwrap()
+}
+
+fn sum(value: Option<&[u8]>) -> u64 {
+    value.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+}
+
+fn declare(_: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
+    set.insert(0, &ROW);
+    Ok(())
+}
+
+fn look_and_declare(_: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
+    set.lookup(0, &ROW);
+    set.insert(0, &OTHER);
+    Ok(())
+}
+
+fn deposit(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
+    let sum = sum(tx.get(0, &ROW)?) + u64::from(args[0]);
+    tx.insert(0, &ROW, &sum.to_le_bytes())
+}
+
+fn mirror(_: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
+    let row = tx.get(0, &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
+    tx.insert(0, &OTHER, &row)
+}
+
+fn too_late(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
+    deposit(args, tx)?;
+    tx.commit_point()?;
+    tx.insert(0, b"unheard.", &[])
+}
+
+/// Who opens the store.
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    first_name: &'static str,
+    resubmissions_max: u16,
+    checkpoint_every: u64,
+}
+
+const PROGRAM: Program =
+    Program { first_name: "deposit", resubmissions_max: 16, checkpoint_every: 100 };
+
+type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
+
+fn open(device: &Arc<Traced>, program: Program) -> Opened {
+    let rows = TableDefinition {
+        name: "rows".into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 8,
+        row_bytes: 0,
+    };
+    let mut procedures = |_: &[u16]| {
+        let mut table = ProcedureTable::new();
+        for (name, write_set, body) in [
+            (program.first_name, declare as engine::WriteSetFn, deposit as engine::BodyFn),
+            ("mirror", look_and_declare, mirror),
+            ("too late", declare, too_late),
+        ] {
+            table.add(ProcedureDefinition { name, draws: None, write_set, body, pieces: None });
+        }
+        Ok(table)
+    };
+    let config = EngineConfig {
+        checkpoint_every: program.checkpoint_every,
+        resubmissions_max: program.resubmissions_max,
+        store: StoreOptions {
+            segment_bytes: 4096,
+            log_segment_bytes: 4096,
+            ..StoreOptions::default()
+        },
+        ..EngineConfig::default()
+    };
+    let definitions =
+        Definitions { tables: &[rows], table_types: &[], procedures: &mut procedures };
+    Engine::open_with(Arc::clone(device), config, definitions)
+}
+
+fn run(engine: &mut Engine<Traced>, calls: &[(u16, u8)]) -> engine::Result<()> {
+    let mut batch = Calls::new();
+    calls.iter().for_each(|&(procedure, amount)| batch.push(procedure, &[amount]).unwrap());
+    let info = sim::history::info(engine.epoch() + 1);
+    engine.run_epoch(&batch, info).map(drop)
+}
+
+fn row(engine: &Engine<Traced>) -> u64 {
+    sum(engine.get(0, &ROW).unwrap().as_deref())
+}
+
+/// What a run did to a device.
+fn recorded(device: &Arc<Traced>, run: impl FnOnce(&Arc<Traced>)) -> Trace {
+    device.record();
+    run(device);
+    device.take_trace()
+}
+
+/// What may be left of a run whose power was cut: for each number of events that had happened, a few
+/// choices of what arrived. `check` may have the same image as often as it likes.
+fn each_cut(trace: &Trace, mut check: impl FnMut(usize, &mut dyn FnMut() -> Arc<Traced>)) {
+    let mut replay = Replay::new(trace, device());
+    loop {
+        let mut choices: Vec<Box<dyn Adversary>> = vec![Box::new(AllOldest), Box::new(AllNewest)];
+        let lines = replay.undurable_lines();
+        for line in [0, lines.saturating_sub(1)].into_iter().take(lines.min(2) as usize) {
+            choices.push(Box::new(OneLineEarly(line)));
+            choices.push(Box::new(OneLineLate(line)));
+        }
+        choices.extend((0..lines.min(2)).map(|seed| Box::new(Random::new(seed)) as _));
+        for mut choice in choices {
+            let left = replay.left(&mut *choice);
+            check(replay.position(), &mut || Arc::clone(replay.load(&left)));
+        }
+        if replay.step().is_none() {
+            return;
+        }
+    }
+}
+
+/// Kills the process of a run after each number of events that made a difference. The next one does
+/// what `live` says, and then the power is cut: nothing arrived that had not to.
+fn each_kill(trace: &Trace, live: impl Fn(&Arc<Traced>), check: impl Fn(usize, &Arc<Traced>)) {
+    let mut replay = Replay::new(trace, device());
+    let mut kills = 0;
+    while replay.step().is_some() {
+        if replay.undurable_lines() == 0 {
+            continue;
+        }
+        kills += 1;
+        let (left, killed) = (replay.left(&mut AllNewest), replay.killed());
+        let life = recorded(replay.load(&left), &live).after_kill(killed);
+        let mut later = Replay::new(&life, device());
+        while later.step().is_some() {}
+        let left = later.left(&mut AllOldest);
+        check(replay.position(), later.load(&left));
+    }
+    assert!(kills > 10, "{kills} kills");
+}
+
+/// O-24, O-29: the first process was killed in any moment of creating the store; the second one
+/// answers two epochs, whose seals name the record of the program.
+#[test]
+fn o_29_a_killed_process_record_of_the_program_is_made_durable_at_open() {
+    let created = recorded(&Arc::new(device()), |device| drop(open(device, PROGRAM).unwrap()));
+    let live = |device: &Arc<Traced>| {
+        let (mut engine, _) = open(device, PROGRAM).unwrap();
+        (0..2).for_each(|_| run(&mut engine, &[(DEPOSIT, 1)]).unwrap());
+    };
+    each_kill(&created, live, |kill, device| {
+        let opened = open(device, PROGRAM);
+        let (engine, _) = opened.unwrap_or_else(|error| panic!("killed after {kill}: {error}"));
+        assert_eq!((engine.epoch(), row(&engine)), (2, 2), "killed after {kill} events");
+    });
+}
+
+/// An epoch that a call spoils for good: two of its calls fail too late.
+fn spoilt(device: &Arc<Traced>) {
+    let (mut engine, _) = open(device, PROGRAM).unwrap();
+    run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
+    let calls = [(DEPOSIT, 10), (TOO_LATE, 1), (DEPOSIT, 20), (TOO_LATE, 2)];
+    let error = run(&mut engine, &calls).unwrap_err();
+    assert!(error.to_string().contains("the call is left out"), "{error}");
+}
+
+/// Opens a store until all verdicts are there that it needs: the row, and which calls are left out.
+/// `None` if the epoch was not known to be spoilt: nobody had been told, and a person must decide.
+fn settled(device: &Arc<Traced>) -> Option<(u64, u64)> {
+    for _ in 0..3 {
+        match open(device, PROGRAM) {
+            Ok((engine, _)) => return Some((engine.epoch(), row(&engine))),
+            Err(EngineError::StuckCall { epoch: 2, position: 1, .. }) => return None,
+            Err(error @ EngineError::Poisoned(_)) => {
+                assert!(error.to_string().contains("the call is left out"), "{error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("it is never settled")
+}
+
+/// O-49: the epoch is there without the call or is not there, whenever the power is cut; when the
+/// engine has said that the call is left out, it is.
+#[test]
+fn o_49_a_verdict_survives_power_cuts() {
+    let life = recorded(&Arc::new(device()), spoilt);
+    let mut stuck = 0;
+    each_cut(&life, |position, load| match settled(&load()) {
+        Some((0..=1, _)) => {}
+        Some(found) => assert_eq!(found, (2, 31), "after {position} events"),
+        None => stuck += 1,
+    });
+    assert!(stuck > 0, "no cut lies between the seal and the verdict");
+    let mut end = Replay::new(&life, device());
+    while end.step().is_some() {}
+    let left = end.left(&mut AllOldest);
+    // The first open finds the second call that fails too late; then there are two verdicts.
+    let second = recorded(end.load(&left), |device| {
+        let error = open(device, PROGRAM).err().unwrap();
+        assert!(matches!(error, EngineError::Poisoned(_)), "{error}");
+    });
+    each_cut(&second, |position, load| {
+        assert_eq!(settled(&load()), Some((2, 31)), "after {position} events");
+    });
+    let mut end = Replay::new(&second, device());
+    while end.step().is_some() {}
+    let left = end.left(&mut AllOldest);
+    let third = recorded(end.load(&left), |device| {
+        let (_, report) = open(device, PROGRAM).unwrap();
+        let positions: Vec<u32> = report.skipped.iter().map(|verdict| verdict.position).collect();
+        assert_eq!(positions, [1, 3]);
+    });
+    each_cut(&third, |position, load| {
+        let (engine, _) = open(&load(), PROGRAM).unwrap();
+        assert_eq!((engine.epoch(), row(&engine)), (2, 31), "after {position} events");
+    });
+}
+
+/// O-29, O-49: as above, where the process is killed: what it left of a verdict is trusted, and so
+/// made durable.
+#[test]
+fn o_49_a_killed_process_verdict_is_made_durable_at_open() {
+    let life = recorded(&Arc::new(device()), spoilt);
+    each_kill(
+        &life,
+        |device| {
+            settled(device);
+        },
+        |kill, device| {
+            let (epoch, row) = settled(device).unwrap_or((1, 1));
+            assert_eq!(row, [0, 1, 31][epoch as usize], "killed after {kill} events");
+        },
+    );
+}
+
+/// O-29, O-65: another limit of re-submissions is another program: its record takes the place of
+/// the one before. Whenever the power is cut, one of them is there, and the calls that were carried
+/// over run as that one says, or another program is refused.
+#[test]
+fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
+    let often = Program { checkpoint_every: 1, ..PROGRAM };
+    let strict = Program { resubmissions_max: 2, ..PROGRAM };
+    let device = Arc::new(device());
+    let (mut engine, _) = open(&device, often).unwrap();
+    run(&mut engine, &[(DEPOSIT, 1), (MIRROR, 0)]).unwrap();
+    assert_eq!(engine.carried(), 1);
+    drop(engine);
+    let life = recorded(&device, |device| {
+        let (mut engine, _) = open(device, strict).unwrap();
+        run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
+        run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
+    });
+    drop(device);
+    let renamed = Program { first_name: "other", ..PROGRAM };
+    each_cut(&life, |position, load| {
+        let error = open(&load(), renamed).err();
+        let refused = matches!(error, Some(EngineError::OtherProgram(_)));
+        assert!(refused, "after {position} events: {error:?}");
+        for program in [PROGRAM, strict, often] {
+            let opened = open(&load(), program);
+            let (engine, _) =
+                opened.unwrap_or_else(|error| panic!("after {position} events: {error}"));
+            assert_eq!(row(&engine), engine.epoch(), "after {position} events");
+            assert_eq!(engine.carried(), usize::from(engine.epoch() == 1));
+        }
+    });
+    each_kill(
+        &life,
+        |device| drop(open(device, PROGRAM).unwrap()),
+        |kill, device| {
+            let opened = open(device, strict);
+            let (engine, _) = opened.unwrap_or_else(|error| panic!("killed after {kill}: {error}"));
+            assert_eq!(row(&engine), engine.epoch(), "killed after {kill} events");
+        },
+    );
+}
