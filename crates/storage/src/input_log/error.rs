@@ -81,7 +81,7 @@ pub enum LogError {
         "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the \
          logged epoch {sealed}: restore a backup, or accept the loss of epoch {missing} and all \
          after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .missing - 1
+        .missing.saturating_sub(1)
     )]
     Gap {
         /// First epoch that is missing.
@@ -96,7 +96,7 @@ pub enum LogError {
         "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream \
          near offset {offset}: {what}; restore a backup, or accept the loss of this epoch and all \
          after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch - 1
+        .epoch.saturating_sub(1)
     )]
     Damaged {
         /// The epoch.
@@ -116,7 +116,7 @@ pub enum LogError {
         "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch \
          {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and \
          all after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch - 1
+        .epoch.saturating_sub(1)
     )]
     CarryDamaged {
         /// The epoch that the calls belong to.
@@ -129,7 +129,7 @@ pub enum LogError {
         "input log is corrupt: the record of the program that logged epoch {epoch} is missing or \
          damaged: restore a backup, or accept the loss of this epoch and all after it with \
          `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch - 1
+        .epoch.saturating_sub(1)
     )]
     ProgramLost {
         /// The first epoch that was logged under it.

@@ -17,6 +17,9 @@ use crate::plant::{Plant, planted};
 /// The log is read in pieces of this size, or of one segment if that is larger.
 const READ_BYTES: u64 = 1 << 20;
 
+/// The largest number of an attempt: one for each nanosecond of a century.
+const ATTEMPT_MAX: u64 = 1 << 62;
+
 /// Where a segment belongs. The order puts what belongs together side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -99,6 +102,7 @@ impl Scan {
             self.foreign_segments.push(number);
             return Ok(());
         }
+        check_attempt(&header, geometry.offset(number))?;
         self.attempt_max = self.attempt_max.max(header.attempt.get());
         if header.epoch.get() <= checkpoint {
             return Ok(());
@@ -195,6 +199,20 @@ impl Scan {
         }
         Ok(segments)
     }
+}
+
+/// Refuses an attempt number that no store reaches: the next ones must be larger, and fit.
+fn check_attempt(header: &SegmentHeader, offset: u64) -> Result<(), LogError> {
+    if header.attempt.get() <= ATTEMPT_MAX {
+        return Ok(());
+    }
+    Err(LogError::Damaged {
+        epoch: header.epoch.get(),
+        stream: header.stream.get(),
+        ordinal: header.ordinal.get(),
+        offset,
+        what: "the number of its attempt is larger than any store reaches",
+    })
 }
 
 /// Refuses what this build cannot read although it is still needed.

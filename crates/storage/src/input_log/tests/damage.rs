@@ -4,7 +4,7 @@ use super::device::Medium;
 use super::format::SegmentHeader;
 use super::*;
 use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U16, U32};
+use zerocopy::little_endian::{U16, U32, U64};
 
 /// Two sealed epochs, small enough to try everything.
 fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
@@ -170,6 +170,8 @@ fn segments_of_others() {
     let newer = change(&|header| header.version = U16::new(99));
     assert!(matches!(open(&newer, 0), Err(LogError::Codec { version: 99, offset: 0, .. })));
     assert!(open(&newer, 1).is_ok(), "obsolete segments of another build do not matter");
+    let beyond = change(&|header| header.attempt = U64::new(u64::MAX));
+    assert!(matches!(open(&beyond, 0), Err(LogError::Damaged { epoch: 1, .. })));
     let unknown = change(&|header| header.kind = U16::new(9));
     assert!(matches!(open(&unknown, 0), Err(LogError::Codec { kind: 9, .. })));
     let device = Arc::new(Medium::with_log(log, u64::MAX));
