@@ -22,7 +22,7 @@ use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
 use pmem::{Counters, Device, Port};
 use storage::format::TABLES_MAX;
-use storage::input_log::Recovered;
+use storage::input_log::{LogError, Recovered};
 use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
@@ -30,6 +30,7 @@ use storage::{
     EndMark, IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store,
 };
 
+use crate::calls::Calls;
 use crate::core::{Core, SequenceState};
 use crate::deaths::Deaths;
 use crate::engine::{Definitions, Engine, EpochInfo, deal, hex, new_worker};
@@ -78,6 +79,7 @@ pub(crate) fn open<D: Device>(
     let Definitions { tables, table_types, .. } = definitions;
     let program = Program::current(&config, tables, table_types, &procedures);
     let resubmissions_max = compare_programs(&store, &log, &program)?;
+    let carry = read_carry(&store, &log, procedures.len())?;
     if log.sealed.is_empty() && !created {
         store.device().accept()?;
     }
@@ -99,6 +101,7 @@ pub(crate) fn open<D: Device>(
 
     let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids, hash);
     let own = std::mem::replace(&mut engine.core.config.resubmissions_max, resubmissions_max);
+    engine.set_carry(carry);
     replay(&mut engine, &log, end_mark, &mut report)?;
     engine.core.config.resubmissions_max = own;
     begin_program(&mut engine, &program, is_new && log.sealed.is_empty())?;
@@ -123,6 +126,22 @@ fn compare_programs<D: Device>(
         Some(logged) => logged.check(program).map(|()| logged.resubmissions_max),
         None => Ok(program.resubmissions_max),
     }
+}
+
+/// The calls that the checkpoint hands over to the next epoch. Where something is replayed, the
+/// replay makes those of the last epoch, and the log holds the first ones with their epoch.
+fn read_carry<D: Device>(store: &Store<D>, log: &Recovered, procedures: usize) -> Result<Calls> {
+    let checkpoint = store.checkpoint();
+    if !log.sealed.is_empty() || checkpoint.carry_calls == 0 {
+        return Ok(Calls::new());
+    }
+    let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {
+        let calls = checkpoint.carry_calls;
+        let what =
+            format!("{calls} calls that were to be made again in the next epoch are missing");
+        LogError::Lost { last: checkpoint.epoch, what }
+    })?;
+    decode_carry(&bytes, procedures)
 }
 
 /// Everything that was logged is replayed and durable: from now on the log is written for this
@@ -334,7 +353,7 @@ fn rebuild_share<D: Device>(
     staged
 }
 
-/// Runs the sealed epochs again and finds the calls that the last one carries over.
+/// Runs the sealed epochs again.
 fn replay<D: Device>(
     engine: &mut Engine<D>,
     log: &Recovered,
@@ -362,16 +381,6 @@ fn replay<D: Device>(
         };
         replay_epoch(engine, sealed.epoch, past, report)?;
         report.skipped.extend(verdicts.cloned());
-    }
-    let checkpoint = store.checkpoint();
-    if log.sealed.is_empty() && checkpoint.carry_calls > 0 {
-        let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {
-            StorageError::Corrupt(format!(
-                "the checkpoint of epoch {} carries {} calls over, but the log does not have them",
-                checkpoint.epoch, checkpoint.carry_calls
-            ))
-        })?;
-        engine.set_carry(decode_carry(&bytes, engine.core.procedures.len())?);
     }
     if engine.store.device().captures() {
         engine.store.device().settle()?;
