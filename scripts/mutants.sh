@@ -4,10 +4,12 @@
 #   scripts/mutants.sh [options] [file ...]   default: what decides over what survives a crash
 #
 #   --shard I/N          only every Nth mutant, from the Ith, 0 to N-1
-#   --sample N           at most N mutants of each file, evenly from its beginning to its end
+#   --sample N           N mutants of each file, evenly from its beginning to its end, and those
+#                        that delete a field of a struct, which cargo-mutants does not filter
 #   --tests-seconds S    how long one command of fast tests may take (default 180)
 #   --lab-seconds S      how long the crash lab may take for a mutant (default 120)
-#   --lab-cases N        cases of the crash lab for each mutant (default 25)
+#   --lab-cases N        cases of the crash lab for each mutant (default 25; its test of how much
+#                        it explores fails below 12)
 #   --no-lab             fast tests only
 #   --resume             go on: mutants that were noticed before are not made again
 #   --list               print the mutants and do nothing

@@ -106,3 +106,89 @@ pub fn read<D: Device>(device: &D) -> Result<CheckpointRecord> {
         Some(record) => Ok(record),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pmem::Dram;
+
+    use super::*;
+
+    fn port() -> Port<Dram> {
+        let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+        device.grow_image(1 << 20).unwrap();
+        Port::new(device, 0)
+    }
+
+    fn record(sequence: u64) -> CheckpointRecord {
+        let hash = StateHash(u128::from(sequence) << 64 | 7);
+        CheckpointRecord::new(sequence, 10 * sequence, Some(hash), 3, 2)
+    }
+
+    fn words(port: &Port<Dram>, at: u64) -> [u64; 8] {
+        std::array::from_fn(|i| port.device().image().load_u64(at + i as u64 * 8))
+    }
+
+    fn store(port: &mut Port<Dram>, at: u64, words: [u64; 8]) {
+        for (i, word) in words.into_iter().enumerate() {
+            // SAFETY: nobody else uses the device.
+            unsafe { port.store_u64(at + i as u64 * 8, word) };
+        }
+    }
+
+    /// O-23: of the two records the newest that is whole counts, and a bit of any word is enough
+    /// to make it none.
+    #[test]
+    fn o_23_the_newest_whole_record_counts() {
+        let mut port = port();
+        assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
+        for sequence in 1..=5 {
+            write(&mut port, record(sequence));
+            let found = read(port.device().as_ref()).unwrap();
+            assert_eq!(CheckpointRecord { crc: 0, ..found }, record(sequence));
+            assert_eq!(found.state_hash(), Some(StateHash(u128::from(sequence) << 64 | 7)));
+            let whole = words(&port, place(sequence));
+            for word in 0..8 {
+                let mut damaged = whole;
+                damaged[word] ^= 1 << 17;
+                store(&mut port, place(sequence), damaged);
+                let found = read(port.device().as_ref()).map(|found| found.sequence).ok();
+                assert_eq!(found, (sequence > 1).then(|| sequence - 1), "word {word}");
+            }
+            store(&mut port, place(sequence), whole);
+        }
+    }
+
+    /// O-23: a record that lies where another one belongs is none: the next checkpoint would be
+    /// written over the only good one.
+    #[test]
+    fn o_23_a_record_in_the_other_place_is_none() {
+        let mut port = port();
+        write(&mut port, record(4));
+        let whole = words(&port, place(4));
+        store(&mut port, place(4), [0; 8]);
+        store(&mut port, place(5), whole);
+        assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
+    }
+
+    /// O-48: neither a missing state hash nor one that nobody vouches for may pass as the other.
+    #[test]
+    fn o_48_a_record_says_whether_it_knows_its_hash() {
+        let cases = [
+            (HASH_KNOWN, (5, 6), Some(Some(StateHash(6 << 64 | 5)))),
+            (HASH_KNOWN, (0, 0), Some(Some(StateHash(0)))),
+            (HASH_UNKNOWN, (0, 0), Some(None)),
+            (HASH_UNKNOWN, (5, 0), None),
+            (HASH_UNKNOWN, (0, 6), None),
+            (HASH_KNOWN ^ HASH_UNKNOWN ^ 1 << 9, (0, 0), None),
+        ];
+        for (hash_state, (hash_low, hash_high), expected) in cases {
+            let mut port = port();
+            write(&mut port, CheckpointRecord { hash_state, hash_low, hash_high, ..record(1) });
+            let found = read(port.device().as_ref()).map(|found| found.state_hash()).ok();
+            assert_eq!(found, expected, "{hash_state}, {hash_low}, {hash_high}");
+        }
+        assert_eq!(CheckpointRecord::new(1, 1, None, 0, 0).state_hash(), None);
+    }
+}

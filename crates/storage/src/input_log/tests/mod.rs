@@ -7,6 +7,7 @@ mod damage;
 mod device;
 mod devices;
 mod full;
+mod give_up;
 mod order;
 mod reuse;
 mod round_trip;
