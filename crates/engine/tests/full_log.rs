@@ -10,8 +10,8 @@ use std::sync::Arc;
 use pmem::Dram;
 use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step};
 
-/// The record of the program has a segment; each epoch has two, of its stream and its seal. With one
-/// more the calls that are carried over would find room.
+/// The record of the program has a segment; each epoch has two, of its stream and its seal. With
+/// one more the calls that are carried over would find room.
 const SEGMENTS: u64 = 1 + 2 * 10;
 
 /// A write that changes a row, and a call that has looked at it before, so that it is re-submitted.

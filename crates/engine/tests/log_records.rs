@@ -126,8 +126,8 @@ fn recorded(device: &Arc<Traced>, run: impl FnOnce(&Arc<Traced>)) -> Trace {
     device.take_trace()
 }
 
-/// What may be left of a run whose power was cut: for each number of events that had happened, a few
-/// choices of what arrived. `check` may have the same image as often as it likes.
+/// What may be left of a run whose power was cut: for each number of events that had happened, a
+/// few choices of what arrived. `check` may have the same image as often as it likes.
 fn each_cut(trace: &Trace, mut check: impl FnMut(usize, &mut dyn FnMut() -> Arc<Traced>)) {
     let mut replay = Replay::new(trace, device());
     loop {

@@ -137,7 +137,10 @@ impl Life {
         device.mark(Place::Opened.encode());
         let mut known = known;
         let model = known.models.last().expect("at least that of epoch 0");
-        let mut pair = Pair { engine, model: Model::clone(model) };
+        // What was replayed went by the limit of the log; from now on this one holds.
+        let resubmissions_max = plan.setup.resubmissions_max;
+        let model = Model { resubmissions_max, ..Model::clone(model) };
+        let mut pair = Pair { engine, model };
         pair.compare_state()?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
         for batch in plan.batches {

@@ -26,8 +26,8 @@ pub struct Setup {
     pub cache_epochs: u64,
     /// See [`EngineConfig`].
     pub checkpoint_every: u64,
-    /// See [`EngineConfig`]. The same at every open: the log does not have it, and replay must
-    /// answer as the run did.
+    /// See [`EngineConfig`]. What is replayed goes by the limit of the run before; the same at
+    /// every open, unless a test gives its oracle the other one, too.
     pub resubmissions_max: u16,
     /// See [`EngineConfig`].
     pub split_threshold: u32,
