@@ -7,7 +7,10 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 
 use crate::input_log::{GivenUp, InputLog, Verdict};
-use crate::{EndMark, Opened, Result, StorageError, Store, StoreOptions, checkpoint, superblock};
+use crate::{
+    EndMark, Opened, Result, SerialId, StorageError, Store, StoreOptions, checkpoint, row, scan,
+    superblock,
+};
 
 /// Gives up everything after an epoch: the log is damaged there, or known to have lost something.
 ///
@@ -32,7 +35,34 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
         keep_no_carry(device, instance, segment_bytes, last)?;
     }
     EndMark { epoch: last, hash: None }.write(device.as_ref())?;
+    if !device.captures() {
+        forget_versions(device, last)?;
+    }
     Ok(given_up)
+}
+
+/// On memory the epochs that are given up have left versions in the rows, as a crash leaves them. No
+/// replay will write them again, and their numbers will be used again: so they are cleared. After a
+/// crash in between the store is refused because of them, and the same decision clears them.
+fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let Opened { store, lanes, log, .. } = Store::open(Arc::clone(device), &options)?;
+    let plan = scan::plan(&store, &lanes, &log);
+    let mut port = Port::new(Arc::clone(device), u32::MAX);
+    for unit in &plan.units {
+        let row_bytes = store.tables()[unit.table as usize].layout.row_bytes;
+        let first = store.segments().offset(unit.segment);
+        let rows = (0..unit.slots).map(|slot| first + slot * row_bytes);
+        for row in rows.filter(|row| plan.free.binary_search(row).is_err()) {
+            let versions = row::versions(device.as_ref(), row);
+            for slot in (0..2).filter(|&slot| SerialId(versions[slot].serial_id).epoch() > last) {
+                // SAFETY: the store is not in use by anybody else, and owned by this thread.
+                unsafe { row::clear_version(&mut port, row, slot) };
+            }
+        }
+    }
+    port.fence();
+    Ok(())
 }
 
 /// The calls that the checkpoint hands over to the next epoch, none of them answered, are given up,
