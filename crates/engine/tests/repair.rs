@@ -96,6 +96,19 @@ fn o_24_giving_up_the_end_of_the_log_keeps_what_is_before_it() {
     assert_eq!((engine.epoch(), value(&engine)), (3, 1 + 2 + 50));
 }
 
+#[test]
+fn carried_calls_that_are_there_are_kept() {
+    let device = device();
+    let mut engine = open(&device).unwrap();
+    run(&mut engine, &[1, 102]);
+    engine.checkpoint().unwrap();
+    run(&mut engine, &[4]);
+    drop(engine);
+    repair::accept_loss(&device, 1).unwrap();
+    let engine = open(&device).unwrap();
+    assert_eq!((engine.epoch(), engine.carried(), value(&engine)), (1, 1, 1));
+}
+
 /// Calls that a checkpoint hands over to the next epoch were never answered; with the log they are
 /// gone, and the store opens without them once that was accepted.
 #[test]
