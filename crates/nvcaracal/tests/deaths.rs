@@ -8,30 +8,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::ACCOUNTS;
+use common::{ACCOUNTS, Deposit};
 use nvcaracal::{Database, Options, Procedure, Stop, Transaction, WriteSet, plain};
 
 /// Where a child of this test opens a store.
 const STORE: &str = "NVCARACAL_DYING_STORE";
 
 plain! {
-    struct Add { account: u64, cents: i64 }
-    struct Die { account: u64, depth: u64 }
-}
-
-impl Procedure for Add {
-    const NAME: &'static str = "add";
-    type Output = i64;
-
-    fn write_set(&self, set: &mut WriteSet) {
-        set.insert(ACCOUNTS, self.account);
-    }
-
-    fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
-        let cents = tx.get(ACCOUNTS, self.account)?.unwrap_or(0) + self.cents;
-        tx.insert(ACCOUNTS, self.account, &cents)?;
-        Ok(cents)
-    }
+    struct Die { account: u64 }
 }
 
 impl Procedure for Die {
@@ -51,7 +35,7 @@ impl Procedure for Die {
 fn options() -> Options {
     Database::options()
         .table(ACCOUNTS)
-        .procedure::<Add>()
+        .procedure::<Deposit>()
         .procedure::<Die>()
         .workers(2)
         .checkpoint_every(1_000_000)
@@ -63,13 +47,13 @@ fn options() -> Options {
 fn child_that_dies() {
     let Some(store) = std::env::var_os(STORE) else { return };
     let db = options().open(store).unwrap();
-    assert_eq!(db.call(Add { account: 1, cents: 5 }).unwrap(), 5);
+    assert_eq!(db.call(Deposit { account: 1, cents: 5 }).unwrap(), 5);
     let mut batch = db.batch();
     for account in 1..=20 {
-        batch.add(&Add { account, cents: 1 }).unwrap();
+        batch.add(&Deposit { account, cents: 1 }).unwrap();
     }
-    batch.add(&Die { account: 1, depth: 0 }).unwrap();
-    batch.add(&Add { account: 1, cents: 1 }).unwrap();
+    batch.add(&Die { account: 1 }).unwrap();
+    batch.add(&Deposit { account: 1, cents: 1 }).unwrap();
     batch.submit().unwrap().wait();
     unreachable!("a call of the batch ends the process");
 }
