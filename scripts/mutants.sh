@@ -92,7 +92,7 @@ done
 if [ "${#files[@]}" -eq 0 ]; then
     mapfile -t files < <(git ls-files 'crates/storage/src/*.rs' 'crates/pmem/src/file/*.rs' \
         crates/engine/src/version/final_write.rs 'crates/engine/src/epoch/*.rs' \
-        crates/engine/src/recovery.rs | grep -vE '/tests?(/|\.rs$)|/plant\.rs$')
+        crates/engine/src/recovery.rs crates/engine/src/replay.rs | grep -vE '/tests?(/|\.rs$)|/plant\.rs$')
 fi
 
 if ! command -v cargo-mutants >/dev/null; then

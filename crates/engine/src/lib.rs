@@ -28,6 +28,7 @@ mod procedure;
 mod program;
 mod reads;
 mod recovery;
+mod replay;
 mod stats;
 mod table;
 mod techniques;

@@ -26,23 +26,21 @@ use storage::input_log::{LogError, Recovered};
 use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
-use storage::{
-    EndMark, IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store,
-};
+use storage::{IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store};
 
 use crate::calls::Calls;
 use crate::core::{Core, SequenceState};
-use crate::deaths::Deaths;
-use crate::engine::{Definitions, Engine, EpochInfo, deal, hex, new_worker};
-use crate::epoch::{decode_calls, decode_carry};
+use crate::engine::{Definitions, Engine, deal, new_worker};
+use crate::epoch::decode_carry;
 use crate::index::EntryId;
 use crate::program::Program;
 use crate::reads::Reads;
+use crate::replay::replay;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
-use crate::worker::{Past, Worker};
-use crate::{EngineConfig, EngineError, Result};
+use crate::worker::Worker;
+use crate::{EngineConfig, Result};
 
 /// Opens a store and recovers it.
 pub(crate) fn open<D: Device>(
@@ -351,117 +349,4 @@ fn rebuild_share<D: Device>(
     }
     port.settle_debt();
     staged
-}
-
-/// Runs the sealed epochs again.
-fn replay<D: Device>(
-    engine: &mut Engine<D>,
-    log: &Recovered,
-    end_mark: Option<EndMark>,
-    report: &mut RecoveryReport,
-) -> Result<()> {
-    let store = Arc::clone(&engine.store);
-    check_beginning(&store, log)?;
-    let deaths = look_for_deaths(engine, log)?;
-    // The record of the program, too, may be a killed process's, and the next seals will name it.
-    if !log.sealed.is_empty() || store.device().may_show_undurable() {
-        store.log().harden(&mut engine.workers[0].medium.port)?;
-    }
-    for (index, sealed) in log.sealed.iter().enumerate() {
-        let after = log.sealed.get(index + 1).map(|next| next.hash_before);
-        let marked = end_mark.filter(|mark| mark.epoch == sealed.epoch).and_then(|mark| mark.hash);
-        let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == sealed.epoch);
-        let mut skipped: Vec<u32> = verdicts.clone().map(|verdict| verdict.position).collect();
-        skipped.sort_unstable();
-        let past = Past {
-            hash: after.flatten().or(marked),
-            skipped: &skipped,
-            deaths: &deaths,
-            last: index + 1 == log.sealed.len(),
-        };
-        replay_epoch(engine, sealed.epoch, past, report)?;
-        report.skipped.extend(verdicts.cloned());
-    }
-    if engine.store.device().captures() {
-        engine.store.device().settle()?;
-    }
-    Ok(())
-}
-
-/// What earlier replays left that ended in the death of their process.
-///
-/// # Errors
-/// `StuckCall` if two did at the same call, and there is no verdict on it.
-fn look_for_deaths<D: Device>(engine: &Engine<D>, log: &Recovered) -> Result<Deaths> {
-    if log.sealed.is_empty() {
-        return Ok(Deaths::default());
-    }
-    let mut deaths = Deaths::open(engine.store.device().as_ref())?;
-    let left_out =
-        |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
-    match deaths.stuck() {
-        Some((epoch, position)) if !left_out(epoch, position) => {
-            deaths.keep();
-            Err(stuck(engine, epoch, position)?)
-        }
-        _ => Ok(deaths),
-    }
-}
-
-/// A call in which the process died in two replays.
-fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<EngineError> {
-    let logged = engine.store.log().read_epoch(epoch)?;
-    let calls = decode_calls(&logged, engine.core.procedures.len())?;
-    if position as usize >= calls.len() {
-        let what = format!("the file of replay marks names call {position} of epoch {epoch}");
-        return Err(
-            StorageError::Corrupt(format!("{what}, which has {} calls", calls.len())).into()
-        );
-    }
-    let (number, arguments) = calls.get(position as usize);
-    let name = engine.core.procedures.get(number).map_or("?", |procedure| procedure.name);
-    Ok(EngineError::StuckCall {
-        epoch,
-        position,
-        what: format!(
-            "the process died in it ({name}) in two replays, its arguments are {}; if it was ended \
-             from outside both times, remove the file `replay` of the store and open it again",
-            hex(arguments)
-        ),
-    })
-}
-
-fn replay_epoch<D: Device>(
-    engine: &mut Engine<D>,
-    epoch: u64,
-    past: Past<'_>,
-    report: &mut RecoveryReport,
-) -> Result<()> {
-    let logged = engine.store.log().read_epoch(epoch)?;
-    let calls = decode_calls(&logged, engine.core.procedures.len())?;
-    let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
-    past.deaths.begin(epoch);
-    let outcome = engine.run(&calls, info, Some(past), 0)?;
-    assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
-    engine.core.config.watch.replayed(&outcome);
-    report.replay.add(&outcome.stats.medium);
-    report.epochs_replayed += 1;
-    report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
-    report.calls_replayed += calls.len() as u64;
-    Ok(())
-}
-
-/// The first sealed epoch must have begun where the checkpoint ends.
-fn check_beginning<D: Device>(store: &Store<D>, log: &Recovered) -> Result<()> {
-    let checkpoint = store.checkpoint();
-    let logged = log.sealed.first().and_then(|first| first.hash_before);
-    match (logged, checkpoint.state_hash()) {
-        (Some(was), Some(is)) if was != is => Err(StorageError::Corrupt(format!(
-            "epoch {} was logged after a state with hash {was}, the checkpoint before it has {is}: \
-             the input log belongs to another copy of the store than the image",
-            checkpoint.epoch + 1
-        ))
-        .into()),
-        _ => Ok(()),
-    }
 }
