@@ -14,7 +14,7 @@ use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
 use crate::reads::Reads;
-use crate::table::{KeyWord, Table};
+use crate::table::{KeyWord, Table, word_of};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Sees the key and the value of one row after the other, until it returns `Break`.
@@ -120,6 +120,7 @@ pub(crate) struct KeyFilter([u64; 16]);
 
 impl KeyFilter {
     /// Adds a key; false if it is certainly new.
+    #[inline(always)]
     fn add(&mut self, table: u16, word: u64) -> bool {
         let mixed = (word ^ u64::from(table) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (place, bit) = ((mixed >> 60) as usize, 1 << (mixed >> 54 & 63));
@@ -181,8 +182,39 @@ impl<'a> Declaration<'a> {
 
     /// Declares a key; returns its place among all that the worker's calls declared, unless there
     /// is a mistake.
-    #[inline]
+    #[inline(always)]
     fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
+        if let Some(t) = self.core.tables.get(usize::from(table))
+            && t.has_word_keys
+            && let Some(word) = word_of(key)
+            && !self.filter.add(table, word)
+        {
+            return Some(self.push(table, (word, Span::EMPTY, true), kind));
+        }
+        self.declare_any(table, key, kind)
+    }
+
+    /// Notes a key that is declared for the first time; its word, its bytes, and whether the word is
+    /// all of it.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        table: u16,
+        (word, key, is_word): (u64, Span, bool),
+        kind: DeclaredKind,
+    ) -> usize {
+        let at = self.lists.declared.len();
+        if kind == DeclaredKind::Insert {
+            self.lists.inserts.push(at as u32);
+        }
+        let (appended, id) = (false, NO_ENTRY);
+        self.lists.declared.push(Declared { word, key, table, kind, is_word, appended, id });
+        at
+    }
+
+    /// [`Declaration::declare`] of a key that may have been declared before, of any table.
+    #[inline(never)]
+    fn declare_any(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
         let core = self.core;
         let (t, word) = match core.row_table(table).and_then(|t| Ok((t, t.word(key)?))) {
             Ok(found) => found,
@@ -197,13 +229,7 @@ impl<'a> Declaration<'a> {
             return self.declare_again(t, key, kind, at);
         }
         let key = if t.exact { Span::default() } else { self.lists.keep_key(key) };
-        let (word, appended, id) = (word.hash, false, NO_ENTRY);
-        let at = self.lists.declared.len();
-        if kind == DeclaredKind::Insert {
-            self.lists.inserts.push(at as u32);
-        }
-        self.lists.declared.push(Declared { word, key, table, kind, appended, id });
-        Some(at)
+        Some(self.push(table, (word.hash, key, t.exact), kind))
     }
 
     /// The place of a key that this call declared before.

@@ -742,7 +742,7 @@ pub(crate) fn new_worker<D: Device>(
         lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
-        techniques: config.techniques,
+        keeps_hash: config.techniques.state_hash,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

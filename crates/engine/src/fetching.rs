@@ -6,7 +6,7 @@ use crate::version::{LINE, ValueWord, prefetch};
 
 /// Lines that are asked for in one step. A core has about a dozen lines on their way at once, and
 /// stands still when it wants more; with this many some are left for the running call.
-const LINES_A_STEP: usize = 6;
+const LINES_A_STEP: usize = 8;
 
 /// Lines that the calls taken ahead will need, in the order of these calls. What is short is asked
 /// for at once. Long values wait, and the running call asks for some of their lines with each row
@@ -48,16 +48,13 @@ impl Fetching {
 
     #[inline(never)]
     fn ask_some(&mut self) {
-        let mut room = LINES_A_STEP;
-        while let Some((address, lines)) = self.queue.front_mut() {
-            let now = room.min(*lines);
-            ask(*address, now);
-            *address += now * LINE;
-            *lines -= now;
-            if *lines > 0 {
-                return;
-            }
-            room -= now;
+        let Some((address, lines)) = self.queue.front_mut() else { return };
+        if *lines > LINES_A_STEP {
+            ask(*address, LINES_A_STEP);
+            *address += LINES_A_STEP * LINE;
+            *lines -= LINES_A_STEP;
+        } else {
+            ask(*address, *lines);
             self.queue.pop_front();
         }
     }

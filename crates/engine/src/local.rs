@@ -69,6 +69,8 @@ pub(crate) struct Declared {
     pub(crate) key: Span,
     pub(crate) table: u16,
     pub(crate) kind: DeclaredKind,
+    /// All of the key is in the word.
+    pub(crate) is_word: bool,
     /// This call created the row, so its pending version is there already.
     pub(crate) appended: bool,
     /// Row entry, once it is looked up; [`NO_ENTRY`] if there is none.

@@ -104,10 +104,12 @@ impl Cell {
             waiter: Waiter::new(&self.stopped),
         };
         let layout = &store.tables()[0].layout;
+        let entry = self.entry();
+        let base = entry.base();
         let to =
-            Publication { id: self.id, word: 7, entry: self.entry(), layout, sid: sid(position) };
+            Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base };
         medium.publish(&to, write, &mut with).expect("nobody stops");
-        medium.reveal(&self.slab, EPOCH);
+        medium.reveal();
     }
 }
 

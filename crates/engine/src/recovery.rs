@@ -88,9 +88,8 @@ pub(crate) fn open<D: Device>(
     remember_collected(&store, &lanes, &mut workers);
     deal(lanes, &mut workers);
     let image_base = store.device().image().base() as usize;
-    let fetches = config.techniques.prefetch;
-    let in_memory = store.tables().iter().map(|table| Table::new(table, fetches)).collect();
-    let entries = EntrySlab::new()?.fetching_fresh(fetches);
+    let in_memory = store.tables().iter().map(Table::new).collect();
+    let entries = EntrySlab::new()?;
     let core = Core::new(config, in_memory, entries, procedures, image_base);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);

@@ -17,6 +17,8 @@ pub(crate) struct Table {
     pub(crate) layout: RowLayout,
     /// All keys have exactly 8 bytes, so that the key is the index word.
     pub(crate) exact: bool,
+    /// The same, and the table holds rows.
+    pub(crate) has_word_keys: bool,
     pub(crate) hash: HashIndex,
     pub(crate) ordered: Option<OrderedIndex>,
 }
@@ -27,6 +29,12 @@ pub(crate) struct KeyWord<'k> {
     /// Word of the hash index.
     pub(crate) hash: u64,
     pub(crate) key: &'k [u8],
+}
+
+/// The word of a key of eight bytes, where keys are words.
+#[inline(always)]
+pub(crate) fn word_of(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// First eight bytes, zero-padded, big-endian: the word of the ordered index.
@@ -41,24 +49,25 @@ pub(crate) fn order_word(key: &[u8]) -> u64 {
 }
 
 impl Table {
-    pub(crate) fn new(stored: &StoredTable, fetches_ahead: bool) -> Self {
+    pub(crate) fn new(stored: &StoredTable) -> Self {
         let definition = &stored.definition;
-        let ordered = || OrderedIndex::new().fetching_ahead(fetches_ahead);
         Self {
             name: definition.name.clone(),
             kind: definition.index,
             layout: stored.layout,
             exact: definition.key_bytes_max == 8,
+            has_word_keys: definition.key_bytes_max == 8
+                && definition.index != IndexKind::Sequence,
             hash: HashIndex::new(0),
-            ordered: (definition.index == IndexKind::Ordered).then(ordered),
+            ordered: (definition.index == IndexKind::Ordered).then(OrderedIndex::new),
         }
     }
 
     /// Checks a key and makes its word.
     #[inline(always)]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
-        let hash = match <[u8; 8]>::try_from(key) {
-            Ok(bytes) if self.exact => Some(u64::from_be_bytes(bytes)),
+        let hash = match word_of(key) {
+            Some(word) if self.exact => Some(word),
             _ => self.hash_of_any(key),
         };
         hash.map(|hash| KeyWord { hash, key }).ok_or_else(|| self.bad_key(key))

@@ -6,25 +6,6 @@
 /// Which optimisations an engine uses. The default is how the engine is meant to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Techniques {
-    /// Whatever will be needed soon is fetched into the processor's cache ahead: index buckets and
-    /// row entries in the insert and append steps, entries, values and version arrays in execution,
-    /// which takes a few calls ahead for that, rows and index chunks of scans. Without it nothing
-    /// is asked for before it is needed, and calls are taken one at a time. Default on.
-    pub prefetch: bool,
-    /// The first writer of a row in an epoch copies the version before into the transient pool (the
-    /// initial version of NV 4.1). Without it smaller serial ids read that version where it lies,
-    /// unless the final write will overwrite it there. Default off.
-    pub initial_copy: bool,
-    /// The memory of a transient version is used again within the epoch, as soon as no call can see
-    /// it any more (docs/decisions/0014); without it all of them stay until the epoch ends (NV
-    /// 5.1). Default on.
-    pub reuse: bool,
-    /// A final write writes the lines that its slot does not hold yet; without it the whole value
-    /// (docs/decisions/0011). Default on.
-    pub changed_lines: bool,
-    /// Rows and values are stored past the cache in whole lines (docs/decisions/0010); without it
-    /// they are stored in the cache and flushed. Default on.
-    pub past_cache: bool,
     /// A hash of the whole state is kept up with every final write, lies on the medium with the
     /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known;
     /// an engine that is opened with it again computes it from the rows. Default on.
@@ -56,14 +37,8 @@ macro_rules! technique {
 
 impl Technique {
     /// All of them, in the order of the fields.
-    pub const ALL: [Technique; 6] = [
-        technique!(prefetch, "prefetch", "fetching ahead what will be needed"),
-        technique!(initial_copy, "initial-copy", "a copy of the version before each epoch's first"),
-        technique!(reuse, "reuse", "memory of unseen transient versions is used again"),
-        technique!(changed_lines, "changed-lines", "final writes of changed lines only"),
-        technique!(past_cache, "past-cache", "stores past the cache"),
-        technique!(state_hash, "state-hash", "the running state hash"),
-    ];
+    pub const ALL: [Technique; 1] =
+        [technique!(state_hash, "state-hash", "the running state hash")];
 
     /// The one with a name.
     #[must_use]
@@ -92,14 +67,7 @@ impl Technique {
 
 impl Default for Techniques {
     fn default() -> Self {
-        Self {
-            prefetch: true,
-            initial_copy: false,
-            reuse: true,
-            changed_lines: true,
-            past_cache: true,
-            state_hash: true,
-        }
+        Self { state_hash: true }
     }
 }
 
@@ -137,6 +105,6 @@ mod tests {
         }
         assert!(Technique::named("append").is_none() && Technique::named("").is_none());
         let papers = Techniques::as_the_papers();
-        assert!(papers.initial_copy && !papers.prefetch && !papers.state_hash);
+        assert!(!papers.state_hash);
     }
 }

@@ -19,7 +19,7 @@ use crate::index::EntryId;
 use crate::local::{
     AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
 };
-use crate::table::{KeyWord, Table, order_word};
+use crate::table::{KeyWord, Table, order_word, word_of};
 use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`; a call of which a function has
@@ -164,9 +164,40 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
+    #[inline]
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        if let Some(slot) = self.next_slot(table, key)
+            && self.is_unwritten(slot)
+        {
+            let seen = match self.see_untouched(slot.id) {
+                Some(value) => Some(value),
+                None => self.see(slot.id, false).map_err(|stopped| self.note(stopped))?,
+            };
+            if seen.is_some() {
+                self.local.writes[slot.write] = PrivateWrite::Seen;
+            }
+            return Ok(seen);
+        }
+        self.get_any(table, key)
+    }
+
+    /// [`Transaction::get`] of any row.
+    #[inline(never)]
+    fn get_any(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let spoiled = self.spoiled;
         self.try_get(table, key).map_err(|stop| spoiled.note(stop))
+    }
+
+    /// Whether a row exists in the indexes and the call left it as it was until now.
+    #[inline(always)]
+    fn is_unwritten(&self, slot: Slot) -> bool {
+        slot.id != NO_ENTRY
+            && matches!(self.local.writes[slot.write], PrivateWrite::None | PrivateWrite::Seen)
+    }
+
+    #[cold]
+    fn note(&self, stopped: Stopped) -> Stop {
+        self.spoiled.note(stopped.into())
     }
 
     #[inline(always)]
@@ -228,12 +259,6 @@ impl<'a> Transaction<'a> {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
-        if !core.config.techniques.prefetch {
-            for key in keys {
-                each(self.try_get(table, key)?);
-            }
-            return Ok(());
-        }
         let mut rows = std::mem::take(&mut self.local.ahead);
         rows.clear();
         for key in keys.clone() {
@@ -311,23 +336,18 @@ impl<'a> Transaction<'a> {
     ) -> Result<(), Stop> {
         let core = self.core;
         let t = core.row_table(table)?;
-        let fetches = core.config.techniques.prefetch;
         let mut range = t.range(core, low, high, &self.local.reads)?;
         let mut next = || if descending { range.next_back() } else { range.next() };
-        let (mut group, most) = if fetches { (SCAN_AHEAD_FIRST, SCAN_AHEAD_MAX) } else { (1, 1) };
+        let mut group = SCAN_AHEAD_FIRST;
         loop {
             rows.clear();
             while rows.len() < group
                 && let Some((word, id)) = next()
             {
-                if fetches {
-                    core.entries.prefetch(id);
-                }
+                core.entries.prefetch(id);
                 rows.push(AheadRow { word, id, seen: None });
             }
-            if fetches {
-                self.look_ahead(rows);
-            }
+            self.look_ahead(rows);
             for row in &*rows {
                 let mut room = [0; 8];
                 // The value may be the call's own, so what the key reads is noted before it.
@@ -341,7 +361,7 @@ impl<'a> Transaction<'a> {
             if rows.len() < group {
                 return Ok(());
             }
-            group = (2 * group).min(most);
+            group = (2 * group).min(SCAN_AHEAD_MAX);
         }
     }
 
@@ -508,12 +528,27 @@ impl<'a> Transaction<'a> {
 
     /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
     /// else's: at the next serial position.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = self.read(entry, sid)?;
         Ok(self.value_of(id, seen))
+    }
+
+    /// [`Transaction::see`] of a row that nobody writes in the epoch, and that is on the medium, as
+    /// most are; where nothing is cached.
+    #[inline(always)]
+    fn see_untouched(&mut self, id: EntryId) -> Option<&'a [u8]> {
+        let word = self.core.entries.get(id).untouched(self.sid.epoch())?;
+        let Local { fetching, reads, work, cache, .. } = &mut *self.local;
+        if cache.is_on() {
+            return None;
+        }
+        fetching.step();
+        reads.note(word.address(), word.len());
+        work.cache_misses += 1;
+        Some(self.phase.bytes(word))
     }
 
     /// Reads a row's version, and says where it is.
@@ -589,7 +624,11 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     fn keep_value(&mut self, value: &[u8]) -> Span {
         let from = self.local.scratch.len() as u32;
-        self.local.scratch.extend_from_slice(value);
+        match <&[u8; 8]>::try_from(value) {
+            // Copied by one instruction instead of a call.
+            Ok(word) => self.local.scratch.extend_from_slice(word),
+            Err(_) => self.local.scratch.extend_from_slice(value),
+        }
         Span { from, to: self.local.scratch.len() as u32 }
     }
 
@@ -625,6 +664,14 @@ impl<'a> Transaction<'a> {
     /// The private write of a declared key.
     #[inline(always)]
     fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        match self.next_slot(table, key) {
+            Some(slot) if slot.kind.is_of_body() => Ok(slot),
+            _ => self.any_writable(table, key),
+        }
+    }
+
+    #[inline(never)]
+    fn any_writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
         let t = self.core.row_table(table)?;
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
@@ -664,20 +711,31 @@ impl<'a> Transaction<'a> {
         ))
     }
 
-    /// What the call declared of a key.
+    /// What the call declared of a key, if it is the one that comes next, or the one before again,
+    /// and keys are words.
     #[inline(always)]
-    fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+    fn next_slot(&mut self, table: u16, key: &[u8]) -> Option<Slot> {
+        let word = word_of(key)?;
         let declared = self.call.declared;
         for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
             // No key is both declared for writing and the member of a range, but it may be hinted
             // at and a member.
             if let Some(d) = declared.get(write)
-                && (d.word == word.hash && d.table == table && t.exact)
+                && (d.word == word && d.table == table && d.is_word)
                 && (d.kind != DeclaredKind::Read || self.call.extra.members.is_empty())
             {
                 self.next_declared = write + 1;
                 return Some(Slot { write, id: d.id, kind: d.kind });
             }
+        }
+        None
+    }
+
+    /// What the call declared of a key.
+    #[inline(always)]
+    fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        if let Some(slot) = self.next_slot(table, word.key) {
+            return Some(slot);
         }
         if self.local.writes.is_empty() {
             return None;

@@ -174,18 +174,9 @@ fn where_reads_are_free_a_final_write_counts_none() {
 }
 
 #[test]
-fn a_final_write_reads_the_header() {
-    let techniques =
-        Techniques { state_hash: false, changed_lines: false, ..Techniques::default() };
-    let stats = Case { techniques, ..Case::new() }.loaded().epoch(WRITE_OTHER);
-    assert_eq!(charged(&stats, Phase::Execute, ROWS), ROWS);
-    assert_eq!(stats.medium.lines_read, ROWS);
-}
-
-#[test]
-fn a_final_write_reads_the_old_value_to_compare_it() {
-    let both = Techniques::default();
-    for techniques in [both, Techniques { state_hash: false, ..both }] {
+fn a_final_write_reads_the_header_and_the_old_value_to_compare_it() {
+    for state_hash in [true, false] {
+        let techniques = Techniques { state_hash };
         let stats = Case { techniques, ..Case::new() }.loaded().epoch(WRITE_OTHER);
         assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
     }

@@ -90,4 +90,11 @@ impl Counters {
         self.lines_written += lines;
         self.blocks_written += units(offset, len, BLOCK_BYTES);
     }
+
+    #[inline(always)]
+    pub(crate) fn count_line_flush(&mut self) {
+        self.flushes += 1;
+        self.lines_written += 1;
+        self.blocks_written += 1;
+    }
 }

@@ -207,7 +207,8 @@ impl Device for Dax {
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
-        let to = self.image().at(offset, bytes.len());
+        // SAFETY: a range of the caller's.
+        let to = unsafe { self.image().owned(offset, bytes.len()) };
         // SAFETY: mapped (checked by `at`) and owned by the caller in this phase.
         unsafe { self.cpu.store_nt(to, bytes) }
     }

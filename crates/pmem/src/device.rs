@@ -47,8 +47,8 @@ pub struct PortState {
 ///
 /// # Ownership
 /// The store methods write through a shared reference. They are `unsafe` because the caller must
-/// own the byte range in the current phase: no other thread reads or writes it at the same time,
-/// except for 8-byte words that all sides access as atomics.
+/// own the byte range in the current phase: it is inside the image, and no other thread reads or
+/// writes it at the same time, except for 8-byte words that all sides access as atomics.
 pub trait Device: Send + Sync + 'static {
     /// What this device is.
     fn description(&self) -> Description;
@@ -69,7 +69,7 @@ pub trait Device: Send + Sync + 'static {
     /// Stores one aligned 8-byte word, atomically (relaxed).
     ///
     /// # Safety
-    /// See the trait's section on ownership.
+    /// See the trait's section on ownership; the word is aligned.
     #[inline(always)]
     unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
         let _ = port;
@@ -391,14 +391,25 @@ impl<D: Device> Port<D> {
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
 
-    /// The last store began at an offset where the one before it had ended. The block in which that
-    /// is was counted for both, and goes to the medium once. (A device that charges for blocks has
-    /// charged twice.)
+    /// Counts a store past the cache that will be made in pieces, by [`Port::store_nt_counted`].
     #[inline(always)]
-    pub fn count_joined(&mut self, offset: u64) {
-        if !offset.is_multiple_of(BLOCK_BYTES) {
-            self.state.counters.blocks_written -= 1;
+    pub fn count_store_nt(&mut self, offset: u64, len: u64) {
+        self.state.counters.count_store_nt(offset, len);
+    }
+
+    /// As [`Port::store_nt`], of what was counted already. Nothing happens if there is nothing to
+    /// store.
+    ///
+    /// # Safety
+    /// The caller owns the range in this phase.
+    #[inline(always)]
+    pub unsafe fn store_nt_counted(&mut self, offset: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
         }
+        writes(self.device.image().base().wrapping_add(offset as usize));
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
 
     /// See [`Device::order_stores`].
@@ -414,6 +425,15 @@ impl<D: Device> Port<D> {
         point();
         self.state.counters.count_flush(offset, len);
         self.device.flush(&mut self.state, offset, len);
+    }
+
+    /// As [`Port::flush`], of the line that begins at an offset.
+    #[inline(always)]
+    pub fn flush_line(&mut self, offset: u64) {
+        point();
+        debug_assert!(offset.is_multiple_of(LINE_BYTES));
+        self.state.counters.count_line_flush();
+        self.device.flush(&mut self.state, offset, LINE_BYTES);
     }
 
     /// See [`Device::fence`].

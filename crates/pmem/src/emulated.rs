@@ -228,9 +228,8 @@ impl Device for Emulated {
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
-        let to = self.memory.image.mapping.at(offset, bytes.len());
-        // SAFETY: mapped (checked by `at`) and owned by the caller in this phase.
-        unsafe { self.cpu.store_nt(to, bytes) };
+        // SAFETY: mapped and owned by the caller in this phase.
+        unsafe { self.cpu.store_nt(self.memory.image.mapping.owned(offset, bytes.len()), bytes) };
         self.owe(port, self.costs.of_write(offset, bytes.len() as u64));
     }
 

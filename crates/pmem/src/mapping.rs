@@ -113,31 +113,33 @@ impl Mapping {
     /// through a [`crate::Port`] unless you are one.
     ///
     /// # Safety
-    /// The caller owns the word in this phase, or all sides access it as an atomic.
-    ///
-    /// # Panics
-    /// If the word is not aligned or not inside the mapping.
+    /// The word is aligned and inside the mapping. The caller owns it in this phase, or all sides
+    /// access it as an atomic.
     #[inline(always)]
     // SAFETY: the caller owns the word, see above.
     pub unsafe fn store_u64(&self, offset: u64, value: u64) {
-        self.word(offset).store(value, Ordering::Relaxed);
+        debug_assert!(offset.is_multiple_of(8), "word not aligned");
+        // SAFETY: inside the mapping and aligned, as the caller says, and every bit pattern is a
+        // valid word.
+        let word = unsafe { AtomicU64::from_ptr(self.owned(offset, 8).cast()) };
+        word.store(value, Ordering::Relaxed);
     }
 
     /// Stores bytes. Devices that track stores do not see it: go through a [`crate::Port`] unless
     /// you are one.
     ///
     /// # Safety
-    /// The caller owns the range in this phase: nobody else reads or writes it meanwhile.
-    ///
-    /// # Panics
-    /// If the range is not inside the mapping.
+    /// The range is inside the mapping, and the caller owns it in this phase: nobody else reads or
+    /// writes it meanwhile.
     #[inline(always)]
     // SAFETY: the caller owns the range, see above.
     pub unsafe fn store_bytes(&self, offset: u64, bytes: &[u8]) {
-        let to = self.at(offset, bytes.len());
-        // SAFETY: mapped (checked by `at`), and owned by the caller in this phase; `bytes` cannot
-        // overlap because nobody holds a slice of a range that the caller owns for storing.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+        // SAFETY: mapped and owned by the caller in this phase; `bytes` cannot overlap because
+        // nobody holds a slice of a range that the caller owns for storing.
+        unsafe {
+            let to = self.owned(offset, bytes.len());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
     }
 
     /// Borrows bytes.
@@ -173,6 +175,17 @@ impl Mapping {
         let inside = len <= self.len && offset <= (self.len - len) as u64;
         assert!(inside, "range outside the mapping");
         // SAFETY: the offset lies inside the mapping.
+        unsafe { self.base.as_ptr().add(offset as usize) }
+    }
+
+    /// Address of a range of the caller's, which debug builds check.
+    ///
+    /// # Safety
+    /// The range is inside the mapping.
+    #[inline(always)]
+    pub(crate) unsafe fn owned(&self, offset: u64, len: usize) -> *mut u8 {
+        debug_assert!(offset as usize + len <= self.len, "range outside the mapping");
+        // SAFETY: the offset lies inside the mapping, as the caller says.
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 

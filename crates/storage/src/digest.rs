@@ -10,7 +10,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::line::{LINE, padded_line};
+use crate::lines::{ALL_LINES, LINE, for_each_run, padded_line};
 use crate::new_value::NewValue;
 
 /// Bytes of a value that are hashed together: an update costs what it changes, not what the row
@@ -49,95 +49,153 @@ pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
 pub struct RowChange {
     /// What the row's hash gains: [`row_hash`] of the new value less that of the old.
     pub hash: u128,
-    /// A bit for each of the first 63 blocks of 64 bytes that differ, and one for all further ones.
-    /// All are set if the values differ in length.
-    pub blocks: u64,
+    /// The lines that differ, or all of them if the values differ in length.
+    pub lines: u64,
 }
 
-/// Compares the values of a row, block by block, where they may differ. A new value of another
-/// length must lie in one piece.
+/// Compares the values of a row, line by line, where they may differ. A new value of another length
+/// must lie in one piece.
 #[inline]
 pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> RowChange {
     let seed = row_seed(table, key);
     if old.len() != new.len() {
-        let new =
-            new.in_one_piece().expect("only lines of a value of the same length are replaced");
-        let [gain, loss] = [new, old]
-            .map(|value| blocks_hash(seed, value).wrapping_add(length_hash(seed, value.len())));
-        return RowChange { hash: gain.wrapping_sub(loss), blocks: u64::MAX };
+        let new = new.in_one_piece().expect("lines are replaced in a value of the same length");
+        return of_other_length(seed, old, new);
     }
-    let mut change = RowChange { hash: 0, blocks: 0 };
-    match new.in_one_piece() {
-        // The common case; it is what `against` says, too.
-        Some(new) => change.add_lines(seed, 0, old, new),
-        None => new.against(old).for_each(|(at, old, new)| change.add_lines(seed, at, old, new)),
+    debug_assert!(is_changed_in_mask(old, new), "the mask has all lines that differ");
+    if let Some((at, part)) = new.only_part() {
+        // Whoever replaces lines replaces them by others.
+        let hash = part_gain(seed, at / LINE, &old[at..at + part.len()], part);
+        return RowChange { hash, lines: new.changed() };
     }
+    let mut change = RowChange { hash: 0, lines: 0 };
+    for_each_changed(old, new, |line, old, new| {
+        change.hash = change.hash.wrapping_add(part_gain(seed, line, old, new));
+        change.lines |= 1 << line.min(63);
+    });
     change
 }
 
-/// The blocks in which the values of a row differ, as [`row_change`] finds them, where nobody needs
+/// What the hash of a row gains with some lines that are replaced, from a line on.
+#[inline(always)]
+fn part_gain(seed: u64, first: usize, old: &[u8], new: &[u8]) -> u128 {
+    let (old, old_rest) = old.as_chunks::<BLOCK_BYTES>();
+    let (new, new_rest) = new.as_chunks::<BLOCK_BYTES>();
+    let mut gain = 0_u128;
+    for (line, (old, new)) in (first..).zip(old.iter().zip(new)) {
+        gain = gain.wrapping_add(block_gain(old, new).wrapping_mul(block_factor(seed, line)));
+    }
+    if !new_rest.is_empty() {
+        let rest = rest_gain(old_rest, new_rest);
+        gain = gain.wrapping_add(rest.wrapping_mul(block_factor(seed, first + new.len())));
+    }
+    gain
+}
+
+/// What the hash of a row gains whose value is one word, see [`row_hash`].
+#[inline(always)]
+pub fn word_gain(table: u16, key: &[u8], old: u64, new: u64) -> u128 {
+    let mut gain = Gain::default();
+    gain.add(FACTORS[0], old, new);
+    gain.sum().wrapping_mul(block_factor(row_seed(table, key), 0))
+}
+
+#[inline(never)]
+fn of_other_length(seed: u64, old: &[u8], new: &[u8]) -> RowChange {
+    let whole =
+        |value: &[u8]| blocks_hash(seed, value).wrapping_add(length_hash(seed, value.len()));
+    RowChange { hash: whole(new).wrapping_sub(whole(old)), lines: ALL_LINES }
+}
+
+/// The lines in which the values of a row differ, as [`row_change`] finds them, where nobody needs
 /// the hash.
-#[inline]
-pub fn changed_blocks(old: &[u8], new: &NewValue<'_>) -> u64 {
+pub fn changed_lines(old: &[u8], new: &NewValue<'_>) -> u64 {
     if old.len() != new.len() {
-        return u64::MAX;
+        return ALL_LINES;
     }
-    let bit = |index: usize, differs: bool| u64::from(differs) << index.min(63);
-    new.against(old).fold(0, |blocks, (at, old, new)| {
-        let pairs = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES)).enumerate();
-        pairs.fold(blocks, |blocks, (index, (before, after))| {
-            blocks | bit(at / BLOCK_BYTES + index, before != after)
-        })
-    })
+    let mut lines = 0;
+    for_each_changed(old, new, |line, _, _| lines |= 1 << line.min(63));
+    lines
 }
 
-impl RowChange {
-    /// Adds what lines gain that begin at an offset.
-    #[inline(always)]
-    fn add_lines(&mut self, seed: u64, at: usize, old: &[u8], new: &[u8]) {
-        let (old_whole, old_rest) = old.as_chunks::<BLOCK_BYTES>();
-        let (new_whole, new_rest) = new.as_chunks::<BLOCK_BYTES>();
-        let first = at / BLOCK_BYTES;
-        for (index, (before, after)) in old_whole.iter().zip(new_whole).enumerate() {
-            if before != after {
-                self.add_block(seed, first + index, before, after);
+/// Calls `each` with the lines in which two values of one length differ.
+#[inline(always)]
+fn for_each_changed(old: &[u8], new: &NewValue<'_>, mut each: impl FnMut(usize, &[u8], &[u8])) {
+    for_each_run(new.changed(), old.len().div_ceil(LINE), |from, to| {
+        for line in from..to {
+            let at = line * LINE;
+            let (old, new) = (&old[at..old.len().min(at + LINE)], new.line(line));
+            let is_same = match (<&Block>::try_from(old), <&Block>::try_from(new)) {
+                // Without a call, which costs more than the comparison.
+                (Ok(old), Ok(new)) => old == new,
+                _ => old == new,
+            };
+            if !is_same {
+                each(line, old, new);
             }
         }
-        self.add_block(seed, first + new_whole.len(), old_rest, new_rest);
-    }
-
-    /// Adds what a block gains, or the bytes of an incomplete one.
-    #[inline(always)]
-    fn add_block(&mut self, seed: u64, index: usize, old: &[u8], new: &[u8]) {
-        let (mut sum, mut differs) = (0_u128, false);
-        let mut add = |place: usize, old: u64, new: u64| {
-            if old != new {
-                let product = |word: u64| u128::from(word) * u128::from(FACTORS[place]);
-                sum = sum.wrapping_add(product(new)).wrapping_sub(product(old));
-                differs = true;
-            }
-        };
-        let ((old, old_rest), (new, new_rest)) = (old.as_chunks::<8>(), new.as_chunks::<8>());
-        for (place, (&old, &new)) in old.iter().zip(new).enumerate().take(WORDS) {
-            add(place, u64::from_le_bytes(old), u64::from_le_bytes(new));
-        }
-        if !new_rest.is_empty() {
-            add(new.len(), padded_word(old_rest), padded_word(new_rest));
-        }
-        if differs {
-            self.hash = self.hash.wrapping_add(sum.wrapping_mul(block_factor(seed, index)));
-            self.blocks |= 1 << index.min(63);
-        }
-    }
+    });
 }
 
-type Block = [u8; BLOCK_BYTES];
+/// Whether two values of one length differ in lines of the mask only.
+fn is_changed_in_mask(old: &[u8], new: &NewValue<'_>) -> bool {
+    let mut lines = old.chunks(LINE).enumerate();
+    lines.all(|(line, old)| new.changed() >> line.min(63) & 1 != 0 || new.line(line) == old)
+}
+
+/// What a block's sum of products gains.
+#[inline(always)]
+fn block_gain(old: &Block, new: &Block) -> u128 {
+    let mut gain = Gain::default();
+    for (place, factor) in FACTORS.into_iter().enumerate() {
+        gain.add(factor, word(old, place), word(new, place));
+    }
+    gain.sum()
+}
+
+/// [`block_gain`] of the last bytes of a value.
+#[inline(always)]
+fn rest_gain(old: &[u8], new: &[u8]) -> u128 {
+    let mut gain = Gain::default();
+    let ((old, old_rest), (new, new_rest)) = (old.as_chunks::<8>(), new.as_chunks::<8>());
+    for (factor, (old, new)) in FACTORS.into_iter().zip(old.iter().zip(new)) {
+        gain.add(factor, u64::from_le_bytes(*old), u64::from_le_bytes(*new));
+    }
+    if !new_rest.is_empty() {
+        gain.add(FACTORS[new.len()], padded_word(old_rest), padded_word(new_rest));
+    }
+    gain.sum()
+}
+
+/// What a sum of products gains.
+#[derive(Default)]
+struct Gain {
+    products: u128,
+    /// A negative difference of two words lacks 2^64.
+    lacking: u64,
+}
+
+impl Gain {
+    #[inline(always)]
+    fn add(&mut self, factor: u64, old: u64, new: u64) {
+        let product = u128::from(new.wrapping_sub(old)) * u128::from(factor);
+        self.products = self.products.wrapping_add(product);
+        self.lacking = self.lacking.wrapping_add(if new < old { factor } else { 0 });
+    }
+
+    #[inline(always)]
+    fn sum(self) -> u128 {
+        self.products.wrapping_sub(u128::from(self.lacking) << 64)
+    }
+}
 
 /// The last bytes of a value, less than a word, with zeros behind their end.
 #[inline(always)]
 fn padded_word(rest: &[u8]) -> u64 {
     rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
+
+type Block = [u8; BLOCK_BYTES];
 
 /// A word of a block.
 #[inline(always)]
@@ -146,7 +204,7 @@ fn word(block: &Block, place: usize) -> u64 {
 }
 
 /// What all numbers of a row follow from.
-#[inline]
+#[inline(always)]
 fn row_seed(table: u16, key: &[u8]) -> u64 {
     let table = u64::from(table) + 1;
     match key.try_into() {
@@ -255,15 +313,26 @@ mod tests {
                         true => 0,
                         false => u64::MAX,
                     };
-                    assert_eq!(change.blocks, differing, "{old_len} to {new_len}, {salt}");
-                    assert_eq!(changed_blocks(&old, &NewValue::whole(&new)), differing);
+                    assert_eq!(change.lines, differing, "{old_len} to {new_len}, {salt}");
+                    assert_eq!(changed_lines(&old, &NewValue::whole(&new)), differing);
                     if old_len == new_len && salt < new_len {
                         let lines = lines_around(&(salt..salt + 1), new_len);
-                        let by_lines = NewValue::with_lines(&old, lines.start, &new[lines]);
+                        let by_lines = NewValue::with_lines(&old, lines.start, &new[lines], 0);
                         assert_eq!(row_change(3, b"key", &old, &by_lines), change);
-                        assert_eq!(changed_blocks(&old, &by_lines), differing);
+                        assert_eq!(changed_lines(&old, &by_lines), differing);
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn o_48_a_word_changes_the_hash_as_any_value_does() {
+        for (old, new) in [(0, 0), (0, 1), (1, 0), (5, u64::MAX), (u64::MAX, 5), (1 << 63, 7)] {
+            for key in [&b"12345678"[..], b"a longer key"] {
+                let [old_hash, new_hash] =
+                    [old, new].map(|word: u64| row_hash(3, key, &word.to_le_bytes()));
+                assert_eq!(word_gain(3, key, old, new), new_hash.wrapping_sub(old_hash));
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::line::LINE;
+use crate::lines::{ALL_LINES, LINE, lines_of};
 
-/// A new value: all of it, or an old value and the lines of it that are replaced. Who changes a few
-/// bytes of a long row need not copy the row for it.
+/// A new value: all of it, or an old value and the lines of it that are replaced, so that who
+/// changes a few bytes of a long row need not copy the row for it. With it goes a mask of lines: what
+/// is not in the mask is as it was in the row before the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct NewValue<'v> {
     /// The whole value, or the old one.
@@ -14,6 +15,8 @@ pub struct NewValue<'v> {
     at: usize,
     /// What replaces as many bytes of `base`: whole lines, but for the last of the value.
     part: &'v [u8],
+    /// Lines that may differ from the row's value before the epoch (`lines.rs`).
+    changed: u64,
 }
 
 /// The bytes from the first to the last line of a value that holds some of these bytes.
@@ -23,18 +26,25 @@ pub fn lines_around(bytes: &Range<usize>, value_len: usize) -> Range<usize> {
 }
 
 impl<'v> NewValue<'v> {
-    /// A whole value.
+    /// A whole value, of which nobody knows what it has in common with the row before the epoch.
     #[inline(always)]
     pub fn whole(value: &'v [u8]) -> Self {
-        Self { base: value, at: 0, part: &[] }
+        Self::changed_in(value, ALL_LINES)
     }
 
-    /// An old value, and the lines that replace those at an offset.
+    /// A whole value that differs from the row before the epoch in lines of a mask at most.
+    #[inline(always)]
+    pub fn changed_in(value: &'v [u8], changed: u64) -> Self {
+        Self { base: value, at: 0, part: &[], changed }
+    }
+
+    /// An old value, and the lines that replace those at an offset; `changed` says in which lines
+    /// the old value may differ from the row before the epoch.
     ///
     /// # Panics
     /// If these are not whole lines of the value; see [`lines_around`].
     #[inline(always)]
-    pub fn with_lines(base: &'v [u8], at: usize, part: &'v [u8]) -> Self {
+    pub fn with_lines(base: &'v [u8], at: usize, part: &'v [u8], changed: u64) -> Self {
         let end = at + part.len();
         assert!(
             at.is_multiple_of(LINE)
@@ -43,7 +53,20 @@ impl<'v> NewValue<'v> {
             "bytes {at} to {end} are no lines of a value of {} bytes",
             base.len()
         );
-        Self { base, at, part }
+        Self { base, at, part, changed: changed | lines_of(at, part.len()) }
+    }
+
+    /// What is replaced, and where, if nothing else differs from the row before the epoch.
+    #[inline(always)]
+    pub fn only_part(&self) -> Option<(usize, &'v [u8])> {
+        let is_only = !self.part.is_empty() && self.changed == lines_of(self.at, self.part.len());
+        is_only.then_some((self.at, self.part))
+    }
+
+    /// Lines that may differ from the row's value before the epoch; all others do not.
+    #[inline(always)]
+    pub fn changed(&self) -> u64 {
+        self.changed
     }
 
     /// Its length in bytes.
@@ -63,44 +86,38 @@ impl<'v> NewValue<'v> {
         self.part.is_empty().then_some(self.base)
     }
 
-    /// The bytes of a range, in up to three pieces.
+    /// The bytes of a range, if all of them are replaced.
     #[inline(always)]
-    pub fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = &'v [u8]> + use<'v> {
-        let Self { base, at, part } = *self;
+    pub(crate) fn in_part(&self, range: Range<usize>) -> Option<&'v [u8]> {
+        self.part.get(range.start.checked_sub(self.at)?..range.end.checked_sub(self.at)?)
+    }
+
+    /// The bytes of a range, in up to three pieces, some of which may be empty.
+    #[inline(always)]
+    pub fn pieces(&self, range: Range<usize>) -> [&'v [u8]; 3] {
+        let Self { base, at, part, .. } = *self;
         let Range { start, end } = range;
         let part_end = at + part.len();
         let before = &base[start.min(at)..end.min(at)];
         let among = &part[start.clamp(at, part_end) - at..end.clamp(at, part_end) - at];
         let after = &base[start.max(part_end)..end.max(part_end)];
-        [before, among, after].into_iter().filter(|piece| !piece.is_empty())
+        [before, among, after]
+    }
+
+    /// The bytes of a line; fewer than 64 of the last one.
+    #[inline(always)]
+    pub(crate) fn line(&self, line: usize) -> &'v [u8] {
+        let (start, end) = (line * LINE, self.len().min((line + 1) * LINE));
+        // Lines are replaced as a whole.
+        match start.checked_sub(self.at) {
+            Some(from) if from < self.part.len() => &self.part[from..from + (end - start)],
+            _ => &self.base[start..end],
+        }
     }
 
     /// Appends the whole value.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
-        self.pieces(0..self.len()).for_each(|piece| bytes.extend_from_slice(piece));
-    }
-
-    /// Which bytes of an old value of the same length are read to compare it with this one.
-    pub fn compared_with(&self, old: &[u8]) -> impl Iterator<Item = Range<usize>> {
-        self.against(old).map(|(at, old, _)| at..at + old.len())
-    }
-
-    /// Where it may differ from an old value of the same length: in up to three pieces, the offset,
-    /// what the old value has there, and what this one has. If lines of that very value were
-    /// replaced, only these.
-    #[inline(always)]
-    pub(crate) fn against<'o>(
-        &self,
-        old: &'o [u8],
-    ) -> impl Iterator<Item = (usize, &'o [u8], &'v [u8])> + use<'o, 'v> {
-        let replaced = self.at..self.at + self.part.len();
-        let is_base = !self.part.is_empty() && std::ptr::eq(self.base, old);
-        let mut at = if is_base { replaced.start } else { 0 };
-        self.pieces(if is_base { replaced } else { 0..self.len() }).map(move |piece| {
-            let from = at;
-            at += piece.len();
-            (from, &old[from..at], piece)
-        })
+        self.pieces(0..self.len()).iter().for_each(|piece| bytes.extend_from_slice(piece));
     }
 }
 
@@ -116,11 +133,17 @@ mod tests {
             let part: Vec<u8> = base[lines.clone()].iter().map(|byte| !byte).collect();
             let mut whole = base.clone();
             whole[lines.clone()].copy_from_slice(&part);
-            let value = NewValue::with_lines(&base, lines.start, &part);
+            let value = NewValue::with_lines(&base, lines.start, &part, 0);
+            let differing = whole.chunks(LINE).zip(base.chunks(LINE)).enumerate();
+            let differing = differing.filter(|(_, (new, old))| new != old);
+            assert_eq!(value.changed(), differing.fold(0, |mask, (line, _)| mask | 1 << line));
+            for (line, bytes) in whole.chunks(LINE).enumerate() {
+                assert_eq!(value.line(line), bytes);
+            }
             for start in 0..=base.len() {
                 for end in start..=base.len() {
                     assert_eq!(
-                        value.pieces(start..end).collect::<Vec<_>>().concat(),
+                        value.pieces(start..end).concat(),
                         whole[start..end]
                     );
                 }
@@ -134,6 +157,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "bytes 64 to 100 are no lines of a value of 200 bytes")]
     fn half_a_line_replaces_none() {
-        NewValue::with_lines(&[0; 200], 64, &[0; 36]);
+        NewValue::with_lines(&[0; 200], 64, &[0; 36], 0);
     }
 }

@@ -11,7 +11,7 @@ use storage::SerialId;
 use crate::calls::{RUN_CALLS, owner};
 use crate::fetching::Fetching;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, DeclaredKind, Member, NO_ENTRY};
+use crate::local::{CallView, Declarations, DeclaredKind, NO_ENTRY};
 use crate::version::{Fetched, LINE, prefetch};
 use crate::worker::Epoch;
 
@@ -40,8 +40,6 @@ const RUNS_MIN: usize = 8;
 pub(super) struct Ahead<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
-    /// Whether anything is fetched, and so more than one call taken.
-    fetches: bool,
     /// Positions that are this worker's, and of which no call is taken yet.
     run: Range<usize>,
     /// How many positions are handed out at once.
@@ -69,8 +67,8 @@ struct Taken<'a> {
     call: CallView<'a>,
     /// Rows that it declared.
     rows: usize,
-    /// A bit for each of its first rows whose version array was asked for.
-    arrays: u64,
+    /// Whether any of them has a version array.
+    has_arrays: bool,
     /// Lines of values that it wants.
     lines: usize,
     /// How many things were wanted when all of its were.
@@ -81,7 +79,7 @@ impl<'a> Taken<'a> {
     #[inline(always)]
     fn new(call: CallView<'a>) -> Self {
         let rows = call.declared.len() + call.members().len();
-        Self { call, rows, arrays: 0, lines: 0, wanted: 0 }
+        Self { call, rows, has_arrays: false, lines: 0, wanted: 0 }
     }
 
     /// Nothing is taken behind it.
@@ -103,7 +101,6 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         Self {
             epoch,
             lists,
-            fetches: epoch.core.config.techniques.prefetch,
             run: 0..0,
             run_calls: if are_small && are_many { RUN_CALLS } else { 1 },
             ring: [Taken::new(CallView::none(&lists[0])); RING],
@@ -121,29 +118,25 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         if self.next == self.end {
             return None;
         }
-        let Taken { call, rows, lines, wanted, .. } = self.ring[self.next % RING];
+        let at = self.next;
         self.next += 1;
+        if self.unfetched <= at {
+            // Nothing was taken ahead behind a long call: its misses overlap at least.
+            self.fetch_values(at, fetching);
+            self.fetch_from_arrays(at);
+            self.unfetched = self.next;
+        }
+        let Taken { call, rows, lines, wanted, .. } = self.ring[at % RING];
         self.rows -= rows;
         self.lines -= lines;
-        if self.next < self.end {
-            let next = &self.ring[self.next % RING];
-            // Or a call could wait for one that its own worker runs later.
-            debug_assert!(call.position < next.call.position);
-            self.fetch_from_arrays(next);
-        }
-        if self.unfetched < self.next {
-            self.unfetched = self.next;
-            if self.fetches {
-                self.fetch_late(call, fetching);
-            }
-        }
         fetching.up_to(wanted);
+        if self.next < self.end {
+            // Or a call could wait for one that its own worker runs later.
+            debug_assert!(call.position < self.ring[self.next % RING].call.position);
+            self.fetch_from_arrays(self.next);
+        }
         while self.fetches_more() {
-            let call = self.ring[self.unfetched % RING].call;
-            let (arrays, lines) = self.fetch_values(call, fetching);
-            let taken = &mut self.ring[self.unfetched % RING];
-            (taken.arrays, taken.lines, taken.wanted) = (arrays, lines, fetching.wanted());
-            self.lines += lines;
+            self.fetch_values(self.unfetched, fetching);
             self.unfetched += 1;
         }
         Some(call)
@@ -163,20 +156,17 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         (self.next < self.end).then(|| self.ring[self.next % RING].call.position)
     }
 
-    /// Takes calls, and fetches the row entries that they declared; without prefetching one call at
-    /// a time.
+    /// Takes calls, and fetches the row entries that they declared.
     #[inline(always)]
     pub(super) fn take(&mut self) {
         while self.takes_more() {
             let Some(position) = self.next_of_run() else { return };
             let taken = Taken::new(call_at(self.lists, position));
-            if self.fetches {
-                // They were read last when they were logged.
-                fetch_all(self.epoch.calls.record(position));
-                let entries = &self.epoch.core.entries;
-                rows_by_key(taken.call).for_each(|(_, row)| entries.prefetch(row.id));
-                taken.call.members().iter().for_each(|member| entries.prefetch(member.id));
-            }
+            // They were read last when they were logged.
+            fetch_all(self.epoch.calls.record(position));
+            let entries = &self.epoch.core.entries;
+            taken.call.declared.iter().for_each(|declared| entries.prefetch(declared.id));
+            taken.call.members().iter().for_each(|member| entries.prefetch(member.id));
             self.rows += taken.rows;
             self.ring[self.end % RING] = taken;
             self.end += 1;
@@ -189,8 +179,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         if taken == 0 {
             return true;
         }
-        self.fetches
-            && (taken <= CALLS_AHEAD_MIN || self.rows < ROWS_AHEAD && taken <= CALLS_AHEAD_MAX)
+        (taken <= CALLS_AHEAD_MIN || self.rows < ROWS_AHEAD && taken <= CALLS_AHEAD_MAX)
             && !self.ring[(self.end - 1) % RING].is_long()
     }
 
@@ -200,9 +189,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         if self.run.is_empty() {
             let first = self.epoch.shared.next_call.0.fetch_add(self.run_calls, Ordering::Relaxed);
             self.run = first..(first + self.run_calls).min(self.epoch.calls.len());
-            if self.fetches {
-                self.fetch_lists(first);
-            }
+            self.fetch_lists(first);
         }
         self.run.next()
     }
@@ -225,73 +212,50 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         fetch_all(&lists.declared[lists.declared_by(calls)]);
     }
 
-    /// Fetches for a call that is about to run, because nothing was taken ahead behind a long one:
-    /// its misses overlap at least.
-    #[inline(never)]
-    fn fetch_late(&self, call: CallView<'a>, fetching: &mut Fetching) {
-        let (arrays, lines) = self.fetch_values(call, fetching);
-        let wanted = fetching.wanted();
-        fetching.up_to(wanted);
-        self.fetch_from_arrays(&Taken { arrays, lines, wanted, ..Taken::new(call) });
-    }
-
-    /// Fetches what a call reads, and the persistent rows that it writes: a bit for each row whose
-    /// version array it asked for instead, and the number of lines.
+    /// Fetches what a call reads, and the headers of the persistent rows that it writes.
     #[inline(always)]
-    fn fetch_values(&self, call: CallView<'_>, fetching: &mut Fetching) -> (u64, usize) {
-        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
-        let (mut arrays, mut lines) = (0, 0);
-        let mut note = |index: usize, found| match found {
-            Some(more) => lines += more,
-            // A call with more rows than bits is long, and what is too many is fetched late.
-            None => arrays |= 1_u64.checked_shl(index as u32).unwrap_or(0),
-        };
-        for (index, row) in rows_by_key(call) {
-            note(index, self.fetch_row(&row, sid, fetching));
-        }
-        for (index, row) in rows_of_ranges(call) {
-            note(index, self.fetch_row(&row, sid, fetching));
-        }
-        (arrays, lines)
-    }
-
-    /// Fetches what a call needs of a row: so many lines of its value, or, if none, its version
-    /// array.
-    #[inline(always)]
-    fn fetch_row(&self, row: &Row, sid: SerialId, fetching: &mut Fetching) -> Option<usize> {
+    fn fetch_values(&mut self, number: usize, fetching: &mut Fetching) {
+        let taken = &mut self.ring[number % RING];
+        let sid = SerialId::new(self.epoch.number, u64::from(taken.call.position));
         let core = self.epoch.core;
-        let entry = core.entries.get(row.id);
-        let found = match entry.fetch(sid) {
-            Fetched::Value(word) => Some(fetching.want(word)),
-            Fetched::Array => None,
+        let (mut lines, mut has_arrays) = (0, false);
+        let mut fetch_row = |id: EntryId, is_written: bool| {
+            let entry = core.entries.get(id);
+            match entry.fetch(sid) {
+                Fetched::Value(word) => lines += fetching.want(word),
+                Fetched::Array => has_arrays = true,
+            }
+            if is_written {
+                prefetch(core.image_base + entry.row() as usize);
+            }
         };
-        if let Some(table) = row.written {
-            let layout = &core.tables[table as usize].layout;
-            let is_read =
-                !row.is_new || !layout.has_exact_keys() || !core.config.techniques.past_cache;
-            if is_read {
-                let row = core.image_base + entry.row() as usize;
-                prefetch(row);
-                if layout.half_bytes < pmem::LINE_BYTES {
-                    prefetch(row + layout.heap_offset as usize);
-                }
+        for declared in taken.call.declared {
+            if declared.id != NO_ENTRY {
+                // A new row is written as a whole, past the cache.
+                let is_new = declared.appended;
+                fetch_row(declared.id, declared.kind != DeclaredKind::Read && !is_new);
             }
         }
-        found
+        taken.call.members().iter().for_each(|member| fetch_row(member.id, true));
+        (taken.lines, taken.has_arrays, taken.wanted) = (lines, has_arrays, fetching.wanted());
+        self.lines += lines;
     }
 
     /// Fetches what the version arrays of a call's rows lead to.
     #[inline(always)]
-    fn fetch_from_arrays(&self, taken: &Taken<'_>) {
-        if taken.arrays == 0 {
+    fn fetch_from_arrays(&self, number: usize) {
+        let Taken { call, has_arrays, .. } = &self.ring[number % RING];
+        if !has_arrays {
             return;
         }
-        let sid = SerialId::new(self.epoch.number, u64::from(taken.call.position));
-        for (index, row) in rows_by_key(taken.call).chain(rows_of_ranges(taken.call)) {
-            if index < u64::BITS as usize && taken.arrays >> index & 1 != 0 {
-                let is_written = row.written.is_some();
-                self.epoch.core.entries.get(row.id).fetch_from_array(sid, is_written);
-            }
+        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
+        let entries = &self.epoch.core.entries;
+        for declared in call.declared.iter().filter(|declared| declared.id != NO_ENTRY) {
+            let is_written = declared.kind != DeclaredKind::Read;
+            entries.get(declared.id).fetch_from_array(sid, is_written);
+        }
+        for member in call.members() {
+            entries.get(member.id).fetch_from_array(sid, true);
         }
     }
 }
@@ -304,32 +268,6 @@ fn fetch_all<T>(list: &[T]) {
         prefetch(address + at);
         at += LINE;
     }
-}
-
-/// A row that a call will need.
-struct Row {
-    id: EntryId,
-    /// The table, if the call may write the row.
-    written: Option<u16>,
-    /// The call created it.
-    is_new: bool,
-}
-
-/// The rows that a call declared by key, with their numbers among all that it declared.
-#[inline(always)]
-fn rows_by_key(call: CallView<'_>) -> impl Iterator<Item = (usize, Row)> {
-    let found = call.declared.iter().enumerate().filter(|(_, d)| d.id != NO_ENTRY);
-    found.map(|(index, d)| {
-        let written = (d.kind != DeclaredKind::Read).then_some(d.table);
-        (index, Row { id: d.id, written, is_new: d.appended })
-    })
-}
-
-/// The rows in the ranges that a call declared, numbered after those by key.
-#[inline(always)]
-fn rows_of_ranges(call: CallView<'_>) -> impl Iterator<Item = (usize, Row)> {
-    let row = |m: &Member| Row { id: m.id, written: Some(m.table), is_new: false };
-    call.members().iter().map(row).enumerate().map(move |(i, row)| (call.declared.len() + i, row))
 }
 
 /// The declarations of the call at a position.

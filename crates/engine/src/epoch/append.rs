@@ -81,10 +81,8 @@ fn append_all<D: Device>(
     port: &mut Port<D>,
     method: &mut impl Method,
 ) -> Result<(), Leave> {
-    // Nothing is gained by looking rows up together unless their lines are asked for together.
-    let group = if epoch.core.config.techniques.prefetch { GROUP } else { 1 };
     let calls = local.lists.txns.len();
-    let group_from = |from: usize| from..(from + group).min(calls);
+    let group_from = |from: usize| from..(from + GROUP).min(calls);
     let mut now = group_from(0);
     fetch_buckets(epoch.core, &local.lists, now.clone());
     while !now.is_empty() {
@@ -106,9 +104,6 @@ fn append_all<D: Device>(
 
 /// Asks for the index buckets of the declared keys of a group of calls.
 fn fetch_buckets(core: &Core, lists: &Declarations, calls: Range<usize>) {
-    if !core.config.techniques.prefetch {
-        return;
-    }
     for declared in &lists.declared[lists.declared_by(calls)] {
         if declared.id == NO_ENTRY {
             core.tables[declared.table as usize].hash.prefetch(declared.word);
@@ -118,36 +113,41 @@ fn fetch_buckets(core: &Core, lists: &Declarations, calls: Range<usize>) {
 
 /// Looks up the declared keys of a group of calls.
 fn find_entries(core: &Core, lists: &mut Declarations, reads: &Reads, calls: Range<usize>) {
-    let fetches = core.config.techniques.prefetch;
     let span = lists.declared_by(calls);
     for declared in &mut lists.declared[span] {
-        if declared.appended {
-            continue;
-        }
         if declared.id == NO_ENTRY {
             let table = &core.tables[declared.table as usize];
-            let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
-            declared.id = table.find(core, word, reads).unwrap_or(NO_ENTRY);
+            let found = if declared.is_word {
+                table.hash.find_exact(declared.word)
+            } else {
+                let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
+                table.find(core, word, reads)
+            };
+            declared.id = found.unwrap_or(NO_ENTRY);
         }
-        if fetches && declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
+        if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
             core.entries.prefetch(declared.id);
         }
     }
 }
 
+#[inline(always)]
 fn append_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     method: &mut impl Method,
     index: usize,
 ) {
-    let txn = &local.lists.txns[index];
+    let Local { lists, cache, pool, work, reads, .. } = local;
+    let txn = &lists.txns[index];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
-    for at in txn.declared.range() {
-        let declared = local.lists.declared[at];
-        let written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
-        if written && !declared.appended {
-            append(epoch, local, method, declared.id, sid);
+    let mut claimer = Claimer::new(epoch, cache, reads);
+    for declared in &lists.declared[txn.declared.range()] {
+        let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
+        if is_written && !declared.appended {
+            let row = (declared.id, epoch.core.entries.get(declared.id));
+            method.append(row, sid, pool, &mut claimer, work);
+            work.appends += 1;
         }
     }
 }
@@ -165,19 +165,22 @@ fn append_ranges<D: Device>(
     let extra = &mut extras[txn.extra as usize];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     let from = members.len();
+    let written = || {
+        declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read)
+    };
+    let mut are_declared = false;
     for range in &ranges[extra.ranges.range()] {
+        are_declared |= written().any(|d| d.table == range.table);
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
         for (word, id) in core.table(range.table)?.range(core, low, high, &local.reads)? {
-            if core.config.techniques.prefetch {
-                core.entries.prefetch(id);
-            }
+            core.entries.prefetch(id);
             members.push(Member { table: range.table, word, id });
         }
     }
     // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
     members[from..].sort_unstable();
-    let declared = &declared[txn.declared.range()];
-    let is_declared = |id| declared.iter().any(|d| d.id == id && d.kind != DeclaredKind::Read);
+    // Few calls declare keys and ranges of one table.
+    let is_declared = |id| are_declared && written().any(|d| d.id == id);
     let mut kept = from;
     for at in from..members.len() {
         let member = members[at];
@@ -189,31 +192,14 @@ fn append_ranges<D: Device>(
     }
     members.truncate(kept);
     extra.members = Span::up_to(from, kept);
-    for at in from..kept {
-        append(epoch, local, method, local.lists.members[at].id, sid);
+    let Local { lists, cache, pool, work, reads, .. } = local;
+    let mut claimer = Claimer::new(epoch, cache, reads);
+    for member in &lists.members[from..kept] {
+        let row = (member.id, core.entries.get(member.id));
+        method.append(row, sid, pool, &mut claimer, work);
+        work.appends += 1;
     }
     Ok(())
-}
-
-#[inline(always)]
-fn append<D: Device>(
-    epoch: &Epoch<'_, D>,
-    local: &mut Local,
-    method: &mut impl Method,
-    id: EntryId,
-    sid: SerialId,
-) {
-    let mut claimer = Claimer {
-        cache: &mut local.cache,
-        image_base: epoch.core.image_base,
-        checkpoint_epoch: epoch.checkpoint_epoch,
-        every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
-        always_copies: epoch.core.config.techniques.initial_copy,
-        reads: &local.reads,
-    };
-    let row = (id, epoch.core.entries.get(id));
-    method.append(row, sid, &mut local.pool, &mut claimer, &mut local.work);
-    local.work.appends += 1;
 }
 
 /// Decides what the base of a row is when its first writer claims it.
@@ -223,20 +209,29 @@ struct Claimer<'c> {
     checkpoint_epoch: u64,
     /// The epoch before ended in a checkpoint, so no persistent version is overwritten in place.
     every_epoch: bool,
-    /// Whether smaller serial ids read a copy in any case.
-    always_copies: bool,
     /// Copies and headers are read from the image.
     reads: &'c Reads,
 }
 
-impl Claimer<'_> {
+impl<'c> Claimer<'c> {
+    #[inline(always)]
+    fn new<D: Device>(epoch: &Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
+        Self {
+            cache,
+            image_base: epoch.core.image_base,
+            checkpoint_epoch: epoch.checkpoint_epoch,
+            every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
+            reads,
+        }
+    }
+
     /// Whether a version is younger than the checkpoint: its row's header says so.
     fn is_younger(&self, row: u64, slot: usize) -> bool {
         self.reads.charge(self.image_base + row as usize, row::VERSIONS_BYTES as usize);
         version_epoch(self.image_base, row, slot) > self.checkpoint_epoch
     }
 
-    /// The initial version of NV 4.1.
+    /// What smaller serial ids read, as the initial version of NV 4.1.
     fn copy(&mut self, from: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if from.is_on_medium() {
             self.reads.note(from.address(), from.len());
@@ -255,10 +250,10 @@ impl Claim for Claimer<'_> {
             // Smaller serial ids read it during this epoch; it is freed in the next one.
             entry.set_cached(None);
             self.cache.retire(cached);
-            return if self.always_copies { self.copy(cached, pool) } else { cached };
+            return cached;
         }
         let in_place = !self.every_epoch && self.is_younger(entry.row(), next.slot());
         // The final write overwrites a version in its place: smaller serial ids read a copy.
-        if in_place || self.always_copies { self.copy(next, pool) } else { next }
+        if in_place { self.copy(next, pool) } else { next }
     }
 }

@@ -52,9 +52,7 @@ fn insert_declared<D: Device>(
         let inserts = lists.extra(&lists.txns[txn]).inserts;
         let sid = SerialId::new(epoch.number, u64::from(position));
         for at in inserts.range() {
-            if epoch.core.config.techniques.prefetch {
-                fetch_ahead(epoch.core, lists, at);
-            }
+            fetch_ahead(epoch.core, lists, at);
             let Declarations { inserts, declared, keys, .. } = lists;
             let declared = &mut declared[inserts[at] as usize];
             let table = &epoch.core.tables[declared.table as usize];

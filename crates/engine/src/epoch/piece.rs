@@ -17,13 +17,13 @@ use storage::{NewValue, SerialId};
 use super::ahead::call_at;
 use super::declare::panic_text;
 use super::execute::begin;
-use super::publish::Runner;
+use super::publish::{Runner, with_lines};
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::ProcedureDefinition;
 use crate::transaction::{Spoiled, Stop};
-use crate::version::{ReadPhase, Stopped, Waiter, Write};
+use crate::version::{Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -142,8 +142,8 @@ impl<D: Device> Runner<'_, '_, D> {
             let write = match write {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
-                    let seen = ReadPhase::begin().bytes(seen);
-                    Write::Value(NewValue::with_lines(seen, at, &value))
+                    let base = self.epoch.core.entries.get(declared.id).base();
+                    Write::Value(with_lines((seen, base), at, &value))
                 }
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which

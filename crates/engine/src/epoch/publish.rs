@@ -3,7 +3,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{NewValue, SerialId};
+use storage::{ALL_LINES, NewValue, SerialId};
 
 use crate::core::Core;
 use crate::index::EntryId;
@@ -11,7 +11,8 @@ use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePar
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, Publication, Publisher, ReadPhase, Stopped, TransientPool, Waiter, Write,
+    CachePool, Medium, Publication, Publisher, ReadPhase, Stopped, TransientPool, ValueWord, Waiter,
+    Write,
 };
 use crate::worker::Epoch;
 
@@ -82,6 +83,22 @@ fn publisher<'w, D: Device>(
     }
 }
 
+/// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
+#[inline(always)]
+pub(super) fn with_lines(
+    (seen, base): (ValueWord, ValueWord),
+    at: usize,
+    lines: &[u8],
+) -> NewValue<'_> {
+    let phase = ReadPhase::begin();
+    let changed = match seen {
+        _ if seen == base => 0,
+        _ if seen.is_transient() => phase.maker(seen).changed,
+        _ => ALL_LINES,
+    };
+    NewValue::with_lines(phase.bytes(seen), at, lines, changed)
+}
+
 /// Where the version of a serial id goes, of a row of a table.
 #[inline(always)]
 fn version_of(
@@ -89,8 +106,8 @@ fn version_of(
     (id, table, word): (EntryId, u16, u64),
     sid: SerialId,
 ) -> Publication<'_> {
-    let layout = &core.tables[table as usize].layout;
-    Publication { id, word, entry: core.entries.get(id), layout, sid }
+    let (layout, entry) = (&core.tables[table as usize].layout, core.entries.get(id));
+    Publication { id, word, entry, layout, sid, base: entry.base() }
 }
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -136,6 +153,7 @@ impl<D: Device> Runner<'_, '_, D> {
         (private, (scratch, parts)): (&mut PrivateWrite, (&[u8], &[PrivatePart])),
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
+        let to = version_of(self.epoch.core, row, sid);
         let write = match (mode, *private) {
             (_, PrivateWrite::Published)
             | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => return Ok(()),
@@ -146,13 +164,11 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                let seen = ReadPhase::begin().bytes(seen);
-                let lines = &scratch[lines.range()];
-                Write::Value(NewValue::with_lines(seen, at as usize, lines))
+                Write::Value(with_lines((seen, to.base), at as usize, &scratch[lines.range()]))
             }
         };
         *private = PrivateWrite::Published;
-        self.medium.publish(&version_of(self.epoch.core, row, sid), write, with)
+        self.medium.publish(&to, write, with)
     }
 
     /// Publishes what a piece wrote to the row of its key.
@@ -170,7 +186,7 @@ impl<D: Device> Runner<'_, '_, D> {
 
     /// Publishes the final writes that still hide.
     pub(super) fn reveal(&mut self) {
-        self.medium.reveal(&self.epoch.core.entries, self.epoch.number);
+        self.medium.reveal();
     }
 
     /// The new numbers of sequences, as final writes of their rows.
@@ -182,8 +198,11 @@ impl<D: Device> Runner<'_, '_, D> {
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
+            // Nobody claimed the row.
             let to = version_of(core, (id, change.table, change.key), sid);
-            self.medium.persist(&to, sid, NewValue::whole(&change.next.to_le_bytes()), None, with);
+            let to = Publication { base: to.entry.next(), ..to };
+            let next = change.next.to_le_bytes();
+            self.medium.persist(&to, sid, &NewValue::whole(&next), None, with);
         }
         // Each row is written once, so that nothing was read twice.
         self.medium.port.end_step();

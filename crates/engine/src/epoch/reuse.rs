@@ -10,9 +10,6 @@ use crate::worker::{Epoch, Progress};
 /// more that has not ended.
 #[inline]
 pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: u32) {
-    if !epoch.core.config.techniques.reuse {
-        return;
-    }
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     let progress = &epoch.shared.progress;

@@ -44,11 +44,9 @@ const AHEAD: usize = 16;
 fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usize) {
     let mut weights = ByRow::<u64>::default();
     let (core, lists) = (epoch.core, &mut worker.local.lists);
-    let fetches = core.config.techniques.prefetch;
     let id_of = |piece: &PieceState| lists.declared[piece.declared as usize].id;
     for at in 0..lists.pieces.len() {
         if let Some(ahead) = lists.pieces.get(at + AHEAD).map(id_of)
-            && fetches
             && ahead != NO_ENTRY
         {
             core.entries.prefetch(ahead);

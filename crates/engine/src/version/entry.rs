@@ -180,7 +180,7 @@ impl RowEntry {
     /// Adds the row's first pending version of the epoch, or says whose it is already: batch append
     /// (CA 3.3). Who claims a row is the only one who touches its versions until the workers meet,
     /// so there is no lock, and nobody spins for one that died (O-50).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn claim(
         &self,
         sid: SerialId,
@@ -263,6 +263,12 @@ impl RowEntry {
         } else {
             Versions::Array(VersionArray::from_word(first))
         }
+    }
+
+    /// Whether anybody writes the row in the running epoch. After append only.
+    #[inline(always)]
+    pub(crate) fn is_claimed(&self, epoch: u64) -> bool {
+        self.state.load(Ordering::Acquire) >> EPOCH_SHIFT & EPOCH_MASK == epoch
     }
 
     /// How many versions the running epoch has. After append only.
@@ -372,8 +378,6 @@ impl RowEntry {
 pub(crate) struct EntrySlab {
     memory: Mapping,
     used: AtomicU32,
-    /// Whether fresh entries are fetched ahead.
-    fetches_fresh: bool,
 }
 
 /// One worker's supply of entries.
@@ -394,12 +398,7 @@ impl EntrySlab {
         // Address space for every id, unless the system allows less; zeros are a valid entry.
         let entry = size_of::<RowEntry>() as u64;
         let memory = Mapping::reserve_up_to((1 << 32) * entry, (1 << 20) * entry)?;
-        Ok(Self { memory, used: AtomicU32::new(0), fetches_fresh: true })
-    }
-
-    /// The same, with or without fetching fresh entries ahead.
-    pub(crate) fn fetching_fresh(self, fetches_fresh: bool) -> Self {
-        Self { fetches_fresh, ..self }
+        Ok(Self { memory, used: AtomicU32::new(0) })
     }
 
     /// The entry with an id.
@@ -434,9 +433,7 @@ impl EntrySlab {
             self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
         }
         let id = supply.fresh.next().expect("just filled");
-        if self.fetches_fresh {
-            self.prefetch(EntryId(id + FRESH_AHEAD));
-        }
+        self.prefetch(EntryId(id + FRESH_AHEAD));
         EntryId(id)
     }
 

@@ -18,7 +18,9 @@ mod batch;
 mod cached;
 mod entry;
 mod final_write;
+mod medium;
 mod pool;
+mod publication;
 mod read;
 
 pub(crate) use batch::{Appended, Chains};
@@ -28,11 +30,10 @@ pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
 pub(crate) use entry::{Claim, ClaimedBy, EntrySlab, EntrySupply, RowEntry};
-pub(crate) use final_write::{
-    Gone, Medium, Publication, Publisher, Write, clear_stale, initialise_row, version_epoch,
-};
+pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
+pub(crate) use publication::{Publication, Publisher, Write};
 pub(crate) use read::{Fetched, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits

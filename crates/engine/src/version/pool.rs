@@ -18,10 +18,12 @@ use super::{LINE, Place, ValueWord};
 const RESERVED_BYTES: u64 = 64 << 30;
 const RESERVED_BYTES_MIN: u64 = 256 << 20;
 
-/// Precedes every value, in its first line: who made it.
+/// Precedes every value, in its first line: who made it, and of what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(16))]
 pub(crate) struct Maker {
+    /// Lines in which the value may differ from the row before the epoch.
+    pub(crate) changed: u64,
     /// Position of the call that wrote the value; 0 if it is a copy from before the epoch.
     pub(crate) position: u32,
     /// Number of the worker.
@@ -140,20 +142,15 @@ impl TransientPool {
     /// base of a row.
     #[inline]
     pub(crate) fn store(&mut self, value: &NewValue<'_>, slot: usize, position: u32) -> ValueWord {
-        let at = self.block(value.len(), position);
+        let at = self.block(value.len(), position, value.changed());
         // SAFETY: the block has room for the value, and nobody else refers to it.
-        unsafe {
-            match value.in_one_piece() {
-                Some(whole) => std::ptr::copy_nonoverlapping(whole.as_ptr(), at, whole.len()),
-                None => copy_pieces(value, at),
-            }
-        }
+        unsafe { copy_pieces(value, at) };
         ValueWord::new(Place::Transient, slot, at as usize, value.len())
     }
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
     #[inline(always)]
-    fn block(&mut self, len: usize, position: u32) -> *mut u8 {
+    fn block(&mut self, len: usize, position: u32, changed: u64) -> *mut u8 {
         let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
             Some(block) => block as *mut u8,
@@ -162,7 +159,7 @@ impl TransientPool {
         // SAFETY: the block is longer than that.
         let at = unsafe { block.add(size_of::<Maker>()) };
         writes(at);
-        let maker = Maker { position, worker: self.worker as u32 };
+        let maker = Maker { changed, position, worker: self.worker as u32 };
         // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
         // back after the last call had ended that could see it, so nobody else refers to it.
         unsafe { block.cast::<Maker>().write(maker) };
@@ -209,8 +206,13 @@ impl TransientPool {
 ///
 /// # Safety
 /// As many bytes from there on belong to the caller.
-#[inline(never)]
+#[inline(always)]
 unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
+    if let Some(whole) = value.in_one_piece() {
+        // SAFETY: as long as the value.
+        unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr(), to, whole.len()) };
+        return;
+    }
     for piece in value.pieces(0..value.len()) {
         // SAFETY: the pieces are as long together as the value.
         unsafe {
@@ -248,7 +250,8 @@ mod tests {
         let mut pool = TransientPool::new(3).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
         let first = pool.store(&NewValue::whole(&[1; 100]), 0, 5);
-        assert_eq!(ReadPhase::begin().maker(first), Maker { position: 5, worker: 3 });
+        let made = Maker { changed: u64::MAX, position: 5, worker: 3 };
+        assert_eq!(ReadPhase::begin().maker(first), made);
         let second = pool.store(&NewValue::whole(&[2; 100]), 0, 7);
         pool.retire(first, 7);
         assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");

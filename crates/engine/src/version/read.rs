@@ -123,11 +123,11 @@ impl RowEntry {
     pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
-        if self.birth() > sid {
-            // Inserted later in this epoch: scans meet many of these.
-            return seen(ValueWord::PENDING);
-        }
         match self.versions(sid.epoch()) {
+            // Inserted later in this epoch, so it has a version: scans meet many of these.
+            Versions::Single(..) | Versions::Array(_) if self.birth() > sid => {
+                seen(ValueWord::PENDING)
+            }
             Versions::None => {
                 if let Some(word) = self.cached() {
                     cached::touch(word, sid.epoch());
@@ -146,6 +146,14 @@ impl RowEntry {
                 Err((array, index)) => Err(Pending::InArray(array, index)),
             },
         }
+    }
+
+    /// The version before the epoch, if the row has it, on the medium, and nobody writes it.
+    #[inline(always)]
+    pub(crate) fn untouched(&self, epoch: u64) -> Option<ValueWord> {
+        let word = self.next();
+        let is_untouched = !self.is_claimed(epoch) && self.cached().is_none();
+        (is_untouched && word.is_value()).then_some(word)
     }
 
     /// [`RowEntry::try_read`] in a version array.

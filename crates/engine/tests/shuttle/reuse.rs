@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::{AppendMethod, Techniques};
+use engine::AppendMethod;
 use sim::history::{Model, ORDERED, Op, Pair, Random, Setup, Step};
 
 use crate::{device, explore, program, seeds};
@@ -109,14 +109,12 @@ fn call(random: &mut Random, with_pieces: bool) -> Vec<u8> {
 }
 
 fn any_setup(random: &mut Random, with_pieces: bool) -> Setup {
-    let initial_copy = random.percent(30);
     Setup {
         workers: 2 + random.below(2) as usize,
         cache_bytes: random.pick(&[0, 0, 1 << 16]),
         checkpoint_every: random.pick(&[1, 2]),
         split_threshold: if with_pieces { random.pick(&[1, 2]) } else { 0 },
         append: random.pick(&AppendMethod::ALL),
-        techniques: Techniques { initial_copy, ..Techniques::default() },
         ..Setup::default()
     }
 }

@@ -60,24 +60,21 @@ fn keys_of(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> + use<'_> {
     })
 }
 
-/// The wrapping sum of a row's 8-byte words, in four lanes so that it can run in vector registers.
+/// The wrapping sum of a row's 8-byte words, in eight lanes so that it can run in vector registers.
 fn fold(row: &[u8]) -> u64 {
-    let mut lanes = [0_u64; 4];
-    let mut chunks = row.chunks_exact(32);
-    for chunk in &mut chunks {
-        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(8)) {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(word);
-            *lane = lane.wrapping_add(u64::from_le_bytes(bytes));
+    let (lines, rest) = row.as_chunks::<64>();
+    let mut lanes = [0_u64; 8];
+    for line in lines {
+        for (lane, word) in lanes.iter_mut().zip(line.as_chunks::<8>().0) {
+            *lane = lane.wrapping_add(u64::from_le_bytes(*word));
         }
     }
-    let mut sum = lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
-    for word in chunks.remainder().chunks(8) {
-        let mut bytes = [0; 8];
-        bytes[..word.len()].copy_from_slice(word);
-        sum = sum.wrapping_add(u64::from_le_bytes(bytes));
-    }
-    sum
+    let (words, last) = rest.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let sum = lanes.into_iter().chain(words).fold(0, u64::wrapping_add);
+    let mut padded = [0; 8];
+    padded[..last.len()].copy_from_slice(last);
+    sum.wrapping_add(u64::from_le_bytes(padded))
 }
 
 /// Counts the row up and overwrites what follows the counter, in a copy of that part; the sum of

@@ -98,6 +98,24 @@ pub(super) fn find(
     locate(buckets, mixed, word, same).map(|(at, slot)| buckets[at].ids[slot])
 }
 
+/// Finds the entry that has this word where words are exact.
+#[inline(always)]
+pub(super) fn find_exact(buckets: &[Bucket], mixed: u64, word: u64) -> Option<EntryId> {
+    let mask = buckets.len() - 1;
+    let mut at = mixed as usize & mask;
+    loop {
+        let bucket = &buckets[at];
+        let slots = bucket.slots_with(word);
+        if slots != 0 {
+            return Some(bucket.ids[slots.trailing_zeros() as usize % SLOTS_COUNT]);
+        }
+        if !bucket.is_full() {
+            return None;
+        }
+        at = (at + 1) & mask;
+    }
+}
+
 /// Finds the bucket and the slot of the entry that has this word and passes `same`.
 #[inline(always)]
 pub(super) fn locate(

@@ -28,8 +28,6 @@ pub struct OrderedIndex {
     pub(super) edits: Mutex<Vec<Edit>>,
     pub(super) len: AtomicUsize,
     pub(super) phase: PhaseCheck,
-    /// Whether chunks that come next are fetched ahead.
-    pub(super) fetches_ahead: bool,
 }
 
 // SAFETY: the chunks that the directory points to belong to the index.
@@ -56,14 +54,7 @@ impl OrderedIndex {
             edits: Mutex::default(),
             len: AtomicUsize::new(0),
             phase: PhaseCheck::default(),
-            fetches_ahead: true,
         }
-    }
-
-    /// The same, with or without fetching the chunks ahead that come next.
-    #[must_use]
-    pub fn fetching_ahead(self, fetches_ahead: bool) -> Self {
-        Self { fetches_ahead, ..self }
     }
 
     /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while
@@ -141,7 +132,7 @@ impl OrderedIndex {
         order: &O,
     ) -> Range<'_> {
         let inside = self.phase.read();
-        Range::new(self.directory(), (low, high), order, self.fetches_ahead, inside)
+        Range::new(self.directory(), (low, high), order, inside)
     }
 
     /// The entries between two bounds, descending. Not while keys are added or removed.

@@ -14,8 +14,6 @@ pub struct Range<'i> {
     directory: &'i Directory,
     front: Place,
     back: Place,
-    /// Whether chunks are fetched before they are needed.
-    fetches_ahead: bool,
     _inside: Inside<'i>,
 }
 
@@ -32,11 +30,10 @@ impl<'i> Range<'i> {
         directory: &'i Directory,
         (low, high): (Bound<SearchKey<'_>>, Bound<SearchKey<'_>>),
         order: &O,
-        fetches_ahead: bool,
         inside: Inside<'i>,
     ) -> Self {
         let zero = Place { chunk: 0, slot: 0 };
-        let mut range = Self { directory, front: zero, back: zero, fetches_ahead, _inside: inside };
+        let mut range = Self { directory, front: zero, back: zero, _inside: inside };
         range.front = match low {
             Bound::Unbounded => zero,
             Bound::Included(key) => range.place(range.locate(key, order), key, false, order),
@@ -69,9 +66,7 @@ impl<'i> Range<'i> {
         with_equal: bool,
         order: &O,
     ) -> Place {
-        if self.fetches_ahead {
-            Chunk::prefetch_words(self.directory.chunk(chunk).as_ptr());
-        }
+        Chunk::prefetch_words(self.directory.chunk(chunk).as_ptr());
         Place { chunk, slot: self.chunk(chunk).count_before_key(key, with_equal, order) }
     }
 
@@ -90,7 +85,7 @@ impl<'i> Range<'i> {
     /// Asks for a chunk that the range extends to.
     #[inline]
     fn prefetch(&self, chunk: usize) {
-        if self.fetches_ahead && self.front.chunk <= chunk && chunk <= self.back.chunk {
+        if self.front.chunk <= chunk && chunk <= self.back.chunk {
             Chunk::prefetch_ends(self.directory.chunk(chunk).as_ptr());
         }
     }

@@ -65,7 +65,7 @@ impl OrderedIndex {
         let mut touched = Vec::with_capacity(targets.len());
         let mut removed_count = 0;
         for (nth, target) in targets.iter().enumerate() {
-            if let Some(next) = targets.get(nth + 2).filter(|_| self.fetches_ahead) {
+            if let Some(next) = targets.get(nth + 2) {
                 Chunk::prefetch_all(self.directory().chunk(next.at).as_ptr());
             }
             // SAFETY: the chunk is in this worker's share, and so owned by it in this phase;

@@ -1,0 +1,153 @@
+//! One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
+//! until the next checkpoint.
+
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::{Device, Port};
+use storage::plant::{Plant, planted};
+use storage::{
+    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row,
+};
+
+use super::publication::{Hidden, Publication};
+use super::RowEntry;
+use crate::index::EntryId;
+
+/// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
+/// until the next checkpoint.
+pub(crate) struct Medium<D: Device> {
+    pub(crate) port: Port<D>,
+    /// Lanes of this worker, by pool.
+    pub(crate) lanes: Vec<Vec<LanePool>>,
+    /// For each pool, the first lane whose free list may have something to take.
+    pub(crate) popping: Vec<usize>,
+    /// For each pool, the lane whose bump allocator is in use.
+    pub(crate) bumping: Vec<usize>,
+    /// Whether the state hash is kept up.
+    pub(crate) keeps_hash: bool,
+    /// Difference to the state hash in this epoch, if it is kept up.
+    pub(crate) hash: StateHash,
+    /// Difference to the number of rows in this epoch.
+    pub(crate) rows: i64,
+    /// Rows whose stale external version the major collector frees after the next checkpoint.
+    pub(crate) stale: Vec<(EntryId, u32)>,
+    /// Rows that do not exist any more (or never did), to be removed after execution (O-18).
+    pub(crate) gone: Vec<Gone>,
+    /// Final writes of the running transaction that are not published yet.
+    pub(crate) hidden: Vec<Hidden>,
+    /// A value that has to be put together before it is written.
+    pub(crate) whole: Vec<u8>,
+}
+
+/// A row that leaves the indexes. Its persistent row may never have been written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gone {
+    pub(crate) table: u16,
+    pub(crate) id: EntryId,
+    /// The key, where all keys have 8 bytes.
+    pub(crate) word: u64,
+}
+
+impl Gone {
+    pub(super) fn of(to: &Publication<'_>) -> Self {
+        Self { table: to.layout.table, id: to.id, word: to.word }
+    }
+}
+
+impl<D: Device> Medium<D> {
+    #[inline(always)]
+    pub(super) fn planted(&self, plant: Plant) -> bool {
+        planted(self.port.device().as_ref(), plant)
+    }
+
+    /// Frees the external values of a row that is being deleted; reverted by a crash, like the
+    /// deletion.
+    pub(super) fn free_values_of(&mut self, entry: &RowEntry, checkpoint_epoch: u64, segments: &Segments) {
+        let before = entry.next();
+        if !before.is_value() {
+            return;
+        }
+        let words = row::versions(self.port.device().as_ref(), entry.row());
+        for (slot, version) in words.iter().enumerate() {
+            // The other slot counts only if it is not a leftover of a crash.
+            let sid = SerialId(version.serial_id);
+            let ours = slot == before.slot() || sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
+            let pointer = ValuePointer(version.pointer);
+            if let Some(offset) = pointer.external_offset().filter(|_| ours) {
+                self.free_value(offset, pointer.value_bytes(), segments);
+            }
+        }
+    }
+
+    pub(super) fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
+        let pool = storage::class_pool(storage::class_of(len)) as usize;
+        self.lanes[pool][0]
+            .push(&mut self.port, segments, offset)
+            .expect("space was reserved before the epoch");
+    }
+
+    pub(super) fn allocate_value(&mut self, len: u64, segments: &Segments) -> u64 {
+        self.allocate(storage::class_pool(storage::class_of(len)) as usize, segments)
+    }
+
+    /// Takes a slot of a pool: from the free list of any of the worker's lanes, else a fresh one.
+    ///
+    /// # Panics
+    /// If no space was reserved for it, which is a bug (O-43); the engine stops.
+    pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
+        let lanes = &mut self.lanes[pool];
+        // Lanes before this one have nothing that may be taken until the next checkpoint or
+        // collection.
+        let current = &mut self.popping[pool];
+        while let Some(lane) = lanes.get_mut(*current) {
+            if let Some(offset) = lane.pop(&mut self.port, segments) {
+                return offset;
+            }
+            *current += 1;
+        }
+        // Room in segments that a lane already has goes first: then a replay, which finds the
+        // segments of the run before the crash, needs no more than that run did (O-43).
+        let bumping = &mut self.bumping[pool];
+        if !lanes[*bumping].has_room() {
+            *bumping = lanes.iter().position(LanePool::has_room).unwrap_or(0);
+        }
+        lanes[*bumping].bump(&mut self.port, segments).expect("space was reserved before the epoch")
+    }
+
+    /// Slots may have become available: look through all lanes again.
+    pub(crate) fn refill(&mut self) {
+        self.popping.fill(0);
+    }
+
+    /// Other lanes were dealt to this worker.
+    pub(crate) fn lanes_changed(&mut self) {
+        self.popping.fill(0);
+        self.bumping.fill(0);
+    }
+}
+
+/// Prepares the persistent row of a key that is being inserted. The row was just allocated by this
+/// worker.
+pub(crate) fn initialise_row<D: Device>(
+    port: &mut Port<D>,
+    at: u64,
+    layout: &RowLayout,
+    key: &[u8],
+) {
+    // SAFETY: freshly allocated and not published yet.
+    unsafe { row::initialise(port, at, layout, key) }
+}
+
+/// Epoch of the version in a slot of a row.
+#[inline(always)]
+pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> u64 {
+    let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
+    // SAFETY: header words of an initialised row, aligned, only accessed as atomics.
+    SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch()
+}
+
+/// Empties the stale slot of a row whose external value was just collected (NV 4.4).
+pub(crate) fn clear_stale<D: Device>(port: &mut Port<D>, at: u64, slot: usize) {
+    // SAFETY: major collection owns the stale slots of the rows on its list; nobody reads stale
+    // versions.
+    unsafe { row::clear_version(port, at, slot) }
+}

@@ -1,0 +1,240 @@
+//! Publishing a transaction's writes (NV 4.1, 4.6).
+//!
+//! A write that is not the row's last of the epoch stays in the transient pool. The owner of the
+//! last version makes the newest version that is not IGNORE persistent, under *its* serial id
+//! (O-14), see `final_write.rs`. If there is no cache the value is published where it lies, together
+//! with the transaction's other ones: stores past the cache are not ordered with others, so readers
+//! may be led to them only after a fence.
+
+use pmem::Device;
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use storage::plant::Plant;
+use storage::{NewValue, RowLayout, Segments, SerialId, row_hash};
+
+use super::array::VersionArray;
+use super::entry::Versions;
+use super::final_write::{key_of, value_before};
+use super::medium::Gone;
+use super::read::Stopped;
+use super::{CachePool, Medium, ReadPhase, RowEntry, TransientPool, ValueWord, Waiter};
+use crate::index::EntryId;
+use crate::stats::WorkCounts;
+
+/// What a transaction leaves in one declared version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Write<'v> {
+    /// Nothing.
+    Ignore,
+    /// The row is deleted.
+    Tombstone,
+    /// A new value.
+    Value(NewValue<'v>),
+}
+
+/// Where a version goes: one declared write of one transaction.
+pub(crate) struct Publication<'e> {
+    pub(crate) id: EntryId,
+    /// The key, where all keys have 8 bytes.
+    pub(crate) word: u64,
+    pub(crate) entry: &'e RowEntry,
+    pub(crate) layout: &'e RowLayout,
+    pub(crate) sid: SerialId,
+    /// What the row was before this epoch.
+    pub(crate) base: ValueWord,
+}
+
+/// Everything of a worker that publishing touches besides the medium.
+pub(crate) struct Publisher<'w, 's> {
+    pub(crate) segments: &'s Segments,
+    pub(crate) checkpoint_epoch: u64,
+    pub(crate) pool: &'w mut TransientPool,
+    pub(crate) cache: &'w mut CachePool,
+    pub(crate) work: &'w mut WorkCounts,
+    pub(crate) waiter: Waiter<'s>,
+}
+
+/// A final write that nobody is led to yet: the cell of its version, and where the value lies.
+pub(crate) struct Hidden {
+    cell: *const AtomicU64,
+    word: ValueWord,
+}
+
+// SAFETY: only the worker that keeps the list uses it; the pointer names a cell that all workers
+// share as an atomic.
+unsafe impl Send for Hidden {}
+
+impl<D: Device> Medium<D> {
+    /// Publishes one declared write. The last writer of a row makes it persistent.
+    #[inline(always)]
+    pub(crate) fn publish(
+        &mut self,
+        to: &Publication<'_>,
+        write: Write<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        match to.entry.versions(to.sid.epoch()) {
+            Versions::None => unreachable!("published rows were appended to"),
+            Versions::Single(writer, cell) => {
+                debug_assert_eq!(writer, to.sid);
+                with.work.single_write_rows += 1;
+                match write {
+                    Write::Value(value) => self.persist_hidden(to, &value, cell, with),
+                    Write::Tombstone => self.bury(to, cell, with),
+                    Write::Ignore => {
+                        ignore(cell, with);
+                        self.leave_untouched(to);
+                    }
+                }
+                Ok(())
+            }
+            Versions::Array(array) => self.publish_in_array(to, array, write, with),
+        }
+    }
+
+    /// [`Medium::publish`] where the row has several versions.
+    #[inline(never)]
+    fn publish_in_array(
+        &mut self,
+        to: &Publication<'_>,
+        array: VersionArray,
+        write: Write<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        let index = array.lower_bound(to.sid.position() as u32);
+        debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
+        if !matches!(write, Write::Ignore) {
+            retire_before(array, index, to.sid, with.pool);
+        }
+        let (cell, is_last) = (array.cell(index), index + 1 == array.len());
+        match write {
+            Write::Value(value) if is_last => self.persist_hidden(to, &value, cell, with),
+            Write::Tombstone if is_last => self.bury(to, cell, with),
+            Write::Value(value) => {
+                with.work.transient_versions += 1;
+                let word = with.pool.store(&value, 0, to.sid.position() as u32);
+                cell.store(word.0, Ordering::Release);
+            }
+            Write::Tombstone => {
+                with.work.transient_versions += 1;
+                cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
+            }
+            Write::Ignore => {
+                ignore(cell, with);
+                if is_last {
+                    self.fall_back(to, array, index, with)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last writer aborted: the newest surviving version of this epoch takes its place, under
+    /// its own serial id (NV 4.6, O-14).
+    fn fall_back(
+        &mut self,
+        to: &Publication<'_>,
+        array: VersionArray,
+        last: usize,
+        with: &mut Publisher<'_, '_>,
+    ) -> Result<(), Stopped> {
+        let first = if self.planted(Plant::IgnoreNotWalkedBack) { last } else { 0 };
+        for index in (first..last).rev() {
+            let cell = array.cell(index);
+            match with.waiter.value(cell)? {
+                ValueWord::IGNORE => {}
+                ValueWord::TOMBSTONE => {
+                    self.bury(to, cell, with);
+                    return Ok(());
+                }
+                word => {
+                    let sid = SerialId::new(to.sid.epoch(), u64::from(array.sorted()[index]));
+                    // It is transient, and stays until the epoch ends: it has no successor.
+                    let phase = ReadPhase::begin();
+                    let changed = phase.maker(word).changed;
+                    let value = NewValue::changed_in(phase.bytes(word), changed);
+                    // Readers find the transient value, which is the same.
+                    self.persist(to, sid, &value, None, with);
+                    return Ok(());
+                }
+            }
+        }
+        self.leave_untouched(to);
+        Ok(())
+    }
+
+    /// No version survived: the row stays as it was, or was never born.
+    fn leave_untouched(&mut self, to: &Publication<'_>) {
+        if !to.entry.next().is_value() {
+            self.gone.push(Gone::of(to));
+        }
+    }
+
+    /// The final write of a row by the owner of its last version. Unless it was cached, it is
+    /// published by [`Medium::reveal`].
+    #[inline(always)]
+    fn persist_hidden(
+        &mut self,
+        to: &Publication<'_>,
+        value: &NewValue<'_>,
+        cell: &AtomicU64,
+        with: &mut Publisher<'_, '_>,
+    ) {
+        if let Some(word) = self.persist(to, to.sid, value, Some(cell), with) {
+            self.hidden.push(Hidden { cell, word });
+        }
+    }
+
+    /// Publishes the final writes of a transaction. At its end at the latest: the versions of an
+    /// epoch are there as long as it runs.
+    #[inline(always)]
+    pub(crate) fn reveal(&mut self) {
+        if self.hidden.is_empty() {
+            return;
+        }
+        // Ordinary stores come in order with what leads readers to them, those past the cache not.
+        self.port.order_stores();
+        for Hidden { cell, word } in self.hidden.drain(..) {
+            // SAFETY: a cell of a row entry or of a version array of the running epoch, which stay
+            // where they are until it ends; this is called before.
+            unsafe { (*cell).store(word.0, Ordering::Release) };
+        }
+    }
+
+    /// The last version of the row is a tombstone: it leaves the state now and the index after
+    /// execution.
+    fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
+        let before = to.entry.next();
+        if before.is_value() {
+            self.charge_reads(to, before, None);
+            if self.keeps_hash {
+                let exact = to.word.to_be_bytes();
+                let key = key_of(self.port.device().as_ref(), to, &exact);
+                self.hash.remove(row_hash(to.layout.table, key, value_before(to)));
+            }
+            self.rows -= 1;
+        }
+        self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
+        to.entry.set_next(ValueWord::PENDING);
+        self.gone.push(Gone::of(to));
+        cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
+    }
+}
+
+#[inline(always)]
+fn ignore(cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
+    cell.store(ValueWord::IGNORE.0, Ordering::Release);
+    with.work.ignored_versions += 1;
+}
+
+/// A version has been written, and no IGNORE, so later serial ids do not see the one before. Its
+/// memory can be used again when this version's call has ended, and all smaller ones.
+#[inline]
+fn retire_before(array: VersionArray, index: usize, sid: SerialId, pool: &mut TransientPool) {
+    if let Some(before) = index.checked_sub(1) {
+        // If it is pending or IGNORE, it has no memory, or its writer did not run yet.
+        let word = ValueWord(array.cell(before).load(Ordering::Relaxed));
+        if word.is_transient() {
+            pool.retire(word, sid.position() as u32);
+        }
+    }
+}
