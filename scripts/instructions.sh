@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# How many instructions a transaction takes, counted by callgrind in fixed small runs with one worker.
+# How many instructions of the engine a transaction takes, counted by callgrind in fixed small runs with
+# one worker: those between the beginning and the end of an epoch, procedures and log included.
 #
 #   scripts/instructions.sh [--check | --write] [options]
 #
@@ -8,13 +9,15 @@
 #   --tolerance PERCENT   whole percent (default 3)
 #   --binary FILE         the program, built for release (default target/release/nvcaracal)
 #   --golden FILE         default crates/cli/tests/golden/instructions.txt
-#   --extra OPTIONS       further options of every run, such as '--without state-hash'; not with
-#                         --check or --write
+#   --only PATTERN        only runs whose names match; not with --write
+#   --extra OPTIONS       further options of every run, such as --no-state-hash; not with --check or
+#                         --write
 #   --keep DIR            keep what callgrind wrote there, for callgrind_annotate
 #
 # Each run is made twice, with few epochs and with more; the difference, divided by the transactions
-# between, is that of epochs alone: loading, checks and the report drop out. It holds the generating of
-# the calls, which the clock of a benchmark leaves out, and the room that is made for rows to come.
+# between, is that of the last epochs: the first ones, loading and checks drop out. In YCSB every row
+# was written several times by then, so that both halves of its persistent row are known. Tables are so
+# large that rows are as contended as in runs of the usual size.
 #
 # The figures hardly depend on the machine: valgrind shows every program the same processor (with AVX2
 # where the real one has it, never with AVX-512 or clwb), so flushes and stores past the cache are the
@@ -28,20 +31,21 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
-few=3
-more=7
 common="--workers 1 --device emulated:none --seed 1 --no-check --no-progress --json /dev/null"
 # A run under valgrind is a long one.
 common+=" --limits=never"
 # Address space that valgrind can spare.
 common+=" --image-limit-bytes 268435456 --log-limit-bytes 268435456"
-# A name, transactions of an epoch, the run.
+# What counts.
+epoch='engine::engine::Engine<D>::run'
+# A name, few epochs, more epochs, transactions of an epoch, the run.
 runs='
-ycsb_updates 400 ycsb --rows 2000
-ycsb_reads 400 ycsb --rows 2000 --read-ratio 8
-smallbank 2000 smallbank --customers 3600
-tpcc_paper 400 tpcc --warehouses 1 --items 500 --customers-per-district 30
-tpcc_full 400 tpcc --warehouses 1 --items 500 --customers-per-district 30 --mix full
+smallbank 3 7 2000 smallbank --customers 36000
+ycsb_updates 80 90 200 ycsb --rows 8000
+ycsb_hot 80 90 200 ycsb --rows 8000 --hot-keys 7 --hot-rows 77
+ycsb_reads 100 110 200 ycsb --rows 8000 --read-ratio 8
+tpcc_paper 3 7 400 tpcc --warehouses 1 --items 500 --customers-per-district 30
+tpcc_full 3 7 400 tpcc --warehouses 1 --items 500 --customers-per-district 30 --mix full
 '
 
 usage() {
@@ -49,13 +53,13 @@ usage() {
     exit 2
 }
 
-mode=print tolerance=3 keep='' extra=''
+mode=print tolerance=3 keep='' extra='' only=''
 binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
 golden=crates/cli/tests/golden/instructions.txt
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
-        --tolerance | --binary | --golden | --keep | --extra) ;;
+        --tolerance | --binary | --golden | --keep | --extra | --only) ;;
         *) usage "unknown option $1" ;;
     esac
     [ $# -gt 1 ] || usage "$1 needs a value"
@@ -65,6 +69,7 @@ while [ $# -gt 0 ]; do
         --golden) golden=$2 ;;
         --keep) keep=$2 ;;
         --extra) extra=$2 ;;
+        --only) only=$2 ;;
     esac
     shift 2
 done
@@ -72,6 +77,7 @@ done
 if [ -n "$extra" ] && [ "$mode" != print ]; then
     usage '--extra has no golden figures'
 fi
+if [ -n "$only" ] && [ "$mode" = write ]; then usage '--write needs all runs'; fi
 [ -x "$binary" ] || usage "no program $binary: build it with cargo build --release, or name it"
 if [ "$mode" = check ] && [ ! -f "$golden" ]; then
     usage "no golden file $golden: make it with --write"
@@ -92,14 +98,17 @@ instructions() {
     shift 3
     out=$directory/$name.$epochs.callgrind
     # shellcheck disable=SC2086  # the common options are many words
-    if ! valgrind --tool=callgrind --callgrind-out-file="$out" "$binary" bench "$@" \
-        --epochs "$epochs" --epoch-size "$size" $common $extra </dev/null >"$room/said" 2>&1; then
+    if ! valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect="$epoch" \
+        "$binary" bench "$@" --epochs "$epochs" --epoch-size "$size" $common $extra </dev/null >"$room/said" 2>&1; then
         cat "$room/said" >&2
         echo "error: failed under valgrind: bench $* --epochs $epochs" >&2
         return 1
     fi
     count=$(sed -nE 's/^(summary|totals): ([0-9]+)$/\2/p' "$out" | sed 1q)
-    [ -n "$count" ] || { echo "error: callgrind counted nothing in $out" >&2; return 1; }
+    if [ "${count:-0}" -eq 0 ]; then
+        echo "error: callgrind counted nothing in $out: is there no function $epoch?" >&2
+        return 1
+    fi
     printf '%s\n' "$count"
 }
 
@@ -110,8 +119,9 @@ found="# Instructions per transaction, made by scripts/instructions.sh --write w
 # $(rustc --version 2>/dev/null || echo 'an unknown compiler'), $(valgrind --version)
 "
 differing=0
-while read -r name size run; do
+while read -r name few more size run; do
     [ -n "$name" ] || continue
+    if [ -n "$only" ] && ! [[ $name =~ $only ]]; then continue; fi
     # shellcheck disable=SC2086  # a run is several words
     first=$(instructions "$name" "$few" "$size" $run)
     # shellcheck disable=SC2086

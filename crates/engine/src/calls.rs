@@ -150,11 +150,11 @@ impl Calls {
         (call.procedure, call.arguments)
     }
 
-    /// The record of the call at a position, as it is logged.
+    /// The records of some calls that follow each other, as they are logged.
     #[inline]
-    pub(crate) fn record(&self, position: usize) -> &[u8] {
-        let end = self.starts.get(position + 1).copied().unwrap_or(self.words.len());
-        crate::version::bytes_of_words(&self.words[self.starts[position]..end])
+    pub(crate) fn records(&self, positions: Range<usize>) -> &[u8] {
+        let end = self.starts.get(positions.end).copied().unwrap_or(self.words.len());
+        crate::version::bytes_of_words(&self.words[self.starts[positions.start]..end])
     }
 
     /// The first call that names none of so many procedures: its position, and which it names.
@@ -365,9 +365,18 @@ pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
 
 /// Positions that a worker owns, in order.
 pub(crate) fn owned(worker: usize, workers: usize, calls: usize) -> impl Iterator<Item = usize> {
+    owned_runs(worker, workers, calls).flatten()
+}
+
+/// The same, by runs.
+pub(crate) fn owned_runs(
+    worker: usize,
+    workers: usize,
+    calls: usize,
+) -> impl Iterator<Item = Range<usize>> {
     (worker * RUN_CALLS..calls)
         .step_by(workers * RUN_CALLS)
-        .flat_map(move |first| first..(first + RUN_CALLS).min(calls))
+        .map(move |first| first..(first + RUN_CALLS).min(calls))
 }
 
 /// What became of an epoch.
@@ -430,7 +439,7 @@ mod tests {
             let mut record = vec![position as u8, 0, 7, 0, len as u8, (len >> 8) as u8, 0, 0];
             record.extend(arguments);
             record.resize(record.len().next_multiple_of(8), 0);
-            assert_eq!(calls.record(position), record);
+            assert_eq!(calls.records(position..position + 1), record);
         }
         assert_eq!(calls.bytes(), 8 + 8 + 16 + 1000);
         assert_eq!(calls.records_bytes(), calls.bytes() + 5 * HEADER_BYTES);

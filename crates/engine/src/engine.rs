@@ -153,6 +153,8 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    // `scripts/instructions.sh` counts what happens in it.
+    #[inline(never)]
     pub(crate) fn run(
         &mut self,
         calls: &Calls,
@@ -721,6 +723,8 @@ pub(crate) fn new_worker<D: Device>(
         piece_results: Vec::new(),
         drawers: Vec::new(),
         fetching: Fetching::default(),
+        places: Vec::new(),
+        places_from: 0,
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

@@ -10,7 +10,9 @@ use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
-use crate::version::{CachePool, Chains, EntrySupply, Seen, TransientPool, ValueWord};
+use crate::version::{
+    CachePool, Chains, EntrySupply, NO_PLACE, Seen, TransientPool, ValueWord,
+};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -174,14 +176,6 @@ impl Extra {
         lookups: Span::EMPTY,
         pieces: Span::EMPTY,
     };
-
-    /// Whether there is anything in it.
-    #[inline]
-    pub(crate) fn is_needed(&self) -> bool {
-        let spans =
-            [self.inserts, self.draws, self.ranges, self.members, self.lookups, self.pieces];
-        self.ends_early || !spans.iter().all(|span| span.is_empty())
-    }
 }
 
 /// How far a piece is: 0 as long as nobody knows whether its call commits.
@@ -360,11 +354,6 @@ impl<'d> CallView<'d> {
         Self { lists, position: txn.position, declared, extra: lists.extra(txn) }
     }
 
-    /// No call.
-    pub(crate) fn none(lists: &'d Declarations) -> Self {
-        Self { lists, position: 0, declared: &[], extra: Extra::NONE }
-    }
-
     #[inline(always)]
     pub(crate) fn members(self) -> &'d [Member] {
         &self.lists.members[self.extra.members.range()]
@@ -414,6 +403,12 @@ pub(crate) struct Local {
     pub(crate) piece_results: Vec<u64>,
     /// What the next calls need.
     pub(crate) fetching: Fetching,
+    /// Places in version arrays, by what the calls of the running run declared ([`NO_PLACE`] where
+    /// there is no array), or nothing if there are no arrays. They were found when the lines of the
+    /// arrays were fetched, and are searched for no more.
+    pub(crate) places: Vec<u32>,
+    /// Where those of the running call begin.
+    pub(crate) places_from: usize,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.
@@ -444,6 +439,13 @@ pub(crate) struct ChangedSequence {
 }
 
 impl Local {
+    /// The place in its row's version array of what the running call declared as number `declared`:
+    /// before it are the versions that the call sees, and its own version is there.
+    #[inline(always)]
+    pub(crate) fn place(&self, declared: usize) -> u32 {
+        self.places.get(self.places_from + declared).copied().unwrap_or(NO_PLACE)
+    }
+
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
         self.lists.clear();

@@ -105,9 +105,9 @@ impl Cell {
         };
         let layout = &store.tables()[0].layout;
         let entry = self.entry();
-        let base = entry.base();
+        let (base, place) = (entry.base(), crate::version::NO_PLACE);
         let to =
-            Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base };
+            Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base, place };
         medium.publish(&to, write, &mut with).expect("nobody stops");
         medium.reveal();
     }

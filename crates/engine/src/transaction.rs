@@ -171,7 +171,7 @@ impl<'a> Transaction<'a> {
         {
             let seen = match self.see_untouched(slot.id) {
                 Some(value) => Some(value),
-                None => self.see(slot.id, false).map_err(|stopped| self.note(stopped))?,
+                None => self.see_declared(slot).map_err(|stopped| self.note(stopped))?,
             };
             if seen.is_some() {
                 self.local.writes[slot.write] = PrivateWrite::Seen;
@@ -536,6 +536,22 @@ impl<'a> Transaction<'a> {
         Ok(self.value_of(id, seen))
     }
 
+    /// Reads the version before the call's own, of a row that it declared.
+    #[inline(never)]
+    fn see_declared(&mut self, slot: Slot) -> Result<Option<&'a [u8]>, Stopped> {
+        let seen = self.read_declared(slot)?;
+        Ok(self.value_of(slot.id, seen))
+    }
+
+    #[inline(always)]
+    fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
+        let entry = self.core.entries.get(slot.id);
+        match entry.try_read_at(self.sid, self.local.place(slot.write)) {
+            Ok(seen) => Ok(seen),
+            Err(pending) => self.wait(entry, self.sid, pending),
+        }
+    }
+
     /// [`Transaction::see`] of a row that nobody writes in the epoch, and that is on the medium, as
     /// most are; where nothing is cached.
     #[inline(always)]
@@ -767,7 +783,12 @@ impl<'a> Transaction<'a> {
         let same = |d: &Declared| {
             d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
         };
-        let write = declared.iter().position(same)?;
+        // Most bodies go on from where they are.
+        let (before, after) = declared.split_at(self.next_declared.min(declared.len()));
+        let write = match after.iter().position(same) {
+            Some(found) => before.len() + found,
+            None => before.iter().position(same)?,
+        };
         self.next_declared = write + 1;
         Some(write)
     }

@@ -156,6 +156,9 @@ fn block_gain(old: &Block, new: &Block) -> u128 {
 /// [`block_gain`] of the last bytes of a value.
 #[inline(always)]
 fn rest_gain(old: &[u8], new: &[u8]) -> u128 {
+    if new.len() > BLOCK_BYTES / 2 {
+        return block_gain(&padded_line(old), &padded_line(new));
+    }
     let mut gain = Gain::default();
     let ((old, old_rest), (new, new_rest)) = (old.as_chunks::<8>(), new.as_chunks::<8>());
     for (factor, (old, new)) in FACTORS.into_iter().zip(old.iter().zip(new)) {

@@ -91,6 +91,8 @@ plants! {
     RefusedKeepsNumbers, "refused-keeps-numbers", ["O-43"];
     /// a final write leaves out lines in which the two slots differ
     ForgetLines, "forget-lines", ["O-22", "O-48"];
+    /// a version forgets which lines the versions before it changed
+    ForgetMask, "forget-mask", ["O-22", "O-48"];
     /// a carry that replay makes again needs room beside the first one
     CarryNeedsRoom, "carry-needs-room", ["O-43"];
     /// replay makes checkpoints at the interval of normal epochs

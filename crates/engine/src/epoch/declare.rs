@@ -72,13 +72,27 @@ fn declare_one<D: Device>(
         if lists.pieces.len() > pieces_from && procedure.pieces.is_none() {
             mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
         }
-        early = ending(result, mistake);
+        if !matches!((&result, &mistake), (Ok(Ok(())), None)) {
+            early = ending(result, mistake);
+        }
     }
     if early.is_some() {
         lists.declared.truncate(declared_from);
         lists.inserts.truncate(inserts_from);
         lists.ranges.truncate(ranges_from);
         lists.pieces.truncate(pieces_from);
+    }
+    let (position, declared) = (position as u32, Span::up_to(declared_from, lists.declared.len()));
+    let nothing_else = draws.is_empty()
+        && lookups.is_empty()
+        && early.is_none()
+        && lists.inserts.len() == inserts_from
+        && lists.ranges.len() == ranges_from
+        && lists.lookups.len() == lookups_from
+        && lists.pieces.len() == pieces_from;
+    if nothing_else {
+        lists.txns.push(Txn { position, declared, extra: Txn::NO_EXTRA });
+        return;
     }
     // Lookups of both steps lie together unless another call looked up in between: then copy the
     // first ones.
@@ -95,13 +109,8 @@ fn declare_one<D: Device>(
         lookups: if more_lookups.is_empty() { lookups } else { more_lookups },
         pieces: Span::up_to(pieces_from, lists.pieces.len()),
     };
-    let (position, declared) = (position as u32, Span::up_to(declared_from, lists.declared.len()));
-    if extra.is_needed() {
-        lists.txns.push(Txn { position, declared, extra: lists.extras.len() as u32 });
-        lists.extras.push(extra);
-    } else {
-        lists.txns.push(Txn { position, declared, extra: Txn::NO_EXTRA });
-    }
+    lists.txns.push(Txn { position, declared, extra: lists.extras.len() as u32 });
+    lists.extras.push(extra);
     if let Some(answer) = early {
         lists.early.push((position, answer));
     }

@@ -65,7 +65,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
         {
             runner.run_ready_pieces(local, next)?;
         }
-        let Some(call) = ahead.next(&mut local.fetching) else { break };
+        let Some(call) = ahead.next(local) else { break };
         reuse::note_progress(epoch, local, call.position);
         if let Err(failure) = run_call(epoch, local, runner, call)? {
             local.answers.fail(call.position, failure);

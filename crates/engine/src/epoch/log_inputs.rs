@@ -9,7 +9,7 @@
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
 
-use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned};
+use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned_runs};
 use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
 
@@ -54,8 +54,8 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
     let log = epoch.store.log();
     let (stream, port) = (&mut worker.log, &mut worker.medium.port);
     stream.start(log, epoch.number, worker.local.worker as u16);
-    for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
-        stream.append(log, port, epoch.calls.record(position))?;
+    for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
+        stream.append(log, port, epoch.calls.records(run))?;
     }
     let summary = stream.finish(log, port)?;
     epoch.shared.streams.lock().expect("no panic while locked").push(summary);

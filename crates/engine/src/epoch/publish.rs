@@ -3,6 +3,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
+use storage::plant::Plant;
 use storage::{ALL_LINES, NewValue, SerialId};
 
 use crate::core::Core;
@@ -11,7 +12,7 @@ use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePar
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, Publication, Publisher, ReadPhase, Stopped, TransientPool, ValueWord, Waiter,
+    CachePool, Medium, NO_PLACE, Publication, Publisher, ReadPhase, Stopped, TransientPool, ValueWord, Waiter,
     Write,
 };
 use crate::worker::Epoch;
@@ -84,15 +85,17 @@ fn publisher<'w, D: Device>(
 }
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
+/// `forget` plants a bug.
 #[inline(always)]
 pub(super) fn with_lines(
     (seen, base): (ValueWord, ValueWord),
     at: usize,
     lines: &[u8],
+    forget: bool,
 ) -> NewValue<'_> {
     let phase = ReadPhase::begin();
     let changed = match seen {
-        _ if seen == base => 0,
+        _ if seen == base || forget => 0,
         _ if seen.is_transient() => phase.maker(seen).changed,
         _ => ALL_LINES,
     };
@@ -104,10 +107,10 @@ pub(super) fn with_lines(
 fn version_of(
     core: &Core,
     (id, table, word): (EntryId, u16, u64),
-    sid: SerialId,
+    (sid, place): (SerialId, u32),
 ) -> Publication<'_> {
     let (layout, entry) = (&core.tables[table as usize].layout, core.entries.get(id));
-    Publication { id, word, entry, layout, sid, base: entry.base() }
+    Publication { id, word, entry, layout, sid, base: entry.base(), place }
 }
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -123,18 +126,21 @@ impl<D: Device> Runner<'_, '_, D> {
             self.drain_pieces(local, call.position)?;
         }
         let sid = SerialId::new(self.epoch.number, u64::from(call.position));
-        let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
+        let Local { writes, scratch, parts, pool, cache, work, fetching, places, .. } = local;
+        let places = places.get(local.places_from..).unwrap_or_default();
         let private = (&**scratch, &**parts);
         let with = &mut publisher(self.epoch, (pool, cache, work));
         let (keys, members) = writes.split_at_mut(call.declared.len());
-        for (d, write) in call.declared.iter().zip(keys) {
+        for (number, (d, write)) in call.declared.iter().zip(keys).enumerate() {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
-                self.publish_write((d.id, d.table, d.word), sid, mode, (write, private), with)?;
+                let at = (sid, places.get(number).copied().unwrap_or(NO_PLACE));
+                self.publish_write((d.id, d.table, d.word), at, mode, (write, private), with)?;
             }
         }
         for (m, write) in call.members().iter().zip(members) {
-            self.publish_write((m.id, m.table, m.word), sid, mode, (write, private), with)?;
+            let at = (sid, NO_PLACE);
+            self.publish_write((m.id, m.table, m.word), at, mode, (write, private), with)?;
         }
         self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
@@ -148,12 +154,12 @@ impl<D: Device> Runner<'_, '_, D> {
     fn publish_write(
         &mut self,
         row: (EntryId, u16, u64),
-        sid: SerialId,
+        at: (SerialId, u32),
         mode: Mode,
         (private, (scratch, parts)): (&mut PrivateWrite, (&[u8], &[PrivatePart])),
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        let to = version_of(self.epoch.core, row, sid);
+        let to = version_of(self.epoch.core, row, at);
         let write = match (mode, *private) {
             (_, PrivateWrite::Published)
             | (Mode::Written, PrivateWrite::None | PrivateWrite::Seen) => return Ok(()),
@@ -164,11 +170,17 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                Write::Value(with_lines((seen, to.base), at as usize, &scratch[lines.range()]))
+                let (lines, forget) = (&scratch[lines.range()], self.forgets_mask());
+                Write::Value(with_lines((seen, to.base), at as usize, lines, forget))
             }
         };
         *private = PrivateWrite::Published;
         self.medium.publish(&to, write, with)
+    }
+
+    #[inline(always)]
+    pub(super) fn forgets_mask(&self) -> bool {
+        self.epoch.planted(Plant::ForgetMask)
     }
 
     /// Publishes what a piece wrote to the row of its key.
@@ -180,7 +192,7 @@ impl<D: Device> Runner<'_, '_, D> {
         write: Write<'_>,
     ) -> Result<(), Stopped> {
         let Local { pool, cache, work, .. } = local;
-        let to = version_of(self.epoch.core, (of.id, of.table, of.word), sid);
+        let to = version_of(self.epoch.core, (of.id, of.table, of.word), (sid, NO_PLACE));
         self.medium.publish(&to, write, &mut publisher(self.epoch, (pool, cache, work)))
     }
 
@@ -199,7 +211,7 @@ impl<D: Device> Runner<'_, '_, D> {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
             // Nobody claimed the row.
-            let to = version_of(core, (id, change.table, change.key), sid);
+            let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
             let to = Publication { base: to.entry.next(), ..to };
             let next = change.next.to_le_bytes();
             self.medium.persist(&to, sid, &NewValue::whole(&next), None, with);

@@ -71,7 +71,8 @@ impl Transaction<'_> {
         if slot.id == NO_ENTRY || !matches!(before, PrivateWrite::None | PrivateWrite::Seen) {
             return self.modify_part_again(slot, part, change);
         }
-        let Some((seen, value)) = self.see_word(slot.id)? else {
+        let seen = self.read_declared(slot)?;
+        let Some(value) = self.value_of(slot.id, seen) else {
             return Ok(false);
         };
         let scratch = &mut self.local.scratch;
@@ -79,7 +80,7 @@ impl Transaction<'_> {
         let at = change_lines(value, part, scratch, change)? as u32;
         let lines = Span::up_to(from, scratch.len());
         let write = PrivateWrite::Lines(self.local.parts.len() as u32);
-        self.local.parts.push(PrivatePart { seen, at, lines });
+        self.local.parts.push(PrivatePart { seen: seen.word, at, lines });
         self.put(slot.write, write)?;
         Ok(true)
     }
@@ -109,7 +110,10 @@ impl Transaction<'_> {
             PrivateWrite::Tombstone => Ok(None),
             _ if slot.id == NO_ENTRY => Ok(None),
             _ => {
-                let seen = self.see(slot.id, before == PrivateWrite::Published)?;
+                let seen = match before {
+                    PrivateWrite::Published => self.see(slot.id, true)?,
+                    _ => self.see_declared(slot)?,
+                };
                 Ok(seen.map(|value| self.keep_value(value)))
             }
         }

@@ -5,8 +5,6 @@
 //! positions. The positions are apart so that a search touches few lines; arrays begin a line, and
 //! one of the first capacity fills it.
 
-use std::cell::Cell;
-
 use pmem::sync::atomic::AtomicU64;
 use pmem::sync::{begin_words, reads, writes};
 
@@ -174,41 +172,31 @@ impl VersionArray {
     /// Index of the first version that is not smaller than `position`.
     #[inline]
     pub(crate) fn lower_bound(&self, position: u32) -> usize {
-        lower_bound(self.0, self.sorted(), position)
+        lower_bound(self.sorted(), position)
+    }
+
+    /// [`VersionArray::lower_bound`] of a position whose place may be known.
+    #[inline(always)]
+    pub(crate) fn place(&self, known: u32, position: u32) -> usize {
+        if known == super::NO_PLACE {
+            return self.lower_bound(position);
+        }
+        debug_assert_eq!(known as usize, self.lower_bound(position), "O-101");
+        known as usize
     }
 }
 
 /// Up to this length halving needs no help.
 const SHORT: usize = 16;
 
-/// How many hot rows a worker remembers its place in.
-const PLACES: usize = 1024;
-
-/// Address of an array, and an index in it.
-type Place = (u64, u32);
-
-thread_local! {
-    /// Where this worker's last searches in long arrays ended, by array. Only hints: any number
-    /// leads to the right place.
-    static LAST_PLACES: [Cell<Place>; PLACES] = const { [const { Cell::new((0, 0)) }; PLACES] };
-}
-
-/// Index of the first element that is not smaller. A worker goes through the versions of a hot row
-/// in serial order: in a long array the search begins where its last one ended, or, in an array
-/// that it did not search yet, where an even spread would put the position; and widens from there.
+/// Index of the first element that is not smaller. In a long array the search begins where an even
+/// spread would put the position, and widens from there.
 #[inline]
-fn lower_bound(array: u64, sorted: &[u32], position: u32) -> usize {
+fn lower_bound(sorted: &[u32], position: u32) -> usize {
     if sorted.len() <= SHORT {
         return sorted.partition_point(|&p| p < position);
     }
-    LAST_PLACES.with(|places| {
-        let place = &places[(array / 64) as usize % PLACES];
-        let (of, last) = place.get();
-        let from = if of == array { last as usize } else { even_place(sorted, position) };
-        let found = widening_search(sorted, position, from.min(sorted.len() - 1));
-        place.set((array, found as u32));
-        found
-    })
+    widening_search(sorted, position, even_place(sorted, position).min(sorted.len() - 1))
 }
 
 /// Where an even spread would put a position.
@@ -265,7 +253,7 @@ mod tests {
                 let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
                 for position in around.chain([0, 2, 5000, u32::MAX]) {
                     let halved = sorted.partition_point(|&p| p < position);
-                    let found = lower_bound(64 * u64::from(len), &sorted, position);
+                    let found = lower_bound(&sorted, position);
                     assert_eq!(found, halved, "{position} in {sorted:?}");
                     let last = sorted.len().checked_sub(1);
                     for from in (0..sorted.len()).step_by(7).chain(last) {

@@ -136,6 +136,9 @@ impl ValueWord {
     }
 }
 
+/// No place in a version array: it has to be searched for, if there is an array.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = pmem::LINE_BYTES as usize;
 

@@ -41,6 +41,8 @@ pub(crate) struct Publication<'e> {
     pub(crate) sid: SerialId,
     /// What the row was before this epoch.
     pub(crate) base: ValueWord,
+    /// Place of the version in the version array, if it is known.
+    pub(crate) place: u32,
 }
 
 /// Everything of a worker that publishing touches besides the medium.
@@ -100,7 +102,7 @@ impl<D: Device> Medium<D> {
         write: Write<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        let index = array.lower_bound(to.sid.position() as u32);
+        let index = array.place(to.place, to.sid.position() as u32);
         debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
         if !matches!(write, Write::Ignore) {
             retire_before(array, index, to.sid, with.pool);

@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{Place, RowEntry, ValueWord, cached};
+use super::{NO_PLACE, Place, RowEntry, ValueWord, cached};
 use crate::reads::Reads;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
@@ -121,6 +121,12 @@ impl RowEntry {
     /// the version of a smaller serial id that has to be written before that is known.
     #[inline(always)]
     pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
+        self.try_read_at(sid, NO_PLACE)
+    }
+
+    /// [`RowEntry::try_read`] by who may know its place in the version array.
+    #[inline(always)]
+    pub(crate) fn try_read_at(&self, sid: SerialId, place: u32) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
         match self.versions(sid.epoch()) {
@@ -141,7 +147,7 @@ impl RowEntry {
                 Some(word) => seen(word),
             },
             Versions::Single(..) => seen(self.base()),
-            Versions::Array(array) => match self.try_read_array(array, sid) {
+            Versions::Array(array) => match self.try_read_array(array, sid, place) {
                 Ok(word) => seen(word),
                 Err((array, index)) => Err(Pending::InArray(array, index)),
             },
@@ -162,8 +168,9 @@ impl RowEntry {
         &self,
         array: VersionArray,
         sid: SerialId,
+        place: u32,
     ) -> Result<ValueWord, (VersionArray, usize)> {
-        for index in (0..array.lower_bound(sid.position() as u32)).rev() {
+        for index in (0..array.place(place, sid.position() as u32)).rev() {
             match value(array.cell(index)) {
                 None => return Err((array, index)),
                 Some(ValueWord::IGNORE) => {}
@@ -255,10 +262,10 @@ impl RowEntry {
         Some(seen)
     }
 
-    /// Asks for the value that a version array leads to, and for what a final write compares with.
-    /// The array should be there.
+    /// Asks for the value that a version array leads to, and for what a final write compares with;
+    /// the place in the array. The array should be there.
     #[inline]
-    pub(crate) fn fetch_from_array(&self, sid: SerialId, is_written: bool) {
+    pub(crate) fn fetch_from_array(&self, sid: SerialId, is_written: bool) -> u32 {
         if let Versions::Array(array) = self.versions(sid.epoch()) {
             let index = array.lower_bound(sid.position() as u32);
             let is_final = is_written && index + 1 == array.len();
@@ -268,7 +275,9 @@ impl RowEntry {
             if let Some(before) = index.checked_sub(1) {
                 ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch();
             }
+            return index as u32;
         }
+        NO_PLACE
     }
 }
 
