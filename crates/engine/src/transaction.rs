@@ -20,7 +20,9 @@ use crate::local::{
     AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
 };
 use crate::table::{KeyWord, Table, order_word, word_of};
-use crate::version::{Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
+use crate::version::{
+    NO_PLACE, Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter,
+};
 
 /// Why a body ends without committing. Bodies pass it on with `?`; a call of which a function has
 /// failed does not commit though its body returns `Ok`.
@@ -546,7 +548,10 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
         let entry = self.core.entries.get(slot.id);
-        match entry.try_read_at(self.sid, self.local.place(slot.write)) {
+        // Places of members of ranges are not kept.
+        let is_key = slot.write < self.call.declared.len();
+        let place = if is_key { self.local.place(slot.write) } else { NO_PLACE };
+        match entry.try_read_at(self.sid, place) {
             Ok(seen) => Ok(seen),
             Err(pending) => self.wait(entry, self.sid, pending),
         }
