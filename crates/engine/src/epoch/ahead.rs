@@ -326,14 +326,24 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             self.places.resize(run.declared.len(), NO_PLACE);
             for txn in &run.lists.txns[run.calls.clone()] {
                 let sid = sid_at(txn.position);
-                for at in txn.declared.range() {
-                    let (number, declared) = (at - run.declared.start, &run.lists.declared[at]);
-                    if run.arrays >> number.min(LAST_BIT) & 1 != 0 && declared.id != NO_ENTRY {
+                let mut find = |number: usize| {
+                    let declared = &run.lists.declared[run.declared.start + number];
+                    if declared.id != NO_ENTRY {
                         let is_written = declared.kind != DeclaredKind::Read;
                         let entry = entries.get(declared.id);
                         self.places[number] = entry.fetch_from_array(sid, is_written);
                     }
+                };
+                let Range { start, end } = txn.declared.range();
+                let (first, end) = (start - run.declared.start, end - run.declared.start);
+                let mut left = run.arrays & (1 << end.min(LAST_BIT)) - 1;
+                left = left >> first.min(LAST_BIT) << first.min(LAST_BIT);
+                while left != 0 {
+                    find(left.trailing_zeros() as usize);
+                    left &= left - 1;
                 }
+                // The last bit stands for all from there on.
+                (first.max(LAST_BIT)..end).for_each(find);
             }
         }
         if run.has_member_arrays {
