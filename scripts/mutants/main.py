@@ -1,0 +1,224 @@
+"""Mutation testing; see scripts/mutants.sh for the options."""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+import tests
+from tree import Tree
+
+# What the tests of a crate are: packages with options of `cargo test`, nearest first. The crash lab
+# is the last of each. Each binary of tests compiles the engine anew, so there are not more.
+
+
+def binaries(*names):
+    return [option for name in names for option in ("--test", name)]
+
+
+LAB = ("sim", binaries("crash"))
+COMMANDS = {
+    "storage": [
+        ("storage", ["--lib"]),
+        ("engine", ["--lib", *binaries("properties", "damage", "crash", "past", "repair",
+                                       "log_records", "versions")]),
+        LAB],
+    "pmem": [("pmem", ["--lib", *binaries("file", "conformance", "outlive")]),
+             ("engine", binaries("damage")), ("sim", binaries("disk"))],
+    "engine": [
+        ("engine", ["--lib", *binaries("properties", "versions", "bad_input", "pieces", "crash",
+                                       "past", "repair", "damage", "append", "techniques",
+                                       "steady_space")]),
+        LAB],
+}
+CHOSEN = re.compile(
+    r"crates/(storage/src/.*|pmem/src/file/.*|engine/src/(version/final_write|epoch/.*|recovery|"
+    r"replay))\.rs$")
+NOT_CHOSEN = re.compile(r"/tests?(/|\.rs$)|/plant\.rs$")
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="scripts/mutants.sh", add_help=False)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--shard", default="0/1")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--tests-seconds", type=float, default=60)
+    parser.add_argument("--test-seconds", type=float, default=30)
+    parser.add_argument("--lab-cases", type=int, default=25)
+    parser.add_argument("--no-lab", action="store_true")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--output", default="target/mutants")
+    args = parser.parse_args()
+    shard = re.fullmatch(r"(\d+)/(\d+)", args.shard)
+    if not shard or int(shard[1]) >= int(shard[2]):
+        parser.error(f"{args.shard} is no shard")
+    args.shard = (int(shard[1]), int(shard[2]))
+    if not args.files:
+        tracked = subprocess.run(["git", "ls-files", "crates"], check=True, capture_output=True,
+                                 text=True).stdout.split()
+        args.files = [f for f in tracked if CHOSEN.match(f) and not NOT_CHOSEN.search(f)]
+    for file in args.files:
+        if not os.path.isfile(file):
+            parser.error(f"there is no file {file}")
+        if file.split("/")[1] not in COMMANDS:
+            parser.error(f"{file} is of a crate that this script has no tests for")
+    return args
+
+
+def listed(cargo, files):
+    """The mutants of some files, in an order that is random but the same every time."""
+    command = [*cargo, "mutants", "--workspace", "--list", "--json"]
+    for file in files:
+        command += ["--file", file]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    mutants = json.loads(out)
+    mutants.sort(key=lambda m: hashlib.sha256(m["name"].encode()).digest())
+    return mutants
+
+
+def pick(mutants, args):
+    """The part that the options ask for."""
+    part, parts = args.shard
+    mutants = mutants[part::parts]
+    if args.sample:
+        seen = collections.Counter()
+        kept = []
+        for mutant in mutants:
+            seen[mutant["file"]] += 1
+            if seen[mutant["file"]] <= args.sample:
+                kept.append(mutant)
+        mutants = kept
+    return mutants
+
+
+class Results:
+    """What is known of each mutant by its name: one line of JSON each, the last one counts."""
+
+    def __init__(self, path, keep):
+        self.path, self.known = path, {}
+        if keep and os.path.exists(path):
+            with open(path, encoding="ascii") as file:
+                for line in file:
+                    result = json.loads(line)
+                    self.known[result["name"]] = result
+        elif os.path.exists(path):
+            os.remove(path)
+
+    def add(self, result):
+        self.known[result["name"]] = result
+        with open(self.path, "a", encoding="ascii") as file:
+            file.write(json.dumps(result) + "\n")
+
+
+def prepare(crate, cargo, mutants, args):
+    """Builds the tree, drops what does not compile, builds and records the tests."""
+    work = os.path.join(os.path.abspath(args.output), crate)
+    copy = os.path.join(work, "tree")
+    os.makedirs(copy, exist_ok=True)
+    env = {**os.environ, "CARGO_TARGET_DIR": os.path.join(work, "build"),
+           "CARGO_INCREMENTAL": "1", "RUSTFLAGS": "--cap-lints=allow"}
+    for number, mutant in enumerate(mutants, 1):
+        mutant["number"] = number
+    tree = Tree(os.getcwd(), copy, mutants)
+    tree.settle(cargo, crate, env)
+    env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3"}
+    commands = [c for c in COMMANDS[crate] if not (args.no_lab and c[0] == LAB[0])]
+    start = time.monotonic()
+    binaries = tests.build(cargo, copy, commands, env)
+    print(f"{crate}: {len(tree.alive())} of {len(mutants)} mutants compile, "
+          f"{len(binaries)} tests built in {time.monotonic() - start:.0f} s", flush=True)
+    runner = tests.Runner(work, env)
+    recorded, failed, left_out = tests.record(runner, binaries, args.test_seconds)
+    for test in failed:
+        print(f"{crate}: fails without a mutant: {test}; see {work}/failed.log")
+    for test in left_out:
+        print(f"{crate}: not used, takes more than {args.test_seconds:.0f} s: {test}")
+    if failed:
+        sys.exit(3)
+    check(crate, runner, recorded)
+    return tree, runner, recorded
+
+
+def check(crate, runner, recorded):
+    """A mutant that nothing can miss must be caught by the first and the last test that reach any."""
+    reaching = [test for test in recorded if test.reached]
+    if not reaching:
+        sys.exit(f"error: no test reaches a mutant of {crate}")
+    for test in (reaching[0], reaching[-1]):
+        limit = 3 * test.seconds + 5
+        if runner.run(test.binary, [test.name], limit, {"MUTANT_NUMBER": "bad"}) == "passed":
+            print(f"{crate}: {test} does not notice a known bad mutant")
+            sys.exit(3)
+    print(f"{crate}: {len(recorded)} tests pass without a mutant in "
+          f"{sum(t.seconds for t in recorded):.0f} s and {len(reaching)} reach mutants", flush=True)
+
+
+def summary(crate, names, results):
+    known = [results.known[name] for name in names if name in results.known]
+    count = collections.Counter(r["result"] for r in known)
+    by = collections.Counter(r["package"] for r in known if r.get("package"))
+    print(f"{crate}: {len(names)} made, {count.pop('dropped', 0)} do not fit or do not compile, "
+          f"{sum(count.values())} run: "
+          + ", ".join(f"{n} {what}" for what, n in sorted(count.items()))
+          + "; by the tests of " + ", ".join(f"{p} {n}" for p, n in by.most_common()), flush=True)
+    return [r for r in known if r["result"] in ("survived", "not reached")]
+
+
+def run_crate(crate, cargo, mutants, args, end):
+    path = os.path.join(args.output, f"{crate}.jsonl")
+    results = Results(path, args.resume or args.survivors)
+    todo = [m for m in mutants if m["name"] not in results.known]
+    if args.survivors:
+        todo = [m for m in mutants
+                if results.known.get(m["name"], {}).get("result") in ("survived", "not reached")]
+    if todo:
+        tree, runner, recorded = prepare(crate, cargo, todo, args)
+        for number, why in tree.dropped.items():
+            name = tree.mutants[number]["name"]
+            results.add({"name": name, "result": "dropped", "by": why})
+        for mutant in tree.alive():
+            if time.monotonic() > end:
+                break
+            start = time.monotonic()
+            result = tests.notice(runner, recorded, mutant, args.tests_seconds)
+            result = {"name": mutant["name"], **result,
+                      "seconds": round(time.monotonic() - start, 1)}
+            results.add(result)
+            print(f"{result['seconds']:6.1f} s  {result['result']}: {result['name']}  "
+                  f"{result['by']}", flush=True)
+    return summary(crate, [m["name"] for m in mutants], results)
+
+
+def main():
+    args = options()
+    end = time.monotonic() + args.minutes * 60
+    cargo = shlex.split(os.environ.get("CARGO", "cargo"))
+    mutants = pick(listed(cargo, args.files), args)
+    if args.list:
+        for mutant in mutants:
+            print(mutant["name"])
+        return
+    os.makedirs(args.output, exist_ok=True)
+    survivors = []
+    for crate in COMMANDS:
+        of_crate = [m for m in mutants if m["file"].startswith(f"crates/{crate}/")]
+        if of_crate:
+            survivors += run_crate(crate, cargo, of_crate, args, end)
+    path = os.path.join(args.output, "survivors.txt")
+    with open(path, "w", encoding="ascii") as file:
+        for result in survivors:
+            file.write(f"{result['result']}: {result['name']}\n")
+    print(f"{len(survivors)} survived: {path}")
+    sys.exit(1 if survivors else 0)
+
+
+main()
