@@ -74,9 +74,9 @@ def options():
     return args
 
 
-def listed(cargo, files):
+def listed(files):
     """The mutants of some files, in an order that is random but the same every time."""
-    command = [*cargo, "mutants", "--workspace", "--list", "--json"]
+    command = ["cargo-mutants", "mutants", "--workspace", "--list", "--json"]
     for file in files:
         command += ["--file", file]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -130,7 +130,8 @@ def prepare(crate, cargo, mutants, args):
         mutant["number"] = number
     tree = Tree(os.getcwd(), copy, mutants)
     tree.settle(cargo, crate, env)
-    env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3"}
+    env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
+            "NVCARACAL_CRASH_STRIDE": "7"}
     commands = [c for c in COMMANDS[crate] if not (args.no_lab and c[0] == LAB[0])]
     start = time.monotonic()
     binaries = tests.build(cargo, copy, commands, env)
@@ -202,7 +203,7 @@ def main():
     args = options()
     end = time.monotonic() + args.minutes * 60
     cargo = shlex.split(os.environ.get("CARGO", "cargo"))
-    mutants = pick(listed(cargo, args.files), args)
+    mutants = pick(listed(args.files), args)
     if args.list:
         for mutant in mutants:
             print(mutant["name"])

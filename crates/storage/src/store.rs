@@ -481,3 +481,6 @@ fn load_lanes<D: Device>(
     }
     Ok(lanes)
 }
+
+#[cfg(test)]
+mod tests;

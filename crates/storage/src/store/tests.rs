@@ -1,0 +1,292 @@
+//! What an open refuses that only the device or the superblock can tell, and the sizes of classes.
+
+use std::sync::Mutex as StdMutex;
+
+use pmem::{Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
+
+use super::*;
+use crate::format::{POOLS, VALUE_BYTES_MAX};
+use crate::{IndexKind, SegmentKind, SegmentUse};
+
+/// Memory that says of itself what a test wants.
+struct Told {
+    memory: Dram,
+    says: StdMutex<Says>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Says {
+    instance: Option<u64>,
+    mark: Option<[u8; MARK_BYTES]>,
+    /// Bytes that the image lost at its end.
+    cut_bytes: u64,
+}
+
+impl Told {
+    fn new() -> Arc<Self> {
+        let memory = Dram::new(64 << 20, 1 << 20).unwrap();
+        Arc::new(Self { memory, says: StdMutex::default() })
+    }
+
+    fn say(&self, change: impl FnOnce(&mut Says)) {
+        change(&mut self.says.lock().unwrap());
+    }
+
+    fn says(&self) -> Says {
+        *self.says.lock().unwrap()
+    }
+}
+
+impl Device for Told {
+    fn description(&self) -> Description {
+        self.memory.description()
+    }
+
+    fn image(&self) -> &Mapping {
+        self.memory.image()
+    }
+
+    fn image_bytes(&self) -> u64 {
+        self.memory.image_bytes() - self.says().cut_bytes
+    }
+
+    fn grow_image(&self, bytes: u64) -> std::result::Result<(), DeviceError> {
+        self.memory.grow_image(bytes)
+    }
+
+    // SAFETY: as the caller promises.
+    unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.memory.store_nt(port, offset, bytes) }
+    }
+
+    fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
+        self.memory.flush(port, offset, len);
+    }
+
+    fn fence(&self, port: &mut PortState) {
+        self.memory.fence(port);
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.memory.log_bytes()
+    }
+
+    fn grow_log(&self, bytes: u64) -> std::result::Result<(), DeviceError> {
+        self.memory.grow_log(bytes)
+    }
+
+    fn log_write(
+        &self,
+        port: &mut PortState,
+        offset: u64,
+        bytes: &[u8],
+    ) -> std::result::Result<(), DeviceError> {
+        self.memory.log_write(port, offset, bytes)
+    }
+
+    fn log_fence(&self, port: &mut PortState) {
+        self.memory.log_fence(port);
+    }
+
+    fn log_sync(&self) -> std::result::Result<(), DeviceError> {
+        self.memory.log_sync()
+    }
+
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> std::result::Result<(), DeviceError> {
+        self.memory.log_read(offset, into)
+    }
+
+    fn instance(&self) -> Option<u64> {
+        self.says().instance
+    }
+
+    fn write_mark(&self, mark: &[u8; MARK_BYTES]) -> std::result::Result<(), DeviceError> {
+        self.say(|says| says.mark = Some(*mark));
+        Ok(())
+    }
+
+    fn mark(&self) -> Option<[u8; MARK_BYTES]> {
+        self.says().mark
+    }
+}
+
+fn small() -> StoreOptions {
+    StoreOptions { segment_bytes: 4096, log_segment_bytes: 4096, ..StoreOptions::default() }
+}
+
+fn open(device: &Arc<Told>) -> Result<Opened<Told>> {
+    Store::open(Arc::clone(device), &small())
+}
+
+/// A device with a store of which the log knows a program, as every store does that was used.
+fn used() -> Arc<Told> {
+    let device = Told::new();
+    let opened = open(&device).unwrap();
+    assert!(opened.created);
+    device
+}
+
+fn table(name: &str) -> TableDefinition {
+    TableDefinition {
+        name: name.to_string(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 8,
+        row_bytes: 0,
+    }
+}
+
+/// Files of two stores in one place are told apart by the number that the device has.
+#[test]
+fn an_image_of_another_store_is_refused() {
+    let device = Told::new();
+    device.say(|says| says.instance = Some(7));
+    assert_eq!(open(&device).unwrap().store.superblock().instance, 7);
+    device.say(|says| says.instance = Some(8));
+    let error = open(&device).err().expect("another instance");
+    assert!(matches!(&error, StorageError::Foreign(what) if what.contains("0000000000000007")));
+    for own in [Some(7), None] {
+        device.say(|says| says.instance = own);
+        assert!(!open(&device).unwrap().created);
+    }
+}
+
+/// A store that lost the end of its image, so that not even what lies in front of the segments is
+/// whole, is damaged; one byte more and it is not.
+#[test]
+fn an_image_that_was_cut_off_is_refused() {
+    let device = used();
+    let needed = open(&device).unwrap().store.segments().image_bytes(0);
+    let all = device.image_bytes();
+    device.say(|says| says.cut_bytes = all - needed);
+    assert!(open(&device).is_ok());
+    device.say(|says| says.cut_bytes = all - needed + 1);
+    assert!(matches!(open(&device).err(), Some(StorageError::Corrupt(_))));
+}
+
+/// O-54: an epoch that ended is in the checkpoint or in the log.
+#[test]
+fn an_end_mark_after_the_log_is_refused() {
+    let device = used();
+    let hash = Some(StateHash(1 << 100 | 3));
+    EndMark { epoch: 0, hash }.write(device.as_ref()).unwrap();
+    assert_eq!(open(&device).unwrap().end_mark, Some(EndMark { epoch: 0, hash }));
+    EndMark { epoch: 1, hash: None }.write(device.as_ref()).unwrap();
+    assert_eq!(EndMark::read(device.as_ref()), Some(EndMark { epoch: 1, hash: None }));
+    let error = open(&device).err().expect("epoch 1 is lost");
+    assert!(error.to_string().contains("epoch 1 had ended"), "{error}");
+}
+
+#[test]
+fn sizes_of_segments_have_limits() {
+    for (segment, log, fits) in [
+        (4096, 4096, true),
+        (64 << 20, 4096, true),
+        (4096, 16 << 20, true),
+        (2048, 4096, false),
+        (128 << 20, 4096, false),
+        (3 * 4096, 4096, false),
+        (4096, 2048, false),
+        (4096, 32 << 20, false),
+        (4096, 3 * 4096, false),
+    ] {
+        let device = Arc::new(Dram::new(1 << 30, 64 << 20).unwrap());
+        let options = StoreOptions {
+            segment_bytes: segment,
+            log_segment_bytes: log,
+            ..StoreOptions::default()
+        };
+        let found = Store::open(device, &options).map(|opened| opened.created);
+        match found {
+            Ok(true) => assert!(fits, "{segment} {log}"),
+            Err(StorageError::Limit(_)) => assert!(!fits, "{segment} {log}"),
+            other => panic!("{segment} {log}: {other:?}"),
+        }
+    }
+    let options = StoreOptions { create: false, ..small() };
+    let missing = Store::open(Told::new(), &options).err();
+    assert!(matches!(missing, Some(StorageError::Missing(_))));
+}
+
+#[test]
+fn a_class_is_the_smallest_that_holds_a_value() {
+    for (len, class) in [(0, 0), (1, 0), (128, 0), (129, 1), (256, 1), (257, 2), (4096, 5)] {
+        assert_eq!(class_of(len), class, "{len}");
+    }
+    assert_eq!(class_of(u64::from(VALUE_BYTES_MAX)), CLASSES - 1);
+    for class in 0..CLASSES {
+        assert_eq!(class_of(class_bytes(class)), class);
+        assert_eq!(usize::from(class_pool(class)), TABLES_MAX + class);
+    }
+    assert_eq!(usize::from(class_pool(CLASSES - 1)), POOLS - 1);
+}
+
+/// Tables keep their places, asking twice adds nothing, and a definition cannot change.
+#[test]
+fn tables_are_added_once() {
+    let device = used();
+    let mut opened = open(&device).unwrap();
+    let store = &mut opened.store;
+    let wanted = [table("a"), table("b"), table("a")];
+    assert_eq!(store.table_ids(&wanted).unwrap(), [0, 1, 0]);
+    assert_eq!(store.add_tables(&wanted).unwrap().len(), 2 * LANES);
+    assert!(store.add_tables(&wanted).unwrap().is_empty());
+    let others = [table("c"), table("b"), table("d"), table("c")];
+    assert_eq!(store.table_ids(&others).unwrap(), [2, 1, 3, 2]);
+    let lanes = store.add_tables(&others).unwrap();
+    let pools: Vec<u16> = lanes.iter().step_by(LANES).map(LanePool::pool).collect();
+    assert_eq!(pools, [2, 3]);
+    assert!(lanes.iter().zip((0..LANES).cycle()).all(|(l, n)| usize::from(l.lane()) == n));
+    let same = TableDefinition { row_bytes: store.tables()[1].definition.row_bytes, ..table("b") };
+    assert_eq!(store.table_ids(&[same]).unwrap(), [1]);
+    for changed in [
+        TableDefinition { row_bytes: 256, ..table("b") },
+        TableDefinition { index: IndexKind::Ordered, ..table("b") },
+        TableDefinition { key_bytes_max: 9, ..table("b") },
+    ] {
+        assert!(matches!(store.table_ids(&[changed]), Err(StorageError::Limit(_))));
+    }
+    let many: Vec<_> = (4..TABLES_MAX).map(|n| table(&format!("t{n}"))).collect();
+    store.add_tables(&many).unwrap();
+    assert!(matches!(store.table_ids(&[table("one more")]), Err(StorageError::Limit(_))));
+    let again = open(&device).unwrap();
+    assert_eq!(again.store.tables().len(), TABLES_MAX);
+    assert_eq!(again.lanes.len(), (TABLES_MAX + 6) * LANES, "classes of up to 4096 bytes");
+    assert!(again.medium.lines_read > 0);
+}
+
+/// Room for expected rows is made for each lane's last segment, and only for tables that get rows.
+#[test]
+fn rows_that_are_expected_get_segments() {
+    let device = used();
+    let mut opened = open(&device).unwrap();
+    let store = &mut opened.store;
+    store.add_tables(&[table("a"), table("b")]).unwrap();
+    let per_segment = 4096 / store.tables()[0].layout.row_bytes;
+    for (rows, segments) in [
+        (vec![(0, 0), (1, 0)], 0),
+        (vec![(0, 1)], 2),
+        (vec![(0, per_segment)], 2),
+        (vec![(0, per_segment + 1), (1, 1)], 5),
+    ] {
+        assert_eq!(store.prepare_rows(&rows).unwrap(), segments * 4096, "{rows:?}");
+        assert!(device.image_bytes() >= store.segments().image_bytes(segments));
+    }
+}
+
+/// A segment of a pool that no table has is damage, and so is a checkpoint that goes back.
+#[test]
+fn a_segment_of_an_unknown_pool_is_refused() {
+    let device = used();
+    let opened = open(&device).unwrap();
+    let segments = opened.store.segments();
+    segments.reserve(device.as_ref(), 2).unwrap();
+    let entry = SegmentUse { kind: SegmentKind::Slots, pool: class_pool(0), lane: 3, ordinal: 0 };
+    let mut port = Port::new(Arc::clone(&device), 0);
+    segments.take(&mut port, entry).unwrap();
+    assert!(open(&device).is_ok());
+    segments.take(&mut port, SegmentUse { pool: 0, ..entry }).unwrap();
+    let error = open(&device).err().expect("there is no table 0");
+    assert!(error.to_string().contains("segment 1 belongs to unknown pool 0"), "{error}");
+}
