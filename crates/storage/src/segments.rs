@@ -208,7 +208,79 @@ impl Segments {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pmem::Dram;
+
     use super::*;
+
+    const ENTRY: SegmentUse = SegmentUse { kind: SegmentKind::Slots, pool: 3, lane: 2, ordinal: 0 };
+
+    fn device(segments: &Segments, room: u64) -> Arc<Dram> {
+        let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
+        device.grow_image(segments.image_bytes(room)).unwrap();
+        device
+    }
+
+    /// O-43: what was not reserved is refused, be it the directory or the image that is full.
+    #[test]
+    fn no_segment_is_taken_beyond_the_directory_or_the_image() {
+        for (most, room) in [(3, 8), (8, 3)] {
+            let segments = Segments::new(4096, most);
+            let device = device(&segments, room);
+            assert_eq!(segments.places(device.as_ref()), 3);
+            let mut port = Port::new(Arc::clone(&device), 0);
+            for segment in 0..3 {
+                let entry = SegmentUse { ordinal: segment, ..ENTRY };
+                assert_eq!(segments.take(&mut port, entry).unwrap(), segment);
+                assert_eq!(segments.use_of(device.as_ref(), segment), Some(entry));
+                let offset = segments.offset(segment);
+                assert_eq!(segments.segment_of(offset + 4095), Some(segment));
+                assert_eq!(segments.segment_of(offset + 4096), None, "not taken yet");
+            }
+            assert!(matches!(segments.take(&mut port, ENTRY), Err(StorageError::Limit(_))));
+            assert_eq!(segments.used(), 3);
+            assert_eq!(segments.segment_of(segments.offset(0) - 1), None);
+        }
+    }
+
+    /// O-56: a device grows by an eighth, or by what is needed where that is more or all there is.
+    #[test]
+    fn a_reservation_grows_the_device() {
+        let segments = Segments::new(4096, 1000);
+        let device = device(&segments, 80);
+        segments.reserve(device.as_ref(), 80).unwrap();
+        assert_eq!(device.image_bytes(), segments.image_bytes(80), "there was room");
+        segments.reserve(device.as_ref(), 81).unwrap();
+        let eighth = segments.image_bytes(80) / 8 * 9;
+        assert!((eighth..eighth + 4096).contains(&device.image_bytes()));
+        segments.reserve(device.as_ref(), 1000).unwrap();
+        assert_eq!(device.image_bytes(), segments.image_bytes(1000));
+        let Err(StorageError::Device(DeviceError::Full { wanted_bytes, limit_bytes, .. })) =
+            segments.reserve(device.as_ref(), 1001)
+        else {
+            panic!("the directory is full");
+        };
+        assert_eq!(wanted_bytes, segments.image_bytes(1001));
+        assert_eq!(limit_bytes, segments.image_bytes(1000));
+    }
+
+    /// Entries are read back; one that no pool can have is damage.
+    #[test]
+    fn a_directory_is_read_back_and_checked() {
+        let segments = Segments::new(4096, 8);
+        let device = device(&segments, 8);
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let last = SegmentUse { ordinal: 7, ..ENTRY };
+        segments.write_entry(&mut port, 1, ENTRY);
+        segments.write_entry(&mut port, 4, last);
+        let again = Segments::new(4096, 8);
+        assert_eq!(again.load(device.as_ref()).unwrap(), [(1, ENTRY), (4, last)]);
+        assert_eq!(again.used(), 5);
+        segments.write_entry(&mut port, 6, SegmentUse { ordinal: 8, ..ENTRY });
+        let error = again.load(device.as_ref()).unwrap_err();
+        assert!(error.to_string().contains("segment directory entry 6"), "{error}");
+    }
 
     #[test]
     fn entries_round_trip_and_damage_is_seen() {

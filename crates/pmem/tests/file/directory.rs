@@ -42,6 +42,21 @@ fn a_directory_with_something_else_in_it_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
+/// What cannot be looked into may be anything, so it is not taken for nothing.
+#[test]
+fn what_cannot_be_looked_into_is_in_the_way() {
+    let dir = fast_dir();
+    let looping = dir.path().join("image");
+    symlink(&looping, &looping).unwrap();
+    let error = open(dir.path()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot look into"), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "something was created");
+    // A link to nowhere is a name without content.
+    fs::remove_file(&looping).unwrap();
+    symlink(dir.path().join("nowhere"), &looping).unwrap();
+    assert!(open(dir.path()).is_ok());
+}
+
 #[test]
 fn names_that_the_caller_has_beside_a_store_are_not_in_the_way() {
     let dir = fast_dir();

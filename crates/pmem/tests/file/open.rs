@@ -99,12 +99,20 @@ fn large_captures(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
         });
         device.capture_commit(epoch).unwrap();
         device.settle().unwrap();
+        // After the second one the journal has every page, which an open reads in several pieces.
+        let copy = killed(dir, &device);
+        check_large(copy.path(), &options, epoch, &expected);
     }
     drop(device);
-    let device = File::open(dir, &options).unwrap();
-    assert_eq!(device.captured_epoch(), Some(3));
+    check_large(dir, &options, 3, &expected);
+}
+
+fn check_large(dir: &Path, options: &FileOptions, epoch: u64, expected: &[u64]) {
+    let device = File::open(dir, options).unwrap();
+    assert_eq!(device.captured_epoch(), Some(epoch));
     for (page, expected) in (0..).zip(expected) {
-        assert_eq!(device.image().load_u64(page * PAGE_BYTES + 8), expected, "page {page}");
+        let found = device.image().load_u64(page * PAGE_BYTES + 8);
+        assert_eq!(found, *expected, "page {page} of capture {epoch}");
     }
 }
 
@@ -181,7 +189,7 @@ fn o_54_an_existing_database_larger_than_the_limits_is_not_opened() {
 #[test]
 fn o_54_damaged_and_foreign_files_are_refused() {
     type Damage = (&'static str, &'static str, fn(&mut Vec<u8>));
-    let damages: [Damage; 13] = [
+    let damages: [Damage; 14] = [
         ("meta", "magic number", |b| b.fill(7)),
         ("meta", "there is a journal", |b| b.clear()),
         ("meta", "truncated", |b| b.truncate(2 * 4096)),
@@ -195,6 +203,12 @@ fn o_54_damaged_and_foreign_files_are_refused() {
         ("journal", "magic number", |b| b[0] ^= 1),
         ("journal", "header checksum", |b| b[30] ^= 1),
         ("journal", "truncated", |b| b.truncate(6000)),
+        ("journal", "its 12 pages of 11", |b| {
+            b[48..56].copy_from_slice(&12u64.to_le_bytes());
+            let crc = crc32fast::hash(&b[..124]);
+            b[124..128].copy_from_slice(&crc.to_le_bytes());
+            b.resize(b.len() + 20 * 4096, 0);
+        }),
     ];
     for (name, text, damage) in damages {
         let dir = filled();
@@ -205,6 +219,37 @@ fn o_54_damaged_and_foreign_files_are_refused() {
         assert!(error.is_corrupt(), "{error}");
         assert!(error.to_string().contains(&format!("/{name} ")), "{name}: {error}");
         assert!(before == contents(dir.path()), "{name}: a refused open changes nothing");
+    }
+}
+
+/// The slots of `meta` have the fields of the journal's header, but no pages.
+#[test]
+fn the_headers_of_meta_name_no_pages() {
+    let dir = filled();
+    let meta = fs::read(dir.path().join("meta")).unwrap();
+    for slot in [0, 4096] {
+        assert_eq!(meta[slot..slot + 8], *b"NVCRMETA");
+        assert_eq!(meta[slot + 48..slot + 64], [0; 16], "pages, their checksum, and zeros");
+    }
+}
+
+/// O-59: the file that does not belong to the two others is the one to put back.
+#[test]
+fn o_59_the_stranger_among_the_files_is_named() {
+    for (name, others) in [("journal", "than meta"), ("meta", "than journal and image")] {
+        let dir = filled();
+        let other = fast_dir();
+        let device = open(other.path()).unwrap();
+        device.accept().unwrap();
+        device.grow_image(PAGE_BYTES).unwrap();
+        // SAFETY: this test owns the device.
+        unsafe { device.store_u64(&mut PortState::default(), 0, 1) };
+        device.capture_part(0, 1).unwrap();
+        device.capture_commit(1).unwrap();
+        let other = killed(other.path(), &device);
+        fs::copy(other.path().join(name), dir.path().join(name)).unwrap();
+        let error = open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("/{name} ")) && error.contains(others), "{name}: {error}");
     }
 }
 
