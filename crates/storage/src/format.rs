@@ -420,6 +420,25 @@ mod tests {
             assert!(p.is_valid());
             let p = ValuePointer::inline(len);
             assert_eq!((p.value_bytes(), p.external_offset(), p.is_null()), (len, None, false));
+            assert!(p.is_inline() && p.is_valid());
+        }
+    }
+
+    /// O-54: what no pointer of ours looks like is damage.
+    #[test]
+    fn o_54_other_words_are_no_pointers() {
+        let too_long = u64::from(VALUE_BYTES_MAX) + 1;
+        for (word, is_valid) in [
+            (0, true),
+            (3, false),
+            (4, false),
+            (1 | too_long << 2, false),
+            (2 | too_long << 2 | 5 << 20, false),
+            (1 | 8 << 2 | 1 << 20, false),
+            (1 | 8 << 2 | 1 << 63, false),
+            (3 | 8 << 2 | 5 << 20, false),
+        ] {
+            assert_eq!(ValuePointer(word).is_valid(), is_valid, "{word:#x}");
         }
     }
 

@@ -224,3 +224,86 @@ fn leads_to_a_value<D: Device>(
         right_pool && within.is_multiple_of(slot_bytes) && handed_out
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pmem::Dram;
+
+    use super::*;
+    use crate::{IndexKind, NewValue, StoreOptions, TableDefinition};
+
+    /// What a scan says of a store with one row, which was written into table 0 as `written`, and of
+    /// which the pointer may be changed afterwards.
+    fn scan(
+        written: impl FnOnce(RowLayout) -> (RowLayout, &'static [u8]),
+        pointer: Option<u64>,
+    ) -> Result<usize> {
+        let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
+        let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
+        let opened = Store::open(Arc::clone(&device), &options)?;
+        let mut store = opened.store;
+        let wanted = ["a", "b"].map(|name| TableDefinition {
+            name: name.into(),
+            index: IndexKind::Hash,
+            key_bytes_max: 16,
+            value_bytes_max: 8,
+            row_bytes: 256,
+        });
+        let mut lanes = store.add_tables(&wanted)?;
+        let (layout, key) = written(store.tables()[0].layout);
+        let mut port = Port::new(device, 0);
+        store.segments().reserve(store.device().as_ref(), 1)?;
+        let at = lanes[0].bump(&mut port, store.segments())?;
+        let version = row::NewVersion {
+            slot: 0,
+            sid: SerialId::new(1, 0),
+            value: NewValue::whole(&[5; 8]),
+            external: None,
+            lines: row::ALL_LINES,
+            past_cache: false,
+        };
+        // SAFETY: this test owns the store.
+        unsafe {
+            row::initialise(&mut port, at, &layout, key);
+            row::write_version(&mut port, at, &layout, version, row::First::Yes);
+            pointer.into_iter().for_each(|pointer| port.store_u64(at + 8, pointer));
+        }
+        lanes[0].save(&mut port, store.next_sequence());
+        store.commit(&mut port, 1, None, 1, 0);
+        let plan = plan(&store, &lanes, &opened.log);
+        let mut rows = 0;
+        for unit in &plan.units {
+            let layout = &store.tables()[unit.table as usize].layout;
+            let count = |_| {
+                rows += 1;
+                Ok(())
+            };
+            visit(store.device().as_ref(), store.segments(), *unit, layout, &plan, 1, count)?;
+        }
+        Ok(rows)
+    }
+
+    /// O-54: a row that is whole by its own checksum, but not of the table in whose pool it is.
+    #[test]
+    fn o_54_rows_belong_to_their_table() {
+        assert_eq!(scan(|layout| (layout, b"a key"), None).unwrap(), 1);
+        let other = scan(|layout| (RowLayout { table: 1, ..layout }, b"a key"), None).unwrap_err();
+        assert!(other.to_string().contains("claims table 1"), "{other}");
+        let long = scan(|layout| (RowLayout { key_bytes_max: 32, ..layout }, &[7; 17]), None);
+        let long = long.unwrap_err().to_string();
+        assert!(long.contains("table 0 and a key of 17 bytes"), "{long}");
+    }
+
+    /// O-54: the checkpoint's version of a row has a value, and it lies where values are.
+    #[test]
+    fn o_54_pointers_lead_to_values() {
+        let nowhere = ValuePointer::external(1 << 20, 8).0;
+        let too_long = ValuePointer::inline(4000).0;
+        for pointer in [0, nowhere, too_long] {
+            let error = scan(|layout| (layout, b"a key"), Some(pointer)).unwrap_err().to_string();
+            assert!(error.contains("its value pointer") && error.contains("nowhere"), "{error}");
+        }
+    }
+}

@@ -145,6 +145,13 @@ mod tests {
         let runs: Vec<_> = staged.runs().map(|(page, bytes)| (page, bytes.len())).collect();
         assert_eq!(runs, [(0, 8192), (5, 4096)]);
         assert_eq!(staged.bytes()[2 * 4096], 77);
+        // The end of a store that ends with its page belongs to no other page.
+        dirty.mark(14 * PAGE_BYTES, 2 * PAGE_BYTES);
+        dirty.mark(7 * PAGE_BYTES, PAGE_BYTES);
+        let mut whole = Staged::default();
+        // SAFETY: nobody stores.
+        unsafe { dirty.take(std::iter::once(0..16), &image, &mut whole) }.unwrap();
+        assert_eq!(whole.pages, [7, 14, 15]);
         let mut again = staged.recycle();
         // SAFETY: nobody stores.
         unsafe { dirty.take(std::iter::once(0..16), &image, &mut again) }.unwrap();

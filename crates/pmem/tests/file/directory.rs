@@ -42,6 +42,22 @@ fn a_directory_with_something_else_in_it_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
+/// Zeros are nothing, however many, and of several files the first by name is spoken of.
+#[test]
+fn the_first_file_with_content_is_in_the_way() {
+    let dir = fast_dir();
+    // More than is read at once, and no whole number of that.
+    fs::write(dir.path().join("image"), vec![0; 5_000_001]).unwrap();
+    File::open(dir.path(), &FileOptions::new(16 << 20, 1 << 20)).unwrap();
+    let dir = fast_dir();
+    let names: Vec<String> = (0..40).map(|n| format!("{:02}.txt", (n + 20) % 40)).collect();
+    for name in &names {
+        fs::write(dir.path().join(name), "x").unwrap();
+    }
+    let error = open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("/00.txt "), "{error}");
+}
+
 /// What cannot be looked into may be anything, so it is not taken for nothing.
 #[test]
 fn what_cannot_be_looked_into_is_in_the_way() {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, Outcome, PortState,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    PortState,
 };
 
 use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
@@ -12,6 +13,7 @@ use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, option
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
+const EOPNOTSUPP: i32 = 95;
 
 /// Gives one call, counted from zero, an outcome of its own.
 #[derive(Debug)]
@@ -139,4 +141,32 @@ fn a_write_that_makes_no_progress_is_an_error() {
     let error = device.grow_log(4096).unwrap_err();
     assert!(error.to_string().contains("write 4096 bytes at offset 0 of"), "{error}");
     assert_sticky(&device, "stuck");
+}
+
+/// A file system that cannot reserve space gets zeros written, to the same length in every file.
+#[test]
+fn where_space_cannot_be_reserved_zeros_are_written() {
+    #[derive(Debug)]
+    struct NoReserving;
+    impl DiskHook for NoReserving {
+        fn before(&self, call: &DiskCall<'_>) -> Outcome {
+            match call.operation {
+                DiskOperation::Allocate { .. } => Outcome::Fail(EOPNOTSUPP),
+                _ => Outcome::Proceed,
+            }
+        }
+    }
+    let lengths = [None, Some(Arc::new(NoReserving) as Arc<dyn DiskHook>)].map(|hook| {
+        let dir = fast_dir();
+        let limits = FileOptions::new(8 << 20, 8 << 20);
+        let device = File::open(dir.path(), &FileOptions { hook, ..limits }).unwrap();
+        device.accept().unwrap();
+        // Not whole pieces of what is written at once.
+        device.grow_image(6 << 20).unwrap();
+        device.grow_log(5 << 20).unwrap();
+        ["meta", "image", "journal", "log"]
+            .map(|name| std::fs::metadata(dir.path().join(name)).unwrap().len())
+    });
+    assert_eq!(lengths[0], lengths[1]);
+    assert!(lengths[0][1] >= 6 << 20);
 }

@@ -52,6 +52,26 @@ fn torn_carry_reads_as_none() {
     }
 }
 
+/// A carry that is written again replaces that of its own epoch, and no other one.
+#[test]
+fn a_carry_replaces_that_of_its_epoch() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    for epoch in 1..=3 {
+        log_epoch(&log, &device, epoch, &[vec![1; 10]]).unwrap();
+        write_carry(&log, &device, epoch + 1, &[epoch as u8; 20]);
+    }
+    let in_use = log.bytes_in_use();
+    write_carry(&log, &device, 4, b"again");
+    assert_eq!(log.bytes_in_use(), in_use);
+    let (log, _) = open(&device, 0).unwrap();
+    write_carry(&log, &device, 4, b"and again");
+    for (epoch, bytes) in [(2, &[1; 20][..]), (3, &[2; 20]), (4, b"and again")] {
+        assert_eq!(log.carry(epoch).unwrap().as_deref(), Some(bytes), "epoch {epoch}");
+    }
+    assert_eq!(log.bytes_in_use(), in_use);
+}
+
 /// The seal names the carry: losing it would make replay compute something else.
 #[test]
 fn lost_carry_of_a_sealed_epoch_is_corruption() {

@@ -41,6 +41,31 @@ fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Ve
     }
 }
 
+/// O-24: a stream that is whole by itself and of the same attempt, but not the one that was sealed:
+/// as a copy of the store has it that went on by itself.
+#[test]
+fn a_stream_of_a_copy_does_not_count() {
+    let logged = |stream: Vec<u8>| {
+        let device = Arc::new(Medium::new(16 * SEGMENT_BYTES));
+        let (log, _) = open(&device, 0).unwrap();
+        device.take_history();
+        log_epoch(&log, &device, 1, &[stream]).unwrap();
+        let write = device.take_history().remove(0);
+        (device.log(), write)
+    };
+    let (own, segment) = logged(vec![1; 200]);
+    for other in [vec![2; 200], vec![1; 199], vec![3; 300]] {
+        let (_, stream) = logged(other);
+        assert_eq!(stream.offset, segment.offset, "both took the same segment");
+        let mut mixed = own.clone();
+        mixed[stream.offset as usize..][..stream.bytes.len()].copy_from_slice(&stream.bytes);
+        let found = open(&Arc::new(Medium::with_log(mixed, u64::MAX)), 0);
+        // The last epoch of a log may be torn, so it is not sealed then.
+        let (_, recovered) = found.unwrap();
+        assert!(sealed(&recovered).is_empty(), "a stream of another past was read");
+    }
+}
+
 /// O-24: flip every byte.
 #[test]
 fn every_flipped_byte_is_harmless_or_reported() {

@@ -9,6 +9,7 @@ mod devices;
 mod full;
 mod give_up;
 mod order;
+mod promises;
 mod reuse;
 mod round_trip;
 

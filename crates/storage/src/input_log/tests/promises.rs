@@ -1,0 +1,130 @@
+//! The set of free segments and the promises, against a model and to the last segment.
+
+use std::collections::BTreeSet;
+
+use super::Random;
+use crate::input_log::format::Kind;
+use crate::input_log::space::{FreeMap, Run, Space};
+
+#[test]
+fn a_run_ends() {
+    let mut run = Run { first: 63, len: 2 };
+    assert_eq!([run.pop(), run.pop(), run.pop()], [Some(63), Some(64), None]);
+}
+
+/// Whatever is taken and freed, the map gives out the lowest free segments, and no other ones.
+#[test]
+fn free_segments_are_those_of_a_set() {
+    for seed in 0..50 {
+        let mut random = Random::new(seed);
+        let (mut map, mut model) = (FreeMap::default(), BTreeSet::new());
+        let (mut taken, mut total) = (Vec::new(), 0_u32);
+        for _ in 0..200 {
+            match random.next() % 4 {
+                0 if total < 300 => {
+                    let more = (random.next() % 70) as u32;
+                    map.grow(total + more);
+                    model.extend(total..total + more);
+                    total += more;
+                }
+                1 if !taken.is_empty() => {
+                    let at = random.next() as usize % taken.len();
+                    let segment = taken.swap_remove(at);
+                    map.insert(segment);
+                    model.insert(segment);
+                }
+                2 if !model.is_empty() => {
+                    let at = random.next() as usize % model.len();
+                    let segment = *model.iter().nth(at).unwrap();
+                    map.remove(segment);
+                    model.remove(&segment);
+                    taken.push(segment);
+                }
+                _ => {
+                    let most = (random.next() % 9 + 1) as u32;
+                    let run = map.take_run(most);
+                    let Some(first) = model.first().copied() else {
+                        assert_eq!(run, None);
+                        continue;
+                    };
+                    let len = (0..most).take_while(|n| model.contains(&(first + n))).count();
+                    assert_eq!(run, Some(Run { first, len: len as u32 }), "seed {seed}");
+                    for segment in first..first + len as u32 {
+                        model.remove(&segment);
+                        taken.push(segment);
+                    }
+                }
+            }
+            for segment in 0..total + 2 {
+                assert_eq!(map.contains(segment), model.contains(&segment), "seed {seed}");
+            }
+        }
+    }
+}
+
+fn space(total: u32) -> Space {
+    let mut space = Space::default();
+    space.free.grow(total);
+    space
+}
+
+/// Takes segments one by one until there are none; how many there were.
+fn take_all(space: &mut Space, attempt: u64) -> u32 {
+    (0..).take_while(|_| space.take(attempt, 1).is_some()).count() as u32
+}
+
+/// O-43: what one epoch was promised nobody else gets, and it gets that and the surplus.
+#[test]
+fn o_43_promises_are_kept_to_the_last_segment() {
+    let mut space = space(10);
+    let one = space.hold(Kind::Stream, 1).attempt;
+    space.promise(1, 3, 2);
+    assert_eq!((space.surplus(), space.total(), space.in_use()), (5, 10, 0));
+    let two = space.hold(Kind::Stream, 2).attempt;
+    // A run may have one segment of the promise and the surplus.
+    let run = space.take(one, 8).unwrap();
+    assert_eq!(run, Run { first: 0, len: 6 });
+    assert_eq!((space.surplus(), space.in_use()), (0, 6));
+    assert!(space.take(two, 1).is_none(), "the rest is promised to epoch 1");
+    assert_eq!(take_all(&mut space, one), 2);
+    space.give_back(one, Run { first: 4, len: 2 });
+    assert_eq!((space.surplus(), space.in_use()), (2, 6));
+    space.close(1);
+    // Its carry is still promised, until it is forgotten.
+    assert_eq!(space.surplus(), 2);
+    space.forget_carry_promises(0);
+    assert_eq!(space.surplus(), 2);
+    space.forget_carry_promises(1);
+    assert_eq!(space.surplus(), 4);
+    assert_eq!(space.take(two, 3), Some(Run { first: 4, len: 2 }));
+    assert_eq!(take_all(&mut space, two), 2);
+    space.close(2);
+    space.release(1);
+    assert_eq!((space.surplus(), space.in_use()), (6, 4));
+    assert_eq!((space.released, space.sealed, space.durable), (1, 1, 1));
+    space.drop_holding(two);
+    assert_eq!((space.surplus(), space.in_use()), (10, 0));
+}
+
+/// O-43: the carry of an epoch gets what the epoch before was promised for it.
+#[test]
+fn o_43_a_carry_inherits_its_promise() {
+    let mut space = space(8);
+    space.hold(Kind::Stream, 4);
+    space.promise(4, 1, 3);
+    space.close(4);
+    assert_eq!(space.surplus(), 5);
+    let other = space.hold(Kind::Carry, 9).attempt;
+    space.inherit_carry_promise(9, other);
+    assert_eq!(take_all(&mut space, other), 5, "nothing is promised to it");
+    let carry = space.hold(Kind::Carry, 5).attempt;
+    assert!(space.take(carry, 1).is_none());
+    space.inherit_carry_promise(5, carry);
+    assert_eq!(space.take(carry, 4), Some(Run { first: 5, len: 1 }));
+    assert!(space.close_carry(carry).sealed);
+    assert_eq!(space.surplus(), 2);
+    assert_eq!(space.carry(5).map(|holding| holding.attempt), Some(carry));
+    space.drop_carries(5);
+    assert!(space.carry(5).is_none() && space.carry(9).is_some());
+    assert_eq!(space.surplus(), 3);
+}
