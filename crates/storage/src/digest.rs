@@ -359,6 +359,7 @@ mod tests {
             89093628758105835097286297757712013135,
         ];
         assert_eq!(hashes, expected);
+        assert_eq!(StateHash(0xab << 96).to_string(), "000000ab000000000000000000000000");
     }
 
     /// O-48: every bit of a value, of its key and of its length counts.

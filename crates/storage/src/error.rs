@@ -46,3 +46,36 @@ impl StorageError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input_log::LogError;
+
+    fn full() -> DeviceError {
+        DeviceError::Full { what: "image".into(), wanted_bytes: 2, limit_bytes: 1 }
+    }
+
+    fn corrupt() -> DeviceError {
+        DeviceError::Corrupt { path: "image".into(), what: "damaged".into() }
+    }
+
+    /// Callers tell the kinds apart, through whatever layer an error came.
+    #[test]
+    fn each_error_is_of_one_kind() {
+        let lost = LogError::Lost { last: 3, what: "epoch 4".into() };
+        for (error, is_corrupt, is_limit) in [
+            (StorageError::Corrupt("a".into()), true, false),
+            (StorageError::Limit("a".into()), false, true),
+            (StorageError::Missing("a".into()), false, false),
+            (StorageError::Foreign("a".into()), false, false),
+            (full().into(), false, true),
+            (corrupt().into(), true, false),
+            (LogError::Device(full()).into(), false, true),
+            (LogError::Device(corrupt()).into(), true, false),
+            (lost.into(), true, false),
+        ] {
+            assert_eq!((error.is_corrupt(), error.is_limit()), (is_corrupt, is_limit), "{error}");
+        }
+    }
+}

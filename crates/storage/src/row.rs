@@ -227,6 +227,25 @@ mod tests {
         assert_eq!(checkpoint_slot(&[born, updated], 11), Some(1));
     }
 
+    /// Rows of stores that exist have these sizes: values beyond 48 bytes get whole lines.
+    #[test]
+    fn the_smallest_row_is_that_of_the_format() {
+        for (key, value, bytes) in [
+            (8, 0, 64),
+            (8, 8, 128),
+            (24, 32, 128),
+            (25, 32, 192),
+            (40, 48, 192),
+            (40, 49, 256),
+            (41, 48, 192),
+            (57, 48, 256),
+            (8, 64, 192),
+            (8, 65, 320),
+        ] {
+            assert_eq!(RowLayout::row_bytes_all_inline(key, value), bytes, "{key} {value}");
+        }
+    }
+
     #[test]
     fn o_32_halves_never_overlap_and_hold_what_they_promise() {
         for key_bytes_max in [8, 24, 25, 60, 256] {

@@ -409,3 +409,6 @@ fn whole_parts(lines: u64, part_lines: u64) -> u16 {
     let is_whole = |&part: &u64| lines >> (part * part_lines) & whole == whole;
     (0..SAME_PARTS).filter(is_whole).fold(0, |parts, part| parts | 1 << part)
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ struct Told {
 struct Says {
     instance: Option<u64>,
     mark: Option<[u8; MARK_BYTES]>,
+    captured: Option<u64>,
     /// Bytes that the image lost at its end.
     cut_bytes: u64,
 }
@@ -106,6 +107,10 @@ impl Device for Told {
         Ok(())
     }
 
+    fn captured_epoch(&self) -> Option<u64> {
+        self.says().captured
+    }
+
     fn mark(&self) -> Option<[u8; MARK_BYTES]> {
         self.says().mark
     }
@@ -149,6 +154,19 @@ fn an_image_of_another_store_is_refused() {
     for own in [Some(7), None] {
         device.say(|says| says.instance = own);
         assert!(!open(&device).unwrap().created);
+    }
+}
+
+/// A device that captured the image at another epoch than that of its checkpoint holds another one.
+#[test]
+fn an_image_of_another_moment_is_refused() {
+    let device = used();
+    for (captured, fits) in [(None, true), (Some(0), true), (Some(1), false)] {
+        device.say(|says| says.captured = captured);
+        match open(&device).map(|opened| opened.created) {
+            Ok(created) => assert!(fits && !created, "{captured:?}"),
+            Err(error) => assert!(!fits && error.is_corrupt(), "{captured:?}: {error}"),
+        }
     }
 }
 
