@@ -12,6 +12,7 @@
 #   --lab-cases N        cases of the crash lab for each mutant (default 25; its test of how much
 #                        it explores fails below 12)
 #   --no-lab             no crash lab
+#   --own                only the tests of the mutant's own crate, which take least to build
 #   --resume             go on: mutants of which something is known are not run again
 #   --survivors          run those again that survived the last time
 #   --list               print the mutants and do nothing

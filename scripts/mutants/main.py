@@ -53,6 +53,7 @@ def options():
     parser.add_argument("--test-seconds", type=float, default=30)
     parser.add_argument("--lab-cases", type=int, default=25)
     parser.add_argument("--no-lab", action="store_true")
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--list", action="store_true")
@@ -132,7 +133,8 @@ def prepare(crate, cargo, mutants, args):
     tree.settle(cargo, crate, env)
     env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
             "NVCARACAL_CRASH_STRIDE": "7"}
-    commands = [c for c in COMMANDS[crate] if not (args.no_lab and c[0] == LAB[0])]
+    commands = [c for c in COMMANDS[crate]
+                if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)]
     start = time.monotonic()
     binaries = tests.build(cargo, copy, commands, env)
     print(f"{crate}: {len(tree.alive())} of {len(mutants)} mutants compile, "

@@ -232,3 +232,51 @@ fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
     medium.push(&mut lane, &[99]);
     assert_eq!(medium.segments.used(), before + 1);
 }
+
+/// O-54: offsets that were damaged fail the checksum of their set, whichever set is read.
+#[test]
+fn o_54_damaged_offsets_are_refused() {
+    for sequence in [1, 2] {
+        let mut medium = Medium::new();
+        let mut lane = medium.lane(SLOTS + 1, 20, 3);
+        lane.save(&mut medium.port, 2);
+        let load = |medium: &Medium| {
+            let segments = &medium.segments;
+            LanePool::load(medium.device.as_ref(), segments, POOL, LANE, SLOT_BYTES, sequence)
+        };
+        assert_eq!(load(&medium).unwrap().offsets(), lane.offsets());
+        let set = sequence % 2;
+        for word in [set * 3, set * 3 + 1, set * 3 + 2, 7] {
+            let at = state_offset(POOL, LANE) + word * 8;
+            let was = medium.device.image().load_u64(at);
+            let flipped = if word == 7 { 1 << (set * 32) } else { 1 };
+            // SAFETY: this test owns the device.
+            unsafe { medium.port.store_u64(at, was ^ flipped) };
+            let refused = load(&medium).err();
+            assert!(matches!(refused, Some(StorageError::Corrupt(_))), "word {word}: {refused:?}");
+            // SAFETY: as above.
+            unsafe { medium.port.store_u64(at, was) };
+        }
+    }
+}
+
+/// O-22: each entry of a free list is flushed: those that were appended, and all of them at open.
+#[test]
+fn o_22_every_entry_is_flushed() {
+    let mut medium = Medium::new();
+    let mut lane = medium.open(0, |_| true);
+    let slots = medium.bump(&mut lane, 7);
+    let mut entries = 0;
+    for count in [90, 2 * ENTRIES] {
+        medium.push(&mut lane, slots.iter().cycle().take(count as usize));
+        medium.port.take_counters();
+        lane.flush(&mut medium.port, &medium.segments);
+        let flushed = medium.port.take_counters().flushes;
+        assert!((count.div_ceil(8)..=count.div_ceil(8) + 1).contains(&flushed), "{flushed}");
+        entries += count;
+        lane.flush(&mut medium.port, &medium.segments);
+        assert_eq!(medium.port.take_counters().flushes, 0, "nothing was appended");
+    }
+    lane.flush_entries(&mut medium.port, &medium.segments);
+    assert_eq!(medium.port.take_counters().flushes, entries.div_ceil(8_u64));
+}

@@ -5,13 +5,18 @@ use std::sync::Mutex as StdMutex;
 use pmem::{Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
 
 use super::*;
-use crate::format::{POOLS, VALUE_BYTES_MAX};
+use crate::format::{
+    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
+    POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, VALUE_BYTES_MAX,
+};
 use crate::{IndexKind, SegmentKind, SegmentUse};
 
 /// Memory that says of itself what a test wants.
 struct Told {
     memory: Dram,
     says: StdMutex<Says>,
+    /// Flushes as offset and bytes, and fences as `None`, if it may show what is not durable.
+    settled: StdMutex<Vec<Option<(u64, u64)>>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +24,7 @@ struct Says {
     instance: Option<u64>,
     mark: Option<[u8; MARK_BYTES]>,
     captured: Option<u64>,
+    may_show_undurable: bool,
     /// Bytes that the image lost at its end.
     cut_bytes: u64,
 }
@@ -26,7 +32,7 @@ struct Says {
 impl Told {
     fn new() -> Arc<Self> {
         let memory = Dram::new(64 << 20, 1 << 20).unwrap();
-        Arc::new(Self { memory, says: StdMutex::default() })
+        Arc::new(Self { memory, says: StdMutex::default(), settled: StdMutex::default() })
     }
 
     fn say(&self, change: impl FnOnce(&mut Says)) {
@@ -35,6 +41,16 @@ impl Told {
 
     fn says(&self) -> Says {
         *self.says.lock().unwrap()
+    }
+
+    fn settle_with(&self, what: Option<(u64, u64)>) {
+        if self.says().may_show_undurable {
+            self.settled.lock().unwrap().push(what);
+        }
+    }
+
+    fn take_settled(&self) -> Vec<Option<(u64, u64)>> {
+        std::mem::take(&mut self.settled.lock().unwrap())
     }
 }
 
@@ -62,11 +78,17 @@ impl Device for Told {
     }
 
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
+        self.settle_with(Some((offset, len)));
         self.memory.flush(port, offset, len);
     }
 
     fn fence(&self, port: &mut PortState) {
+        self.settle_with(None);
         self.memory.fence(port);
+    }
+
+    fn may_show_undurable(&self) -> bool {
+        self.says().may_show_undurable
     }
 
     fn log_bytes(&self) -> u64 {
@@ -167,6 +189,37 @@ fn an_image_of_another_moment_is_refused() {
             Ok(created) => assert!(fits && !created, "{captured:?}"),
             Err(error) => assert!(!fits && error.is_corrupt(), "{captured:?}: {error}"),
         }
+    }
+}
+
+/// A killed process may leave stores that nobody flushed: an open flushes all that it trusts, and a
+/// scan the headers of the rows, before anything follows from them.
+#[test]
+fn an_open_makes_durable_what_it_trusts() {
+    let device = used();
+    drop(open(&device).unwrap());
+    assert_eq!(device.take_settled(), [], "memory that no process outlives");
+    device.say(|says| says.may_show_undurable = true);
+    let opened = open(&device).unwrap();
+    let places = opened.store.segments().places(device.as_ref());
+    let pools = (LANES * POOLS * 64) as u64;
+    let parts = [
+        (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
+        (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
+        (CATALOG_OFFSET, POOL_STATES_OFFSET - CATALOG_OFFSET),
+        (POOL_STATES_OFFSET, pools),
+        (DIRECTORY_OFFSET, places * 8),
+    ];
+    let used_parts = parts.into_iter().filter(|&(_, bytes)| bytes > 0).map(Some);
+    // The second fence is that of the free lists, which are empty.
+    let expected: Vec<_> = used_parts.chain([None, None]).collect();
+    assert_eq!(device.take_settled(), expected);
+    for (is_needed, expected) in [(true, vec![Some((8192, 64)), None]), (false, vec![])] {
+        device.say(|says| says.may_show_undurable = is_needed);
+        let mut rows = settle::SettleRows::new(&device, 3);
+        rows.scanned(8192);
+        rows.finish();
+        assert_eq!(device.take_settled(), expected);
     }
 }
 

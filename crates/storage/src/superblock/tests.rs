@@ -1,0 +1,187 @@
+//! What counts as a store, a table, and a catalog.
+
+use std::sync::Arc;
+
+use pmem::Dram;
+
+use super::*;
+
+/// Found by fuzzing: a record with a right checksum and rows of no bytes was divided by.
+#[test]
+fn o_54_a_record_that_describes_no_table_is_corrupt() {
+    let definition = TableDefinition {
+        name: "rows".into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 100,
+        row_bytes: 0,
+    };
+    let good = definition.to_record(4096).unwrap();
+    let bad = [
+        TableRecord { row_bytes: 0, ..good },
+        TableRecord { row_bytes: 8192, ..good },
+        TableRecord { key_bytes_max: 1 << 31, ..good },
+        TableRecord { index_kind: 7, ..good },
+        TableRecord { name: [0xff; NAME_BYTES], ..good },
+    ];
+    for (record, works) in bad.into_iter().map(|r| (r, false)).chain([(good, true)]) {
+        let crc = crc32fast::hash(TableRecord { crc: 0, ..record }.as_bytes());
+        let device = Arc::new(Dram::new(4 << 20, 4096).unwrap());
+        device.grow_image(4 << 20).unwrap();
+        let mut port = Port::new(Arc::clone(&device), 0);
+        write_table(&mut port, 0, &TableRecord { crc, ..record });
+        let read = read_catalog(device.as_ref(), 4096);
+        assert_eq!(read.is_ok(), works, "{record:?}");
+        assert!(read.is_ok() || read.unwrap_err().to_string().contains("catalog record 0"));
+    }
+}
+/// A superblock of a device that has room for both copies and nothing else, and what is read.
+fn read_copies(copies: [&[u8]; 2], checkpointed: bool) -> Result<Option<Superblock>> {
+    let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+    let bytes = SUPERBLOCKS_OFFSET + 2 * SUPERBLOCK_STRIDE;
+    device.grow_image(if checkpointed { 1 << 20 } else { bytes }).unwrap();
+    let mut port = Port::new(Arc::clone(&device), 0);
+    for (copy, bytes) in (0..).zip(copies) {
+        // SAFETY: this test owns the device.
+        unsafe { port.store_bytes(SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE, bytes) };
+    }
+    if checkpointed {
+        let record = crate::format::CheckpointRecord::new(1, 1, None, 0, 0);
+        crate::checkpoint::write(&mut port, record);
+    }
+    read_superblock(device.as_ref())
+}
+
+/// O-53: one intact copy opens the store. Without one the device is empty only if a creation
+/// that was torn explains what is there; everything else is somebody's data.
+#[test]
+fn o_53_only_a_torn_creation_counts_as_empty() {
+    let mut superblock = Superblock {
+        magic: SUPERBLOCK_MAGIC,
+        version: FORMAT_VERSION,
+        crc: 0,
+        features_required: FEATURES_KNOWN,
+        features_optional: 0,
+        instance: 77,
+        segment_bytes: 4096,
+        segments_max: 8,
+        log_segment_bytes: 4096,
+    };
+    superblock.crc = superblock_crc(&superblock);
+    let whole = superblock.as_bytes();
+    let zeros = vec![0; whole.len()];
+    let torn = [&whole[..16], &zeros[16..]].concat();
+    let without_magic = [&zeros[..8], &whole[8..]].concat();
+    let other = [b"SQLite f", &whole[8..]].concat();
+    for copies in [[whole, &zeros], [&zeros, whole], [whole, whole], [&other, whole]] {
+        assert_eq!(read_copies(copies, false).unwrap(), Some(superblock));
+    }
+    for copies in [[&zeros, &zeros], [&torn, &zeros], [&without_magic, &zeros]] {
+        assert_eq!(read_copies(copies.map(Vec::as_slice), false).unwrap(), None);
+    }
+    for (copies, checkpointed, foreign) in [
+        ([&torn, &zeros], true, false),
+        ([&torn, &torn], false, false),
+        ([&zeros, &torn], false, false),
+        ([&other, &zeros], false, true),
+        ([&without_magic, &other], false, true),
+    ] {
+        let error = read_copies(copies.map(Vec::as_slice), checkpointed).unwrap_err();
+        assert_eq!(matches!(error, StorageError::Foreign(_)), foreign, "{error}");
+        assert_eq!(error.is_corrupt(), !foreign, "{error}");
+    }
+    for changed in [
+        Superblock { version: FORMAT_VERSION + 1, ..superblock },
+        Superblock { features_required: FEATURES_KNOWN | 1 << 63, ..superblock },
+    ] {
+        let changed = Superblock { crc: superblock_crc(&changed), ..changed };
+        let error = read_copies([changed.as_bytes(), &zeros], false).unwrap_err();
+        assert!(matches!(error, StorageError::Foreign(_)), "{error}");
+    }
+}
+
+/// A torn record is that of a table that nobody used yet; before another one, or with slots
+/// handed out, it is damage.
+#[test]
+fn o_54_only_the_last_record_may_be_torn() {
+    let definition = TableDefinition {
+        name: "rows".into(),
+        index: IndexKind::Hash,
+        key_bytes_max: 8,
+        value_bytes_max: 8,
+        row_bytes: 64,
+    };
+    let good = definition.to_record(4096).unwrap();
+    let torn = TableRecord { crc: good.crc ^ 1, ..good };
+    for (next, in_use, whole) in
+        [(false, false, true), (true, false, false), (false, true, false), (true, true, false)]
+    {
+        let device = Arc::new(Dram::new(8 << 20, 4096).unwrap());
+        device.grow_image(4 << 20).unwrap();
+        let mut port = Port::new(Arc::clone(&device), 0);
+        write_table(&mut port, 0, &good);
+        write_table(&mut port, 1, &torn);
+        if next {
+            write_table(&mut port, 2, &good);
+        }
+        if in_use {
+            let segments = crate::Segments::new(4096, 8);
+            segments.reserve(device.as_ref(), 1).unwrap();
+            let lane = crate::LanePool::load(device.as_ref(), &segments, 1, 5, 64, 0);
+            let mut lane = lane.unwrap();
+            lane.bump(&mut port, &segments).unwrap();
+            lane.save(&mut port, 1);
+        }
+        let found = read_catalog(device.as_ref(), 4096);
+        match found {
+            Ok(records) => assert!(whole && records == [good], "{next} {in_use}"),
+            Err(error) => assert!(!whole && error.to_string().contains("catalog record 1")),
+        }
+    }
+}
+
+/// Every limit of a definition, on both sides.
+#[test]
+fn definitions_have_limits() {
+    let table = |name: usize, key: u32, value: u32, row: u32| TableDefinition {
+        name: "n".repeat(name),
+        index: IndexKind::Hash,
+        key_bytes_max: key,
+        value_bytes_max: value,
+        row_bytes: row,
+    };
+    for (definition, segment_bytes, fits) in [
+        (table(1, 8, 8, 0), 4096, true),
+        (table(0, 8, 8, 0), 4096, false),
+        (table(NAME_BYTES, 8, 8, 0), 4096, true),
+        (table(NAME_BYTES + 1, 8, 8, 0), 4096, false),
+        (table(1, 1, 0, 0), 4096, true),
+        (table(1, 0, 8, 0), 4096, false),
+        (table(1, KEY_BYTES_MAX, 8, 0), 4096, true),
+        (table(1, KEY_BYTES_MAX + 1, 8, 0), 4096, false),
+        (table(1, 8, 4096, 0), 4096, true),
+        (table(1, 8, 4097, 0), 4096, false),
+        (table(1, 8, VALUE_BYTES_MAX, 0), 1 << 20, true),
+        (table(1, 8, VALUE_BYTES_MAX + 1, 0), 1 << 20, false),
+        (table(1, 8, 8, 64), 4096, true),
+        (table(1, 8, 8, 96), 4096, false),
+        (table(1, 8, 8, 4096), 4096, true),
+        (table(1, 8, 8, 4096 + 64), 4096, false),
+        (table(1, KEY_BYTES_MAX, 8, 64), 4096, false),
+        (TableDefinition { index: IndexKind::Sequence, ..table(1, 8, 8, 0) }, 4096, true),
+        (TableDefinition { index: IndexKind::Sequence, ..table(1, 9, 8, 0) }, 4096, false),
+        (TableDefinition { index: IndexKind::Sequence, ..table(1, 8, 9, 0) }, 4096, false),
+        (TableDefinition { name: "a\0b".into(), ..table(1, 8, 8, 0) }, 4096, false),
+    ] {
+        let record = definition.to_record(segment_bytes);
+        assert_eq!(record.is_ok(), fits, "{definition:?}: {record:?}");
+        let Ok(record) = record else { continue };
+        let stored = super::definition(&record);
+        assert_eq!(TableDefinition { row_bytes: definition.row_bytes, ..stored }, definition);
+        assert!(definition.row_bytes == 0 || record.row_bytes == definition.row_bytes);
+    }
+    let row_bytes = |value| table(1, 8, value, 0).to_record(1 << 20).unwrap().row_bytes;
+    let inline = RowLayout::row_bytes_all_inline(8, INLINE_BYTES_DEFAULT);
+    assert_eq!(row_bytes(INLINE_BYTES_DEFAULT), inline);
+    assert_eq!(row_bytes(INLINE_BYTES_DEFAULT + 1), ROW_BYTES_EXTERNAL);
+}
