@@ -232,14 +232,11 @@ mod tests {
     use pmem::Dram;
 
     use super::*;
-    use crate::{IndexKind, NewValue, StoreOptions, TableDefinition};
+    use crate::{IndexKind, StoreOptions, TableDefinition};
 
-    /// What a scan says of a store with one row, which was written into table 0 as `written`, and of
-    /// which the pointer may be changed afterwards.
-    fn scan(
-        written: impl FnOnce(RowLayout) -> (RowLayout, &'static [u8]),
-        pointer: Option<u64>,
-    ) -> Result<usize> {
+    /// What a scan says of a store with one row in table 0, written as one of `table`, with keys of
+    /// up to 16 bytes or more, and of which the pointer may be changed afterwards.
+    fn scan(table: u16, key: &[u8], pointer: Option<u64>) -> Result<usize> {
         let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
         let opened = Store::open(Arc::clone(&device), &options)?;
@@ -252,18 +249,13 @@ mod tests {
             row_bytes: 256,
         });
         let mut lanes = store.add_tables(&wanted)?;
-        let (layout, key) = written(store.tables()[0].layout);
+        let longer = TableDefinition { key_bytes_max: 32, ..wanted[0].clone() };
+        let layout = RowLayout::new(table, &longer.to_record(4096)?);
         let mut port = Port::new(device, 0);
         store.segments().reserve(store.device().as_ref(), 1)?;
         let at = lanes[0].bump(&mut port, store.segments())?;
-        let version = row::NewVersion {
-            slot: 0,
-            sid: SerialId::new(1, 0),
-            value: NewValue::whole(&[5; 8]),
-            external: None,
-            lines: row::ALL_LINES,
-            past_cache: false,
-        };
+        let version =
+            row::NewVersion { slot: 0, sid: SerialId::new(1, 0), value: &[5; 8], external: None };
         // SAFETY: this test owns the store.
         unsafe {
             row::initialise(&mut port, at, &layout, key);
@@ -288,11 +280,10 @@ mod tests {
     /// O-54: a row that is whole by its own checksum, but not of the table in whose pool it is.
     #[test]
     fn o_54_rows_belong_to_their_table() {
-        assert_eq!(scan(|layout| (layout, b"a key"), None).unwrap(), 1);
-        let other = scan(|layout| (RowLayout { table: 1, ..layout }, b"a key"), None).unwrap_err();
+        assert_eq!(scan(0, b"a key", None).unwrap(), 1);
+        let other = scan(1, b"a key", None).unwrap_err();
         assert!(other.to_string().contains("claims table 1"), "{other}");
-        let long = scan(|layout| (RowLayout { key_bytes_max: 32, ..layout }, &[7; 17]), None);
-        let long = long.unwrap_err().to_string();
+        let long = scan(0, &[7; 17], None).unwrap_err().to_string();
         assert!(long.contains("table 0 and a key of 17 bytes"), "{long}");
     }
 
@@ -302,7 +293,7 @@ mod tests {
         let nowhere = ValuePointer::external(1 << 20, 8).0;
         let too_long = ValuePointer::inline(4000).0;
         for pointer in [0, nowhere, too_long] {
-            let error = scan(|layout| (layout, b"a key"), Some(pointer)).unwrap_err().to_string();
+            let error = scan(0, b"a key", Some(pointer)).unwrap_err().to_string();
             assert!(error.contains("its value pointer") && error.contains("nowhere"), "{error}");
         }
     }
