@@ -202,7 +202,7 @@ fn an_open_makes_durable_what_it_trusts() {
     device.say(|says| says.may_show_undurable = true);
     let opened = open(&device).unwrap();
     let places = opened.store.segments().places(device.as_ref());
-    assert_eq!(places, 20);
+    assert!(places >= 20);
     let pools = (LANES * POOLS * 64) as u64;
     let parts = [
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
