@@ -10,9 +10,7 @@ use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
-use crate::version::{
-    CachePool, Chains, EntrySupply, NO_PLACE, Seen, TransientPool, ValueWord,
-};
+use crate::version::{CachePool, Chains, EntrySupply, NO_PLACE, Seen, TransientPool, ValueWord};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -56,8 +56,7 @@ impl Table {
             kind: definition.index,
             layout: stored.layout,
             exact: definition.key_bytes_max == 8,
-            has_word_keys: definition.key_bytes_max == 8
-                && definition.index != IndexKind::Sequence,
+            has_word_keys: definition.key_bytes_max == 8 && definition.index != IndexKind::Sequence,
             hash: HashIndex::new(0),
             ordered: (definition.index == IndexKind::Ordered).then(OrderedIndex::new),
         }

@@ -20,9 +20,7 @@ use crate::local::{
     AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
 };
 use crate::table::{KeyWord, Table, order_word, word_of};
-use crate::version::{
-    NO_PLACE, Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter,
-};
+use crate::version::{NO_PLACE, Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`; a call of which a function has
 /// failed does not commit though its body returns `Ok`.

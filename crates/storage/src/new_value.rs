@@ -142,10 +142,7 @@ mod tests {
             }
             for start in 0..=base.len() {
                 for end in start..=base.len() {
-                    assert_eq!(
-                        value.pieces(start..end).concat(),
-                        whole[start..end]
-                    );
+                    assert_eq!(value.pieces(start..end).concat(), whole[start..end]);
                 }
             }
             let mut appended = vec![7];

@@ -11,9 +11,7 @@ use storage::SerialId;
 use crate::calls::{RUN_CALLS, owner};
 use crate::fetching::Fetching;
 use crate::index::EntryId;
-use crate::local::{
-    CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn,
-};
+use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
 use crate::version::{Fetched, LINE, NO_PLACE, prefetch};
 use crate::worker::Epoch;
 

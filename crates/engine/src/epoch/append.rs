@@ -165,9 +165,7 @@ fn append_ranges<D: Device>(
     let extra = &mut extras[txn.extra as usize];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     let from = members.len();
-    let written = || {
-        declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read)
-    };
+    let written = || declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read);
     let mut are_declared = false;
     for range in &ranges[extra.ranges.range()] {
         are_declared |= written().any(|d| d.table == range.table);

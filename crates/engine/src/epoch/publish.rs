@@ -12,8 +12,8 @@ use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePar
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, NO_PLACE, Publication, Publisher, ReadPhase, Stopped, TransientPool, ValueWord, Waiter,
-    Write,
+    CachePool, Medium, NO_PLACE, Publication, Publisher, ReadPhase, Stopped, TransientPool,
+    ValueWord, Waiter, Write,
 };
 use crate::worker::Epoch;
 

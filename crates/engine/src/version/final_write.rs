@@ -265,8 +265,8 @@ impl<D: Device> Medium<D> {
                 self.free_value(offset, ValuePointer(old.pointer).value_bytes(), with.segments);
             }
         } else {
-            let is_stale = old.serial_id != 0
-                && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch;
+            let is_stale =
+                old.serial_id != 0 && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch;
             assert!(
                 !is_stale || old_external.is_none(),
                 "the major collector missed the row at {}",
@@ -349,7 +349,11 @@ pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
 
 /// The key of a row that is being written.
 #[inline(always)]
-pub(super) fn key_of<'k, D: Device>(device: &'k D, to: &Publication<'_>, exact: &'k [u8; 8]) -> &'k [u8] {
+pub(super) fn key_of<'k, D: Device>(
+    device: &'k D,
+    to: &Publication<'_>,
+    exact: &'k [u8; 8],
+) -> &'k [u8] {
     if to.layout.has_exact_keys() {
         exact
     } else {
@@ -365,12 +369,7 @@ pub(super) fn key_of<'k, D: Device>(device: &'k D, to: &Publication<'_>, exact: 
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
 #[inline(always)]
-fn lines_to_write(
-    to: &Publication<'_>,
-    target: Target,
-    changed: u64,
-    planted_forget: bool,
-) -> u64 {
+fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64, planted_forget: bool) -> u64 {
     if !to.layout.has_line_halves() {
         return ALL_LINES;
     }

@@ -4,12 +4,10 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::plant::{Plant, planted};
-use storage::{
-    LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row,
-};
+use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row};
 
-use super::publication::{Hidden, Publication};
 use super::RowEntry;
+use super::publication::{Hidden, Publication};
 use crate::index::EntryId;
 
 /// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
@@ -61,7 +59,12 @@ impl<D: Device> Medium<D> {
 
     /// Frees the external values of a row that is being deleted; reverted by a crash, like the
     /// deletion.
-    pub(super) fn free_values_of(&mut self, entry: &RowEntry, checkpoint_epoch: u64, segments: &Segments) {
+    pub(super) fn free_values_of(
+        &mut self,
+        entry: &RowEntry,
+        checkpoint_epoch: u64,
+        segments: &Segments,
+    ) {
         let before = entry.next();
         if !before.is_value() {
             return;

@@ -312,4 +312,3 @@ pub unsafe fn clear_version<D: Device>(port: &mut Port<D>, row: u64, slot: usize
     }
     port.flush(row, ROW_HEADER_BYTES);
 }
-
