@@ -82,6 +82,23 @@ fn informed(random: &mut Random, mix: &Mix) -> Vec<u8> {
     Program { draws: vec![], declares, body: vec![write] }.encode()
 }
 
+/// A call that commits, writes more, and fails then: its epoch cannot be taken back, and the engine
+/// stops.
+pub fn fatal(random: &mut Random, mix: &Mix) -> Vec<u8> {
+    let table = random.pick(&[HASHED, ORDERED, LONG]);
+    let keys: Vec<u8> = (0..1 + random.below(3)).map(|_| random.byte(mix.keys)).collect();
+    let declares = keys.iter().map(|&key| Step::new(Op::DeclareInsert, table, key)).collect();
+    let write = |random: &mut Random, key: u8| {
+        let op = random.pick(&[Op::Insert, Op::Insert, Op::Update, Op::Delete]);
+        Step::new(op, table, key).size(random.byte(20)).tag(random.byte(256))
+    };
+    let mut body: Vec<Step> = keys.iter().map(|&key| write(random, key)).collect();
+    body.push(Step::new(Op::CommitPoint, table, 0));
+    let end = random.pick(&[Op::Abort, Op::Panic]);
+    body.push(Step::new(end, HASHED, 0).tag(6));
+    Program { draws: vec![], declares, body }.encode()
+}
+
 /// The calls of an epoch that replaces all rows of a table, or deletes all or some of them: free
 /// lists of rows and values go through whole segments, which are used again.
 pub fn churn(random: &mut Random) -> Vec<Vec<u8>> {

@@ -10,7 +10,7 @@ pub mod program;
 pub mod random;
 pub mod shrink;
 
-pub use corners::{add_corners, churn};
+pub use corners::{add_corners, churn, fatal};
 pub use generate::{Mix, batch, stale_look};
 pub use model::{Expected, Model};
 pub use pair::{

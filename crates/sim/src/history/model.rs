@@ -26,6 +26,7 @@ pub enum Expected {
 }
 
 const PANICKED: &str = "panicked";
+const LEFT_OUT: &str = "a verdict in the log";
 const RESUBMITTED_TOO_OFTEN: &str = "changed before each";
 
 /// By which the seed of an epoch becomes that of its calls.
@@ -127,6 +128,9 @@ impl Model {
     /// follows.
     fn draw(&mut self, before: &Model, program: &Program) -> Call {
         let mut call = Call::default();
+        if program.is_fatal() {
+            return Call { early: Some(Expected::Failed(LEFT_OUT)), ..call };
+        }
         if program.draws.is_empty() {
             return call;
         }

@@ -1,6 +1,7 @@
 //! Runs an engine and the oracle side by side and compares everything that can be seen.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{
@@ -250,6 +251,7 @@ pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(),
         compare_rows(rows.clone(), rows_of(engine, table as u16))
             .or_else(|difference| at(format!("table {table}: {difference}")))?;
     }
+    read_between_epochs(engine, model).or_else(at)?;
     let sequences = model.sequences.iter();
     let sequences =
         sequences.map(|(k, v)| (k.to_be_bytes().to_vec(), v.to_le_bytes().to_vec())).collect();
@@ -260,6 +262,34 @@ pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(),
     }
     if engine.rows() != model.rows() {
         return at(format!("{} rows counted, {} are there", engine.rows(), model.rows()));
+    }
+    Ok(())
+}
+
+/// Reads one row of each table by its key, another one for each epoch, and the rows from it on.
+fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
+    for (table, rows) in (0..).zip(&model.tables) {
+        let Some((key, value)) = rows.iter().cycle().nth(model.epoch as usize % 7) else {
+            continue;
+        };
+        let found = engine.get(table, key).map_err(|error| error.to_string())?;
+        if found.as_ref() != Some(value) {
+            return Err(format!("table {table}: row {key:02x?} is read as {found:02x?}"));
+        }
+        if table == 0 {
+            continue;
+        }
+        let mut found = Vec::new();
+        let mut each = |key: &[u8], value: &[u8]| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        };
+        let scanned = engine.scan(table, key, &[0xff; 8], &mut each);
+        scanned.map_err(|error| error.to_string())?;
+        let expected = rows.range(key.clone()..vec![0xff; 8]);
+        if !expected.eq(found.iter().map(|(k, v)| (k, v))) {
+            return Err(format!("table {table}: other rows from {key:02x?} on"));
+        }
     }
     Ok(())
 }

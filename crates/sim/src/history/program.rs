@@ -249,6 +249,13 @@ impl Program {
         [&mut self.draws, &mut self.declares, &mut self.body]
     }
 
+    /// Whether it commits and fails then: it ends its epoch, and is left out of it.
+    pub fn is_fatal(&self) -> bool {
+        let point = self.body.iter().position(|step| step.op == Op::CommitPoint);
+        let fails = |step: &Step| matches!(step.op, Op::Abort | Op::Panic);
+        point.is_some_and(|point| self.body[point..].iter().any(fails))
+    }
+
     /// Whether a piece may read its other row: the program says which rows it writes, and this is
     /// none of them.
     fn reads_in_pieces(&self, piece: &Step) -> bool {
@@ -538,6 +545,11 @@ pub fn run_piece(
         }
         _ => true,
     };
+    if step.tag.is_multiple_of(5) {
+        // It sees what it has written, and changes that once more.
+        result ^= mix(digest(piece.value()?.as_deref()) ^ 3);
+        piece.modify_part(step.tag ^ 6)?;
+    }
     Ok(mix(result ^ u64::from(there)))
 }
 
