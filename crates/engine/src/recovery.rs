@@ -81,6 +81,7 @@ pub(crate) fn open<D: Device>(
     if log.sealed.is_empty() && !created {
         store.device().accept()?;
     }
+    clear_left_out(&store, &log, &plan);
     let added = store.add_tables(tables)?;
     let is_new = created || !added.is_empty();
     lanes.extend(added);
@@ -122,6 +123,14 @@ fn compare_programs<D: Device>(
     match logged.filter(|_| is_needed) {
         Some(logged) => logged.check(program).map(|()| logged.resubmissions_max),
         None => Ok(program.resubmissions_max),
+    }
+}
+
+/// Clears what calls have published that are left out, on devices where it stays: no replay writes
+/// it over, and the checkpoint at the end of its epoch would make it count (O-49).
+fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, plan: &ScanPlan) {
+    if !log.verdicts.is_empty() && !store.device().captures() {
+        storage::repair::clear_versions(store, plan, store.checkpoint_epoch());
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 
 use crate::input_log::{GivenUp, InputLog, Verdict};
+use crate::scan::ScanPlan;
 use crate::{
     EndMark, Opened, Result, SerialId, StorageError, Store, StoreOptions, checkpoint, row, scan,
     superblock,
@@ -48,7 +49,14 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
 fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, lanes, log, .. } = Store::open(Arc::clone(device), &options)?;
-    let plan = scan::plan(&store, &lanes, &log);
+    clear_versions(&store, &scan::plan(&store, &lanes, &log), last);
+    Ok(())
+}
+
+/// Clears the versions of all epochs after `last` in the rows of a plan, durably. A crash on the
+/// way leaves some of them, which count as little as before.
+pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: u64) {
+    let device = store.device();
     let mut port = Port::new(Arc::clone(device), u32::MAX);
     for unit in &plan.units {
         let row_bytes = store.tables()[unit.table as usize].layout.row_bytes;
@@ -63,7 +71,6 @@ fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
         }
     }
     port.fence();
-    Ok(())
 }
 
 /// The calls that the checkpoint hands over to the next epoch, none of them answered, are given up,
