@@ -42,6 +42,9 @@ struct Explored {
     histories_per_core_second: f64,
     lives: u64,
     kills: u64,
+    /// Lives that a call ended which could not be taken back.
+    lives_ended_by_a_call: u64,
+    seldom: SeldomShown,
     epochs: u64,
     epochs_refused: u64,
     /// Of these, the epochs for which only the log was too small.
@@ -60,6 +63,16 @@ struct Explored {
     classes: Vec<ClassCounts>,
     never_hit: Vec<String>,
     failure: Option<FailureShown>,
+}
+
+/// Images that came to what few of them come to.
+#[derive(Debug, Serialize)]
+struct SeldomShown {
+    images_with_a_carry: u64,
+    images_with_a_last_try: u64,
+    images_with_an_empty_epoch: u64,
+    images_decided_about: u64,
+    lives_after_a_larger_epoch: u64,
 }
 
 /// The bug that was planted.
@@ -225,6 +238,14 @@ fn explored(
         histories_per_core_second: tally.cases as f64 / processor,
         lives: tally.lives,
         kills: tally.kills,
+        lives_ended_by_a_call: tally.ended,
+        seldom: SeldomShown {
+            images_with_a_carry: tally.seldom.carried,
+            images_with_a_last_try: tally.seldom.last_try,
+            images_with_an_empty_epoch: tally.seldom.empty,
+            images_decided_about: tally.seldom.decided,
+            lives_after_a_larger_epoch: tally.seldom.smaller,
+        },
         epochs: tally.epochs,
         epochs_refused: tally.refused,
         epochs_refused_by_log: tally.refused_by_log,
@@ -310,6 +331,7 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
          want of log",
         explored.kills, explored.epochs_refused, explored.epochs_refused_by_log
     )?;
+    render_seldom(explored, to)?;
     writeln!(
         to,
         "\n{:<42}{:>10}{:>36}",
@@ -342,6 +364,24 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
         render_failure(failure, to)?;
     }
     Ok(())
+}
+
+fn render_seldom(explored: &Explored, to: &mut String) -> std::fmt::Result {
+    let seldom = &explored.seldom;
+    writeln!(
+        to,
+        "{} images with calls to be made again, {} at their last try; {} with an epoch without \
+         calls; {} lives after the loss of a larger epoch",
+        seldom.images_with_a_carry,
+        seldom.images_with_a_last_try,
+        seldom.images_with_an_empty_epoch,
+        seldom.lives_after_a_larger_epoch
+    )?;
+    writeln!(
+        to,
+        "{} lives ended by a call, {} images to decide about",
+        explored.lives_ended_by_a_call, seldom.images_decided_about
+    )
 }
 
 fn render_failure(failure: &FailureShown, to: &mut String) -> std::fmt::Result {

@@ -1,6 +1,7 @@
 //! What is run: a history and all choices, by a seed.
 
-use crate::history::{Mix, Random, Setup, add_corners, batch, churn, stale_look};
+use super::decide::Decision;
+use crate::history::{Mix, Random, Setup, add_corners, batch, churn, fatal, stale_look};
 
 /// The image of a store without any segment, with some room for the directory.
 const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
@@ -9,6 +10,9 @@ const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
 const FULL_LOG_ONE_IN: u64 = 8;
 /// One of how many seeds replaces all of many rows in each epoch.
 const CHURN_ONE_IN: u64 = 16;
+
+/// One of how many seeds ends with an epoch that a call cannot be taken back from.
+const FATAL_ONE_IN: u64 = 8;
 
 /// What the epochs of a case are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub struct Case {
     pub log_limit_bytes: u64,
     /// What its epochs are like, and those that follow after a recovery.
     pub habit: Habit,
+    /// What is decided about an epoch that a call has ended.
+    pub decision: Decision,
 }
 
 impl Case {
@@ -68,13 +74,32 @@ impl Case {
             5..10 => Size::Small,
             _ => Size::Large,
         };
-        if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
-            return Self::of_full_log(seed, size, &mut random);
+        let case = if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
+            Self::of_full_log(seed, size, &mut random)
+        } else if seed % CHURN_ONE_IN == CHURN_ONE_IN - 5 {
+            Self::of_churn(seed, &mut random)
+        } else {
+            Self::of_size(seed, size, &mut random)
+        };
+        // Drawn aside, so that all else is what it is without.
+        let mut aside = Random::new(seed ^ 0xfa7a1);
+        if aside.below(FATAL_ONE_IN) == 0 { case.with_a_fatal_call(&mut aside) } else { case }
+    }
+
+    /// The same case, but one or two calls of its last epoch end the epoch.
+    #[must_use]
+    pub fn with_a_fatal_call(mut self, random: &mut Random) -> Self {
+        self.decision = random.pick(&[Decision::LeaveOut, Decision::GiveUp]);
+        let mix = self.mix;
+        if let Some(last) = self.batches.last_mut() {
+            for _ in 0..1 + random.below(2) {
+                // At the end nobody writes over what it has published.
+                let end = last.len() as u64;
+                let at = if random.percent(50) { end } else { random.below(end + 1) };
+                last.insert(at as usize, fatal(random, &mix));
+            }
         }
-        if seed % CHURN_ONE_IN == CHURN_ONE_IN - 5 {
-            return Self::of_churn(seed, &mut random);
-        }
-        Self::of_size(seed, size, &mut random)
+        self
     }
 
     /// A case that frees so many slots of one pool and lane that segments of its free lists are
@@ -168,6 +193,7 @@ impl Case {
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
             log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
             habit: Habit::Usual,
+            decision: Decision::LeaveOut,
             setup,
         }
     }

@@ -24,6 +24,9 @@ const CHECK_FIRST_ONE_IN: u64 = 8;
 /// those that were lost, in their places.
 const BRIEFLY_ON_ONE_IN: u64 = 50;
 
+/// One of how many images that somebody had to decide about is recovered again under record.
+const NEST_DECIDED_ONE_IN: u64 = 3;
+
 /// Epochs that follow a kill are fewer than this.
 const EPOCHS_AFTER_A_KILL: u64 = 5;
 
@@ -162,7 +165,8 @@ pub fn explore_case(
         cuts: Vec::new(),
         ended: false,
     };
-    let plan = Plan { setup: &case.setup, batches: &case.batches, close: case.close };
+    let Case { setup, batches, close, decision, .. } = case;
+    let plan = Plan { setup, batches, close: *close, decision: *decision };
     let device = Arc::new(explorer.device());
     let explored = explorer.live(&device, &plan, Known::new(&case.setup)).and_then(|life| {
         let opening = Class::Creation;
@@ -220,6 +224,7 @@ impl Explorer<'_> {
                 .map_err(|what| Violation::new(ViolationKind::Run, what))
         })?;
         self.tally.lives += 1;
+        self.tally.ended += u64::from(life.ended);
         self.tally.epochs += life.epochs;
         self.tally.refused += life.refused;
         self.tally.refused_by_log += life.refused_by_log;
@@ -228,7 +233,8 @@ impl Explorer<'_> {
 
     fn life(&mut self, life: &Life, beginning: Beginning) -> Done<()> {
         let points = points(&life.trace, beginning);
-        let chosen = self.choose_points(&points, beginning);
+        let ended = life.known.ended.filter(|_| life.ended).map(|ended| ended.epoch);
+        let chosen = self.choose_points(&points, beginning, ended);
         let kills_max = (self.options.images_max / (2 * IMAGES_OF_A_KILL)).max(1);
         let kills_max = kills_max.min(self.options.kills_max);
         let kills = kills(&points, kills_max, self.cuts.is_empty(), &mut self.random);
@@ -255,8 +261,14 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Which points are explored: of each class and depth all, or a few by chance.
-    fn choose_points(&mut self, points: &[Point], beginning: Beginning) -> Vec<bool> {
+    /// Which points are explored: of each class and depth all, or a few by chance; where a call has
+    /// ended an epoch, those of that epoch.
+    fn choose_points(
+        &mut self,
+        points: &[Point],
+        beginning: Beginning,
+        ended: Option<u64>,
+    ) -> Vec<bool> {
         let most = match (self.case.size, beginning.depth) {
             _ if beginning.few => 1,
             (Size::Tiny | Size::Small, 0) => usize::MAX,
@@ -266,7 +278,8 @@ impl Explorer<'_> {
         // What is left of the images must do for the last points, too.
         let most = most.min((self.options.images_max / IMAGES_OF_A_CLASS).max(2) as usize);
         let mut of_class: HashMap<(Class, usize), Vec<usize>> = HashMap::new();
-        for (position, point) in points.iter().enumerate() {
+        let is_meant = |point: &Point| ended.is_none_or(|epoch| point.epochs.1 >= epoch);
+        for (position, point) in points.iter().enumerate().filter(|(_, point)| is_meant(point)) {
             of_class.entry((point.class, point.depth)).or_default().push(position);
         }
         let mut chosen = vec![false; points.len()];
@@ -335,11 +348,16 @@ impl Explorer<'_> {
         let check_first = self.random.below(CHECK_FIRST_ONE_IN) == 0;
         let recovered = verify(replay.load(left), &setup, known, point, check_first)?;
         self.tally.epochs += recovered.replayed;
+        self.tally.seldom.add(&recovered.seldom);
         let Options { depth_max, run_on, nest_one_in, run_on_one_in, .. } = *self.options;
         // Half of the images are enough for what follows from the other half.
         let deeper = point.depth < depth_max && self.nested <= self.direct;
+        // Few images need a decision.
+        let nest_one_in =
+            if recovered.seldom.decided > 0 { NEST_DECIDED_ONE_IN } else { nest_one_in };
         if deeper && recovered.stored && self.random.below(nest_one_in) == 0 {
-            let plan = Plan { setup: &self.reopened(), batches: &[], close: false };
+            let (setup, decision) = (&self.reopened(), self.case.decision);
+            let plan = Plan { setup, batches: &[], close: false, decision };
             let survivor = Survivor { known, left, point, recovered, killed: None, few: false };
             self.again(replay, survivor, &plan)?;
         }
@@ -352,7 +370,8 @@ impl Explorer<'_> {
         if deeper && epochs > 0 {
             let batches = self.batches(epochs.min(run_on));
             let close = self.random.percent(50);
-            let plan = Plan { setup: &self.reopened(), batches: &batches, close };
+            let (setup, decision) = (&self.reopened(), self.case.decision);
+            let plan = Plan { setup, batches: &batches, close, decision };
             let few = epochs < run_on;
             let survivor = Survivor { known, left, point, recovered, killed: None, few };
             self.again(replay, survivor, &plan)?;
@@ -374,7 +393,7 @@ impl Explorer<'_> {
         let epochs = self.random.below(EPOCHS_AFTER_A_KILL);
         let batches = self.batches(epochs);
         let close = self.random.percent(30);
-        let plan = Plan { setup: &setup, batches: &batches, close };
+        let plan = Plan { setup: &setup, batches: &batches, close, decision: self.case.decision };
         let (known, killed) = (&life.known, Some(killed));
         let survivor = Survivor { known, left: &left, point, recovered, killed, few: true };
         self.again(replay, survivor, &plan)?;
@@ -394,6 +413,7 @@ impl Explorer<'_> {
         let mut life = self
             .live(&device, plan, known.up_to(recovered.epoch))
             .map_err(|violation| violation.at(point))?;
+        self.tally.seldom.smaller += u64::from(is_smaller(known, &life.known, recovered.epoch));
         drop(device);
         let opening = if point.class == Class::Creation { Class::Creation } else { Class::Opening };
         let (epoch, depth) = (recovered.epoch, point.depth + 1);
@@ -432,6 +452,12 @@ impl Explorer<'_> {
             })
             .collect()
     }
+}
+
+/// Whether the first epoch that a life ran took the place of one with more calls.
+fn is_smaller(before: &Known, after: &Known, recovered: u64) -> bool {
+    let calls = |known: &Known| known.answers.get(recovered as usize + 1).map(|all| all.len());
+    calls(before).zip(calls(after)).is_some_and(|(lost, now)| now < lost)
 }
 
 fn cut(trace: &Trace, position: usize, point: &Point, choice: Choice, epochs: u64) -> Cut {

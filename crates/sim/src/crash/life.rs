@@ -7,9 +7,10 @@ use engine::{Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Wat
 use pmem::{Trace, Traced};
 use storage::StorageError;
 
+use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
 use crate::history::procedures::procedures;
-use crate::history::{Expected, Model, Pair, Setup, compare_answers, compare_hash};
+use crate::history::{Expected, Model, Pair, Program, Setup, compare_answers, compare_hash};
 
 /// What the oracle says of the epochs so far: the state after each, and the answers of each. The
 /// first element is that of epoch 0.
@@ -17,19 +18,22 @@ use crate::history::{Expected, Model, Pair, Setup, compare_answers, compare_hash
 pub(super) struct Known {
     pub(super) models: Vec<Arc<Model>>,
     pub(super) answers: Vec<Arc<Vec<Expected>>>,
+    /// The epoch that a call has ended, if one has.
+    pub(super) ended: Option<Ended>,
 }
 
 impl Known {
     /// Of an empty store.
     pub(super) fn new(setup: &Setup) -> Self {
         let empty = Model { resubmissions_max: setup.resubmissions_max, ..Model::default() };
-        Self { models: vec![Arc::new(empty)], answers: vec![Arc::default()] }
+        Self { models: vec![Arc::new(empty)], answers: vec![Arc::default()], ended: None }
     }
 
     /// Without what comes after `epoch`.
     pub(super) fn up_to(&self, epoch: u64) -> Self {
         let count = epoch as usize + 1;
-        Self { models: self.models[..count].to_vec(), answers: self.answers[..count].to_vec() }
+        let (models, answers) = (&self.models[..count], &self.answers[..count]);
+        Self { models: models.to_vec(), answers: answers.to_vec(), ended: self.ended }
     }
 
     /// The newest epoch.
@@ -96,6 +100,8 @@ pub(super) struct Plan<'p> {
     pub(super) setup: &'p Setup,
     pub(super) batches: &'p [Vec<Vec<u8>>],
     pub(super) close: bool,
+    /// What is decided about an epoch that a call ends.
+    pub(super) decision: Decision,
 }
 
 /// A recorded life.
@@ -103,6 +109,8 @@ pub(super) struct Life {
     pub(super) trace: Trace,
     /// With the epochs that ran.
     pub(super) known: Known,
+    /// Whether a call ended it.
+    pub(super) ended: bool,
     /// Epochs that ran.
     pub(super) epochs: u64,
     /// Epochs that were refused because the device was full.
@@ -114,7 +122,12 @@ pub(super) struct Life {
 /// What became of an epoch.
 enum Ran {
     Answered(Vec<Expected>),
-    Refused { by_log: bool },
+    Refused {
+        by_log: bool,
+    },
+    /// A call has ended it, and the engine with it. This is what it will have answered when the
+    /// call is left out.
+    Ended(Vec<Expected>),
 }
 
 impl Life {
@@ -129,8 +142,8 @@ impl Life {
     ) -> Result<Self, String> {
         device.record();
         let watching = Watching::new(device, &known);
-        let (engine, _) =
-            open(device, plan.setup, &watching).map_err(|error| format!("open: {error}"))?;
+        let Came { engine, .. } = open_deciding(device, plan.setup, &known, &watching)
+            .map_err(|error| format!("open: {error}"))?;
         if let Some(difference) = watching.difference() {
             return Err(difference);
         }
@@ -143,6 +156,14 @@ impl Life {
         let mut pair = Pair { engine, model };
         pair.compare_state()?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
+        let life = |trace, known, ended, (epochs, refused, refused_by_log)| Self {
+            trace,
+            known,
+            ended,
+            epochs,
+            refused,
+            refused_by_log,
+        };
         for batch in plan.batches {
             match run(&mut pair, batch)? {
                 Ran::Refused { by_log } => {
@@ -155,6 +176,18 @@ impl Life {
                     known.answers.push(Arc::new(answers));
                     epochs += 1;
                 }
+                Ran::Ended(answers) => {
+                    known.ended = Some(Ended { epoch: pair.model.epoch, decision: plan.decision });
+                    known.models.push(Arc::new(pair.model));
+                    known.answers.push(Arc::new(answers));
+                    drop(pair.engine);
+                    return Ok(life(
+                        device.take_trace(),
+                        known,
+                        true,
+                        (epochs, refused, refused_by_log),
+                    ));
+                }
             }
         }
         pair.compare_state()?;
@@ -162,7 +195,7 @@ impl Life {
             device.mark(Place::Closing.encode());
             pair.engine.close().map_err(|error| format!("close: {error}"))?;
         }
-        Ok(Self { trace: device.take_trace(), known, epochs, refused, refused_by_log })
+        Ok(life(device.take_trace(), known, false, (epochs, refused, refused_by_log)))
     }
 }
 
@@ -175,6 +208,11 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
         Err(error) if error.is_limit() => {
             let by_log = matches!(error, EngineError::Storage(StorageError::Log(_)));
             return Ok(Ran::Refused { by_log });
+        }
+        Err(EngineError::Poisoned(_))
+            if batch.iter().any(|call| Program::decode(call).is_fatal()) =>
+        {
+            return Ok(Ran::Ended(pair.model.run(batch, info.timestamp_ns)));
         }
         outcome => outcome.map_err(|error| format!("epoch {}: {error}", before.epoch + 1))?,
     };

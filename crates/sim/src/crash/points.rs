@@ -35,11 +35,13 @@ pub enum Class {
     Growth,
     /// While the store is closed.
     Closing,
+    /// While a decision is carried out about an epoch that a call has ended.
+    Deciding,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Class; 13] = [
+    pub const ALL: [Class; 14] = [
         Class::Creation,
         Class::Log,
         Class::Insert,
@@ -53,6 +55,7 @@ impl Class {
         Class::Opening,
         Class::Growth,
         Class::Closing,
+        Class::Deciding,
     ];
 
     /// Name in reports.
@@ -72,6 +75,7 @@ impl Class {
             Class::Opening => "recovery, outside of replay",
             Class::Growth => "after a space has grown",
             Class::Closing => "closing",
+            Class::Deciding => "leaving out, giving up",
         }
     }
 
@@ -82,6 +86,8 @@ impl Class {
             Class::Opening => depth > 0,
             // Few cases are cut while the store is created, and fewer again deeper.
             Class::Creation => depth <= 1,
+            // It comes after a crash, and few cases need it.
+            Class::Deciding => depth == 1,
             // Replay logs nothing, and mostly finds its space there.
             Class::Closing | Class::Growth | Class::Log => depth == 0,
             _ => true,
@@ -100,6 +106,8 @@ pub(super) enum Place {
     Answered(u64),
     /// The store is being closed.
     Closing,
+    /// A decision is carried out.
+    Deciding,
 }
 
 const NUMBER_BITS: u32 = 40;
@@ -114,6 +122,7 @@ impl Place {
             Self::Opened => (2, 0),
             Self::Answered(epoch) => (3, epoch),
             Self::Closing => (4, 0),
+            Self::Deciding => (5, 0),
         };
         kind << NUMBER_BITS | epoch
     }
@@ -126,6 +135,7 @@ impl Place {
             2 => Self::Opened,
             3 => Self::Answered(epoch),
             4 => Self::Closing,
+            5 => Self::Deciding,
             phase => Self::Epoch(epoch, Moment::Begin(Phase::ALL[phase as usize - 16])),
         }
     }
@@ -216,6 +226,7 @@ fn after(before: Point, place: Place, opening: Class) -> Point {
             Point { phase: None, class: Class::AfterNumber, epochs: (epoch, epoch), depth }
         }
         Place::Closing => Point { class: Class::Closing, phase: None, ..before },
+        Place::Deciding => Point { class: Class::Deciding, phase: None, ..before },
         Place::Epoch(epoch, moment) => {
             let phase = match moment {
                 Moment::Begin(phase) => Some(phase),

@@ -2,6 +2,31 @@
 
 use super::points::{Class, DEPTH_MAX, Point};
 
+/// Images that came to what few of them come to, and what follows from them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Seldom {
+    /// Recovered with calls that are to be made again.
+    pub carried: u64,
+    /// Of these, with a call at its last try.
+    pub last_try: u64,
+    /// Recovered by a replay of an epoch without calls.
+    pub empty: u64,
+    /// Opened only after somebody decided about an epoch that a call has ended.
+    pub decided: u64,
+    /// Ran on after the loss of an epoch, with one of fewer calls in its place.
+    pub smaller: u64,
+}
+
+impl Seldom {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.carried += other.carried;
+        self.last_try += other.last_try;
+        self.empty += other.empty;
+        self.decided += other.decided;
+        self.smaller += other.smaller;
+    }
+}
+
 /// Counts of an exploration. Those by class are by depth too: 0 is a run, 1 the recovery after a
 /// crash, and so on.
 #[derive(Debug, Default, Clone)]
@@ -14,6 +39,8 @@ pub struct Tally {
     pub lives: u64,
     /// Processes that were killed, whose stores stayed visible.
     pub kills: u64,
+    /// Lives that a call ended which could not be taken back.
+    pub ended: u64,
     /// Epochs that were run or replayed, in all engines.
     pub epochs: u64,
     /// Epochs that were refused because a device was full.
@@ -28,6 +55,8 @@ pub struct Tally {
     pub points: [[u64; DEPTH_MAX + 1]; Class::ALL.len()],
     /// Images, by class and depth.
     pub images_of: [[u64; DEPTH_MAX + 1]; Class::ALL.len()],
+    /// Images that came to what few of them come to.
+    pub seldom: Seldom,
     /// Violations found.
     pub violations: u64,
 }
@@ -39,6 +68,8 @@ impl Tally {
         self.cases_deep += other.cases_deep;
         self.lives += other.lives;
         self.kills += other.kills;
+        self.ended += other.ended;
+        self.seldom.add(&other.seldom);
         self.epochs += other.epochs;
         self.refused += other.refused;
         self.refused_by_log += other.refused_by_log;

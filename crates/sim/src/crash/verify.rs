@@ -7,9 +7,11 @@ use std::sync::Arc;
 use pmem::Traced;
 use storage::StorageError;
 
-use super::life::{Known, Watching, open};
+use super::decide::{Came, Decision, open_deciding};
+use super::life::{Known, Watching};
 use super::points::{Class, Point};
-use crate::history::{Setup, compare_state};
+use super::tally::Seldom;
+use crate::history::{Model, Setup, compare_state};
 
 /// What kind of comparison failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +118,7 @@ impl Violation {
             Class::Growth => &["O-56"],
             Class::Fenced | Class::NumberStored => &["O-23"],
             Class::Closing => &["O-62"],
+            Class::Deciding => &["O-49"],
             _ => &[],
         });
         if point.depth > 0 {
@@ -138,6 +141,8 @@ pub(super) struct Recovered {
     pub(super) replayed: u64,
     /// Whether it stored anything.
     pub(super) stored: bool,
+    /// What few images come to, each 0 or 1.
+    pub(super) seldom: Seldom,
 }
 
 /// Recovers the image on a device, which was cut at `point`, and compares. The checker always runs
@@ -153,7 +158,9 @@ pub(super) fn verify(
     check_first: bool,
 ) -> Result<Recovered, Violation> {
     let run = || {
-        if check_first {
+        // What a decision leaves that was cut by a crash only the same decision makes clean.
+        let given_up = known.ended.is_some_and(|ended| ended.decision == Decision::GiveUp);
+        if check_first && !(given_up && point.depth > 0) {
             check(device, ViolationKind::LeftUnclean, point, None)?;
         }
         recover(device, setup, known, point)
@@ -177,8 +184,8 @@ fn recover(
     point: &Point,
 ) -> Result<Recovered, Violation> {
     let watching = Watching::new(device, known);
-    let opened = open(device, setup, &watching);
-    let (engine, report) =
+    let opened = open_deciding(device, setup, known, &watching);
+    let Came { engine, report, decided } =
         opened.map_err(|error| Violation::new(ViolationKind::DoesNotOpen, error.to_string()))?;
     let epoch = engine.epoch();
     let (oldest, newest) = (point.epochs.0, point.epochs.1.min(known.newest()));
@@ -198,7 +205,21 @@ fn recover(
     let expected = (epoch, engine.state_hash());
     let kind = if stored { ViolationKind::RecoveredUnclean } else { ViolationKind::LeftUnclean };
     check(device, kind, point, Some(expected))?;
-    Ok(Recovered { epoch, replayed: report.epochs_replayed, stored })
+    let replayed = report.epochs_replayed;
+    Ok(Recovered { epoch, replayed, stored, seldom: seldom(known, epoch, replayed, decided) })
+}
+
+fn seldom(known: &Known, epoch: u64, replayed: u64, decided: bool) -> Seldom {
+    let Model { carry, resubmissions_max, .. } = &*known.models[epoch as usize];
+    let last_try = carry.iter().any(|(_, attempt)| attempt >= resubmissions_max);
+    let replayed = &known.answers[(epoch - replayed + 1) as usize..=epoch as usize];
+    Seldom {
+        carried: u64::from(!carry.is_empty()),
+        last_try: u64::from(last_try),
+        empty: u64::from(replayed.iter().any(|answers| answers.is_empty())),
+        decided: u64::from(decided),
+        smaller: 0,
+    }
 }
 
 /// Accounts for every slot (O-28, O-33, O-41, O-48); after a recovery the checkpoint must be the
