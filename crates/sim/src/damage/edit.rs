@@ -120,9 +120,11 @@ fn fill(bytes: &mut [u8], random: &mut Random, byte: impl Fn(&mut Random) -> u8)
 }
 
 fn cut(bytes: &mut Vec<u8>, random: &mut Random) -> String {
-    let len = match random.below(3) {
+    let len = match random.below(4) {
         0 => 0,
         1 => bytes.len().saturating_sub(1 + random.below(5000) as usize),
+        // What a journal holds is mostly much shorter than the file.
+        2 => random.below(bytes.len().clamp(1, 12 << 10) as u64) as usize,
         _ => random.below(bytes.len().max(1) as u64) as usize,
     };
     bytes.truncate(len);

@@ -43,6 +43,9 @@ pub struct Report {
     pub power_cuts: u64,
     /// Kills, those in recoveries too.
     pub kills: u64,
+    /// Captures that were not durable before epochs after them were answered, and the log was
+    /// released beside them.
+    pub overlaps: u64,
     /// Runs with a fault.
     pub faults: u64,
     /// Runs that a fault ended.
@@ -69,6 +72,7 @@ impl Report {
         self.images += other.images;
         self.power_cuts += other.power_cuts;
         self.kills += other.kills;
+        self.overlaps += other.overlaps;
         self.faults += other.faults;
         self.failures += other.failures;
         self.refusals += other.refusals;
@@ -84,8 +88,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} histories, {} images: {} power cuts, {} kills",
-            self.histories, self.images, self.power_cuts, self.kills
+            "{} histories, {} images: {} power cuts, {} kills; {} captures beside later epochs",
+            self.histories, self.images, self.power_cuts, self.kills, self.overlaps
         )?;
         writeln!(
             f,
@@ -128,7 +132,8 @@ pub fn explore(seed: u64, options: &Options) -> Result<Report, Failure> {
     let story = Story::random(&mut random, options.epochs);
     let recording = story.record().map_err(failed)?;
     let call_kinds = recording.kinds.clone();
-    let mut report = Report { histories: 1, call_kinds, ..Report::default() };
+    let mut report =
+        Report { histories: 1, call_kinds, overlaps: recording.overlaps, ..Report::default() };
     explore_cuts(&story, &recording, &mut random, options, &mut report).map_err(failed)?;
     explore_reads(&story, &recording, &mut random, options, &mut report).map_err(failed)?;
     if options.fault_stride > 0 {

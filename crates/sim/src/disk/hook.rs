@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 
@@ -80,17 +82,45 @@ struct State {
     calls: u64,
     hits: u64,
     bad_read: Option<BadRead>,
-    reads: u64,
+    /// The file of each read.
+    reads: Vec<DiskFile>,
     read_changed: bool,
+    /// Epochs that were answered.
+    answered: u64,
+    /// Captures that were held back until epochs were answered.
+    overlaps: u64,
 }
+
+/// Holds the writer of captures back, so that a capture is not durable before epochs that follow it
+/// have ended, and the log was released beside it.
+#[derive(Debug)]
+struct Hold {
+    /// Who runs epochs: everybody else who calls is the writer.
+    runner: ThreadId,
+    /// Epochs that a capture waits for.
+    epochs: u64,
+}
+
+/// No capture is held back longer: whoever runs epochs may wait for it.
+const HOLD: Duration = Duration::from_millis(20);
 
 /// The hook.
 #[derive(Debug, Default)]
-pub(crate) struct Lab(Mutex<State>);
+pub(crate) struct Lab {
+    state: Mutex<State>,
+    answered: Condvar,
+    hold: Option<Hold>,
+}
 
 impl Lab {
     pub(crate) fn recording() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// One that records, and lets every capture wait for so many epochs that this thread runs.
+    pub(crate) fn holding(epochs: u64) -> Arc<Self> {
+        let runner = thread::current().id();
+        Arc::new(Self { hold: Some(Hold { runner, epochs }), ..Self::default() })
     }
 
     pub(crate) fn spoiling(spoiled: Spoiled) -> Arc<Self> {
@@ -106,12 +136,34 @@ impl Lab {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what the program did between calls.
     pub(crate) fn mark(&self, event: Event) {
-        self.state().events.push(event);
+        let mut state = self.state();
+        state.answered += u64::from(matches!(event, Event::Answered));
+        state.events.push(event);
+        self.answered.notify_all();
+    }
+
+    /// Holds the commit point of a capture back.
+    fn hold(&self, call: &DiskCall<'_>) {
+        let Some(Hold { runner, epochs }) = &self.hold else { return };
+        let commits = (call.file, call.operation) == (DiskFile::Journal, DiskOperation::Sync);
+        if *epochs == 0 || !commits || thread::current().id() == *runner {
+            return;
+        }
+        let state = self.state();
+        let enough = state.answered + epochs;
+        let wait = self.answered.wait_timeout_while(state, HOLD, |s| s.answered < enough);
+        let (mut state, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        state.overlaps += u64::from(state.answered >= enough);
+    }
+
+    /// Captures that were held back until epochs were answered.
+    pub(crate) fn overlaps(&self) -> u64 {
+        self.state().overlaps
     }
 
     /// From now on all calls do what they should.
@@ -124,9 +176,9 @@ impl Lab {
         self.state().hits
     }
 
-    /// How many reads there were.
-    pub(crate) fn reads(&self) -> u64 {
-        self.state().reads
+    /// The file of each read.
+    pub(crate) fn reads(&self) -> Vec<DiskFile> {
+        self.state().reads.clone()
     }
 
     /// Whether a read returned other bytes than the file has.
@@ -166,6 +218,7 @@ impl State {
 
 impl DiskHook for Lab {
     fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        self.hold(call);
         let mut state = self.state();
         let outcome = state.decide(call.operation);
         let (kind, change) = match (call.operation, outcome) {
@@ -192,8 +245,8 @@ impl DiskHook for Lab {
 
     fn after_read(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
         let mut state = self.state();
-        let read = state.reads;
-        state.reads += 1;
+        let read = state.reads.len() as u64;
+        state.reads.push(file);
         if let Some(bad) = state.bad_read.as_ref().filter(|bad| bad.at == read) {
             let before = bytes.to_vec();
             bad.spoil(file, offset, bytes);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::EngineError;
-use pmem::File;
+use pmem::{DiskFile, File};
 
 use super::explore::{Options, Report};
 use super::hook::{BAD_READ_KINDS, BadRead, BadReadKind, Lab};
@@ -27,7 +27,10 @@ pub(crate) fn explore_reads(
         return Ok(());
     }
     for _ in 0..options.bad_reads {
-        let (at, progress, medium) = recording.any_cut(random);
+        let (at, progress, medium) = match random.below(3) {
+            0 => recording.cut_in_place(random),
+            _ => recording.any_cut(random),
+        };
         if !progress.opened {
             continue;
         }
@@ -39,22 +42,33 @@ pub(crate) fn explore_reads(
         } else {
             left.clone()
         };
-        let reads = count_reads(story, &left)?;
-        let bad = BadRead { at: random.below(reads), how, seed: random.word(), donor };
-        let text = format!("{how:?} in read {} of {reads} after {at} calls", bad.at);
+        let reads = list_reads(story, &left)?;
+        let bad = BadRead { at: any_read(&reads, random), how, seed: random.word(), donor };
+        let text = format!("{how:?} in read {} of {} after {at} calls", bad.at, reads.len());
         one_read(story, progress, &left, bad, random, report)
             .map_err(|error| format!("{text}, {:?}: {error}", story.setup))?;
     }
     Ok(())
 }
 
-fn count_reads(story: &Story, left: &Medium) -> Result<u64, String> {
+/// Any of the reads; half of the time one of the journal, which has few.
+fn any_read(reads: &[DiskFile], random: &mut Random) -> u64 {
+    let journal = |read: &u64| reads[*read as usize] == DiskFile::Journal;
+    let of_journal: Vec<u64> = (0..reads.len() as u64).filter(journal).collect();
+    match of_journal.is_empty() || random.percent(50) {
+        true => random.below(reads.len().max(1) as u64),
+        false => random.pick(&of_journal),
+    }
+}
+
+/// The file of each read of an open.
+fn list_reads(story: &Story, left: &Medium) -> Result<Vec<DiskFile>, String> {
     let dir = fast_dir()?;
     left.write_to(dir.path()).map_err(|error| error.to_string())?;
     let lab = Lab::recording();
     let device = super::story::open_device(dir.path(), Some(lab.clone()))?;
     story.setup.open(&device).map_err(|error| format!("open: {error}"))?;
-    Ok(lab.reads().max(1))
+    Ok(lab.reads())
 }
 
 /// How an open ended that the caller may look at.

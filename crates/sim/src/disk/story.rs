@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, DiskHook, File, FileOptions};
+use pmem::{Device, DiskFile, DiskHook, File, FileOptions};
 use tempfile::TempDir;
 
 use super::hook::{Event, Lab};
-use super::medium::Medium;
+use super::medium::{Change, Medium};
 use crate::history::{Expected, Mix, Model, Random, Setup, batch, compare_answers, info, to_calls};
 
 const IMAGE_LIMIT_BYTES: u64 = 64 << 20;
@@ -44,6 +44,8 @@ pub(crate) struct Story {
     pub(crate) expected: Vec<Vec<Expected>>,
     /// Whether each capture is waited for, so that the order of calls is always the same.
     pub(crate) settled: bool,
+    /// How many epochs a capture is held back for, where none is waited for.
+    pub(crate) held: u64,
     /// Whether the store is closed at the end.
     pub(crate) closed: bool,
 }
@@ -65,13 +67,14 @@ impl Story {
             batches.push(batch);
         }
         let (settled, closed) = (random.percent(50), random.percent(30));
-        Self { setup, batches, models, expected, settled, closed }
+        let held = if settled { 0 } else { random.pick(&[0, 1, 1, 2]) };
+        Self { setup, batches, models, expected, settled, held, closed }
     }
 
     /// Runs the history on a new directory and returns what happened; nothing may go wrong.
     pub(crate) fn record(&self) -> Result<Recording, String> {
         let dir = fast_dir()?;
-        let lab = Lab::recording();
+        let lab = Lab::holding(self.held);
         let device = open_device(dir.path(), Some(Arc::clone(&lab)))?;
         let engine = self.setup.open(&device).map_err(|error| format!("first open: {error}"))?;
         let mut engine = engine;
@@ -92,7 +95,7 @@ impl Story {
             drop(engine);
         }
         drop(device);
-        Ok(Recording { events: lab.events(), kinds: lab.kinds() })
+        Ok(Recording { events: lab.events(), kinds: lab.kinds(), overlaps: lab.overlaps() })
     }
 }
 
@@ -101,12 +104,29 @@ impl Story {
 pub(crate) struct Recording {
     pub(crate) events: Vec<Event>,
     pub(crate) kinds: std::collections::BTreeSet<(pmem::DiskFile, &'static str)>,
+    /// Captures that were not durable before epochs after them were answered.
+    pub(crate) overlaps: u64,
 }
 
 impl Recording {
     /// A cut at any call: how many were made, how far the program was, what the medium knows.
     pub(crate) fn any_cut(&self, random: &mut Random) -> (usize, Progress, Medium) {
         let at = random.below(self.events.len() as u64 + 1) as usize;
+        let (progress, medium) = Progress::after(&self.events[..at]);
+        (at, progress, medium)
+    }
+
+    /// A cut right after a write into the image: its capture is in place in part, and only the
+    /// journal has the rest. Any cut if nothing was captured.
+    pub(crate) fn cut_in_place(&self, random: &mut Random) -> (usize, Progress, Medium) {
+        let in_place =
+            |event: &Event| matches!(event, Event::Change(DiskFile::Image, Change::Write(..)));
+        let places: Vec<usize> =
+            (0..self.events.len()).filter(|&at| in_place(&self.events[at])).collect();
+        if places.is_empty() {
+            return self.any_cut(random);
+        }
+        let at = random.pick(&places) + 1;
         let (progress, medium) = Progress::after(&self.events[..at]);
         (at, progress, medium)
     }
