@@ -36,9 +36,30 @@ fn o_29_every_row_of_the_crash_matrix_is_hit() {
         let explored = explore_case(&case, &options, &mut tally);
         explored.unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.violation));
     }
+    fatal_cases(&Options { images_max: 100, ..options }, &mut tally);
     let missing: Vec<_> = tally.never_hit().into_iter().filter(|&(_, depth)| depth < 2).collect();
     assert!(missing.is_empty(), "never hit: {missing:?}");
     assert!(tally.points[Class::NumberStored as usize][0] > 0);
+}
+
+/// O-49: a call that commits and fails then is left out, or its epoch is given up, across crashes,
+/// and nothing of it comes back.
+#[test]
+fn o_49_epochs_that_a_call_has_ended() {
+    let mut tally = Tally::default();
+    let images_max = effort("NVCARACAL_IMAGES", 150);
+    fatal_cases(&Options { images_max, ..Options::default() }, &mut tally);
+    assert!(tally.ended > 4 && tally.seldom.decided > 20, "{tally:?}");
+}
+
+fn fatal_cases(options: &Options<'_>, tally: &mut Tally) {
+    for seed in 4..4 + effort("NVCARACAL_CASES", 8) {
+        let mut random = Random::new(seed);
+        let case = Case::of_size(seed, Size::Tiny, &mut random).with_a_fatal_call(&mut random);
+        explore_case(&case, options, tally).unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
 }
 
 /// O-43: where the log is nearly full, epochs are refused or run, and what ran is replayed, however
