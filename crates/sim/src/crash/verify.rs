@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pmem::Traced;
 use storage::StorageError;
 
-use super::decide::{Came, Decision, open_deciding};
+use super::decide::{Came, open_deciding};
 use super::life::{Known, Watching};
 use super::points::{Class, Point};
 use super::tally::Seldom;
@@ -159,8 +159,7 @@ pub(super) fn verify(
 ) -> Result<Recovered, Violation> {
     let run = || {
         // What a decision leaves that was cut by a crash only the same decision makes clean.
-        let given_up = known.ended.is_some_and(|ended| ended.decision == Decision::GiveUp);
-        if check_first && !(given_up && point.depth > 0) {
+        if check_first && (known.ended.is_none() || point.depth == 0) {
             check(device, ViolationKind::LeftUnclean, point, None)?;
         }
         recover(device, setup, known, point)
