@@ -194,8 +194,8 @@ impl<'a> Declaration<'a> {
         self.declare_any(table, key, kind)
     }
 
-    /// Notes a key that is declared for the first time; its word, its bytes, and whether the word is
-    /// all of it.
+    /// Notes a key that is declared for the first time: its word, its bytes, and whether the word
+    /// is all of it.
     #[inline(always)]
     fn push(
         &mut self,

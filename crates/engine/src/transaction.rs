@@ -6,6 +6,8 @@
 //! (`spoiled.rs`). Knows no device: publishing is done by whoever runs the body.
 
 mod modify;
+mod read;
+mod slots;
 mod spoiled;
 
 use storage::SerialId;
@@ -16,11 +18,9 @@ use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
-use crate::local::{
-    AheadRow, CallView, Declared, DeclaredKind, Local, Member, NO_ENTRY, PrivateWrite, Span,
-};
-use crate::table::{KeyWord, Table, order_word, word_of};
-use crate::version::{NO_PLACE, Pending, ReadPhase, RowEntry, Seen, Stopped, ValueWord, Waiter};
+use crate::local::{AheadRow, CallView, DeclaredKind, Local, NO_ENTRY, PrivateWrite, Span};
+use crate::table::{KeyWord, Table};
+use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Why a body ends without committing. Bodies pass it on with `?`; a call of which a function has
 /// failed does not commit though its body returns `Ok`.
@@ -284,27 +284,6 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
-    /// known.
-    #[inline(always)]
-    fn look_ahead(&self, rows: &mut [AheadRow]) {
-        for arrays_are_there in [false, true] {
-            for row in rows.iter_mut().filter(|row| row.seen.is_none() && row.id != NO_ENTRY) {
-                let entry = self.core.entries.get(row.id);
-                row.seen = entry.read_ahead(self.sid, arrays_are_there);
-            }
-        }
-    }
-
-    /// Reads the version of a row that was looked at ahead.
-    #[inline(always)]
-    fn see_ahead(&mut self, row: &AheadRow) -> Result<Option<&'a [u8]>, Stopped> {
-        match row.seen {
-            Some(seen) => Ok(self.value_of(row.id, seen)),
-            None => self.see(row.id, false),
-        }
-    }
-
     /// Scans the rows with `low <= key < high` of an ordered table, own writes included; `each`
     /// returns `Break` when it has seen enough.
     ///
@@ -372,19 +351,6 @@ impl<'a> Transaction<'a> {
             Some(write) if !unwritten(self.local.writes[write]) => self.get_declared(write, row.id),
             _ => Ok(self.see_ahead(row)?),
         }
-    }
-
-    /// Which private write belongs to a row that a scan met.
-    fn own_write(&self, table: u16, word: u64, id: EntryId) -> Option<usize> {
-        if self.local.writes.is_empty() {
-            return None;
-        }
-        let (declared, members) = (self.call.declared, self.call.members());
-        let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
-        by_key.or_else(|| {
-            let at = members.binary_search(&Member { table, word, id }).ok()?;
-            Some(declared.len() + at)
-        })
     }
 
     /// Inserts a row that was declared with `insert`, or overwrites it where it exists.
@@ -497,149 +463,6 @@ impl<'a> Transaction<'a> {
         Ok(self.see(id, false)?)
     }
 
-    /// The version that a serial id sees, once it is there.
-    #[inline(always)]
-    fn read(&mut self, entry: &'a RowEntry, sid: SerialId) -> Result<Seen, Stopped> {
-        match entry.try_read(sid) {
-            Ok(seen) => Ok(seen),
-            Err(pending) => self.wait(entry, sid, pending),
-        }
-    }
-
-    #[cold]
-    fn wait(
-        &mut self,
-        entry: &'a RowEntry,
-        sid: SerialId,
-        mut pending: Pending<'a>,
-    ) -> Result<Seen, Stopped> {
-        let position = self.sid.position() as u32;
-        loop {
-            // What it waits for may need a piece that this worker has to run.
-            let (local, publisher) = (&mut *self.local, &mut *self.publisher);
-            let meanwhile = || publisher.run_pieces_before(local, position);
-            self.waiter.until(|| pending.is_written().then_some(()), meanwhile)?;
-            match entry.try_read(sid) {
-                Ok(seen) => return Ok(seen),
-                Err(next) => pending = next,
-            }
-        }
-    }
-
-    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
-    /// else's: at the next serial position.
-    #[inline(never)]
-    pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
-        let entry = self.core.entries.get(id);
-        let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
-        let seen = self.read(entry, sid)?;
-        Ok(self.value_of(id, seen))
-    }
-
-    /// Reads the version before the call's own, of a row that it declared.
-    #[inline(never)]
-    fn see_declared(&mut self, slot: Slot) -> Result<Option<&'a [u8]>, Stopped> {
-        let seen = self.read_declared(slot)?;
-        Ok(self.value_of(slot.id, seen))
-    }
-
-    #[inline(always)]
-    fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
-        let entry = self.core.entries.get(slot.id);
-        // Places of members of ranges are not kept.
-        let is_key = slot.write < self.call.declared.len();
-        let place = if is_key { self.local.place(slot.write) } else { NO_PLACE };
-        match entry.try_read_at(self.sid, place) {
-            Ok(seen) => Ok(seen),
-            Err(pending) => self.wait(entry, self.sid, pending),
-        }
-    }
-
-    /// [`Transaction::see`] of a row that nobody writes in the epoch, and that is on the medium, as
-    /// most are; where nothing is cached.
-    #[inline(always)]
-    fn see_untouched(&mut self, id: EntryId) -> Option<&'a [u8]> {
-        let word = self.core.entries.get(id).untouched(self.sid.epoch())?;
-        let Local { fetching, reads, work, cache, .. } = &mut *self.local;
-        if cache.is_on() {
-            return None;
-        }
-        fetching.step();
-        reads.note(word.address(), word.len());
-        work.cache_misses += 1;
-        Some(self.phase.bytes(word))
-    }
-
-    /// Reads a row's version, and says where it is.
-    #[inline(always)]
-    pub(crate) fn see_word(
-        &mut self,
-        id: EntryId,
-    ) -> Result<Option<(ValueWord, &'a [u8])>, Stopped> {
-        let seen = self.read(self.core.entries.get(id), self.sid)?;
-        Ok(self.value_of(id, seen).map(|value| (seen.word, value)))
-    }
-
-    /// The value of a version that this call sees of a row.
-    #[inline(always)]
-    fn value_of(&mut self, id: EntryId, seen: Seen) -> Option<&'a [u8]> {
-        self.local.fetching.step();
-        let word = seen.word;
-        if !word.is_value() {
-            return None;
-        }
-        let bytes = self.phase.bytes(word);
-        if word.is_on_medium() {
-            self.local.reads.note(word.address(), word.len());
-            self.local.work.cache_misses += 1;
-            let written_now = !seen.untouched && word != self.core.entries.get(id).base();
-            self.local.work.final_versions_read += u64::from(written_now);
-            if seen.untouched && self.local.cache.is_on() {
-                self.cache(id, bytes, word.slot());
-            }
-        } else if word.is_cached() {
-            self.local.work.cache_hits += 1;
-        } else {
-            let maker = self.phase.maker(word);
-            debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is used again");
-            let handed_over = u64::from(maker.worker) != self.local.pool.worker;
-            self.local.work.versions_handed_over += u64::from(handed_over);
-        }
-        Some(bytes)
-    }
-
-    /// Reads what this call has published already.
-    #[cold]
-    fn see_own(&mut self, id: EntryId) -> Result<Option<&'a [u8]>, Stop> {
-        Ok(self.see(id, true)?)
-    }
-
-    /// Keeps a copy of a value that was read from the medium.
-    #[inline(never)]
-    fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
-        let epoch = self.sid.epoch();
-        if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
-            && !self.core.entries.get(id).install_cached(word)
-        {
-            self.local.cache.discard(word, epoch);
-        }
-    }
-
-    #[inline(always)]
-    fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
-        match self.local.writes[slot.write] {
-            PrivateWrite::Value(_) | PrivateWrite::Lines(_) | PrivateWrite::Seen => Ok(true),
-            PrivateWrite::Tombstone => Ok(false),
-            _ if slot.id == NO_ENTRY => Ok(false),
-            before => {
-                let own = before == PrivateWrite::Published;
-                let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
-                let entry = self.core.entries.get(slot.id);
-                Ok(self.read(entry, sid)?.word.is_value())
-            }
-        }
-    }
-
     #[inline(always)]
     fn keep_value(&mut self, value: &[u8]) -> Span {
         let from = self.local.scratch.len() as u32;
@@ -678,145 +501,6 @@ impl<'a> Transaction<'a> {
             self.publisher.publish_written(self.local, self.call)?;
         }
         Ok(())
-    }
-
-    /// The private write of a declared key.
-    #[inline(always)]
-    fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
-        match self.next_slot(table, key) {
-            Some(slot) if slot.kind.is_of_body() => Ok(slot),
-            _ => self.any_writable(table, key),
-        }
-    }
-
-    #[inline(never)]
-    fn any_writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
-        let t = self.core.row_table(table)?;
-        let word = t.word(key)?;
-        match self.find_slot(t, table, word) {
-            Some(slot) if slot.kind.is_of_body() => Ok(slot),
-            Some(slot) if slot.kind == DeclaredKind::Piece => Err(for_a_piece(t, key)),
-            _ => {
-                let write = self.without_row(t, table, key)?;
-                Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
-            }
-        }
-    }
-
-    /// A key that was not declared for writing: a declared range may cover it, but no row existed
-    /// at this position. Reading says so, writing does nothing. Returns the index of its private
-    /// write.
-    #[cold]
-    fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
-        let CallView { lists, extra, .. } = self.call;
-        let covered = lists.ranges[extra.ranges.range()].iter().any(|range| {
-            range.table == table
-                && &lists.keys[range.low.range()] <= key
-                && key < &lists.keys[range.high.range()]
-        });
-        if !covered {
-            let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
-            return Err(Stop::Mistake(what));
-        }
-        self.local.writes.push(PrivateWrite::None);
-        Ok(self.local.writes.len() - 1)
-    }
-
-    #[cold]
-    fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
-        let name = &self.core.tables[table as usize].name;
-        Stop::Mistake(format!(
-            "table {name:?}: insert of key {key:02x?}, which was declared for update only"
-        ))
-    }
-
-    /// What the call declared of a key, if it is the one that comes next, or the one before again,
-    /// and keys are words.
-    #[inline(always)]
-    fn next_slot(&mut self, table: u16, key: &[u8]) -> Option<Slot> {
-        let word = word_of(key)?;
-        let declared = self.call.declared;
-        for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
-            // No key is both declared for writing and the member of a range, but it may be hinted
-            // at and a member.
-            if let Some(d) = declared.get(write)
-                && (d.word == word && d.table == table && d.is_word)
-                && (d.kind != DeclaredKind::Read || self.call.extra.members.is_empty())
-            {
-                self.next_declared = write + 1;
-                return Some(Slot { write, id: d.id, kind: d.kind });
-            }
-        }
-        None
-    }
-
-    /// What the call declared of a key.
-    #[inline(always)]
-    fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
-        if let Some(slot) = self.next_slot(table, word.key) {
-            return Some(slot);
-        }
-        if self.local.writes.is_empty() {
-            return None;
-        }
-        self.search_slot(t, table, word).map(|write| self.slot_at(write))
-    }
-
-    /// What a private write of the call is for.
-    #[inline(always)]
-    fn slot_at(&self, write: usize) -> Slot {
-        let declared = self.call.declared;
-        match declared.get(write) {
-            Some(d) => Slot { write, id: d.id, kind: d.kind },
-            None => {
-                let member = self.call.members()[write - declared.len()];
-                Slot { write, id: member.id, kind: DeclaredKind::Update }
-            }
-        }
-    }
-
-    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before: the index
-    /// of its private write.
-    fn search_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<usize> {
-        if let Some(write) = self.find_member(t, table, word.key) {
-            return Some(write);
-        }
-        let declared = self.call.declared;
-        let call = self.call;
-        let same = |d: &Declared| {
-            d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
-        };
-        // Most bodies go on from where they are.
-        let (before, after) = declared.split_at(self.next_declared.min(declared.len()));
-        let write = match after.iter().position(same) {
-            Some(found) => before.len() + found,
-            None => before.iter().position(same)?,
-        };
-        self.next_declared = write + 1;
-        Some(write)
-    }
-
-    #[inline]
-    fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<usize> {
-        let members = self.call.members();
-        if members.is_empty() || t.ordered.is_none() {
-            return None;
-        }
-        let word = order_word(key);
-        if let Some(m) = members.get(self.next_member)
-            && (m.word == word && m.table == table && t.exact)
-        {
-            let write = self.call.declared.len() + self.next_member;
-            self.next_member += 1;
-            return Some(write);
-        }
-        let before = |m: &Member| (m.table, m.word) < (table, word);
-        let first = members.partition_point(before);
-        self.next_member = first + 1;
-        let reads = &self.local.reads;
-        let mut same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
-        let at = same.position(|m| t.exact || self.core.key_of(m.id, reads) == key)?;
-        Some(self.call.declared.len() + first + at)
     }
 }
 

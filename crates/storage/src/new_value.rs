@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::lines::{ALL_LINES, LINE, lines_of};
 
 /// A new value: all of it, or an old value and the lines of it that are replaced, so that who
-/// changes a few bytes of a long row need not copy the row for it. With it goes a mask of lines: what
-/// is not in the mask is as it was in the row before the epoch.
+/// changes a few bytes of a long row need not copy the row for it. With it goes a mask of lines:
+/// what is not in the mask is as it was in the row before the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct NewValue<'v> {
     /// The whole value, or the old one.

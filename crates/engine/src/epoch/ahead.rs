@@ -34,7 +34,7 @@ const ROWS_SMALL: usize = 6;
 /// ... if every worker gets so many runs, or the last ones would leave some without work.
 const RUNS_MIN: usize = 8;
 
-/// The calls that a worker took and did not run yet, in runs, in serial order. The rows of a run are
+/// The calls that a worker took and did not run yet, in runs, in serial order. A run's rows are
 /// fetched in three steps, each of which needs what the one before asked for: the row entries when
 /// it is taken, values and version arrays half-way, what the arrays lead to when it is next. What a
 /// call declared lies beside what the next one declared, so each step is one loop over a run.
@@ -178,7 +178,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         Some(CallView::new(lists, index))
     }
 
-    /// Takes runs, if the one before is over, and fetches the row entries that their calls declared.
+    /// Takes runs, if the one before is over, and fetches the row entries that they declared.
     #[inline(always)]
     pub(super) fn take(&mut self) {
         if self.current.calls.is_empty() {
@@ -272,8 +272,8 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         fetch_all(&lists.declared[lists.declared_by(calls)]);
     }
 
-    /// Fetches what the calls of the next run read, and the headers of the persistent rows that they
-    /// write.
+    /// Fetches what the calls of the next run read, and the headers of the persistent rows that
+    /// they write.
     #[inline(always)]
     fn fetch_values(&mut self, fetching: &mut Fetching) {
         let run = &mut self.ring[self.unfetched % RING];

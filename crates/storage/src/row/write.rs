@@ -1,5 +1,5 @@
-//! Writing rows: the first line, versions, and values by whole lines. The order of stores is that of
-//! O-26; nothing is fenced here.
+//! Writing rows: the first line, versions, and values by whole lines. The order of stores is that
+//! of O-26; nothing is fenced here.
 
 use std::sync::LazyLock;
 
@@ -227,8 +227,8 @@ unsafe fn write_value<D: Device>(
 }
 
 /// Stores a value where `room` bytes are its own, in whole lines where there are any: past the
-/// cache, so that none of them has to be read to be written. What follows the value in its last line
-/// is zeroed. Durable after the next fence.
+/// cache, so that none of them has to be read to be written. What follows the value in its last
+/// line is zeroed. Durable after the next fence.
 ///
 /// # Safety
 /// The caller owns the room.

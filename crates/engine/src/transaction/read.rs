@@ -1,0 +1,174 @@
+//! What a running transaction sees of a row.
+
+use storage::SerialId;
+
+use super::{Slot, Stop, Transaction};
+use crate::index::EntryId;
+use crate::local::{AheadRow, Local, NO_ENTRY, PrivateWrite};
+use crate::version::{NO_PLACE, Pending, RowEntry, Seen, Stopped, ValueWord};
+
+impl<'a> Transaction<'a> {
+    /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
+    /// known.
+    #[inline(always)]
+    pub(super) fn look_ahead(&self, rows: &mut [AheadRow]) {
+        for arrays_are_there in [false, true] {
+            for row in rows.iter_mut().filter(|row| row.seen.is_none() && row.id != NO_ENTRY) {
+                let entry = self.core.entries.get(row.id);
+                row.seen = entry.read_ahead(self.sid, arrays_are_there);
+            }
+        }
+    }
+
+    /// Reads the version of a row that was looked at ahead.
+    #[inline(always)]
+    pub(super) fn see_ahead(&mut self, row: &AheadRow) -> Result<Option<&'a [u8]>, Stopped> {
+        match row.seen {
+            Some(seen) => Ok(self.value_of(row.id, seen)),
+            None => self.see(row.id, false),
+        }
+    }
+
+    /// The version that a serial id sees, once it is there.
+    #[inline(always)]
+    pub(super) fn read(&mut self, entry: &'a RowEntry, sid: SerialId) -> Result<Seen, Stopped> {
+        match entry.try_read(sid) {
+            Ok(seen) => Ok(seen),
+            Err(pending) => self.wait(entry, sid, pending),
+        }
+    }
+
+    #[cold]
+    pub(super) fn wait(
+        &mut self,
+        entry: &'a RowEntry,
+        sid: SerialId,
+        mut pending: Pending<'a>,
+    ) -> Result<Seen, Stopped> {
+        let position = self.sid.position() as u32;
+        loop {
+            // What it waits for may need a piece that this worker has to run.
+            let (local, publisher) = (&mut *self.local, &mut *self.publisher);
+            let meanwhile = || publisher.run_pieces_before(local, position);
+            self.waiter.until(|| pending.is_written().then_some(()), meanwhile)?;
+            match entry.try_read(sid) {
+                Ok(seen) => return Ok(seen),
+                Err(next) => pending = next,
+            }
+        }
+    }
+
+    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
+    /// else's: at the next serial position.
+    #[inline(never)]
+    pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
+        let entry = self.core.entries.get(id);
+        let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
+        let seen = self.read(entry, sid)?;
+        Ok(self.value_of(id, seen))
+    }
+
+    /// Reads the version before the call's own, of a row that it declared.
+    #[inline(never)]
+    pub(super) fn see_declared(&mut self, slot: Slot) -> Result<Option<&'a [u8]>, Stopped> {
+        let seen = self.read_declared(slot)?;
+        Ok(self.value_of(slot.id, seen))
+    }
+
+    #[inline(always)]
+    pub(super) fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
+        let entry = self.core.entries.get(slot.id);
+        // Places of members of ranges are not kept.
+        let is_key = slot.write < self.call.declared.len();
+        let place = if is_key { self.local.place(slot.write) } else { NO_PLACE };
+        match entry.try_read_at(self.sid, place) {
+            Ok(seen) => Ok(seen),
+            Err(pending) => self.wait(entry, self.sid, pending),
+        }
+    }
+
+    /// [`Transaction::see`] of a row that nobody writes in the epoch, and that is on the medium, as
+    /// most are; where nothing is cached.
+    #[inline(always)]
+    pub(super) fn see_untouched(&mut self, id: EntryId) -> Option<&'a [u8]> {
+        let word = self.core.entries.get(id).untouched(self.sid.epoch())?;
+        let Local { fetching, reads, work, cache, .. } = &mut *self.local;
+        if cache.is_on() {
+            return None;
+        }
+        fetching.step();
+        reads.note(word.address(), word.len());
+        work.cache_misses += 1;
+        Some(self.phase.bytes(word))
+    }
+
+    /// Reads a row's version, and says where it is.
+    #[inline(always)]
+    pub(crate) fn see_word(
+        &mut self,
+        id: EntryId,
+    ) -> Result<Option<(ValueWord, &'a [u8])>, Stopped> {
+        let seen = self.read(self.core.entries.get(id), self.sid)?;
+        Ok(self.value_of(id, seen).map(|value| (seen.word, value)))
+    }
+
+    /// The value of a version that this call sees of a row.
+    #[inline(always)]
+    pub(super) fn value_of(&mut self, id: EntryId, seen: Seen) -> Option<&'a [u8]> {
+        self.local.fetching.step();
+        let word = seen.word;
+        if !word.is_value() {
+            return None;
+        }
+        let bytes = self.phase.bytes(word);
+        if word.is_on_medium() {
+            self.local.reads.note(word.address(), word.len());
+            self.local.work.cache_misses += 1;
+            let written_now = !seen.untouched && word != self.core.entries.get(id).base();
+            self.local.work.final_versions_read += u64::from(written_now);
+            if seen.untouched && self.local.cache.is_on() {
+                self.cache(id, bytes, word.slot());
+            }
+        } else if word.is_cached() {
+            self.local.work.cache_hits += 1;
+        } else {
+            let maker = self.phase.maker(word);
+            debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is used again");
+            let handed_over = u64::from(maker.worker) != self.local.pool.worker;
+            self.local.work.versions_handed_over += u64::from(handed_over);
+        }
+        Some(bytes)
+    }
+
+    /// Reads what this call has published already.
+    #[cold]
+    pub(super) fn see_own(&mut self, id: EntryId) -> Result<Option<&'a [u8]>, Stop> {
+        Ok(self.see(id, true)?)
+    }
+
+    /// Keeps a copy of a value that was read from the medium.
+    #[inline(never)]
+    pub(super) fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
+        let epoch = self.sid.epoch();
+        if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
+            && !self.core.entries.get(id).install_cached(word)
+        {
+            self.local.cache.discard(word, epoch);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn exists(&mut self, slot: Slot) -> Result<bool, Stop> {
+        match self.local.writes[slot.write] {
+            PrivateWrite::Value(_) | PrivateWrite::Lines(_) | PrivateWrite::Seen => Ok(true),
+            PrivateWrite::Tombstone => Ok(false),
+            _ if slot.id == NO_ENTRY => Ok(false),
+            before => {
+                let own = before == PrivateWrite::Published;
+                let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
+                let entry = self.core.entries.get(slot.id);
+                Ok(self.read(entry, sid)?.word.is_value())
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which declared key, or which member of a declared range, a key of the body is.
+
+use super::{Slot, Stop, Transaction, for_a_piece};
+use crate::index::EntryId;
+use crate::local::{CallView, Declared, DeclaredKind, Member, NO_ENTRY, PrivateWrite};
+use crate::table::{KeyWord, Table, order_word, word_of};
+
+impl Transaction<'_> {
+    /// Which private write belongs to a row that a scan met.
+    pub(super) fn own_write(&self, table: u16, word: u64, id: EntryId) -> Option<usize> {
+        if self.local.writes.is_empty() {
+            return None;
+        }
+        let (declared, members) = (self.call.declared, self.call.members());
+        let by_key = declared.iter().position(|d| d.id == id && d.kind != DeclaredKind::Read);
+        by_key.or_else(|| {
+            let at = members.binary_search(&Member { table, word, id }).ok()?;
+            Some(declared.len() + at)
+        })
+    }
+
+    /// The private write of a declared key.
+    #[inline(always)]
+    pub(super) fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        match self.next_slot(table, key) {
+            Some(slot) if slot.kind.is_of_body() => Ok(slot),
+            _ => self.any_writable(table, key),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn any_writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+        let t = self.core.row_table(table)?;
+        let word = t.word(key)?;
+        match self.find_slot(t, table, word) {
+            Some(slot) if slot.kind.is_of_body() => Ok(slot),
+            Some(slot) if slot.kind == DeclaredKind::Piece => Err(for_a_piece(t, key)),
+            _ => {
+                let write = self.without_row(t, table, key)?;
+                Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
+            }
+        }
+    }
+
+    /// A key that was not declared for writing: a declared range may cover it, but no row existed
+    /// at this position. Reading says so, writing does nothing. Returns the index of its private
+    /// write.
+    #[cold]
+    pub(super) fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
+        let CallView { lists, extra, .. } = self.call;
+        let covered = lists.ranges[extra.ranges.range()].iter().any(|range| {
+            range.table == table
+                && &lists.keys[range.low.range()] <= key
+                && key < &lists.keys[range.high.range()]
+        });
+        if !covered {
+            let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
+            return Err(Stop::Mistake(what));
+        }
+        self.local.writes.push(PrivateWrite::None);
+        Ok(self.local.writes.len() - 1)
+    }
+
+    #[cold]
+    pub(super) fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
+        let name = &self.core.tables[table as usize].name;
+        Stop::Mistake(format!(
+            "table {name:?}: insert of key {key:02x?}, which was declared for update only"
+        ))
+    }
+
+    /// What the call declared of a key, if it is the one that comes next, or the one before again,
+    /// and keys are words.
+    #[inline(always)]
+    pub(super) fn next_slot(&mut self, table: u16, key: &[u8]) -> Option<Slot> {
+        let word = word_of(key)?;
+        let declared = self.call.declared;
+        for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
+            // No key is both declared for writing and the member of a range, but it may be hinted
+            // at and a member.
+            if let Some(d) = declared.get(write)
+                && (d.word == word && d.table == table && d.is_word)
+                && (d.kind != DeclaredKind::Read || self.call.extra.members.is_empty())
+            {
+                self.next_declared = write + 1;
+                return Some(Slot { write, id: d.id, kind: d.kind });
+            }
+        }
+        None
+    }
+
+    /// What the call declared of a key.
+    #[inline(always)]
+    pub(super) fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+        if let Some(slot) = self.next_slot(table, word.key) {
+            return Some(slot);
+        }
+        if self.local.writes.is_empty() {
+            return None;
+        }
+        self.search_slot(t, table, word).map(|write| self.slot_at(write))
+    }
+
+    /// What a private write of the call is for.
+    #[inline(always)]
+    pub(super) fn slot_at(&self, write: usize) -> Slot {
+        let declared = self.call.declared;
+        match declared.get(write) {
+            Some(d) => Slot { write, id: d.id, kind: d.kind },
+            None => {
+                let member = self.call.members()[write - declared.len()];
+                Slot { write, id: member.id, kind: DeclaredKind::Update }
+            }
+        }
+    }
+
+    /// [`Transaction::find_slot`] where the key is not the next one, nor the one before: the index
+    /// of its private write.
+    pub(super) fn search_slot(
+        &mut self,
+        t: &Table,
+        table: u16,
+        word: KeyWord<'_>,
+    ) -> Option<usize> {
+        if let Some(write) = self.find_member(t, table, word.key) {
+            return Some(write);
+        }
+        let declared = self.call.declared;
+        let call = self.call;
+        let same = |d: &Declared| {
+            d.word == word.hash && d.table == table && (t.exact || call.key(d.key) == word.key)
+        };
+        // Most bodies go on from where they are.
+        let (before, after) = declared.split_at(self.next_declared.min(declared.len()));
+        let write = match after.iter().position(same) {
+            Some(found) => before.len() + found,
+            None => before.iter().position(same)?,
+        };
+        self.next_declared = write + 1;
+        Some(write)
+    }
+
+    #[inline]
+    pub(super) fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<usize> {
+        let members = self.call.members();
+        if members.is_empty() || t.ordered.is_none() {
+            return None;
+        }
+        let word = order_word(key);
+        if let Some(m) = members.get(self.next_member)
+            && (m.word == word && m.table == table && t.exact)
+        {
+            let write = self.call.declared.len() + self.next_member;
+            self.next_member += 1;
+            return Some(write);
+        }
+        let before = |m: &Member| (m.table, m.word) < (table, word);
+        let first = members.partition_point(before);
+        self.next_member = first + 1;
+        let reads = &self.local.reads;
+        let mut same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
+        let at = same.position(|m| t.exact || self.core.key_of(m.id, reads) == key)?;
+        Some(self.call.declared.len() + first + at)
+    }
+}
