@@ -2,9 +2,9 @@
 //!
 //! A write that is not the row's last of the epoch stays in the transient pool. The owner of the
 //! last version makes the newest version that is not IGNORE persistent, under *its* serial id
-//! (O-14), see `final_write.rs`. If there is no cache the value is published where it lies, with the
-//! transaction's other ones: non-temporal stores are not ordered with others, so readers may be led
-//! to them only after a fence.
+//! (O-14), see `final_write.rs`. If there is no cache the value is published where it lies, with
+//! the other ones of the transaction: non-temporal stores are not ordered with others, so readers
+//! may be led to them only after a fence.
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
