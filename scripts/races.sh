@@ -20,7 +20,7 @@ trap 'rm -f "$suppressions"' EXIT
 printf '%s\n' 'race:test::' 'race:std::sync::lazy_lock' 'race:LazyLock' >"$suppressions"
 
 if [ $# -eq 0 ]; then
-    set -- append differences many parts pieces smoke techniques versions
+    set -- append differences many parts pieces smoke state_hash versions
 fi
 tests=()
 for test in "$@"; do

@@ -1,15 +1,13 @@
-//! What each of the engine's optimisations is worth: which runs answer that, and what they say
-//! together. Every run is a `bench` command in a process of its own, so that no run sees what
-//! another one left in memory, and a build of another day can take part. Starts no process and
-//! reads no clock: whoever does makes the runs in the order of [`Ablation::runs`].
+//! What the engine's options are worth, and what another build does: which runs answer that, and
+//! what they say together. Every run is a `bench` command in a process of its own, so that no run
+//! sees what another one left in memory, and a build of another day can take part. Starts no
+//! process and reads no clock: whoever does makes the runs in the order of [`Ablation::runs`].
 //!
 //! All variants run once in each round, one after the other, so that what the machine does
 //! meanwhile hits all of them; a variant is compared with the usual engine within a round only.
 
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::{Technique, Techniques};
 
 /// A work that is measured.
 #[derive(Debug, Clone, Copy)]
@@ -79,54 +77,34 @@ impl Work {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     /// Name in reports.
-    pub name: String,
-    /// What is turned over; `None`: all of it is another program's affair.
-    pub techniques: Option<Techniques>,
-    /// What else is different.
+    pub name: &'static str,
+    /// The options that make it so.
     options: &'static str,
     /// The works that it is for, by the beginning of their names.
     only: &'static str,
+    /// Whether the other program runs it.
+    by_other: bool,
 }
 
 impl Variant {
-    /// The variants, the usual engine first: each technique turned over alone, all of them, and the
-    /// other program, if there is one.
+    /// The variants, the usual engine first, the other program last, if there is one.
     fn all(against: bool) -> Vec<Self> {
-        let variant = |name: &str, techniques| Self {
-            name: name.to_string(),
-            techniques,
-            options: "",
-            only: "",
-        };
-        let other = |name, options, only| Self {
-            options,
-            only,
-            ..variant(name, Some(Techniques::default()))
-        };
-        let usual = Techniques::default();
-        let mut all = vec![variant("as it is", Some(usual))];
-        all.extend(Technique::ALL.into_iter().map(|technique| {
-            let name = format!("{} {}", technique.turned(), technique.name);
-            variant(&name, Some(usual.turned(technique)))
-        }));
-        all.push(other("append by row lock", "--append row-lock", ""));
-        all.push(other("pieces", "--pieces", "ycsb"));
-        all.push(other("pieces split off", "--pieces --split-threshold 64", "ycsb-hot"));
-        all.push(Self {
-            options: "--append row-lock",
-            ..variant("as the papers", Some(Techniques::as_the_papers()))
-        });
-        all.extend(against.then(|| variant("the other program", None)));
+        let variant = |name, options, only| Self { name, options, only, by_other: false };
+        let mut all = vec![
+            variant("as it is", "", ""),
+            variant("without state hash", "--no-state-hash", ""),
+            variant("append by row lock", "--append row-lock", ""),
+            variant("pieces", "--pieces", "ycsb"),
+            variant("pieces split off", "--pieces --split-threshold 64", "ycsb-hot"),
+        ];
+        let other = Self { by_other: true, ..variant("the other program", "", "") };
+        all.extend(against.then_some(other));
         all
     }
 
-    /// The options that make it so.
+    /// Its options, one by one.
     fn words(&self) -> Vec<String> {
-        let Some(techniques) = self.techniques else { return Vec::new() };
-        let turned =
-            Technique::ALL.into_iter().filter(|t| t.is_on(&techniques) != t.is_on_by_default());
-        let turned = turned.flat_map(|t| [format!("--{}", t.turned()), t.name.to_string()]);
-        turned.chain(self.options.split_whitespace().map(str::to_string)).collect()
+        self.options.split_whitespace().map(str::to_string).collect()
     }
 }
 
@@ -227,7 +205,7 @@ impl Ablation {
                     if !of.name.starts_with(with.only) {
                         continue;
                     }
-                    let by_other = with.techniques.is_none();
+                    let by_other = with.by_other;
                     let mut words = [of.words(&self.settings), with.words()].concat();
                     if !by_other {
                         // An older program may not know it.
@@ -267,7 +245,7 @@ impl Ablation {
     /// What the variants of this program came to in a work.
     fn digest(&self, work: usize) -> Option<&str> {
         let variants = self.found[work].iter().zip(&self.variants);
-        let mut own = variants.filter(|(_, variant)| variant.techniques.is_some());
+        let mut own = variants.filter(|(_, variant)| !variant.by_other);
         own.find_map(|(rounds, _)| Some(rounds.iter().flatten().next()?.digest.as_str()))
     }
 
@@ -303,8 +281,8 @@ impl Ablation {
                 median(&rounds.iter().flatten().map(|f| f.per_txn[index]).collect::<Vec<_>>())
             };
             VariantReport {
-                variant: variant.name.clone(),
-                options: variant.words().join(" "),
+                variant: variant.name,
+                options: variant.options,
                 runs: rates.len(),
                 txn_per_s: median(&rates),
                 ratio: median(&ratios),
@@ -368,9 +346,9 @@ pub struct WorkReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantReport {
     /// Name.
-    pub variant: String,
+    pub variant: &'static str,
     /// Options that make it so.
-    pub options: String,
+    pub options: &'static str,
     /// Runs.
     pub runs: usize,
     /// Median of the runs.
@@ -414,7 +392,7 @@ mod tests {
     fn every_variant_runs_once_in_each_round_of_each_work() {
         let ablation = Ablation::new(settings(3, true));
         let runs = ablation.runs();
-        let variants = Technique::ALL.len() + 5;
+        let variants = 5;
         assert_eq!(runs.len(), 3 * 2 * variants);
         for (index, of_round) in runs.chunks(variants).enumerate() {
             let mut seen: Vec<usize> = of_round.iter().map(|run| run.variant).collect();
@@ -423,14 +401,16 @@ mod tests {
             seen.dedup();
             assert_eq!(seen.len(), variants, "and with all but the one for hot rows");
             assert!(of_round.iter().all(|run| run.round == index / 2));
-            let papers = of_round.iter().find(|run| run.what.contains("papers")).expect("it runs");
-            let line = papers.words.join(" ");
+            let named = |name: &str| {
+                let mut runs = of_round.iter();
+                runs.find(|run| run.what.ends_with(name)).unwrap_or_else(|| panic!("no {name}"))
+            };
+            let line = named("without state hash").words.join(" ");
             assert!(line.starts_with("ycsb ") && line.contains("--seed 3"), "{line}");
-            for technique in Technique::ALL {
-                assert!(line.contains(technique.name), "{} in {line}", technique.name);
-            }
+            assert!(line.contains("--no-state-hash"), "{line}");
             let other = of_round.iter().find(|run| run.by_other).expect("it runs");
-            assert!(!other.words.iter().any(|word| word.starts_with("--with")));
+            let usual = [&other.words[..], &["--limits=never".to_string()]].concat();
+            assert_eq!(named("as it is").words, usual);
         }
     }
 
@@ -457,7 +437,7 @@ mod tests {
         let runs = ablation.runs();
         ablation.add(&runs[0], &report(1.0, "a")).expect("the first");
         let error = ablation.add(&runs[1], &report(1.0, "b")).expect_err("another state");
-        assert!(error.contains("without prefetch") && error.contains("state b"), "{error}");
+        assert!(error.contains("without state hash") && error.contains("state b"), "{error}");
         let other = runs.iter().find(|run| run.by_other).expect("it runs");
         ablation.add(other, &report(1.0, "b")).expect("it may hash otherwise");
         let error = ablation.add(&runs[2], &json!({"counters": {}})).expect_err("nothing in it");

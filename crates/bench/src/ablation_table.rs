@@ -1,4 +1,4 @@
-//! What each optimisation is worth, as people read it: aligned, one block for each work.
+//! What the options are worth, as people read it: aligned, one block for each work.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 9] = [
 pub fn render(report: &AblationReport) -> String {
     let AblationReport { workers, device, rounds, .. } = report;
     let mut text = format!(
-        "what each technique is worth: {rounds} rounds, {workers} workers, device {device}\n\
+        "what the engine's options are worth: {rounds} rounds, {workers} workers, device {device}\n\
          txn/s: median of the rounds; ratio: to the engine as it is, in the same round, median and \
          range;\nthe others: counts of a transaction\n"
     );
@@ -49,7 +49,7 @@ fn row(work: &str, found: &VariantReport) -> Vec<String> {
     let small = |figure: f64| format!("{figure:.2}");
     vec![
         work.to_string(),
-        found.variant.clone(),
+        found.variant.to_string(),
         shown(found.txn_per_s, &grouped),
         shown(found.ratio, &small),
         range.map_or_else(|| "-".to_string(), |(least, most)| format!("{least:.2} to {most:.2}")),

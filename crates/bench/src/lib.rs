@@ -5,7 +5,7 @@
 //! so a run that was killed, or asked to stop, goes on where its recovered store stopped. With
 //! `--verify` a serial oracle runs beside (module `verify`).
 //!
-//! What each of the engine's optimisations is worth is asked in module [`ablation`].
+//! What the engine's options are worth is asked in module [`ablation`].
 //!
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
 //! short after a run, which is then held against it (module `share`).
@@ -49,9 +49,6 @@ mod ablation_table;
 
 pub use ablation_table::render as render_ablation;
 pub use ack::AckLog;
-/// The optimisations that a run can leave out.
-pub use engine::{Technique, Techniques};
-
 pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
     spec_of_path,

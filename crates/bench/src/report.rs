@@ -1,7 +1,7 @@
 //! What came of a run, as one JSON object. Names and units are a promise to scripts;
 //! [`crate::render`] shows the same to people.
 
-use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport, Technique};
+use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
 use pmem::{Description, Device};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -97,8 +97,8 @@ pub struct Report {
     pub cache_epochs: u64,
     /// Versions of a row in an epoch from which its pieces are split off; 0: never.
     pub split_threshold: u32,
-    /// The engine's optimisations by name, and whether it used them.
-    pub techniques: serde_json::Map<String, serde_json::Value>,
+    /// Whether the engine maintained the state hash.
+    pub state_hash: bool,
     /// Transactions that committed.
     pub committed: u64,
     /// Transactions that aborted on purpose.
@@ -138,8 +138,8 @@ pub struct Report {
     pub recovered_hash: &'static str,
     /// Digest of all tables at the end, 32 hexadecimal digits.
     pub state_digest: String,
-    /// Where that is from: `running_hash`, or, without `state-hash`, a `scan` of all rows after the
-    /// last epoch.
+    /// Where that is from: `running_hash`, or, without the state hash, a `scan` of all rows after
+    /// the last epoch.
     pub state_digest_from: &'static str,
     /// Whether every answer and the whole state were compared with the serial oracle, and were
     /// equal.
@@ -253,12 +253,7 @@ impl Report {
             cache_bytes: settings.cache_bytes,
             cache_epochs: settings.cache_epochs,
             split_threshold: settings.split_threshold,
-            techniques: Technique::ALL
-                .iter()
-                .map(|technique| {
-                    (technique.name.into(), technique.is_on(&settings.techniques).into())
-                })
-                .collect(),
+            state_hash: settings.state_hash,
             committed: work.committed,
             aborted: work.aborted,
             failed: work.failed,

@@ -12,9 +12,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{
-    Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport, Techniques,
-};
+use engine::{Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
 use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
@@ -44,8 +42,8 @@ pub struct Settings {
     pub checkpoint_every: u64,
     /// How the append step works.
     pub append: AppendMethod,
-    /// Which optimisations the engine uses.
-    pub techniques: Techniques,
+    /// Whether the engine maintains a hash of the whole state.
+    pub state_hash: bool,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
     /// Most bytes of the input log.
@@ -81,7 +79,7 @@ impl Settings {
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
             append: self.append,
-            techniques: self.techniques,
+            state_hash: self.state_hash,
             clock: now_ns,
             ..EngineConfig::default()
         };
@@ -99,9 +97,9 @@ impl Settings {
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
-    if settings.ack_log.is_some() && !settings.techniques.state_hash {
+    if settings.ack_log.is_some() && !settings.state_hash {
         let what = "an acknowledgement log has the state digest of every epoch: it cannot be \
-                    written without state-hash";
+                    written without the state hash";
         return Err(BenchError::Usage(what.into()));
     }
     let mut ack = match &settings.ack_log {

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
 use crate::report::Named;
-use crate::{RecoverSummary, Report, Technique};
+use crate::{RecoverSummary, Report};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -49,9 +49,8 @@ fn heading(text: &mut String, report: &Report) {
     let Report { workload, design, contention, device, device_note, .. } = report;
     let _ = writeln!(text, "{workload} on {design}, contention {contention}, {}", scale(report));
     let _ = writeln!(text, "device {device} ({durable}): {device_note}");
-    let turned = turned_over(report);
-    if !turned.is_empty() {
-        let _ = writeln!(text, "engine {}", turned.join(", "));
+    if !report.state_hash {
+        let _ = writeln!(text, "engine without the state hash");
     }
     let _ = writeln!(
         text,
@@ -59,13 +58,6 @@ fn heading(text: &mut String, report: &Report) {
          epochs of the stream, without loading",
         report.generate_seconds, report.epochs
     );
-}
-
-/// The engine's optimisations that are not as usual.
-fn turned_over(report: &Report) -> Vec<String> {
-    let is_on = |technique: &Technique| report.techniques.get(technique.name) == Some(&true.into());
-    let turned = Technique::ALL.into_iter().filter(|t| is_on(t) != t.is_on_by_default());
-    turned.map(|t| format!("{} {}", t.turned(), t.name)).collect()
 }
 
 /// The workload's own parameters, as `name value`.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
     AppendMethod, Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring,
-    Parameters, Place, Progress, Report, Settings, Stop, Techniques, WorkloadParameters,
+    Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
 };
 use pmem::DeviceSpec;
 
@@ -22,7 +22,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         split_threshold: 0,
         checkpoint_every: 100,
         append: AppendMethod::default(),
-        techniques: Techniques::default(),
+        state_hash: true,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: Some(ack_log.to_path_buf()),

@@ -1,5 +1,5 @@
-//! `bench ablation`: makes the runs that say what each optimisation of the engine is worth, each in
-//! a process of its own, one after the other.
+//! `bench ablation`: makes the runs that say what the options of the engine are worth, each in a
+//! process of its own, one after the other.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;

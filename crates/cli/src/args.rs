@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use bench::AppendMethod;
 use bench::ablation::{WORKS, Work};
-use bench::{AppendMethod, Technique};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
@@ -74,13 +74,14 @@ pub(crate) enum BenchCommand {
     /// repetitions, and shows them beside the figures of the machine on which the goals were
     /// measured. Takes 10 to 15 s, and memory-mib and some 130 MiB of memory.
     Roofline(RooflineArguments),
-    /// Not one workload but several, with and without each optimisation of the engine: what each of
-    /// them is worth
+    /// Not one workload but several, with some options of the engine: what each of them is worth,
+    /// and what another build does in the same rounds
     ///
-    /// Runs each work with the engine as it is, with each technique turned over alone, and with all
-    /// of them turned over, as the papers have it; every run is a `bench` command in a process of
-    /// its own. All variants run in each round, and are compared within rounds. Takes a few
-    /// minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of what has run.
+    /// Runs each work with the engine as it is, without the state hash, with append by row lock,
+    /// YCSB with pieces, and with the program of --against, if there is one; every run is a `bench`
+    /// command in a process of its own. All variants run in each round, and are compared within
+    /// rounds. Takes a few minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of
+    /// what has run.
     Ablation(AblationArguments),
 }
 
@@ -214,7 +215,7 @@ pub(crate) struct RooflineArguments {
     pub(crate) no_progress: bool,
 }
 
-/// What is run with and without each technique.
+/// What is run with each option.
 #[derive(Debug, Args)]
 pub(crate) struct AblationArguments {
     /// Tiny sizes, to see that it works: times mean nothing then
@@ -309,15 +310,10 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value_t = bench::LOG_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
     pub(crate) log_limit_bytes: u64,
-    /// Leave optimisations of the engine out, to see what they are worth; changes no answer and no
-    /// state, and may differ from one --resume to the next
-    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
-          value_parser = technique_parser(true))]
-    pub(crate) without: Vec<Technique>,
-    /// Add what the papers do and this engine has found a way around
-    #[arg(long, value_name = "NAME[,NAME...]", value_delimiter = ',',
-          value_parser = technique_parser(false))]
-    pub(crate) with: Vec<Technique>,
+    /// For experiments: maintain no hash of the state, so that recovery has nothing to compare the
+    /// rows with; changes no answer and no state, and may differ from one --resume to the next
+    #[arg(long)]
+    pub(crate) no_state_hash: bool,
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -467,13 +463,6 @@ pub(crate) enum Planted {
     All,
     /// This one.
     One(Plant),
-}
-
-/// The names of the techniques that the engine uses, or does not use, where nobody says otherwise.
-fn technique_parser(is_on: bool) -> impl TypedValueParser<Value = Technique> {
-    let offered = Technique::ALL.iter().filter(move |t| t.is_on_by_default() == is_on);
-    PossibleValuesParser::new(offered.map(|t| PossibleValue::new(t.name).help(t.what)))
-        .map(|name| Technique::named(&name).expect("one of those offered"))
 }
 
 fn planted_parser() -> impl TypedValueParser<Value = Planted> {

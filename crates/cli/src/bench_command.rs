@@ -2,7 +2,6 @@
 
 use bench::{
     BenchError, EngineConfig, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
-    Technique, Techniques,
 };
 use pmem::DeviceSpec;
 
@@ -121,7 +120,7 @@ fn settings(
             false => defaults.checkpoint_every,
         }),
         append: arguments.append,
-        techniques: techniques(arguments),
+        state_hash: !arguments.no_state_hash,
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),
@@ -138,15 +137,6 @@ fn settings(
         stop,
         die_at: arguments.die_at.clone(),
     }
-}
-
-/// The engine's optimisations, without or with what is named; naming one twice is naming it.
-fn techniques(arguments: &RunArguments) -> Techniques {
-    let named = |technique: &Technique| {
-        let mut all = arguments.without.iter().chain(&arguments.with);
-        all.any(|other| other.name == technique.name)
-    };
-    Technique::ALL.into_iter().filter(named).fold(Techniques::default(), Techniques::turned)
 }
 
 /// As many as asked for, or as there are cores, up to the engine's limit.

@@ -85,7 +85,7 @@ fn text(found: &Found, path: &str) -> String {
     if let (Some(epoch), Some(digest)) = (found.epoch, &found.state_digest) {
         lines.push(format!("checkpoint of epoch {epoch}, state digest {digest}"));
         if found.state_digest_stored == Some(false) {
-            let why = "the store was run without state-hash";
+            let why = "the store was run without the state hash";
             lines.push(format!("that digest was compared with none: {why}"));
         }
     }

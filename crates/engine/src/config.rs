@@ -3,7 +3,7 @@
 use pmem::{DeviceSpec, Profile};
 use storage::StoreOptions;
 
-use crate::{AppendMethod, EngineError, Result, Techniques, Watch};
+use crate::{AppendMethod, EngineError, Result, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -31,8 +31,11 @@ pub struct EngineConfig {
     pub split_threshold: u32,
     /// How rows that several calls of an epoch write get their versions.
     pub append: AppendMethod,
-    /// Which optimisations to use.
-    pub techniques: Techniques,
+    /// Whether a hash of the whole state is maintained with every final write, is stored with the
+    /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
+    /// engine that is opened with it again computes it from the rows. It changes no answer and no
+    /// state, and may differ from open to open. Default true.
+    pub state_hash: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -54,7 +57,7 @@ impl Default for EngineConfig {
             resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
-            techniques: Techniques::default(),
+            state_hash: true,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

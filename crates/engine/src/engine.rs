@@ -322,14 +322,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// State hash of the last finished epoch: the one that is kept up, or, if
-    /// [`crate::Techniques::state_hash`] is off, that of all rows, each of which is visited then.
+    /// [`EngineConfig::state_hash`] is off, that of all rows, each of which is visited then.
     pub fn state_hash(&self) -> StateHash {
         self.running_hash().unwrap_or_else(|| self.hash_of_rows())
     }
 
     /// State hash of the last finished epoch, if it is kept up.
     pub fn running_hash(&self) -> Option<StateHash> {
-        self.core.config.techniques.state_hash.then_some(self.totals.hash)
+        self.core.config.state_hash.then_some(self.totals.hash)
     }
 
     /// Visits all rows to hash them.
@@ -746,7 +746,7 @@ pub(crate) fn new_worker<D: Device>(
         lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
-        keeps_hash: config.techniques.state_hash,
+        keeps_hash: config.state_hash,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

@@ -31,7 +31,6 @@ mod recovery;
 mod replay;
 mod stats;
 mod table;
-mod techniques;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
@@ -50,6 +49,5 @@ pub use procedure::{
     WriteSetFn,
 };
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
-pub use techniques::{Technique, Techniques};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

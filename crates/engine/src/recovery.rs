@@ -65,7 +65,7 @@ pub(crate) fn open<D: Device>(
     let (found, hash) = scan_rows(&store, &plan, &owners, &config)?;
     report.scan = count_planning(&store, &lanes);
     found.iter().for_each(|found| report.scan.add(&found.medium));
-    report.hash = match (store.checkpoint().state_hash(), config.techniques.state_hash) {
+    report.hash = match (store.checkpoint().state_hash(), config.state_hash) {
         (Some(_), _) => HashCheck::Verified,
         (None, true) => HashCheck::Computed,
         (None, false) => HashCheck::Unknown,
@@ -201,7 +201,7 @@ fn scan_rows<D: Device>(
     config: &EngineConfig,
 ) -> Result<(Vec<Found>, StateHash)> {
     let stored = store.checkpoint().state_hash();
-    let hashes = stored.is_some() || config.techniques.state_hash;
+    let hashes = stored.is_some() || config.state_hash;
     let (next, threads) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let scan = || -> std::result::Result<Found, StorageError> {
         let (mut found, mut port) = (Found::default(), scan_port(store));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{
     Calls, Engine, EngineConfig, EpochInfo, EpochStats, Phase, ProcedureDefinition, ProcedureTable,
-    RecoveryReport, Techniques,
+    RecoveryReport,
 };
 use pmem::{Emulated, Profile};
 use storage::{IndexKind, TableDefinition};
@@ -69,7 +69,7 @@ struct Case {
     /// 0: all values are inline.
     row_bytes: u32,
     index: IndexKind,
-    techniques: Techniques,
+    state_hash: bool,
     checkpoint_every: u64,
 }
 
@@ -80,7 +80,7 @@ impl Case {
             key_bytes: 8,
             row_bytes: 0,
             index: IndexKind::Hash,
-            techniques: Techniques::default(),
+            state_hash: true,
             checkpoint_every: 1,
         }
     }
@@ -97,7 +97,7 @@ impl Case {
         };
         let config = EngineConfig {
             cache_bytes: 0,
-            techniques: self.techniques,
+            state_hash: self.state_hash,
             checkpoint_every: self.checkpoint_every,
             ..EngineConfig::default()
         };
@@ -176,8 +176,7 @@ fn where_reads_are_free_a_final_write_counts_none() {
 #[test]
 fn a_final_write_reads_the_header_and_the_old_value_to_compare_it() {
     for state_hash in [true, false] {
-        let techniques = Techniques { state_hash };
-        let stats = Case { techniques, ..Case::new() }.loaded().epoch(WRITE_OTHER);
+        let stats = Case { state_hash, ..Case::new() }.loaded().epoch(WRITE_OTHER);
         assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
     }
 }

@@ -1,10 +1,10 @@
-//! Which versions an epoch makes: their number, and the serial id that reaches the medium. No
-//! answer and no state depends on these, so that comparing with a model cannot see them.
+//! Which versions an epoch makes: their number and memory, and the serial id that reaches the
+//! medium. No answer and no state depends on these, so that comparing with a model cannot see them.
 
 use std::sync::Arc;
 
 use pmem::{Device, Dram};
-use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step};
+use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Setup, Step};
 use storage::scan;
 use storage::{SerialId, Store, StoreOptions};
 
@@ -105,4 +105,24 @@ fn o_09_a_range_has_no_versions_of_rows_born_later() {
         assert_eq!(work.version_arrays, 1, "of row 2; {workers} workers");
         assert_eq!(work.single_write_rows, 3, "rows 1, 3 and 4; {workers} workers");
     }
+}
+
+/// O-15: of a row that many calls of an epoch write, memory for a few versions is enough.
+#[test]
+fn o_15_memory_of_versions_is_used_again() {
+    let counted = |calls: u8| {
+        let mut pair = Pair::open(&device(), &Setup::default(), Model::default()).unwrap();
+        let insert = |tag| {
+            let body = vec![Step::new(Op::Insert, HASHED, 1).size(20).tag(tag)];
+            program(Step::new(Op::DeclareInsert, HASHED, 1), body)
+        };
+        let work = pair.run_counted(&(0..calls).map(insert).collect::<Vec<_>>()).unwrap();
+        pair.compare_state().unwrap();
+        assert_eq!(work.transient_versions, u64::from(calls) - 1);
+        (work.versions_reused, pair.engine.memory().transient_pool)
+    };
+    let ((_, few), (reused, many)) = (counted(50), counted(200));
+    assert!((150..=199).contains(&reused), "{reused}");
+    // Their places in the version array, and no values.
+    assert!(many < few + 150 * 16, "{many} {few}");
 }

@@ -107,7 +107,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let mut sum = epoch.before;
     sum.hash.merge(hash);
     sum.rows += rows;
-    let hash = epoch.core.config.techniques.state_hash.then_some(sum.hash);
+    let hash = epoch.core.config.state_hash.then_some(sum.hash);
     if let Some(past) = epoch.replay {
         verify(epoch, past, hash)?;
     }

@@ -34,7 +34,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             calls: epoch.calls.len() as u64,
             timestamp_ns: epoch.info.timestamp_ns,
             seed: epoch.info.seed,
-            hash_before: epoch.core.config.techniques.state_hash.then_some(epoch.before.hash),
+            hash_before: epoch.core.config.state_hash.then_some(epoch.before.hash),
             streams,
         };
         epoch.store.log().seal(&mut worker.medium.port, &seal)?;

@@ -52,7 +52,7 @@ impl Search {
     fn with(&self, failure: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
         let fails = |case: &Case| self.fails(case, failure, options);
         let mut best = fails(&failure.case)?;
-        for change in [roomy_log, usual_techniques, plain, one_worker, checkpoint_always] {
+        for change in [roomy_log, with_state_hash, plain, one_worker, checkpoint_always] {
             let case = Case { size: Size::Tiny, ..change(&best.case) };
             if let Some(smaller) = fails(&case) {
                 best = smaller;
@@ -100,17 +100,16 @@ fn roomy_log(case: &Case) -> Case {
     Case { log_limit_bytes: case.log_limit_bytes.max(LOG_BYTES_ROOMY), ..case.clone() }
 }
 
-fn usual_techniques(case: &Case) -> Case {
-    let techniques = Setup::default().techniques;
-    Case { setup: Setup { techniques, ..case.setup }, ..case.clone() }
+fn with_state_hash(case: &Case) -> Case {
+    Case { setup: Setup { state_hash: true, ..case.setup }, ..case.clone() }
 }
 
-/// But for the techniques and the checkpoint interval, which have steps of their own: a log fills
+/// But for the state hash and the checkpoint interval, which have steps of their own: a log fills
 /// up only if the interval is long.
 fn plain(case: &Case) -> Case {
-    let Setup { row_bytes, segment_bytes, checkpoint_every, techniques, .. } = case.setup;
+    let Setup { row_bytes, segment_bytes, checkpoint_every, state_hash, .. } = case.setup;
     let setup =
-        Setup { row_bytes, segment_bytes, checkpoint_every, techniques, ..Setup::default() };
+        Setup { row_bytes, segment_bytes, checkpoint_every, state_hash, ..Setup::default() };
     Case { setup, ..case.clone() }
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Family {
 impl Family {
     pub(super) fn random(random: &mut Random) -> Result<Self, String> {
         let mut setup = Setup::random(random);
-        setup.techniques.state_hash = true;
+        setup.state_hash = true;
         setup.segment_bytes = random.pick(&[16 << 10, 64 << 10]);
         setup.row_bytes = [0; 3];
         let lives = [live(&setup, random)?, live(&setup, random)?];

@@ -22,7 +22,7 @@ pub(crate) fn explore_reads(
     options: &Options,
     report: &mut Report,
 ) -> Result<(), String> {
-    if !story.setup.techniques.state_hash {
+    if !story.setup.state_hash {
         // A sector of another moment or place is found by nothing else.
         return Ok(());
     }

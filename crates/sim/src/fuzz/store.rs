@@ -38,7 +38,7 @@ impl StoreSubject {
         story.setup.segment_bytes = 4096;
         story.setup.workers = random.pick(&[1, 1, 2]);
         // What changes rows and no checksum is found by nothing else.
-        story.setup.techniques.state_hash = true;
+        story.setup.state_hash = true;
         let events = story.record()?.events;
         let at = if random.percent(50) {
             events.len()

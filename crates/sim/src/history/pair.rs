@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{
     Answer, AppendMethod, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome,
-    Technique, Techniques, WorkCounts,
+    WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, StoreOptions, TableDefinition};
@@ -35,7 +35,7 @@ pub struct Setup {
     /// See [`EngineConfig`].
     pub append: AppendMethod,
     /// See [`EngineConfig`].
-    pub techniques: Techniques,
+    pub state_hash: bool,
     /// Fixed when the store is created.
     pub row_bytes: [u32; ROW_TABLES],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
@@ -52,7 +52,7 @@ impl Default for Setup {
             resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
-            techniques: Techniques::default(),
+            state_hash: true,
             row_bytes: [0; ROW_TABLES],
             segment_bytes: 256 << 10,
         }
@@ -64,7 +64,7 @@ impl Setup {
     pub fn random(random: &mut Random) -> Self {
         // Drawn aside, so that everything else of a seed's history is what it is without them.
         let mut aside = Random::new(random.clone().word());
-        let (append, techniques) = (aside.pick(&AppendMethod::ALL), any_techniques(&mut aside));
+        let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
         Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
@@ -73,7 +73,7 @@ impl Setup {
             resubmissions_max: Self::default().resubmissions_max,
             split_threshold: random.pick(&[0, 1, 2, 4]),
             append,
-            techniques,
+            state_hash,
             row_bytes: [
                 random.pick(&[0, 64, 128, 256]),
                 random.pick(&[0, 64, 128, 256]),
@@ -99,7 +99,7 @@ impl Setup {
             resubmissions_max: self.resubmissions_max,
             split_threshold: self.split_threshold,
             append: self.append,
-            techniques: self.techniques,
+            state_hash: self.state_hash,
             store: StoreOptions {
                 segment_bytes: self.segment_bytes,
                 log_segment_bytes: self.segment_bytes.min(64 << 10),
@@ -139,16 +139,6 @@ impl Setup {
     pub fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
         Ok(Engine::open(Arc::clone(device), self.config(), &self.tables(), procedures())?.0)
     }
-}
-
-/// All optimisations as they are meant to be, half of the time; else each of them turned over or
-/// not.
-fn any_techniques(random: &mut Random) -> Techniques {
-    if random.percent(50) {
-        return Techniques::default();
-    }
-    let turned = Technique::ALL.into_iter().filter(|_| random.percent(50));
-    turned.fold(Techniques::default(), Techniques::turned)
 }
 
 /// An engine next to the oracle.

@@ -1,9 +1,9 @@
-//! Each switch of `Techniques` does what it says, seen by what is counted and by what lies on the
-//! medium; above all a store without a state hash (O-48).
+//! Stores with and without a state hash (`EngineConfig::state_hash`), seen by what is counted and
+//! by what lies in storage (O-48).
 
 use std::sync::Arc;
 
-use engine::{Engine, EpochStats, HashCheck, RecoveryReport, Technique, Techniques};
+use engine::{Engine, EpochStats, HashCheck, RecoveryReport};
 use pmem::{Dram, Port};
 use sim::history::procedures::procedures;
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Setup, Step, check_clean};
@@ -15,12 +15,8 @@ fn device() -> Arc<Dram> {
     Arc::new(Dram::new(64 << 20, 16 << 20).unwrap())
 }
 
-fn turned(name: &str) -> Techniques {
-    Techniques::default().turned(Technique::named(name).expect("a technique"))
-}
-
-fn setup(techniques: Techniques) -> Setup {
-    Setup { techniques, ..Setup::default() }
+fn setup(state_hash: bool) -> Setup {
+    Setup { state_hash, ..Setup::default() }
 }
 
 /// A transaction that does one thing to a row.
@@ -38,9 +34,9 @@ fn modify(key: u8, tag: u8) -> Vec<u8> {
 }
 
 /// What an epoch counts in which small parts of rows change that were written whole twice before.
-fn counted(techniques: Techniques) -> EpochStats {
+fn counted(state_hash: bool) -> EpochStats {
     let device = device();
-    let mut pair = Pair::open(&device, &setup(techniques), Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup(state_hash), Model::default()).unwrap();
     let batch = |tag: u8, op: &dyn Fn(u8, u8) -> Vec<u8>| -> Vec<_> {
         (0..9).map(|key| op(key, tag)).collect()
     };
@@ -53,31 +49,13 @@ fn counted(techniques: Techniques) -> EpochStats {
 
 #[test]
 fn without_the_state_hash_the_same_is_written() {
-    let (usual, without) = (counted(Techniques::default()), counted(turned("state-hash")));
+    let (usual, without) = (counted(true), counted(false));
     assert!(usual.medium.bytes_stored_nt > 0);
     assert_eq!((&without.work, &without.medium), (&usual.work, &usual.medium));
 }
 
-/// O-15: of a row that many calls of an epoch write, memory for a few versions is enough.
-#[test]
-fn memory_of_versions_is_used_again() {
-    let counted = |calls: u8| {
-        let usual = setup(Techniques::default());
-        let mut pair = Pair::open(&device(), &usual, Model::default()).unwrap();
-        let batch = (0..calls).map(|tag| insert(HASHED, 1, tag));
-        let work = pair.run_counted(&batch.collect::<Vec<_>>()).unwrap();
-        pair.compare_state().unwrap();
-        assert_eq!(work.transient_versions, u64::from(calls) - 1);
-        (work.versions_reused, pair.engine.memory().transient_pool)
-    };
-    let ((_, few), (reused, many)) = (counted(50), counted(200));
-    assert!((150..=199).contains(&reused), "{reused}");
-    // Their places in the version array, and no values.
-    assert!(many < few + 150 * 16, "{many} {few}");
-}
-
-fn open(device: &Arc<Dram>, techniques: Techniques) -> (Engine<Dram>, RecoveryReport) {
-    let setup = setup(techniques);
+fn open(device: &Arc<Dram>, state_hash: bool) -> (Engine<Dram>, RecoveryReport) {
+    let setup = setup(state_hash);
     Engine::open(Arc::clone(device), setup.config(), &setup.tables(), procedures()).unwrap()
 }
 
@@ -89,16 +67,15 @@ fn record(device: &Arc<Dram>) -> CheckpointRecord {
 /// O-48: checkpoints without a hash say so, recovery says that it compared nothing, and an engine
 /// that keeps the hash again computes it; whether epochs were replayed or not.
 #[test]
-fn o_48_a_hash_that_was_not_kept_up_is_computed_anew() {
-    let (off, on) = (turned("state-hash"), Techniques::default());
+fn o_48_a_hash_that_was_not_maintained_is_computed_anew() {
     for checkpoint_every in [1, 3] {
         let device = device();
-        let setup = |techniques| Setup { checkpoint_every, ..setup(techniques) };
-        let mut pair = Pair::open(&device, &setup(on), Model::default()).unwrap();
+        let setup = |state_hash| Setup { checkpoint_every, ..setup(state_hash) };
+        let mut pair = Pair::open(&device, &setup(true), Model::default()).unwrap();
         pair.run(&[insert(HASHED, 1, 1), insert(ORDERED, 2, 2)]).unwrap();
         drop(pair.engine);
         assert!(record(&device).state_hash().is_some());
-        let mut pair = Pair::open(&device, &setup(off), pair.model).unwrap();
+        let mut pair = Pair::open(&device, &setup(false), pair.model).unwrap();
         for tag in 0..5 {
             pair.run(&[modify(1, tag), insert(ORDERED, tag, 3), insert(HASHED, tag, 4)]).unwrap();
             assert_eq!(pair.engine.running_hash(), None);
@@ -111,10 +88,10 @@ fn o_48_a_hash_that_was_not_kept_up_is_computed_anew() {
         assert!(!storage::check::check(Arc::clone(&device)).unwrap().hash_is_stored);
         check_clean(&device, &model).unwrap();
 
-        let (engine, report) = open(&device, off);
+        let (engine, report) = open(&device, false);
         assert_eq!((report.hash, engine.running_hash()), (HashCheck::Unknown, None));
         drop(engine);
-        let (engine, report) = open(&device, on);
+        let (engine, report) = open(&device, true);
         assert_eq!(report.hash, HashCheck::Computed);
         assert_eq!(engine.running_hash(), Some(model.state_hash()));
         let mut pair = Pair { engine, model };
@@ -123,15 +100,15 @@ fn o_48_a_hash_that_was_not_kept_up_is_computed_anew() {
         let model = pair.model;
         pair.engine.close().unwrap();
         assert_eq!(record(&device).state_hash(), Some(model.state_hash()));
-        assert_eq!(open(&device, off).1.hash, HashCheck::Verified);
+        assert_eq!(open(&device, false).1.hash, HashCheck::Verified);
         check_clean(&device, &model).unwrap();
     }
 }
 
 /// A closed store, made with or without the hash.
-fn closed(techniques: Techniques) -> (Arc<Dram>, Model) {
+fn closed(state_hash: bool) -> (Arc<Dram>, Model) {
     let device = device();
-    let mut pair = Pair::open(&device, &setup(techniques), Model::default()).unwrap();
+    let mut pair = Pair::open(&device, &setup(state_hash), Model::default()).unwrap();
     pair.run(&[insert(HASHED, 1, 1), insert(HASHED, 2, 2)]).unwrap();
     let model = pair.model;
     pair.engine.close().unwrap();
@@ -140,14 +117,14 @@ fn closed(techniques: Techniques) -> (Arc<Dram>, Model) {
 
 /// O-48: neither of the two passes for the other: a record that says anything else, or carries a
 /// hash that it does not vouch for, is corrupt, and a hash that is vouched for is compared even
-/// where none is kept up.
+/// where none is maintained.
 #[test]
 fn o_48_an_unknown_hash_never_passes_for_a_known_one() {
-    for techniques in [Techniques::default(), turned("state-hash")] {
-        let (device, model) = closed(techniques);
+    for state_hash in [true, false] {
+        let (device, model) = closed(state_hash);
         let good = record(&device);
         let known = good.state_hash().is_some();
-        assert_eq!(known, techniques.state_hash);
+        assert_eq!(known, state_hash);
         let StateWords { low, high } = StateWords::of(&model);
         let forged = [
             (0, low, high, false),
@@ -163,7 +140,7 @@ fn o_48_an_unknown_hash_never_passes_for_a_known_one() {
         for (hash_state, hash_low, hash_high, opens) in forged {
             let forged = CheckpointRecord { hash_state, hash_low, hash_high, ..good };
             storage::checkpoint::write(&mut Port::new(Arc::clone(&device), 0), forged);
-            for opened_with in [Techniques::default(), turned("state-hash")] {
+            for opened_with in [true, false] {
                 let setup = setup(opened_with);
                 match setup.open(&device) {
                     Ok(engine) => {

@@ -1,5 +1,5 @@
-//! `--without` and `--with`: what they accept, what the report and the tools say then. That they
-//! change no digest is in same_digest.rs.
+//! `--no-state-hash`: what the report and the tools say then. That it changes no digest is in
+//! same_digest.rs.
 
 mod support;
 
@@ -8,38 +8,21 @@ use support::{Room, run};
 const SIZE: &str = "bench smallbank --customers 2000 --epoch-size 500 --epochs 3 --no-progress";
 
 #[test]
-fn a_report_names_what_was_turned_over() {
+fn a_report_says_whether_the_state_hash_was_maintained() {
     let usual = run(&format!("{SIZE} --device dram --json -")).succeeded().json();
-    let line = format!("{SIZE} --device dram --without prefetch,state-hash --with initial-copy");
-    let turned = run(&format!("{line} --json -")).succeeded().json();
-    let is_on = |report: &serde_json::Value| {
-        let names =
-            ["prefetch", "initial-copy", "reuse", "changed-lines", "past-cache", "state-hash"];
-        names.map(|name| report["techniques"][name].as_bool().expect("a switch"))
-    };
-    assert_eq!(is_on(&usual), [true, false, true, true, true, true]);
-    assert_eq!(is_on(&turned), [false, true, true, true, true, false]);
+    let line = format!("{SIZE} --device dram --no-state-hash");
+    let without = run(&format!("{line} --json -")).succeeded().json();
+    assert_eq!((&usual["state_hash"], &without["state_hash"]), (&true.into(), &false.into()));
     assert_eq!(usual["state_digest_from"], "running_hash");
-    assert_eq!(turned["state_digest_from"], "scan");
-    assert_eq!(usual["state_digest"], turned["state_digest"]);
+    assert_eq!(without["state_digest_from"], "scan");
+    assert_eq!(usual["state_digest"], without["state_digest"]);
     let table = run(&line).succeeded().stdout;
-    assert!(table.contains("without prefetch, with initial-copy, without state-hash"), "{table}");
+    assert!(table.contains("without the state hash"), "{table}");
     assert!(table.contains("computed from all rows"), "{table}");
-}
-
-#[test]
-fn unknown_names_are_refused_with_the_list() {
-    let all = ["prefetch", "reuse", "changed-lines", "past-cache", "state-hash"];
-    for bad in ["prefetching", "prefetch,", "initial-copy", "prefetch,x"] {
-        run(&format!("{SIZE} --device dram --without {bad}")).failed(2, &all);
-    }
-    for bad in ["prefetch", "copy"] {
-        run(&format!("{SIZE} --device dram --with {bad}")).failed(2, &["initial-copy"]);
-    }
+    let table = run(&format!("{SIZE} --device dram")).succeeded().stdout;
+    assert!(!table.contains("without the state hash"), "{table}");
     let help = run("bench ycsb --help").succeeded().stdout;
-    for word in all.into_iter().chain(["--without", "--with", "initial-copy"]) {
-        assert!(help.contains(word), "{word} is not in {help}");
-    }
+    assert!(help.contains("--no-state-hash") && help.contains("For experiments"), "{help}");
 }
 
 /// O-48: without a hash there is nothing to acknowledge epochs with.
@@ -47,17 +30,18 @@ fn unknown_names_are_refused_with_the_list() {
 fn o_48_an_acknowledgement_log_needs_the_state_hash() {
     let room = Room::new();
     let acks = room.text("acks");
-    let line = format!("{SIZE} --device dram --ack-log {acks} --without state-hash");
-    run(&line).failed(2, &["acknowledgement log", "state-hash"]);
+    let line = format!("{SIZE} --device dram --ack-log {acks} --no-state-hash");
+    run(&line).failed(2, &["acknowledgement log", "without the state hash"]);
     assert!(!room.path("acks").exists(), "nothing is created");
 }
 
-/// O-48: what does not know its hash says so wherever it is asked, until the hash is kept up again.
+/// O-48: what does not know its hash says so wherever it is asked, until the hash is maintained
+/// again.
 #[test]
 fn o_48_the_tools_say_that_a_hash_is_not_known() {
     let room = Room::new();
     let store = room.text("store");
-    let first = run(&format!("{SIZE} --device file:{store} --without state-hash --json -"));
+    let first = run(&format!("{SIZE} --device file:{store} --no-state-hash --json -"));
     let digest = first.succeeded().json()["state_digest"].clone();
     let check = run(&format!("check {store}")).succeeded().stdout;
     assert!(check.contains("compared with none") && check.contains("is clean"), "{check}");
