@@ -33,7 +33,7 @@ COMMANDS = {
              ("engine", binaries("damage")), ("sim", binaries("disk"))],
     "engine": [
         ("engine", ["--lib", *binaries("properties", "versions", "bad_input", "pieces", "crash",
-                                       "past", "repair", "damage", "append", "techniques",
+                                       "past", "repair", "damage", "append", "state_hash",
                                        "steady_space")]),
         LAB],
 }
