@@ -725,6 +725,7 @@ pub(crate) fn new_worker<D: Device>(
         fetching: Fetching::default(),
         places: Vec::new(),
         places_from: 0,
+        places_next: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

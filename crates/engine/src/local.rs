@@ -407,6 +407,8 @@ pub(crate) struct Local {
     pub(crate) places: Vec<u32>,
     /// Where those of the running call begin.
     pub(crate) places_from: usize,
+    /// What becomes the places with the next run.
+    pub(crate) places_next: Vec<u32>,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.

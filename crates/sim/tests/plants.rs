@@ -56,7 +56,7 @@ fn o_29_what_a_killed_process_left_undurable_is_found() {
         Plant::OffsetsNotSettled,
     ];
     for plant in bugs {
-        let failure = found(Some(plant), (1..=40).map(Case::of_seed));
+        let failure = found(Some(plant), (1..=100).map(Case::of_seed));
         let failure = failure.unwrap_or_else(|| panic!("{plant} is not found"));
         let killed = failure.cuts.iter().any(|cut| cut.choice == Choice::Killed);
         assert!(killed, "{plant} is found without a kill: {:#?}", failure.cuts);

@@ -56,8 +56,6 @@ pub(super) struct Ahead<'a, 'e, D: Device> {
     /// Rows of the calls in the ring, and lines of values that were asked for for them.
     rows: usize,
     lines: usize,
-    /// What becomes [`Local::places`] with the next run.
-    places: Vec<u32>,
 }
 
 /// Places of the ring: more than are ever taken.
@@ -155,7 +153,6 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             end: 0,
             rows: 0,
             lines: 0,
-            places: Vec::new(),
         }
     }
 
@@ -229,16 +226,16 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             self.fetch_values(&mut local.fetching);
         }
         if self.unplaced == at {
-            self.fetch_from_arrays();
+            self.fetch_from_arrays(&mut local.places_next);
         }
         self.next += 1;
-        std::mem::swap(&mut self.places, &mut local.places);
+        std::mem::swap(&mut local.places_next, &mut local.places);
         self.current.clone_from(&self.ring[at % RING]);
         self.rows -= self.current.rows;
         self.lines -= self.current.lines;
         local.fetching.up_to(self.current.wanted);
         if self.next < self.unfetched {
-            self.fetch_from_arrays();
+            self.fetch_from_arrays(&mut local.places_next);
         }
         while self.fetches_more() {
             self.fetch_values(&mut local.fetching);
@@ -314,14 +311,14 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Finds the places in version arrays of the rows of the next run, and fetches what they lead
     /// to.
     #[inline(always)]
-    fn fetch_from_arrays(&mut self) {
+    fn fetch_from_arrays(&mut self, places: &mut Vec<u32>) {
         let run = &self.ring[self.unplaced % RING];
         self.unplaced += 1;
-        self.places.clear();
+        places.clear();
         let entries = &self.epoch.core.entries;
         let sid_at = |position: u32| SerialId::new(self.epoch.number, u64::from(position));
         if run.arrays != 0 {
-            self.places.resize(run.declared.len(), NO_PLACE);
+            places.resize(run.declared.len(), NO_PLACE);
             for txn in &run.lists.txns[run.calls.clone()] {
                 let sid = sid_at(txn.position);
                 let mut find = |number: usize| {
@@ -329,12 +326,12 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
                     if declared.id != NO_ENTRY {
                         let is_written = declared.kind != DeclaredKind::Read;
                         let entry = entries.get(declared.id);
-                        self.places[number] = entry.fetch_from_array(sid, is_written);
+                        places[number] = entry.fetch_from_array(sid, is_written);
                     }
                 };
                 let Range { start, end } = txn.declared.range();
                 let (first, end) = (start - run.declared.start, end - run.declared.start);
-                let mut left = run.arrays & (1 << end.min(LAST_BIT)) - 1;
+                let mut left = run.arrays & ((1 << end.min(LAST_BIT)) - 1);
                 left = left >> first.min(LAST_BIT) << first.min(LAST_BIT);
                 while left != 0 {
                     find(left.trailing_zeros() as usize);
