@@ -9,7 +9,7 @@ use engine::{
     Abort, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, ProcedureDefinition,
     ProcedureTable, RecoveryReport,
 };
-use pmem::Dram;
+use pmem::{Device, Dram, Port};
 use storage::{IndexKind, TableDefinition};
 
 const ROW: [u8; 8] = [1; 8];
@@ -199,4 +199,28 @@ fn o_65_the_limit_of_re_submissions_is_that_of_the_run_and_not_of_the_replay() {
     // From now on the limit is that of the program that has opened it.
     let answers = run(&mut engine, &[0, 1]);
     assert!(answers[1].contains("Resubmitted"), "{answers:?}");
+}
+
+/// O-65: two copies of one store went on apart, with epochs of the same numbers; the log of one
+/// beside the image of the other would replay epochs that began from another state.
+#[test]
+fn o_65_the_log_of_another_copy_of_the_store_is_refused() {
+    // What was done to them is the same until the second epoch, so they are copies.
+    let [device, other] = [1, 3].map(|deposits| {
+        let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+        let (mut engine, _) = open(&device, BEFORE).unwrap();
+        run(&mut engine, &[0, 0]);
+        run(&mut engine, &vec![0; deposits]);
+        engine.checkpoint().unwrap();
+        run(&mut engine, &[0]);
+        device
+    });
+    let mut log = vec![0; other.log_bytes() as usize];
+    other.log_read(0, &mut log).unwrap();
+    Port::new(Arc::clone(&device), 9).log_write(0, &log).unwrap();
+    let error = refusal(&device, BEFORE);
+    assert!(error.is_corrupt(), "{error}");
+    assert!(error.to_string().contains("belongs to another copy of the store"), "{error}");
+    let (engine, _) = open(&other, BEFORE).unwrap();
+    assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 6);
 }
