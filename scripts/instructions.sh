@@ -20,7 +20,7 @@
 # large that rows are as contended as in runs of the usual size.
 #
 # The figures hardly depend on the machine: valgrind shows every program the same processor (with AVX2
-# where the real one has it, never with AVX-512 or clwb), so flushes and stores past the cache are the
+# where the real one has it, never with AVX-512 or clwb), so flushes and non-temporal stores are the
 # narrow ones everywhere. They do depend on the compiler and a little on the C library, hence the
 # tolerance; the golden file says with which they were made. Repeated runs differ by less than 0.1 %;
 # without AVX2 copying takes up to 9 % more (ycsb_updates), so such a machine needs another tolerance.

@@ -359,7 +359,7 @@ pub struct VariantReport {
     pub ratio_least: Option<f64>,
     /// The most of them.
     pub ratio_most: Option<f64>,
-    /// Lines flushed or stored past the cache.
+    /// Lines flushed or stored non-temporally.
     pub lines_written_per_txn: Option<f64>,
     /// Bytes stored in the image, past the cache or not.
     pub bytes_stored_per_txn: Option<f64>,

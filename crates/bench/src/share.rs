@@ -116,7 +116,7 @@ impl Parts {
 /// How a device writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Medium {
-    /// With flushes, fences and stores past the cache.
+    /// With flushes, fences and non-temporal stores.
     Persistent,
     /// With ordinary stores; a log in memory, or in a file that is synced.
     Memory { synced: bool },
@@ -263,7 +263,7 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
 fn written(did: &PhaseStats, medium: Medium, costs: &Costs) -> Parts {
     let count = &did.medium;
     let lines_nt = count.lines_written.saturating_sub(count.flushes);
-    // A flush is of one line or few, so the other blocks are those of stores past the cache.
+    // A flush is of one line or few, so the other blocks are those of non-temporal stores.
     let begun = count.blocks_written.saturating_sub(count.flushes);
     let begun = begun.clamp(lines_nt.div_ceil(4), lines_nt) as f64;
     let next = lines_nt as f64 - begun;

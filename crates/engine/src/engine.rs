@@ -16,7 +16,7 @@ use crate::declare::Visit;
 use crate::epoch::{self, SpaceDemand};
 use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
-use crate::local::Local;
+use crate::local::{Local, Places};
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
 use crate::recovery;
@@ -723,9 +723,7 @@ pub(crate) fn new_worker<D: Device>(
         piece_results: Vec::new(),
         drawers: Vec::new(),
         fetching: Fetching::default(),
-        places: Vec::new(),
-        places_from: 0,
-        places_next: Vec::new(),
+        places: Places::default(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

@@ -381,6 +381,27 @@ impl<'d> CallView<'d> {
     }
 }
 
+/// Places in version arrays of what the calls of a run declared. They are found when the lines of
+/// the arrays are fetched, and searched for no more.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// [`NO_PLACE`] where there is no array; nothing if there are no arrays.
+    pub(crate) of_run: Vec<u32>,
+    /// Where those of the running call begin.
+    pub(crate) from: usize,
+    /// Those of the next run.
+    pub(crate) of_next: Vec<u32>,
+}
+
+impl Places {
+    /// The place in its row's version array of what the running call declared as number `declared`:
+    /// before it are the versions that the call sees, and its own version is there.
+    #[inline(always)]
+    pub(crate) fn of(&self, declared: usize) -> u32 {
+        self.of_run.get(self.from + declared).copied().unwrap_or(NO_PLACE)
+    }
+}
+
 /// One worker's memory of an epoch.
 pub(crate) struct Local {
     pub(crate) worker: usize,
@@ -401,14 +422,8 @@ pub(crate) struct Local {
     pub(crate) piece_results: Vec<u64>,
     /// What the next calls need.
     pub(crate) fetching: Fetching,
-    /// Places in version arrays, by what the calls of the running run declared ([`NO_PLACE`] where
-    /// there is no array), or nothing if there are no arrays. They were found when the lines of the
-    /// arrays were fetched, and are searched for no more.
-    pub(crate) places: Vec<u32>,
-    /// Where those of the running call begin.
-    pub(crate) places_from: usize,
-    /// What becomes the places with the next run.
-    pub(crate) places_next: Vec<u32>,
+    /// Where the running call's versions are in version arrays.
+    pub(crate) places: Places,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.
@@ -439,13 +454,6 @@ pub(crate) struct ChangedSequence {
 }
 
 impl Local {
-    /// The place in its row's version array of what the running call declared as number `declared`:
-    /// before it are the versions that the call sees, and its own version is there.
-    #[inline(always)]
-    pub(crate) fn place(&self, declared: usize) -> u32 {
-        self.places.get(self.places_from + declared).copied().unwrap_or(NO_PLACE)
-    }
-
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
         self.lists.clear();

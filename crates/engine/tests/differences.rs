@@ -47,7 +47,7 @@ fn o_48_partial_writes_leave_whole_values() {
     }
 }
 
-/// As above on a device whose stores past the cache arrive late: what is read back when lines are
+/// As above on a device whose non-temporal stores arrive late: what is read back when lines are
 /// compared must have arrived.
 #[test]
 fn partial_writes_need_no_store_that_is_still_on_its_way() {

@@ -1,4 +1,4 @@
-//! Stores past the cache are not ordered with others: a reader on another processor that was led to
+//! Non-temporal stores are not ordered with others: a reader on another processor that was led to
 //! a final write too early saw what had been there before, zeros. TPC-C's StockLevel then looked
 //! for item 0, once in many thousand runs.
 

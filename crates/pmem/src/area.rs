@@ -73,7 +73,7 @@ impl MeasuringArea {
         unsafe { self.port.store_bytes(offset, bytes) }
     }
 
-    /// Stores bytes past the cache; done after the next fence.
+    /// Stores bytes non-temporally; done after the next fence.
     ///
     /// # Panics
     /// If the range is not inside the area.
@@ -92,7 +92,7 @@ impl MeasuringArea {
         self.port.flush(offset, len);
     }
 
-    /// Waits until earlier flushes and stores past the cache are done.
+    /// Waits until earlier flushes and non-temporal stores are done.
     #[inline(always)]
     pub fn fence(&mut self) {
         self.port.fence();

@@ -12,9 +12,9 @@ pub struct Counters {
     pub blocks_read: u64,
     /// Bytes stored with ordinary stores.
     pub bytes_stored: u64,
-    /// Bytes stored past the cache.
+    /// Bytes stored non-temporally.
     pub bytes_stored_nt: u64,
-    /// Cache lines written back (flushed or stored past the cache).
+    /// Cache lines written back (flushed or stored non-temporally).
     pub lines_written: u64,
     /// 256-byte blocks touched by those writes.
     pub blocks_written: u64,
@@ -24,7 +24,7 @@ pub struct Counters {
     pub fences: u64,
     /// Bytes written to the log space.
     pub log_bytes: u64,
-    /// How often stores past the cache were ordered with others, which makes nothing durable.
+    /// How often non-temporal stores were ordered with others, which makes nothing durable.
     pub store_orders: u64,
     /// Nanoseconds of waiting that an emulated medium added.
     pub added_ns: u64,

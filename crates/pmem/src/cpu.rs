@@ -112,7 +112,7 @@ mod x86 {
             }
         }
 
-        /// Waits until this core's flushes and stores past the cache are done.
+        /// Waits until this core's flushes and non-temporal stores are done.
         #[inline(always)]
         pub(crate) fn fence(self) {
             // SAFETY: every x86-64 processor has it.

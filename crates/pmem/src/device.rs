@@ -88,7 +88,7 @@ pub trait Device: Send + Sync + 'static {
         unsafe { self.image().store_bytes(offset, bytes) }
     }
 
-    /// Stores bytes past the cache (non-temporal); durable after the same port's next fence.
+    /// Stores bytes non-temporally; durable after the same port's next fence.
     /// Ordinary stores plus flush where the alignment or the processor does not allow it.
     ///
     /// # Safety
@@ -102,7 +102,7 @@ pub trait Device: Send + Sync + 'static {
         0
     }
 
-    /// Makes this thread's stores past the cache visible to other threads before its later stores.
+    /// Makes this thread's non-temporal stores visible to other threads before its later stores.
     /// Makes nothing durable.
     #[inline(always)]
     fn order_stores(&self) {}
@@ -128,7 +128,7 @@ pub trait Device: Send + Sync + 'static {
     /// Starts writing the lines of a range back to the medium; durable after the same port's fence.
     fn flush(&self, port: &mut PortState, offset: u64, len: u64);
 
-    /// Waits until everything that this port flushed or stored past the cache is durable.
+    /// Waits until everything that this port flushed or stored non-temporally is durable.
     fn fence(&self, port: &mut PortState);
 
     /// Bytes of the log space that may be used now.
@@ -391,7 +391,7 @@ impl<D: Device> Port<D> {
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
 
-    /// Counts a store past the cache that will be made in pieces, by [`Port::store_nt_counted`].
+    /// Counts a non-temporal store that will be made in pieces, by [`Port::store_nt_counted`].
     #[inline(always)]
     pub fn count_store_nt(&mut self, offset: u64, len: u64) {
         self.state.counters.count_store_nt(offset, len);

@@ -1,4 +1,4 @@
-//! Memory for tests, in which stores past the cache arrive late: not before the thread that made
+//! Memory for tests, in which non-temporal stores arrive late: not before the thread that made
 //! them orders or fences its stores. Real ones are seldom late for longer than a reader takes to
 //! find them, so that a missing order shows once in many hours.
 

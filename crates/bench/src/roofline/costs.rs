@@ -33,7 +33,7 @@ pub struct Costs {
     pub store_line_ns: f64,
     /// The same, written back.
     pub flush_line_ns: f64,
-    /// A line stored past the cache.
+    /// A line stored non-temporally.
     pub store_nt_line_ns: f64,
     /// Each of the 3 lines after it, stored with it.
     pub store_nt_next_line_ns: f64,

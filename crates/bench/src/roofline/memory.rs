@@ -145,7 +145,7 @@ pub(super) fn store_ns(area: &mut MeasuringArea) -> f64 {
     fenced_stores_ns(area, LINE_BYTES, 1 << 10, |area, offset| area.store_bytes(offset, &line))
 }
 
-/// Nanoseconds of a fence that has one store past the cache to wait for.
+/// Nanoseconds of a fence that has one non-temporal store to wait for.
 pub(super) fn fence_ns(area: &mut MeasuringArea) -> f64 {
     let line = black_box([1; LINE_BYTES as usize]);
     let each = fenced_stores_ns(area, LINE_BYTES, 1, |area, offset| area.store_nt(offset, &line));

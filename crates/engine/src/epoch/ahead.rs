@@ -171,7 +171,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         }
         let Run { lists, calls, declared, .. } = &mut self.current;
         let (lists, index) = (*lists, calls.next()?);
-        local.places_from = lists.txns[index].declared.from as usize - declared.start;
+        local.places.from = lists.txns[index].declared.from as usize - declared.start;
         Some(CallView::new(lists, index))
     }
 
@@ -226,16 +226,16 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             self.fetch_values(&mut local.fetching);
         }
         if self.unplaced == at {
-            self.fetch_from_arrays(&mut local.places_next);
+            self.fetch_from_arrays(&mut local.places.of_next);
         }
         self.next += 1;
-        std::mem::swap(&mut local.places_next, &mut local.places);
+        std::mem::swap(&mut local.places.of_next, &mut local.places.of_run);
         self.current.clone_from(&self.ring[at % RING]);
         self.rows -= self.current.rows;
         self.lines -= self.current.lines;
         local.fetching.up_to(self.current.wanted);
         if self.next < self.unfetched {
-            self.fetch_from_arrays(&mut local.places_next);
+            self.fetch_from_arrays(&mut local.places.of_next);
         }
         while self.fetches_more() {
             self.fetch_values(&mut local.fetching);
@@ -295,7 +295,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         };
         for (number, declared) in run.declared().iter().enumerate() {
             if declared.id != NO_ENTRY {
-                // A new row is written as a whole, past the cache.
+                // A new row is written as a whole, non-temporally.
                 let is_read = declared.kind == DeclaredKind::Read || declared.appended;
                 let is_array = fetch_row(declared.id, !is_read);
                 run.arrays |= u64::from(is_array) << number.min(LAST_BIT);

@@ -127,14 +127,13 @@ impl<D: Device> Runner<'_, '_, D> {
         }
         let sid = SerialId::new(self.epoch.number, u64::from(call.position));
         let Local { writes, scratch, parts, pool, cache, work, fetching, places, .. } = local;
-        let places = places.get(local.places_from..).unwrap_or_default();
         let private = (&**scratch, &**parts);
         let with = &mut publisher(self.epoch, (pool, cache, work));
         let (keys, members) = writes.split_at_mut(call.declared.len());
         for (number, (d, write)) in call.declared.iter().zip(keys).enumerate() {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
-                let at = (sid, places.get(number).copied().unwrap_or(NO_PLACE));
+                let at = (sid, places.of(number));
                 self.publish_write((d.id, d.table, d.word), at, mode, (write, private), with)?;
             }
         }

@@ -80,7 +80,7 @@ impl<'a> Transaction<'a> {
         let entry = self.core.entries.get(slot.id);
         // Places of members of ranges are not kept.
         let is_key = slot.write < self.call.declared.len();
-        let place = if is_key { self.local.place(slot.write) } else { NO_PLACE };
+        let place = if is_key { self.local.places.of(slot.write) } else { NO_PLACE };
         match entry.try_read_at(self.sid, place) {
             Ok(seen) => Ok(seen),
             Err(pending) => self.wait(entry, self.sid, pending),

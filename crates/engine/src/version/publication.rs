@@ -193,7 +193,7 @@ impl<D: Device> Medium<D> {
         if self.hidden.is_empty() {
             return;
         }
-        // Ordinary stores come in order with what leads readers to them, those past the cache not.
+        // Ordinary stores come in order with what leads readers to them, non-temporal ones do not.
         self.port.order_stores();
         for Hidden { cell, word } in self.hidden.drain(..) {
             // SAFETY: a cell of a row entry or of a version array of the running epoch, which stay

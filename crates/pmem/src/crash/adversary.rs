@@ -20,17 +20,17 @@ pub struct UndurableLine {
     pub ordinal: u64,
     /// Ordinary stores, in 8-byte words, that are not durable.
     pub ordinary: usize,
-    /// Stores past the cache, in 8-byte words, that are not durable.
+    /// Non-temporal stores, in 8-byte words, that are not durable.
     pub past_cache: usize,
 }
 
 /// Chooses what arrived on the medium. It is asked once for each line, in the order of
-/// [`UndurableLine::ordinal`], and then once for each store past the cache in that line.
+/// [`UndurableLine::ordinal`], and then once for each non-temporal store in that line.
 pub trait Adversary {
     /// How many of the line's ordinary stores arrived, oldest first: from 0 to `line.ordinary`.
     fn prefix(&mut self, line: &UndurableLine) -> usize;
 
-    /// Whether the `nth` of the line's stores past the cache arrived.
+    /// Whether the `nth` of the line's non-temporal stores arrived.
     fn past_cache(&mut self, line: &UndurableLine, nth: usize) -> bool;
 }
 

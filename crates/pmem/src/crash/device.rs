@@ -78,7 +78,7 @@ impl Crash {
 
     /// Kills the process: whoever used the device does so no more. Its stores stay visible to those
     /// who open the device next; what was not durable is not, until they flush and fence it,
-    /// because nobody will fence what the dead process flushed or stored past the cache.
+    /// because nobody will fence what the dead process flushed or stored non-temporally.
     pub fn kill(&self) {
         lock(&self.run).history.kill();
     }

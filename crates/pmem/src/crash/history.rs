@@ -92,7 +92,7 @@ impl Line {
 struct Pending {
     /// Flushed lines, with the number of the first store that the flush did not see.
     flushed: Vec<(Key, u64)>,
-    /// Lines that were stored to past the cache.
+    /// Lines that were stored to non-temporally.
     past_cache: Vec<Key>,
 }
 
@@ -178,7 +178,7 @@ impl History {
         stores.for_each(|store| store.orphaned = true);
     }
 
-    /// Makes durable what this port flushed or stored past the cache.
+    /// Makes durable what this port flushed or stored non-temporally.
     pub(super) fn fence(&mut self, port: u32) {
         let Some(pending) = self.pending.remove(&port) else { return };
         for (key, seen) in pending.flushed {

@@ -5,7 +5,7 @@
 //! 1. After a power cut each cache line holds some *prefix* of the ordinary stores made to it since
 //!    it was last durable, in any combination across lines. Nothing tears inside an aligned 8-byte
 //!    word.
-//! 2. Stores past the cache arrive in any order, by 8-byte words, until their port's fence.
+//! 2. Non-temporal stores arrive in any order, by 8-byte words, until their port's fence.
 //! 3. A line's stores become durable when a port has flushed the line after them *and the same
 //!    port* has fenced after that. Another port's fence does nothing (O-22).
 //! 4. Whatever arrived is applied in program order: an older store never overwrites a newer one.

@@ -9,7 +9,7 @@ use super::history::History;
 pub enum EventKind {
     /// An ordinary store.
     Store,
-    /// A store past the cache, or a write to the log.
+    /// A non-temporal store, or a write to the log.
     StorePastCache,
     /// A port flushed a range.
     Flush,

@@ -261,7 +261,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
     }
 }
 
-/// Stores the lines of a mask of a value, in whole lines past the cache. Durable after the next
+/// Stores the lines of a mask of a value, in whole lines, non-temporally. Durable after the next
 /// fence.
 ///
 /// # Safety
