@@ -1,5 +1,7 @@
 //! What is run: a history and all choices, by a seed.
 
+use storage::input_log::RESERVE_SEGMENTS;
+
 use super::decide::Decision;
 use crate::history::{Mix, Random, Setup, add_corners, batch, churn, fatal, stale_look};
 
@@ -141,8 +143,11 @@ impl Case {
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
-        // Each epoch has its streams and a seal; the record of the program stays for ever.
-        let segments = 1 + room_for * (workers as u64 + 1) + random.pick(carries);
+        // Each epoch has its streams and a seal; the record of the program stays for ever, and epochs
+        // cannot have the reserve.
+        let segments = u64::from(1 + RESERVE_SEGMENTS)
+            + room_for * (workers as u64 + 1)
+            + random.pick(carries);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
         let mut spells = match to_the_end {
             true => Spells::one_carry(mix),

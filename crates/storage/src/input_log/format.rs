@@ -14,7 +14,7 @@ use crate::format::{StructLayout, describe};
 /// First four bytes of every segment in use.
 pub const SEGMENT_MAGIC: [u8; 4] = *b"NVIL";
 /// Version of everything in this file.
-pub const CODEC_VERSION: u16 = 2;
+pub const CODEC_VERSION: u16 = 3;
 /// Smallest size of a segment.
 pub const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 /// Largest size of a segment.
@@ -37,7 +37,7 @@ pub enum Kind {
     /// What the inputs mean: the program that logged them. Written before the first epoch that it
     /// runs, and held until the next one is durable.
     Program = 4,
-    /// A call of a sealed epoch that replay must not run.
+    /// Calls of a sealed epoch that replay must not run. The newest whole record of an epoch counts.
     Verdict = 5,
 }
 

@@ -13,6 +13,7 @@ use super::format::{
 use super::reader::{self, Index, Recovered};
 use super::seal::Scratch;
 use super::space::{Run, Space};
+use super::verdict::Verdicts;
 use super::writer::StreamWriter;
 use crate::StateHash;
 
@@ -91,6 +92,7 @@ pub struct InputLog<D: Device> {
     scratch: Mutex<Scratch>,
     /// Attempt and bytes of the program that the next epochs are logged under.
     pub(super) program: Mutex<Option<(u64, Vec<u8>)>>,
+    pub(super) verdicts: Mutex<Verdicts>,
 }
 
 impl<D: Device> InputLog<D> {
@@ -126,6 +128,7 @@ impl<D: Device> InputLog<D> {
             index: Mutex::new(Arc::new(found.index)),
             scratch: Mutex::new(Scratch::new(segment_bytes)),
             program: Mutex::new(found.program),
+            verdicts: Mutex::new(found.verdicts),
         };
         Ok((log, found.recovered))
     }
@@ -152,7 +155,7 @@ impl<D: Device> InputLog<D> {
         space.forget_carry_promises(epoch.saturating_sub(2));
         let own = self.geometry.epoch_segments(&demand);
         let carry = self.geometry.carry_segments(&demand);
-        self.ensure(&mut space, epoch, own.saturating_add(carry))?;
+        self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(carry))?;
         space.hold(Kind::Stream, epoch);
         space.promise(epoch, own as u32, carry as u32); // both are at most the number of segments
         Ok(())
@@ -192,6 +195,8 @@ impl<D: Device> InputLog<D> {
         self.space().release(epoch);
         let mut index = self.index.lock().expect("no thread panicked with the index locked");
         Arc::make_mut(&mut index).release(epoch);
+        let mut verdicts = self.verdicts.lock().expect("no panic while locked");
+        verdicts.retain(|held, _| *held > epoch);
     }
 
     /// Bytes of the segments that are held for epochs and carries.
@@ -264,14 +269,20 @@ impl<D: Device> InputLog<D> {
         if let Some(run) = space.take(attempt, max) {
             return Ok(run);
         }
-        self.ensure(&mut space, epoch, 1)?;
+        let kind = space.kind(attempt);
+        self.ensure(&mut space, (kind, epoch), 1)?;
         Ok(space.take(attempt, max).expect("the log has grown"))
     }
 
     /// Makes sure that `segments` more can be promised, growing the log if necessary: by a quarter
     /// or [`GROW_BYTES_MIN`] if that is allowed, otherwise by exactly what is missing.
-    fn ensure(&self, space: &mut Space, epoch: u64, segments: u64) -> Result<(), LogError> {
-        let missing = segments.saturating_sub(u64::from(space.surplus()));
+    fn ensure(
+        &self,
+        space: &mut Space,
+        (kind, epoch): (Kind, u64),
+        segments: u64,
+    ) -> Result<(), LogError> {
+        let missing = space.missing(kind, segments);
         if missing == 0 {
             return Ok(());
         }
@@ -283,7 +294,7 @@ impl<D: Device> InputLog<D> {
             DeviceError::Full { .. } => LogError::Full {
                 epoch,
                 wanted_bytes: exact - bytes,
-                free_bytes: self.geometry.offset(space.surplus()),
+                free_bytes: self.geometry.offset(space.surplus(kind)),
                 log_bytes: bytes,
                 reason,
             },
@@ -291,7 +302,7 @@ impl<D: Device> InputLog<D> {
         })?;
         let total = self.device.log_bytes() / self.geometry.segment_bytes;
         space.free.grow(u32::try_from(total).unwrap_or(u32::MAX));
-        assert!(u64::from(space.surplus()) >= segments, "the log has grown by what was missing");
+        assert!(space.missing(kind, segments) == 0, "the log has grown by what was missing");
         Ok(())
     }
 

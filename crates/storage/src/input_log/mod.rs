@@ -50,6 +50,7 @@ pub use give_up::GivenUp;
 pub use log::{Demand, EpochSummary, InputLog};
 pub use reader::{LoggedEpoch, Recovered};
 pub use seal::SealInfo;
+pub use space::RESERVE_SEGMENTS;
 pub use verdict::Verdict;
 pub use writer::{StreamSummary, StreamWriter};
 

@@ -11,7 +11,7 @@ use super::log::{EpochSummary, Geometry, InputLog};
 use super::scan::{Lack, Scan};
 use super::seal::SealInfo;
 use super::space::{Holding, Space};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, Verdicts};
 use super::writer::StreamSummary;
 use crate::StateHash;
 
@@ -216,6 +216,7 @@ pub(super) struct Recovery {
     pub(super) recovered: Recovered,
     /// Attempt and bytes.
     pub(super) program: Option<(u64, Vec<u8>)>,
+    pub(super) verdicts: Verdicts,
 }
 
 /// Finds the sealed epochs and the carries that are still needed; everything else is free.
@@ -252,12 +253,18 @@ pub(super) fn recover<D: Device>(
     }
     let records: Vec<&Record> = program.iter().chain(&verdicts).collect();
     let space = hold_found(&scan, &index, &records, (checkpoint, last));
+    let decode = |record: &Record| {
+        let known = Verdict::decode_all(record.epoch, &record.bytes);
+        (record.epoch, (record.attempt, known))
+    };
+    let verdicts: Verdicts = verdicts.iter().map(decode).collect();
     let recovered = Recovered {
-        verdicts: verdicts.iter().filter_map(|v| Verdict::decode(v.epoch, &v.bytes)).collect(),
+        verdicts: verdicts.values().flat_map(|(_, known)| known).cloned().collect(),
         foreign: scan.foreign.filter(|_| scan.found.is_empty()),
         ..summarize(&scan, &index, geometry)
     };
-    Ok(Recovery { space, index, recovered, program: program.map(|p| (p.attempt, p.bytes)) })
+    let program = program.map(|p| (p.attempt, p.bytes));
+    Ok(Recovery { space, index, recovered, program, verdicts })
 }
 
 /// Whether the epochs up to `last` can be read back from the segments of a scan, and none after it.
@@ -314,18 +321,24 @@ fn read_program<D: Device>(
     Ok(None)
 }
 
-/// All verdicts on sealed epochs.
+/// The newest whole record of verdicts of each sealed epoch: a new one holds those of the one
+/// before, and is durable before that is released.
 fn read_verdicts<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
     last: u64,
 ) -> Result<Vec<Record>, LogError> {
-    let needed = scan.attempts(Kind::Verdict).into_iter().filter(|(epoch, _)| *epoch <= last);
-    let records = needed.map(|(epoch, attempt)| {
-        read_record(device, geometry, scan, (Kind::Verdict, epoch, attempt))
-    });
-    Ok(records.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    let mut newest = BTreeMap::new();
+    for (epoch, attempt) in scan.attempts(Kind::Verdict) {
+        if epoch <= last
+            && let Some(record) =
+                read_record(device, geometry, scan, (Kind::Verdict, epoch, attempt))?
+        {
+            newest.insert(epoch, record);
+        }
+    }
+    Ok(newest.into_values().collect())
 }
 
 /// Checks that every sealed epoch was logged under the program that was found.

@@ -3,10 +3,15 @@
 //!
 //! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only
 //! when it is released or abandoned (O-23); `promised` is the sum of the promises of all holdings,
-//! and as long as nobody exceeds a promise there are at least that many free segments (O-43).
+//! and as long as nobody exceeds a promise there are at least that many free segments (O-43). Beside
+//! them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
 
 use super::format::Kind;
 use crate::StateHash;
+
+/// Segments for the records that may come when epochs have filled the log: the verdicts on an
+/// epoch, and the record that takes the place of the one before it, be it verdicts or program.
+pub const RESERVE_SEGMENTS: u32 = 2;
 
 /// Neighbouring segments that were taken together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -167,9 +172,24 @@ impl Space {
         carries.filter(|holding| holding.epoch == epoch).max_by_key(|holding| holding.attempt)
     }
 
-    /// Free segments that nobody was promised.
-    pub(super) fn surplus(&self) -> u32 {
-        self.free.free.saturating_sub(self.promised)
+    /// Free segments that a holding of this kind may have and nobody was promised.
+    pub(super) fn surplus(&self, kind: Kind) -> u32 {
+        self.free.free.saturating_sub(self.promised + self.reserved_from(kind))
+    }
+
+    /// How many free segments more there must be, so that `segments` are surplus.
+    pub(super) fn missing(&self, kind: Kind, segments: u64) -> u64 {
+        let wanted = segments.saturating_add(u64::from(self.promised + self.reserved_from(kind)));
+        wanted.saturating_sub(u64::from(self.free.free))
+    }
+
+    /// What is left of the reserve, if it is not for this kind.
+    fn reserved_from(&self, kind: Kind) -> u32 {
+        if matches!(kind, Kind::Verdict | Kind::Program) {
+            return 0;
+        }
+        let verdicts = self.holdings.iter().filter(|holding| holding.kind == Kind::Verdict);
+        RESERVE_SEGMENTS.saturating_sub(verdicts.map(|holding| holding.segments.len() as u32).sum())
     }
 
     pub(super) fn total(&self) -> u32 {
@@ -182,7 +202,7 @@ impl Space {
 
     /// Promises segments to an open epoch: for itself, and for the carry that it may hand over.
     pub(super) fn promise(&mut self, epoch: u64, own: u32, carry: u32) {
-        assert!(own + carry <= self.surplus(), "what is promised is there");
+        assert!(own + carry <= self.surplus(Kind::Stream), "what is promised is there");
         let holding = self.open_epoch(epoch);
         holding.promised += own;
         holding.promised_carry += carry;
@@ -192,8 +212,8 @@ impl Space {
     /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max -
     /// 1` neighbours from the surplus. `None` if there is neither.
     pub(super) fn take(&mut self, attempt: u64, max: u32) -> Option<Run> {
-        let surplus = self.surplus();
         let at = self.position(attempt);
+        let surplus = self.surplus(self.holdings[at].kind);
         let from_promise = self.holdings[at].promised > 0;
         if !from_promise && surplus == 0 {
             return None;
@@ -293,6 +313,10 @@ impl Space {
         self.released = self.released.max(epoch);
         self.sealed = self.sealed.max(epoch);
         self.durable = self.durable.max(epoch);
+    }
+
+    pub(super) fn kind(&self, attempt: u64) -> Kind {
+        self.holdings[self.position(attempt)].kind
     }
 
     fn position(&self, attempt: u64) -> usize {

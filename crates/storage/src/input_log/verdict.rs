@@ -3,12 +3,21 @@
 //! A call that fails when it is too late to take its writes back stops the engine, and would stop
 //! every replay of its epoch (O-49). No answer of that epoch was given, so the call may count as
 //! one that failed in time, if that is decided once and for all: by a record in the log.
+//!
+//! An epoch has one record, which holds all verdicts on it: a new verdict is written together with
+//! those before it, and then their record is released. So a log that epochs have filled has room for
+//! any number of them ([`super::space::RESERVE_SEGMENTS`]), as long as they fit into a segment.
+
+use std::collections::BTreeMap;
 
 use pmem::{Device, Port};
 
 use super::error::LogError;
 use super::format::Kind;
 use super::log::InputLog;
+
+/// Bytes in front of a verdict's reason: position and length.
+const HEADER_BYTES: usize = 8;
 
 /// A call that replay does not run: it declares nothing, writes nothing and counts as failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,21 +26,44 @@ pub struct Verdict {
     pub epoch: u64,
     /// Its position in the epoch.
     pub position: u32,
-    /// Why, for people.
+    /// Why, for people. The record keeps as much of it as fits into its segment.
     pub reason: String,
 }
 
+/// For each epoch that has verdicts, the attempt of its record, and what it says.
+pub(super) type Verdicts = BTreeMap<u64, (u64, Vec<Verdict>)>;
+
 impl Verdict {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.position.to_le_bytes().to_vec();
-        bytes.extend_from_slice(self.reason.as_bytes());
+    /// A record of verdicts. Reasons are cut where it would be longer than `bytes_max`.
+    fn encode_all(verdicts: &[Self], bytes_max: usize) -> Vec<u8> {
+        let mut room = bytes_max.saturating_sub(verdicts.len() * HEADER_BYTES);
+        let mut bytes = Vec::new();
+        for verdict in verdicts {
+            let reason = &verdict.reason[..verdict.reason.floor_char_boundary(room)];
+            room -= reason.len();
+            bytes.extend_from_slice(&verdict.position.to_le_bytes());
+            bytes.extend_from_slice(&(reason.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(reason.as_bytes());
+        }
         bytes
     }
 
-    pub(super) fn decode(epoch: u64, bytes: &[u8]) -> Option<Self> {
-        let (position, reason) = bytes.split_first_chunk()?;
+    /// Reads what `encode_all` wrote.
+    pub(super) fn decode_all(epoch: u64, mut bytes: &[u8]) -> Vec<Self> {
+        let mut verdicts = Vec::new();
+        while let Some((verdict, rest)) = Self::decode(epoch, bytes) {
+            verdicts.push(verdict);
+            bytes = rest;
+        }
+        verdicts
+    }
+
+    fn decode(epoch: u64, bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (position, rest) = bytes.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (reason, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let reason = String::from_utf8_lossy(reason).into_owned();
-        Some(Self { epoch, position: u32::from_le_bytes(*position), reason })
+        Some((Self { epoch, position: u32::from_le_bytes(*position), reason }, rest))
     }
 }
 
@@ -41,6 +73,18 @@ impl<D: Device> InputLog<D> {
     /// # Errors
     /// [`LogError::Full`] if there is no space; the device's.
     pub fn write_verdict(&self, port: &mut Port<D>, verdict: &Verdict) -> Result<(), LogError> {
-        self.write_extra(port, Kind::Verdict, verdict.epoch, &verdict.encode()).map(drop)
+        let mut verdicts = self.verdicts.lock().expect("no panic while locked");
+        let (before, mut all) = match verdicts.get(&verdict.epoch) {
+            Some((attempt, all)) => (Some(*attempt), all.clone()),
+            None => (None, Vec::new()),
+        };
+        all.push(verdict.clone());
+        let bytes = Verdict::encode_all(&all, self.geometry().payload_bytes_max() as usize);
+        let attempt = self.write_extra(port, Kind::Verdict, verdict.epoch, &bytes)?;
+        if let Some(before) = before {
+            self.space().drop_holding(before);
+        }
+        verdicts.insert(verdict.epoch, (attempt, all));
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Free segments, promises, growth and a full log (O-43).
 
 use super::device::Medium;
-use super::space::FreeMap;
+use super::space::{FreeMap, RESERVE_SEGMENTS};
 use super::*;
 
 #[test]
@@ -98,12 +98,17 @@ fn what_was_reserved_can_be_written() {
     }
 }
 
+/// Bytes of a log that is full when epochs and their records have so many segments.
+fn full_with(segments: u64) -> u64 {
+    (segments + u64::from(RESERVE_SEGMENTS)) * SEGMENT_BYTES
+}
+
 /// O-29, O-43: a full log had room for the carry of its last epoch once. A crash after the carry
 /// and before the checkpoint left it there, and recovery, which writes it again, found no room for
 /// a second one: the store did not open any more.
 #[test]
 fn carry_again_needs_no_more_space() {
-    let device = Arc::new(Medium::new(3 * SEGMENT_BYTES));
+    let device = Arc::new(Medium::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
     write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
     for crash in 0..4 {
@@ -116,6 +121,33 @@ fn carry_again_needs_no_more_space() {
         assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]), "crash {crash}");
         assert_eq!(log.bytes_in_use(), SEGMENT_BYTES, "crash {crash}");
     }
+}
+
+/// O-43, O-49: the verdict on a call of the last epoch of a full log had no room, or took that of
+/// the calls to be made again: the store did not open any more.
+#[test]
+fn o_43_verdicts_fit_into_a_full_log() {
+    let device = Arc::new(Medium::new(full_with(3)));
+    let (log, _) = open(&device, 0).unwrap();
+    log.begin(1, Demand { carry_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
+    seal_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
+    for position in 0..40 {
+        let mut port = Port::new(device.clone(), 0);
+        let (log, recovered) = open(&device, 0).unwrap();
+        let known: Vec<u32> = recovered.verdicts.iter().map(|known| known.position).collect();
+        assert_eq!(known, (0..position).collect::<Vec<_>>());
+        let reason = "a long reason ".repeat(100);
+        log.write_verdict(&mut port, &Verdict { epoch: 1, position, reason }).unwrap();
+        assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES, "one record holds all verdicts");
+        let full = log.begin(2, Demand { streams: 1, bytes: 1, carry_bytes: 0 }).unwrap_err();
+        assert!(full.is_limit());
+    }
+    let (log, mut port) = (open(&device, 0).unwrap().0, Port::new(device.clone(), 0));
+    // The crash came before the calls were kept that wait for the next epoch; replay does it.
+    log.write_carry(&mut port, 2, &[1; 100]).unwrap();
+    log.write_program(&mut port, b"another").unwrap();
+    log.release(1);
+    assert_eq!(open(&device, 1).unwrap().1.verdicts, []);
 }
 
 /// O-43: of two carries that crashes left of one epoch the newer one counts, and only that one
@@ -151,6 +183,20 @@ fn write_interleaved(
     carry_bytes: u64,
 ) -> Result<(), LogError> {
     log.begin(epoch, Demand { carry_bytes, ..demand(streams) })?;
+    seal_interleaved(log, device, epoch, streams)?;
+    if carry_bytes > 0 {
+        let mut port = Port::new(device.clone(), 0);
+        log.write_carry(&mut port, epoch + 1, &vec![1; carry_bytes as usize])?;
+    }
+    Ok(())
+}
+
+fn seal_interleaved(
+    log: &InputLog<Medium>,
+    device: &Arc<Medium>,
+    epoch: u64,
+    streams: &[Vec<u8>],
+) -> Result<(), LogError> {
     let mut port = Port::new(device.clone(), 0);
     let mut writers: Vec<_> = streams.iter().map(|_| log.stream_writer()).collect();
     for (number, writer) in writers.iter_mut().enumerate() {
@@ -166,27 +212,23 @@ fn write_interleaved(
     let summaries =
         writers.iter_mut().map(|writer| writer.finish(log, &mut port)).collect::<Result<_, _>>()?;
     log.seal(&mut port, &SealInfo { epoch, streams: summaries, ..SealInfo::default() })?;
-    log.make_durable()?;
-    if carry_bytes > 0 {
-        log.write_carry(&mut port, epoch + 1, &vec![1; carry_bytes as usize])?;
-    }
-    Ok(())
+    log.make_durable()
 }
 
 /// A tiny log is full with figures that help, and usable again after a checkpoint.
 #[test]
 fn full_log_says_so_and_recovers() {
-    let device = Arc::new(Medium::new(4 * SEGMENT_BYTES));
+    let device = Arc::new(Medium::new(full_with(4)));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 5000]]).unwrap();
     let error = log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap_err();
     let text = error.to_string();
     assert!(error.is_limit() && !error.is_corrupt());
-    assert!(text.contains("epoch 2 needs 12288 bytes more, 0 of 12288 bytes are free"), "{text}");
-    assert!(text.contains("limit 16384 bytes"), "{text}");
+    assert!(text.contains("epoch 2 needs 12288 bytes more, 0 of 20480 bytes are free"), "{text}");
+    assert!(text.contains("limit 24576 bytes"), "{text}");
     log.release(1);
     log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap();
-    assert_eq!(log.segments_total(), 3, "space is reused before the log grows");
+    assert_eq!(log.segments_total(), 3 + RESERVE_SEGMENTS, "space is reused before the log grows");
     let absurd = Demand { bytes: u64::MAX, carry_bytes: u64::MAX, streams: 1 };
     assert!(matches!(log.begin(3, absurd), Err(LogError::Full { .. })));
 }
@@ -194,7 +236,7 @@ fn full_log_says_so_and_recovers() {
 /// More than was reserved is written if there is room; if not, the epoch is abandoned.
 #[test]
 fn more_than_reserved() {
-    let device = Arc::new(Medium::new(8 * SEGMENT_BYTES));
+    let device = Arc::new(Medium::new(full_with(8)));
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(device.clone(), 0);
     let mut writer = log.stream_writer();

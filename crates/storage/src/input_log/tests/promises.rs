@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Random;
 use crate::input_log::format::Kind;
-use crate::input_log::space::{FreeMap, Run, Space};
+use crate::input_log::space::{FreeMap, RESERVE_SEGMENTS, Run, Space};
 
 #[test]
 fn a_run_ends() {
@@ -62,9 +62,10 @@ fn free_segments_are_those_of_a_set() {
     }
 }
 
-fn space(total: u32) -> Space {
+/// A space with so many segments beside the reserve.
+fn space(segments: u32) -> Space {
     let mut space = Space::default();
-    space.free.grow(total);
+    space.free.grow(segments + RESERVE_SEGMENTS);
     space
 }
 
@@ -79,31 +80,34 @@ fn o_43_promises_are_kept_to_the_last_segment() {
     let mut space = space(10);
     let one = space.hold(Kind::Stream, 1).attempt;
     space.promise(1, 3, 2);
-    assert_eq!((space.surplus(), space.total(), space.in_use()), (5, 10, 0));
+    assert_eq!(
+        (space.surplus(Kind::Stream), space.total(), space.in_use()),
+        (5, 10 + RESERVE_SEGMENTS, 0)
+    );
     let two = space.hold(Kind::Stream, 2).attempt;
     // A run may have one segment of the promise and the surplus.
     let run = space.take(one, 8).unwrap();
     assert_eq!(run, Run { first: 0, len: 6 });
-    assert_eq!((space.surplus(), space.in_use()), (0, 6));
+    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (0, 6));
     assert!(space.take(two, 1).is_none(), "the rest is promised to epoch 1");
     assert_eq!(take_all(&mut space, one), 2);
     space.give_back(one, Run { first: 4, len: 2 });
-    assert_eq!((space.surplus(), space.in_use()), (2, 6));
+    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (2, 6));
     space.close(1);
     // Its carry is still promised, until it is forgotten.
-    assert_eq!(space.surplus(), 2);
+    assert_eq!(space.surplus(Kind::Stream), 2);
     space.forget_carry_promises(0);
-    assert_eq!(space.surplus(), 2);
+    assert_eq!(space.surplus(Kind::Stream), 2);
     space.forget_carry_promises(1);
-    assert_eq!(space.surplus(), 4);
+    assert_eq!(space.surplus(Kind::Stream), 4);
     assert_eq!(space.take(two, 3), Some(Run { first: 4, len: 2 }));
     assert_eq!(take_all(&mut space, two), 2);
     space.close(2);
     space.release(1);
-    assert_eq!((space.surplus(), space.in_use()), (6, 4));
+    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (6, 4));
     assert_eq!((space.released, space.sealed, space.durable), (1, 1, 1));
     space.drop_holding(two);
-    assert_eq!((space.surplus(), space.in_use()), (10, 0));
+    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (10, 0));
 }
 
 /// O-43: the carry of an epoch gets what the epoch before was promised for it.
@@ -113,7 +117,7 @@ fn o_43_a_carry_inherits_its_promise() {
     space.hold(Kind::Stream, 4);
     space.promise(4, 1, 3);
     space.close(4);
-    assert_eq!(space.surplus(), 5);
+    assert_eq!(space.surplus(Kind::Stream), 5);
     let other = space.hold(Kind::Carry, 9).attempt;
     space.inherit_carry_promise(9, other);
     assert_eq!(take_all(&mut space, other), 5, "nothing is promised to it");
@@ -122,9 +126,9 @@ fn o_43_a_carry_inherits_its_promise() {
     space.inherit_carry_promise(5, carry);
     assert_eq!(space.take(carry, 4), Some(Run { first: 5, len: 1 }));
     assert!(space.close_carry(carry).sealed);
-    assert_eq!(space.surplus(), 2);
+    assert_eq!(space.surplus(Kind::Stream), 2);
     assert_eq!(space.carry(5).map(|holding| holding.attempt), Some(carry));
     space.drop_carries(5);
     assert!(space.carry(5).is_none() && space.carry(9).is_some());
-    assert_eq!(space.surplus(), 3);
+    assert_eq!(space.surplus(Kind::Stream), 3);
 }
