@@ -143,8 +143,8 @@ impl Case {
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
-        // Each epoch has its streams and a seal; the record of the program stays for ever, and epochs
-        // cannot have the reserve.
+        // Each epoch has its streams and a seal; the record of the program stays for ever, and
+        // epochs cannot have the reserve.
         let segments = u64::from(1 + RESERVE_SEGMENTS)
             + room_for * (workers as u64 + 1)
             + random.pick(carries);

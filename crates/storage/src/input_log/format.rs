@@ -37,7 +37,8 @@ pub enum Kind {
     /// What the inputs mean: the program that logged them. Written before the first epoch that it
     /// runs, and held until the next one is durable.
     Program = 4,
-    /// Calls of a sealed epoch that replay must not run. The newest whole record of an epoch counts.
+    /// Calls of a sealed epoch that replay must not run. The newest whole record of an epoch
+    /// counts.
     Verdict = 5,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only
 //! when it is released or abandoned (O-23); `promised` is the sum of the promises of all holdings,
-//! and as long as nobody exceeds a promise there are at least that many free segments (O-43). Beside
-//! them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
+//! and as long as nobody exceeds a promise there are at least that many free segments (O-43).
+//! Beside them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
 
 use super::format::Kind;
 use crate::StateHash;

@@ -5,8 +5,8 @@
 //! one that failed in time, if that is decided once and for all: by a record in the log.
 //!
 //! An epoch has one record, which holds all verdicts on it: a new verdict is written together with
-//! those before it, and then their record is released. So a log that epochs have filled has room for
-//! any number of them ([`super::space::RESERVE_SEGMENTS`]), as long as they fit into a segment.
+//! those before it, and then their record is released. So a log that epochs have filled has room
+//! for any number of them ([`super::space::RESERVE_SEGMENTS`]), as long as they fit into a segment.
 
 use std::collections::BTreeMap;
 
