@@ -15,9 +15,9 @@
 #   --keep DIR            keep what callgrind wrote there, for callgrind_annotate
 #
 # Each run is made twice, with few epochs and with more; the difference, divided by the transactions
-# between, is that of the last epochs: the first ones, loading and checks drop out. In YCSB every row
-# was written several times by then, so that both halves of its persistent row are known. Tables are so
-# large that rows are as contended as in runs of the usual size.
+# between, is that of the last epochs: the first ones, loading and checks drop out. Loading has written
+# every row twice, so that both versions of its persistent row are whole. Tables are so large that rows
+# are as contended as in runs of the usual size.
 #
 # The figures hardly depend on the machine: valgrind shows every program the same processor (with AVX2
 # where the real one has it, never with AVX-512 or clwb), so flushes and non-temporal stores are the
@@ -41,9 +41,9 @@ epoch='engine::engine::Engine<D>::run'
 # A name, few epochs, more epochs, transactions of an epoch, the run.
 runs='
 smallbank 3 7 2000 smallbank --customers 36000
-ycsb_updates 80 90 200 ycsb --rows 8000
-ycsb_hot 80 90 200 ycsb --rows 8000 --hot-keys 7 --hot-rows 77
-ycsb_reads 100 110 200 ycsb --rows 8000 --read-ratio 8
+ycsb_updates 4 14 200 ycsb --rows 8000
+ycsb_hot 4 14 200 ycsb --rows 8000 --hot-keys 7 --hot-rows 77
+ycsb_reads 4 14 200 ycsb --rows 8000 --read-ratio 8
 tpcc_paper 3 7 400 tpcc --warehouses 1 --items 500 --customers-per-district 30
 tpcc_full 3 7 400 tpcc --warehouses 1 --items 500 --customers-per-district 30 --mix full
 '

@@ -1,9 +1,12 @@
 //! A workload as a run needs it, whatever its type: tables, procedures, and the calls of each
 //! epoch.
 //!
-//! Engine epochs 1 to L load the data; engine epoch L + b is epoch b of the workload's stream. The
-//! calls of an epoch depend on the parameters and on its number alone, so it makes no difference
-//! when and how often they are generated. Knows no device and no state.
+//! Engine epochs 1 to L load the data, twice: the second time each row is overwritten with what it
+//! is, which puts a whole value into both of its versions. From then on a final write stores the
+//! lines that changed, so that the stream is measured in the state that a store is in for good.
+//! Engine epoch L + b is epoch b of the workload's stream. The calls of an epoch depend on the
+//! parameters and on its number alone, so it makes no difference when and how often they are
+//! generated. Knows no device and no state.
 
 use engine::{Calls, EpochInfo};
 use storage::TableDefinition;
@@ -16,6 +19,9 @@ use crate::{Parameters, Result};
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
 /// read: a resumed run must give each epoch the timestamp that it would have had.
 const FIRST_TIMESTAMP_NS: u64 = 1_700_000_000_000_000_000;
+
+/// How often the data are loaded, see above.
+const LOADING_PASSES: u64 = 2;
 
 /// A workload with its type erased; generating calls is outside of what is timed.
 trait Erased: Send + Sync {
@@ -138,6 +144,10 @@ impl Job {
     /// How many epochs the loading takes; engine epochs 1 to this.
     #[must_use]
     pub fn loading_epochs(&self) -> u64 {
+        LOADING_PASSES * self.epochs_of_a_pass()
+    }
+
+    fn epochs_of_a_pass(&self) -> u64 {
         self.workload.load_count().div_ceil(self.parameters.loads_per_epoch)
     }
 
@@ -152,7 +162,8 @@ impl Job {
         let loading = self.loading_epochs();
         let per_epoch = self.parameters.loads_per_epoch;
         let positions = if epoch <= loading {
-            (epoch - 1) * per_epoch..(epoch * per_epoch).min(self.workload.load_count())
+            let first = (epoch - 1) % self.epochs_of_a_pass() * per_epoch;
+            first..(first + per_epoch).min(self.workload.load_count())
         } else {
             0..self.parameters.epoch_size
         };
@@ -202,14 +213,14 @@ mod tests {
     #[test]
     fn loading_is_cut_into_epochs_without_gaps() {
         let job = job(1_001); // 11 loading calls of 100 customers
-        assert_eq!(job.loading_epochs(), 4);
+        assert_eq!(job.loading_epochs(), 2 * 4);
         let mut calls = Calls::new();
         let mut sizes = Vec::new();
-        for epoch in 1..=5 {
+        for epoch in 1..=9 {
             job.fill(epoch, &mut calls).expect("within limits");
             sizes.push(calls.len());
         }
-        assert_eq!(sizes, [3, 3, 3, 2, 50]);
+        assert_eq!(sizes, [3, 3, 3, 2, 3, 3, 3, 2, 50]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{BenchError, Parameters, Result};
 
 /// Version of the file's shape.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -76,9 +76,10 @@ mod tests {
         write(&path, &parameters).expect("a written file");
         assert_eq!(read(&path).expect("a good file"), Some(parameters));
         let text = fs::read_to_string(&path).expect("the file");
-        for bad in
-            ["", "{}", &text[..text.len() / 2], &text.replace("\"format\": 1", "\"format\": 9")]
-        {
+        let format = format!("\"format\": {FORMAT}");
+        assert!(text.contains(&format), "{text}");
+        let other = text.replace(&format, "\"format\": 9");
+        for bad in ["", "{}", &text[..text.len() / 2], &other] {
             fs::write(&path, bad).expect("a written file");
             let message = read(&path).expect_err("a bad file").to_string();
             assert!(message.contains("bench.json"), "{message}");

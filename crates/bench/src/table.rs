@@ -55,7 +55,7 @@ fn heading(text: &mut String, report: &Report) {
     let _ = writeln!(
         text,
         "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
-         epochs of the stream, without loading",
+         epochs of the stream; before it each row was written twice, into both of its versions",
         report.generate_seconds, report.epochs
     );
 }

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_difference_in_an_answer_names_where_it_is_and_both_answers() {
         let message = run_beside(&job(1), &job(2), 4).expect_err("other calls").to_string();
-        for word in ["epoch 2 (1 of the stream)", "position ", "smallbank_", "the engine answered"]
+        for word in ["epoch 3 (1 of the stream)", "position ", "smallbank_", "the engine answered"]
         {
             assert!(message.contains(word), "{message}");
         }
