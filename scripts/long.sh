@@ -47,7 +47,7 @@ part() {
 
 echo "$minutes minutes, seeds from $seed"
 part 'build for release' cargo build --release --locked
-part 'planted bugs' "$nvcaracal" sim --plant all --no-progress
+part 'planted bugs' scripts/plants.sh
 part 'schedules: loom' cargo test --locked -p engine --features loom --lib models
 part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
     cargo test --locked -p engine --features shuttle --test shuttle

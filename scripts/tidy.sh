@@ -113,6 +113,10 @@ breach 'reads the outside world below the sequencer' < <(
 
 breach 'obligations' < <(scripts/obligations.sh --check 2>&1 || true)
 
+# --- Planted bugs ---------------------------------------------------------------------------------
+
+breach 'planted bugs' < <(scripts/plants.sh --check 2>&1 || true)
+
 # --- Rooms --------------------------------------------------------------------------------------
 
 # Which crate may name which. A new edge is a commit of its own that changes this table and

@@ -40,7 +40,7 @@ COMMANDS = {
 CHOSEN = re.compile(
     r"crates/(storage/src/.*|pmem/src/file/.*|engine/src/(version/final_write|epoch/.*|recovery|"
     r"replay))\.rs$")
-NOT_CHOSEN = re.compile(r"/tests?(/|\.rs$)|/plant\.rs$")
+NOT_CHOSEN = re.compile(r"/tests?(/|\.rs$)")
 
 
 def options():

@@ -7,7 +7,6 @@ use bench::ablation::{WORKS, Work};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
-use storage::plant::Plant;
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
@@ -51,9 +50,7 @@ pub(crate) enum Command {
     /// Shows how many images were recovered, in which phases they were cut, and whether any row of
     /// the crash matrix was never hit. On the first violation it stops and shows the seed, a small
     /// history, the crash, the obligations that it may belong to, and the command that repeats
-    /// it; the exit code is 1 then. With --plant NAME the engine has a bug on purpose, and 1 says
-    /// that it was found; with --plant all, that one of them was not. SIGINT or SIGTERM ends it
-    /// with what was explored until then.
+    /// it; the exit code is 1 then. SIGINT or SIGTERM ends it with what was explored until then.
     Sim(SimArguments),
 }
 
@@ -421,11 +418,10 @@ pub(crate) struct SimArguments {
     /// Seconds to explore, 1 to 1000000 [default: 60, or no limit with --cases]
     #[arg(long, value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seconds: Option<u64>,
-    /// The first case; those of the following seeds come after it [default: a new one, shown; with
-    /// --plant 1]
+    /// The first case; those of the following seeds come after it [default: a new one, shown]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Cases to explore: 1 repeats the one of --seed [default: no limit, with --plant 200]
+    /// Cases to explore: 1 repeats the one of --seed [default: no limit]
     #[arg(long, value_parser = value_parser!(u64).range(1..))]
     pub(crate) cases: Option<u64>,
     /// What is crashed
@@ -441,35 +437,18 @@ pub(crate) struct SimArguments {
     /// (`crash` only)
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(0..=10_000))]
     pub(crate) run_on: u64,
-    /// Most images of one case (`crash` only) [default: 30000, with --plant 2000]
+    /// Most images of one case (`crash` only) [default: 30000]
     #[arg(long, value_parser = value_parser!(u64).range(1..))]
     pub(crate) images_per_case: Option<u64>,
-    /// Plant a bug in the engine and explore until it is found, to see that such bugs are found;
-    /// `all`: each of them in turn, which ends with a table
-    #[arg(long, value_name = "NAME", value_parser = planted_parser())]
-    pub(crate) plant: Option<Planted>,
+    /// Show a violation as it was found, and try no smaller histories (`crash` only)
+    #[arg(long)]
+    pub(crate) no_minimise: bool,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// No progress bar; there is none where standard error is not a terminal
     #[arg(long)]
     pub(crate) no_progress: bool,
-}
-
-/// What is planted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Planted {
-    /// Each bug in turn.
-    All,
-    /// This one.
-    One(Plant),
-}
-
-fn planted_parser() -> impl TypedValueParser<Value = Planted> {
-    let all = PossibleValue::new("all").help("each of the following in turn");
-    let bugs = Plant::ALL.iter().map(|plant| PossibleValue::new(plant.name()).help(plant.what()));
-    PossibleValuesParser::new(std::iter::once(all).chain(bugs))
-        .map(|name| name.parse().map_or(Planted::All, Planted::One))
 }
 
 /// A page about a store.

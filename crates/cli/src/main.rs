@@ -15,7 +15,6 @@ mod exploring;
 mod inspect_command;
 mod output;
 mod parameters;
-mod plant_command;
 mod recover_command;
 mod repair_command;
 mod roofline_command;

@@ -8,22 +8,15 @@ use sim::crash::{
     Campaign, Class, DEPTH_MAX, Failure, Options, Outcome, Tally, minimise, run as explore,
 };
 use sim::history::shrink::{Step, describe};
-use storage::plant::Plant;
 
-use crate::args::{Planted, SimArguments, SimDevice};
+use crate::args::{SimArguments, SimDevice};
 use crate::exploring::Exploring;
-use crate::output::{self, Done, JsonTarget};
+use crate::output::{Done, JsonTarget};
 use crate::signals::Signals;
 use crate::{sim_damage, sim_disk};
 
 /// Seeds that are made up are short enough to be typed.
 const SEED_BELOW: u64 = 1_000_000_000;
-/// The first seed if a bug is planted: always the same, so that its table is, too.
-const PLANT_SEED: u64 = 1;
-/// Cases in which a planted bug must be found.
-const PLANT_CASES: u64 = 200;
-/// Most images of a case if a bug is planted: most bugs need another case rather than more images.
-const PLANT_IMAGES: u64 = 2000;
 /// Images that the search for a smaller case may recover.
 const MINIMISE_IMAGES: u64 = 100_000;
 
@@ -31,7 +24,6 @@ const MINIMISE_IMAGES: u64 = 100_000;
 #[derive(Debug, Serialize)]
 struct Explored {
     device: &'static str,
-    planted: Option<PlantShown>,
     seed: u64,
     seconds: f64,
     jobs: usize,
@@ -75,16 +67,6 @@ struct SeldomShown {
     lives_after_a_larger_epoch: u64,
 }
 
-/// The bug that was planted.
-#[derive(Debug, Serialize)]
-struct PlantShown {
-    name: &'static str,
-    what: &'static str,
-    obligations: &'static [&'static str],
-    /// Cases up to the one that failed, if one did.
-    found_after_cases: Option<u64>,
-}
-
 /// A row of the crash matrix; the columns are a run, then recoveries by depth.
 #[derive(Debug, Serialize)]
 struct ClassCounts {
@@ -108,21 +90,8 @@ struct FailureShown {
 
 /// Carries a `sim` command out.
 pub(crate) fn run(arguments: &SimArguments) -> Done {
-    if arguments.plant.is_some() {
-        if arguments.device != SimDevice::Crash {
-            return Err(output::Failure::usage(
-                "--plant needs --device crash: no bug is planted under `file`",
-            ));
-        }
-        // A planted bug may well end in panics, which are caught and compared.
-        std::panic::set_hook(Box::new(|_| {}));
-    }
-    if arguments.plant == Some(Planted::All) {
-        return crate::plant_command::run_all(arguments, arguments.seed.unwrap_or(PLANT_SEED));
-    }
     let signals = Signals::listen()?;
-    let planted = one_planted(arguments);
-    let seed = arguments.seed.or(planted.map(|_| PLANT_SEED)).unwrap_or_else(new_seed);
+    let seed = arguments.seed.unwrap_or_else(new_seed);
     eprintln!("note: the first seed is {seed}");
     if arguments.device == SimDevice::File {
         return sim_disk::run(arguments, seed, &signals);
@@ -131,38 +100,21 @@ pub(crate) fn run(arguments: &SimArguments) -> Done {
         return sim_damage::run(arguments, seed, &signals);
     }
     let target = JsonTarget::open(arguments.json.as_deref())?;
-    let cases = arguments.cases.or(planted.map(|_| PLANT_CASES));
-    let exploring = Exploring::begin(arguments, cases, "cases", &signals);
-    let explored = explore_crash(arguments, seed, cases, &exploring);
+    let exploring = Exploring::begin(arguments, arguments.cases, "cases", &signals);
+    let explored = explore_crash(arguments, seed, &exploring);
     target.write(&explored, || text(&explored))?;
     exploring.end(explored.violations, &signals)
 }
 
-fn one_planted(arguments: &SimArguments) -> Option<Plant> {
-    match arguments.plant {
-        Some(Planted::One(plant)) => Some(plant),
-        _ => None,
-    }
-}
-
-/// Cases in which a planted bug must be found.
-pub(crate) fn plant_cases(arguments: &SimArguments) -> u64 {
-    arguments.cases.unwrap_or(PLANT_CASES)
-}
-
 /// How much of each case is explored.
-pub(crate) fn options(arguments: &SimArguments, plant: Option<Plant>) -> Options<'static> {
-    let images_max = match plant {
-        Some(_) => PLANT_IMAGES,
-        None => Options::default().images_max,
-    };
+fn options(arguments: &SimArguments) -> Options<'static> {
+    let options = Options::default();
     Options {
         depth_max: arguments.depth as usize,
         run_on: arguments.run_on,
-        images_max: arguments.images_per_case.unwrap_or(images_max),
-        mixed: plant.is_none() && arguments.images_per_case.is_none(),
-        plant,
-        ..Options::default()
+        images_max: arguments.images_per_case.unwrap_or(options.images_max),
+        mixed: arguments.images_per_case.is_none(),
+        ..options
     }
 }
 
@@ -171,39 +123,38 @@ fn new_seed() -> u64 {
     (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 20) % SEED_BELOW
 }
 
-fn explore_crash(
-    arguments: &SimArguments,
-    seed: u64,
-    cases: Option<u64>,
-    exploring: &Exploring,
-) -> Explored {
+fn explore_crash(arguments: &SimArguments, seed: u64, exploring: &Exploring) -> Explored {
     let before = processor_seconds();
-    let plant = one_planted(arguments);
     let stop = || exploring.is_over();
     let show = |images: u64, cases: u64| {
         let rate = images as f64 / exploring.elapsed().max(0.001);
         exploring.show(cases, format!("{images} images, {rate:.0} per second, {cases} cases"));
     };
-    let options = options(arguments, plant);
+    let options = options(arguments);
     let jobs = crate::bench_command::workers(arguments.jobs);
-    let campaign = Campaign { seed, cases, jobs, options, stop: &stop, progress: &show };
+    let campaign =
+        Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { tally, failure } = explore(&campaign);
     let (elapsed, processor) = (exploring.elapsed(), processor_seconds() - before);
     exploring.hide();
-    let failure = failure.map(|failure| {
-        eprintln!("note: a violation, {}; making it small", failure.violation);
-        let go_on = || !exploring.is_over();
-        let options = Options { go_on: &go_on, ..options.for_seed(failure.case.seed) };
-        shown(&minimise(failure, &options, MINIMISE_IMAGES), arguments)
-    });
-    let planted = plant.map(|plant| PlantShown {
-        name: plant.name(),
-        what: plant.what(),
-        obligations: plant.obligations(),
-        found_after_cases: failure.as_ref().map(|f| f.seed.wrapping_sub(seed) + 1),
-    });
+    let failure = failure.map(|failure| shown(&made_small(failure, arguments, &stop), arguments));
     let interrupted = exploring.interrupted();
-    Explored { planted, interrupted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
+    Explored { interrupted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
+}
+
+/// A failure as it is to be shown: made small, until `is_over`, unless that is not asked for.
+fn made_small(
+    failure: Box<Failure>,
+    arguments: &SimArguments,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Box<Failure> {
+    if arguments.no_minimise {
+        return failure;
+    }
+    eprintln!("note: a violation, {}; making it small", failure.violation);
+    let go_on = || !is_over();
+    let options = Options { go_on: &go_on, ..options(arguments).for_seed(failure.case.seed) };
+    minimise(failure, &options, MINIMISE_IMAGES)
 }
 
 /// What this process has used of all cores.
@@ -228,7 +179,6 @@ fn explored(
     });
     Explored {
         device: "crash",
-        planted: None,
         seed,
         seconds,
         jobs,
@@ -275,9 +225,6 @@ fn shown(failure: &Failure, arguments: &SimArguments) -> FailureShown {
     let history: Vec<Step<()>> =
         case.batches.iter().map(|calls| Step { calls: calls.clone(), after: None }).collect();
     let mut repeat = format!("nvcaracal sim --device crash --seed {} --cases 1", case.seed);
-    if let Some(plant) = one_planted(arguments) {
-        let _ = write!(repeat, " --plant {plant}");
-    }
     let given = [
         ("depth", Some(arguments.depth).filter(|&depth| depth != DEPTH_MAX as u64)),
         ("run-on", Some(arguments.run_on).filter(|&epochs| epochs != Options::default().run_on)),
@@ -353,13 +300,6 @@ fn render(explored: &Explored, to: &mut String) -> std::fmt::Result {
         writeln!(to, "interrupted")?;
     }
     writeln!(to, "{} violations", explored.violations)?;
-    if let Some(PlantShown { name, what, found_after_cases, .. }) = &explored.planted {
-        let found = match found_after_cases {
-            Some(cases) => format!("found in case {cases}, with {images} images until then"),
-            None => "NOT FOUND".to_string(),
-        };
-        writeln!(to, "\nthe bug {name} was planted on purpose: {what}; {found}")?;
-    }
     if let Some(failure) = &explored.failure {
         render_failure(failure, to)?;
     }
@@ -395,4 +335,65 @@ fn render_failure(failure: &FailureShown, to: &mut String) -> std::fmt::Result {
     writeln!(to, "an image of {image_limit_bytes} bytes at most, a log of {log_limit_bytes}")?;
     write!(to, "{}", failure.history)?;
     writeln!(to, "repeat with: {}", failure.repeat)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use sim::crash::{Case, explore_case};
+    use sim::history::{HASHED, Op, Program, Step};
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    fn arguments(more: &[&str]) -> SimArguments {
+        let line = ["nvcaracal", "sim"].into_iter().chain(more.iter().copied());
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Sim(arguments) => arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A violation: a call commits, and writes then what it has not declared.
+    fn violation() -> Box<Failure> {
+        let body = vec![Step::new(Op::CommitPoint, HASHED, 0), Step::new(Op::Insert, HASHED, 1)];
+        let mut case = Case::of_seed(7);
+        case.batches.push(vec![Program { body, ..Program::default() }.encode()]);
+        explore_case(&case, &Options::default(), &mut Tally::default()).unwrap_err()
+    }
+
+    fn calls(failure: &Failure) -> usize {
+        failure.case.batches.iter().map(Vec::len).sum()
+    }
+
+    /// A violation is shown with all that is needed to look into it.
+    #[test]
+    fn a_violation_is_shown() {
+        let given = arguments(&["--images-per-case", "5", "--depth", "2"]);
+        let failure = shown(&violation(), &given);
+        let tally = Tally { violations: 1, ..Tally::default() };
+        let text = text(&explored(&tally, Some(failure), 3, 1, (1.0, 1.0)));
+        let repeat = "repeat with: nvcaracal sim --device crash --seed 7 --cases 1 --depth 2 \
+                      --images-per-case 5\n";
+        for expected in [
+            "1 violations",
+            "VIOLATION in the case of seed 7: another result without a crash: epoch ",
+            "obligations: O-06, O-07, ",
+            "Insert",
+            repeat,
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    /// A violation is made small, but not longer than there is time, and not if nobody wants that.
+    #[test]
+    fn a_violation_is_made_small_within_the_time() {
+        let found = violation();
+        let small = |more: &[&str], over| made_small(found.clone(), &arguments(more), &|| over);
+        assert_eq!(calls(&small(&[], false)), 1);
+        assert_eq!(calls(&small(&[], true)), calls(&found));
+        assert_eq!(calls(&small(&["--no-minimise"], false)), calls(&found));
+        assert!(calls(&found) > 1);
+    }
 }

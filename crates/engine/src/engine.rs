@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::plant::{Plant, planted};
 use storage::{EndMark, LanePool, SerialId, StateHash, Store, TableDefinition, row_hash};
 
 use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
@@ -170,10 +169,9 @@ impl<D: Device> Engine<D> {
         let checkpoint_epoch = self.store.checkpoint_epoch();
         // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
         // the middle needs space that the run before the crash did not reserve (O-43).
-        let often = planted(self.store.device().as_ref(), Plant::CheckpointInReplay);
         let due = |before: u64| match past {
             None => number - before >= every,
-            Some(past) => past.last || often && number - before >= every,
+            Some(past) => past.last,
         };
         let context = Epoch {
             core: &self.core,

@@ -362,7 +362,7 @@ fn o_08_exactly_one_inserter_creates_the_row() {
             let (id, created) = index.find_or_insert(7, |_| true, make).unwrap();
             assert_eq!(id, cell.id);
             if !created {
-                cell.entry().born_by(sid(position), false);
+                cell.entry().born_by(sid(position));
             }
             created
         };

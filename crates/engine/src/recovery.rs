@@ -23,7 +23,6 @@ use pmem::sync::thread;
 use pmem::{Counters, Device, Port};
 use storage::format::TABLES_MAX;
 use storage::input_log::{LogError, Recovered};
-use storage::plant::{Plant, planted};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
 use storage::{IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store};
@@ -322,12 +321,7 @@ fn rebuild_share<D: Device>(
 ) -> Vec<Vec<(u64, EntryId)>> {
     let phase = ReadPhase::begin();
     let mut staged = vec![Vec::new(); core.tables.len()];
-    let device = store.device().as_ref();
-    let checkpoint_epoch = match planted(device, Plant::CollectCrashed) {
-        true => u64::MAX,
-        false => store.checkpoint_epoch(),
-    };
-    let skip_collection = planted(device, Plant::SkipCollection);
+    let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.medium.port;
     for (table, row) in &share.rows {
         let t = &core.tables[*table as usize];
@@ -351,7 +345,7 @@ fn rebuild_share<D: Device>(
                 SequenceState { next, id: Some(id), ..SequenceState::default() },
             );
         }
-        if row.stale_external(checkpoint_epoch).is_some() && !skip_collection {
+        if row.stale_external(checkpoint_epoch).is_some() {
             worker.collect.push((id, entry.generation()));
         }
     }

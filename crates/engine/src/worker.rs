@@ -8,7 +8,6 @@ use pmem::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use pmem::sync::thread::{self, JoinHandle};
 use pmem::sync::{Mutex, RwLock, polls, spin_loop};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
-use storage::plant::{Plant, planted};
 use storage::{StateHash, Store};
 
 use crate::calls::Calls;
@@ -291,12 +290,6 @@ impl<D: Device> Epoch<'_, D> {
     /// Whether a worker is the one that does what is done once.
     pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
         worker.local.worker == 0
-    }
-
-    /// Whether a bug is planted.
-    #[inline(always)]
-    pub(crate) fn planted(&self, plant: Plant) -> bool {
-        planted(self.store.device().as_ref(), plant)
     }
 
     /// Whether a call must not run, because there is a verdict on it.

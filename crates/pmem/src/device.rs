@@ -95,13 +95,6 @@ pub trait Device: Send + Sync + 'static {
     /// See the trait's section on ownership.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
 
-    /// Number of the bug that is planted on purpose, to see whether tests find it; 0: none. What
-    /// the numbers mean is the caller's affair. Only the device of the crash lab ever has one.
-    #[inline(always)]
-    fn planted(&self) -> u32 {
-        0
-    }
-
     /// Makes this thread's non-temporal stores visible to other threads before its later stores.
     /// Makes nothing durable.
     #[inline(always)]

@@ -25,6 +25,19 @@ fn o_29_random_cases_recover_at_every_depth() {
     assert_eq!(tally.violations, 0);
 }
 
+/// O-29: more images of fewer cases.
+#[test]
+fn o_29_a_few_cases_are_explored_deeper() {
+    let images_max = effort("NVCARACAL_IMAGES", 600);
+    let options = Options { images_max, run_on: 0, nest_one_in: 20, ..Options::default() };
+    let full_log = |seed| Case::of_full_log(seed, Size::Tiny, &mut Random::new(seed));
+    for case in (1..=3).map(Case::of_seed).chain((0..3).map(full_log)) {
+        explore_case(&case, &options, &mut Tally::default()).unwrap_or_else(|failure| {
+            panic!("seed {}: {}\n{:#?}", case.seed, failure.violation, failure.cuts)
+        });
+    }
+}
+
 /// O-29: a few cases come to every row of the crash matrix, in runs and in recoveries.
 #[test]
 fn o_29_every_row_of_the_crash_matrix_is_hit() {

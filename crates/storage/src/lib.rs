@@ -14,7 +14,6 @@ pub mod input_log;
 pub mod lines;
 mod new_value;
 mod owners;
-pub mod plant;
 mod pool;
 pub mod repair;
 pub mod row;

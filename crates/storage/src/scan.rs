@@ -7,7 +7,6 @@ use pmem::{Device, LINE_BYTES, Port};
 
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
 use crate::input_log::Recovered;
-use crate::plant::{Plant, planted};
 use crate::row::{self, RowLayout};
 use crate::store::{class_of, class_pool};
 use crate::{LanePool, Result, SegmentKind, Segments, StorageError, Store};
@@ -132,7 +131,7 @@ pub fn visit<D: Device>(
     let mut next_free = free.partition_point(|&f| f < first);
     for slot in 0..unit.slots {
         let at = first + slot * layout.row_bytes;
-        if free.get(next_free) == Some(&at) && !planted(device, Plant::ScanFreeRows) {
+        if free.get(next_free) == Some(&at) {
             next_free += 1;
             continue;
         }

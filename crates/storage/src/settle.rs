@@ -20,7 +20,6 @@ use crate::format::{
     CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, LANES,
     POOL_STATES_OFFSET, POOLS, ROW_HEADER_BYTES, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET,
 };
-use crate::plant::{Plant, planted};
 use crate::{LanePool, Segments};
 
 /// Makes durable all that lies in front of the segments.
@@ -29,15 +28,14 @@ pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
         return;
     }
     let places = segments.places(port.device().as_ref());
-    let unless = |plant, bytes| if planted(port.device().as_ref(), plant) { 0 } else { bytes };
     let parts = [
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
-        (CHECKPOINTS_OFFSET, unless(Plant::CheckpointNotSettled, 2 * CHECKPOINT_STRIDE)),
+        (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
         (CATALOG_OFFSET, POOL_STATES_OFFSET - CATALOG_OFFSET),
-        (POOL_STATES_OFFSET, unless(Plant::OffsetsNotSettled, (LANES * POOLS * 64) as u64)),
-        (DIRECTORY_OFFSET, unless(Plant::DirectoryNotSettled, places * 8)),
+        (POOL_STATES_OFFSET, (LANES * POOLS * 64) as u64),
+        (DIRECTORY_OFFSET, places * 8),
     ];
-    for (offset, bytes) in parts.into_iter().filter(|&(_, bytes)| bytes > 0) {
+    for (offset, bytes) in parts {
         port.flush(offset, bytes);
     }
     port.fence();
@@ -61,11 +59,9 @@ impl<D: Device> SettleRows<D> {
     /// For the thread with a number.
     #[must_use]
     pub fn new(device: &Arc<D>, thread: usize) -> Self {
-        let needed =
-            device.may_show_undurable() && !planted(device.as_ref(), Plant::ClearedNotSettled);
         // The last number is that of the port that opens the store.
         let id = u32::MAX - 1 - thread as u32;
-        Self { port: needed.then(|| Port::new(Arc::clone(device), id)) }
+        Self { port: device.may_show_undurable().then(|| Port::new(Arc::clone(device), id)) }
     }
 
     /// The row at an offset was scanned.

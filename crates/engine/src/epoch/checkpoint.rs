@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use pmem::Device;
 use storage::StateHash;
-use storage::plant::Plant;
 
 use crate::EngineError;
 use crate::epoch::log_inputs::encode_carry;
@@ -55,11 +54,7 @@ fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             lane.save(port, sequence);
         }
     }
-    let unfenced = epoch.planted(Plant::SkipFence)
-        || epoch.planted(Plant::FirstWorkerFences) && worker.local.worker > 0;
-    if !unfenced {
-        port.fence();
-    }
+    port.fence();
 }
 
 fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
-use storage::plant::Plant;
 
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
@@ -34,9 +33,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker)
         && let Err(error) = reserve::reserve(epoch)
     {
-        if !epoch.planted(Plant::RefusedKeepsNumbers) {
-            draw::undo(epoch, worker);
-        }
+        draw::undo(epoch, worker);
         *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
     }
     epoch.barrier()?;

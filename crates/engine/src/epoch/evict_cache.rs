@@ -2,14 +2,12 @@
 //! body runs, so nothing has to be synchronised.
 
 use pmem::Device;
-use storage::plant::Plant;
 
 use crate::worker::{Epoch, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     if worker.local.cache.is_on() {
-        let any = epoch.planted(Plant::EvictOtherGeneration);
-        let evicted = worker.local.cache.evict(&epoch.core.entries, epoch.number, any);
+        let evicted = worker.local.cache.evict(&epoch.core.entries, epoch.number);
         worker.local.work.cache_evictions += evicted.versions;
     }
 }

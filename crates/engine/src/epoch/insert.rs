@@ -9,7 +9,6 @@ use std::convert::Infallible;
 
 use pmem::Device;
 use storage::SerialId;
-use storage::plant::Plant;
 
 use crate::core::Core;
 use crate::epoch::staged::{self, Change};
@@ -122,7 +121,7 @@ impl<D: Device> Maker<'_, '_, D> {
         if !created {
             let entry = core.entries.get(id);
             if entry.birth().epoch() == epoch.number {
-                entry.born_by(sid, epoch.planted(Plant::BirthNotSmallest));
+                entry.born_by(sid);
             }
         }
         (id, created)

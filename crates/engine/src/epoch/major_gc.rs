@@ -8,7 +8,6 @@
 //! Stale inline versions need none of this: the final write overwrites them (minor collection).
 
 use pmem::Device;
-use storage::plant::Plant;
 use storage::{SerialId, ValuePointer, class_of, class_pool, row};
 
 use crate::version::clear_stale;
@@ -35,12 +34,11 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let stale = row::versions(worker.medium.port.device().as_ref(), at)[slot];
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
-        let checkpointed = sid.0 != 0
-            && (sid.epoch() <= epoch.checkpoint_epoch || epoch.planted(Plant::CollectCrashed));
+        let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
         let Some(offset) = pointer.external_offset().filter(|_| checkpointed) else {
             continue;
         };
-        if !already_collected.contains(&offset) || epoch.planted(Plant::ForgetDedupe) {
+        if !already_collected.contains(&offset) {
             let pool = class_pool(class_of(pointer.value_bytes())) as usize;
             worker.medium.lanes[pool][0].push(&mut worker.medium.port, segments, offset)?;
             worker.local.work.major_collections += 1;
@@ -48,9 +46,6 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         clear.push((at, slot));
     }
     let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
-    if epoch.planted(Plant::ClearedTooEarly) {
-        clear.drain(..).for_each(|(at, slot)| clear_stale(port, at, slot));
-    }
     for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
         lane.flush(port, segments);
     }
@@ -59,9 +54,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         lane.collected(port);
     }
     port.fence();
-    if !epoch.planted(Plant::StaleNotCleared) {
-        clear.into_iter().for_each(|(at, slot)| clear_stale(port, at, slot));
-    }
+    clear.into_iter().for_each(|(at, slot)| clear_stale(port, at, slot));
     port.fence();
     port.end_step();
     worker.medium.refill();

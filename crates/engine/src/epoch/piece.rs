@@ -143,7 +143,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
                     let base = self.epoch.core.entries.get(declared.id).base();
-                    Write::Value(with_lines((seen, base), at, &value, self.forgets_mask()))
+                    Write::Value(with_lines((seen, base), at, &value))
                 }
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which

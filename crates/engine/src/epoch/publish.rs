@@ -3,7 +3,6 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::plant::Plant;
 use storage::{ALL_LINES, NewValue, SerialId};
 
 use crate::core::Core;
@@ -85,17 +84,15 @@ fn publisher<'w, D: Device>(
 }
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
-/// `forget` plants a bug.
 #[inline(always)]
 pub(super) fn with_lines(
     (seen, base): (ValueWord, ValueWord),
     at: usize,
     lines: &[u8],
-    forget: bool,
 ) -> NewValue<'_> {
     let phase = ReadPhase::begin();
     let changed = match seen {
-        _ if seen == base || forget => 0,
+        _ if seen == base => 0,
         _ if seen.is_transient() => phase.maker(seen).changed,
         _ => ALL_LINES,
     };
@@ -169,17 +166,11 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                let (lines, forget) = (&scratch[lines.range()], self.forgets_mask());
-                Write::Value(with_lines((seen, to.base), at as usize, lines, forget))
+                Write::Value(with_lines((seen, to.base), at as usize, &scratch[lines.range()]))
             }
         };
         *private = PrivateWrite::Published;
         self.medium.publish(&to, write, with)
-    }
-
-    #[inline(always)]
-    pub(super) fn forgets_mask(&self) -> bool {
-        self.epoch.planted(Plant::ForgetMask)
     }
 
     /// Publishes what a piece wrote to the row of its key.

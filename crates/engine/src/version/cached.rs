@@ -156,8 +156,7 @@ impl CachePool {
 
     /// The eviction step of `epoch` (NV 5.2): frees what was retired in the epoch before, then
     /// handles the list of epoch - K - 1: what was accessed since moves to the list of that access.
-    /// `planted_any`: an entry is taken whatever was cached since.
-    pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: u64, planted_any: bool) -> Evicted {
+    pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: u64) -> Evicted {
         for word in std::mem::take(&mut self.retired) {
             self.release(word);
         }
@@ -170,7 +169,7 @@ impl CachePool {
             let entry = entries.get(listed.entry);
             let stale = entry.cached() != Some(listed.word)
                 || header(listed.word)[1].load(Ordering::Relaxed) != listed.stamp;
-            if stale && !planted_any {
+            if stale {
                 continue;
             }
             let access = header(listed.word)[0].load(Ordering::Relaxed);

@@ -345,12 +345,8 @@ impl RowEntry {
 
     /// Another inserter of the same epoch (insert step; O-08).
     #[inline(always)]
-    pub(crate) fn born_by(&self, sid: SerialId, planted_last: bool) {
-        if planted_last {
-            self.birth.store(sid.0, Ordering::Relaxed);
-        } else {
-            self.birth.fetch_min(sid.0, Ordering::Relaxed);
-        }
+    pub(crate) fn born_by(&self, sid: SerialId) {
+        self.birth.fetch_min(sid.0, Ordering::Relaxed);
     }
 
     /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.

@@ -13,7 +13,6 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, LINE_BYTES};
 use storage::lines::{ALL_LINES, LINE, for_each_run};
-use storage::plant::Plant;
 use storage::row::{First, NewVersion};
 use storage::{
     NewValue, SerialId, ValuePointer, changed_lines, row, row_change, row_hash, word_gain,
@@ -185,9 +184,8 @@ impl<D: Device> Medium<D> {
         } else {
             None
         };
-        let forget = self.planted(Plant::ForgetLines);
         let changed = if external.is_some() { ALL_LINES } else { changed };
-        let lines = lines_to_write(to, target, changed, forget);
+        let lines = lines_to_write(to, target, changed);
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see
         // `publication.rs`); a fresh pool slot is owned by whoever allocated it.
         unsafe {
@@ -237,8 +235,7 @@ impl<D: Device> Medium<D> {
         // A row is written once in an epoch.
         let every_epoch = with.checkpoint_epoch + 1 == sid.epoch();
         let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
-        let over = in_place || self.planted(Plant::CheckpointSlot);
-        let slot = if over { newest } else { 1 - newest };
+        let slot = if in_place { newest } else { 1 - newest };
         let stale = epoch_of(slot);
         let collects = !in_place && stale != 0 && stale <= with.checkpoint_epoch;
         with.work.minor_collections += u64::from(collects);
@@ -369,7 +366,7 @@ pub(super) fn key_of<'k, D: Device>(
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
 #[inline(always)]
-fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64, planted_forget: bool) -> u64 {
+fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64) -> u64 {
     if !to.layout.has_line_halves() {
         return ALL_LINES;
     }
@@ -387,7 +384,7 @@ fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64, planted_fo
     // slot gets it.
     let same_after = !changed & if target.in_place { same } else { u64::MAX };
     to.entry.set_same_parts(whole_parts(same_after, part_lines));
-    if target.in_place || planted_forget { changed } else { changed | !same }
+    if target.in_place { changed } else { changed | !same }
 }
 
 /// The lines of these parts.

@@ -3,7 +3,6 @@
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
-use storage::plant::{Plant, planted};
 use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row};
 
 use super::RowEntry;
@@ -52,11 +51,6 @@ impl Gone {
 }
 
 impl<D: Device> Medium<D> {
-    #[inline(always)]
-    pub(super) fn planted(&self, plant: Plant) -> bool {
-        planted(self.port.device().as_ref(), plant)
-    }
-
     /// Frees the external values of a row that is being deleted; reverted by a crash, like the
     /// deletion.
     pub(super) fn free_values_of(

@@ -8,7 +8,6 @@
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use storage::plant::Plant;
 use storage::{NewValue, RowLayout, Segments, SerialId, row_hash};
 
 use super::array::VersionArray;
@@ -139,8 +138,7 @@ impl<D: Device> Medium<D> {
         last: usize,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        let first = if self.planted(Plant::IgnoreNotWalkedBack) { last } else { 0 };
-        for index in (first..last).rev() {
+        for index in (0..last).rev() {
             let cell = array.cell(index);
             match with.waiter.value(cell)? {
                 ValueWord::IGNORE => {}

@@ -14,7 +14,6 @@ use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
 #[derive(Debug)]
 pub struct Traced {
     memory: Memory,
-    planted: u32,
     run: Mutex<Run>,
 }
 
@@ -63,13 +62,7 @@ impl Traced {
     /// [`DeviceError::Io`] when the address space cannot be reserved.
     pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Result<Self, DeviceError> {
         let memory = Memory::new(image_limit_bytes, log_limit_bytes, Pages::Small)?;
-        Ok(Self { memory, planted: 0, run: Mutex::default() })
-    }
-
-    /// The same device with a bug planted: see [`Device::planted`].
-    #[must_use]
-    pub fn with_planted(self, number: u32) -> Self {
-        Self { planted: number, ..self }
+        Ok(Self { memory, run: Mutex::default() })
     }
 
     /// Begins a trace: what the device holds now is its start, and durable. No store may be going
@@ -179,10 +172,6 @@ impl Device for Traced {
             durable: false,
             note: "memory that records every store, to look at power cuts later".to_string(),
         }
-    }
-
-    fn planted(&self) -> u32 {
-        self.planted
     }
 
     fn may_show_undurable(&self) -> bool {

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Once};
 
 use pmem::{AllNewest, Killed, Left, Replay, Trace, Traced};
-use storage::plant::Plant;
 
 use super::case::{Case, Habit, Size, Spells};
 use super::choices::{Choice, choices};
@@ -56,8 +55,6 @@ pub struct Options<'o> {
     pub run_on_one_in: u64,
     /// How often a process is killed in a life, at most; fewer where there are few images.
     pub kills_max: u64,
-    /// The bug that every engine has, on purpose.
-    pub plant: Option<Plant>,
     /// Asked before each image: whether to go on.
     pub go_on: &'o (dyn Fn() -> bool + Sync),
 }
@@ -72,7 +69,6 @@ impl Default for Options<'_> {
             nest_one_in: 50,
             run_on_one_in: 1500,
             kills_max: 12,
-            plant: None,
             go_on: &|| true,
         }
     }
@@ -212,10 +208,7 @@ type Done<T> = Result<T, Violation>;
 impl Explorer<'_> {
     fn device(&self) -> Traced {
         let Case { image_limit_bytes, log_limit_bytes, .. } = *self.case;
-        let device = Traced::new(image_limit_bytes, log_limit_bytes);
-        device
-            .expect("address space for a small store")
-            .with_planted(self.options.plant.map_or(0, Plant::number))
+        Traced::new(image_limit_bytes, log_limit_bytes).expect("address space for a small store")
     }
 
     fn live(&mut self, device: &Arc<Traced>, plan: &Plan<'_>, known: Known) -> Done<Life> {

@@ -12,7 +12,6 @@ use super::error::LogError;
 use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
 use super::log::Geometry;
 use super::writer::StreamSummary;
-use crate::plant::{Plant, planted};
 
 /// The log is read in pieces of this size, or of one segment if that is larger.
 const READ_BYTES: u64 = 1 << 20;
@@ -74,7 +73,6 @@ impl Scan {
         let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
         let mut scan = Self { segments_total, ..Self::default() };
         let end = geometry.offset(segments_total);
-        let checkpoint = if planted(device, Plant::StaleLog) { 0 } else { checkpoint };
         let mut piece = vec![0; READ_BYTES.max(geometry.segment_bytes).min(end) as usize];
         let mut offset = 0;
         while offset < end {

@@ -11,7 +11,6 @@ use super::log::InputLog;
 use super::space::Run;
 use super::writer::{Place, StreamSummary, write_segment};
 use crate::StateHash;
-use crate::plant::{Plant, planted};
 
 /// What is logged of an epoch beside its streams.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -70,9 +69,7 @@ impl<D: Device> InputLog<D> {
         };
         let Scratch { segment, payload, segments } = &mut *scratch;
         self.take_record(info.epoch, attempt, payload.len(), segments)?;
-        if !planted(port.device().as_ref(), Plant::AckBeforeSeal) {
-            self.write_record(port, place, payload, segments, segment)?;
-        }
+        self.write_record(port, place, payload, segments, segment)?;
         port.log_fence();
         let mut space = self.space();
         let holding = space.close(info.epoch);
@@ -107,8 +104,7 @@ impl<D: Device> InputLog<D> {
             let durable = space.durable;
             assert!(epoch <= durable + 1, "carry to epoch {epoch} but only {durable} is durable");
             assert!(epoch > space.released, "carry to epoch {epoch}, which has a checkpoint");
-            let beside = planted(port.device().as_ref(), Plant::CarryNeedsRoom);
-            if space.released + 1 < epoch && !beside {
+            if space.released + 1 < epoch {
                 space.drop_carries(epoch);
                 self.change_index(|index| index.drop_carries(epoch));
             }

@@ -9,7 +9,6 @@ use super::RowLayout;
 use crate::format::{KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, ValuePointer};
 use crate::lines::{LINE, for_each_run, padded_line};
 use crate::new_value::NewValue;
-use crate::plant::{Plant, planted};
 use crate::{class_bytes, class_of};
 
 /// A checksum of nothing yet. Kept, because making one asks the processor what it can do.
@@ -163,17 +162,11 @@ unsafe fn write_words<D: Device>(
     let words = row + slot as u64 * 16;
     // SAFETY: owned by the caller.
     unsafe {
-        if planted(port.device().as_ref(), Plant::PointerBeforeSid) {
-            port.store_u64(words + 8, pointer.0);
-            port.store_u64(words, sid.0);
-        } else {
-            port.store_u64(words, sid.0);
-            port.store_u64(words + 8, pointer.0);
-        }
+        port.store_u64(words, sid.0);
+        port.store_u64(words + 8, pointer.0);
     }
     match first {
         First::Yes => port.flush(row, layout.heap_offset),
-        First::No if planted(port.device().as_ref(), Plant::HeaderNotFlushed) => {}
         First::No => port.flush_line(row),
     }
 }
@@ -237,10 +230,6 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
     let (lines, rest) = value.split_at(whole);
     // SAFETY: owned by the caller, and what is stored fits the room.
     unsafe {
-        if planted(port.device().as_ref(), Plant::FirstLineOnly) {
-            port.store_bytes(at, value);
-            return port.flush(at, value.len().min(LINE) as u64);
-        }
         if !at.is_multiple_of(LINE as u64) {
             port.store_bytes(at, value);
             return port.flush(at, value.len() as u64);
@@ -268,12 +257,6 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 /// The caller owns the lines of the value.
 #[inline(always)]
 unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
-    if planted(port.device().as_ref(), Plant::FirstLineOnly) {
-        let first = value.line(0);
-        // SAFETY: owned by the caller.
-        unsafe { port.store_bytes(at, &value.pieces(0..value.len()).concat()) };
-        return port.flush(at, first.len() as u64);
-    }
     for_each_run(lines, value.len().div_ceil(LINE), |from, to| {
         let run = at + (from * LINE) as u64;
         let end = value.len().min(to * LINE);

@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Plants bugs in a copy of the sources, one after the other, and sees whether the crash lab finds
+# each of them. The product's own code has no planted bugs.
+#
+# Usage: scripts/plants.sh [--seed N] [--cases N] [--jobs N] [NAME ...]
+#        scripts/plants.sh --list      the names, and what is wrong
+#        scripts/plants.sh --check     whether all patches apply; builds nothing
+#
+#   NAME        only these bugs; default: all
+#   --seed N    the first seed (default 1)
+#   --cases N   seeds in which each must be found (default 400)
+#   --jobs N    threads that explore (default: all cores)
+#
+# A bug is a file scripts/plants/NAME.patch: what is wrong, which obligations that breaks, perhaps a
+# text that the report of the violation must have (`Shows:`), and a change to the sources that does
+# nothing unless NVCARACAL_PLANT is NAME. All of them are applied to one copy, which is built once,
+# in the dev profile, under `plants` in the target directory. First the copy must be clean with no
+# bug turned on. Needs bash, git and cargo. Exit codes: 0 all is well, 1 a bug is not found, a patch
+# does not apply or the copy is not clean, 2 a wrong command line.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C CARGO_TERM_COLOR=never
+
+patches=scripts/plants
+room=${CARGO_TARGET_DIR:-target}/plants
+# Enough of a case: most bugs need another case rather than more images.
+images=2000
+# Cases in which nothing may be found when no bug is turned on.
+cases_clean=10
+
+wrong() {
+    echo "error: $*; see the head of scripts/plants.sh" >&2
+    exit 2
+}
+
+seed=1 cases=400 mode=run
+jobs=() names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --seed | --cases | --jobs)
+            [[ ${2:-} =~ ^[0-9]+$ ]] || wrong "$1 needs a number"
+            case $1 in
+                --seed) seed=$2 ;;
+                --cases) cases=$2 ;;
+                --jobs) jobs=(--jobs "$2") ;;
+            esac
+            shift
+            ;;
+        --list | --check) mode=${1#--} ;;
+        -*) wrong "no option is called $1" ;;
+        *)
+            [ -f "$patches/$1.patch" ] || wrong "no bug is called $1"
+            names+=("$1")
+            ;;
+    esac
+    shift
+done
+all=()
+for patch in "$patches"/*.patch; do all+=("$(basename "$patch" .patch)"); done
+if [ "${#names[@]}" -eq 0 ]; then names=("${all[@]}"); fi
+
+# A line of the head of a patch, if it is there: `header NAME KEY`.
+header() { sed -nE "/^diff /q; s/^$2: (.*)/\1/p" "$patches/$1.patch"; }
+
+# Applies all patches to the tree in the working directory; with --check changes nothing.
+apply() { cat "$@" | git apply -C1 "${check[@]}" - 2>&1; }
+
+# Whether all patches apply together, and each one is whole.
+check_patches() {
+    local -a check=(--check)
+    local name failed=0
+    for name in "${all[@]}"; do
+        if [ -z "$(header "$name" What)" ] || [ -z "$(header "$name" Breaks)" ] \
+            || ! grep -qF "planted(\"$name\")" "$patches/$name.patch"; then
+            echo "$patches/$name.patch needs What:, Breaks:, and a change that asks planted(\"$name\")"
+            failed=1
+        fi
+        if ! apply "$patches/$name.patch" >/dev/null; then
+            echo "$patches/$name.patch does not apply to the sources any more: make the same bug in" \
+                'them as they are now, put the output of "git diff" into the file below its head,' \
+                'and take the bug out of the sources again'
+            failed=1
+        fi
+    done
+    if [ "$failed" -eq 0 ] && ! apply "$patches"/*.patch >/dev/null; then
+        apply "$patches"/*.patch | grep '^error' || true
+        echo "the patches of $patches apply one by one, but not together: leave an unchanged line" \
+            'between the changes of two of them'
+        failed=1
+    fi
+    return "$failed"
+}
+
+# Makes the copy. Only what differs from the last one is written, so that only that is built.
+copy() {
+    local fresh=$room/fresh tree=$room/tree file
+    local -a check=()
+    rm -rf "$fresh"
+    mkdir -p "$fresh" "$tree"
+    git ls-files --cached --others --exclude-standard -- Cargo.toml Cargo.lock crates \
+        | while IFS= read -r file; do if [ -f "$file" ]; then printf '%s\n' "$file"; fi; done \
+        | xargs -d '\n' cp --parents -t "$fresh"
+    cp "$patches/plant.rs" "$fresh/crates/storage/src/plant.rs"
+    echo 'pub mod plant;' >>"$fresh/crates/storage/src/lib.rs"
+    cat "$patches"/*.patch >"$room/all.patch"
+    # As if there was no repository around it, whose directories the patch would not touch.
+    (cd "$fresh" && GIT_CEILING_DIRECTORIES=$(cd .. && pwd) git apply -C1 ../all.patch 2>/dev/null)
+    grep -q 'plant::planted' "$fresh/crates/engine/src/epoch/checkpoint.rs"
+    (cd "$fresh" && find . -type f) | while IFS= read -r file; do
+        if ! cmp -s "$fresh/$file" "$tree/$file"; then
+            mkdir -p "$(dirname "$tree/$file")"
+            cp "$fresh/$file" "$tree/$file"
+        fi
+    done
+    (cd "$tree" && find . -type f) | while IFS= read -r file; do
+        if [ ! -e "$fresh/$file" ]; then rm "$tree/$file"; fi
+    done
+    rm -rf "$fresh"
+}
+
+# The first value of a number in the report, and the text of one in its failure.
+number() { sed -nE "s/^ *\"$1\": ([0-9]+),?\$/\1/p" "$room/report.json" | sed 1q; }
+failure() { sed -n '/^  "failure": {/,$p' "$room/report.json"; }
+
+# Explores so many cases with a bug, or with none; the status is that of the program.
+explore() {
+    NVCARACAL_PLANT=$1 RUST_BACKTRACE=0 "$nvcaracal" sim --seed "$seed" --cases "$2" \
+        --images-per-case "$images" --no-minimise --no-progress --json "$room/report.json" \
+        "${jobs[@]}" >"$room/said" 2>&1
+}
+
+# Explores with a bug and prints its line of the table; fails if it is not found.
+try() {
+    local name=$1 status=0 noticed='NOT FOUND' found shows seeds=$cases
+    explore "$name" "$cases" || status=$?
+    if [ "$status" -eq 1 ]; then
+        found=$(failure | sed -nE 's/^ *"seed": ([0-9]+),?$/\1/p')
+        seeds=$((found - seed + 1))
+        noticed=$(failure | sed -nE 's/^ *"violation": "([^:]*): .*/\1/p')
+        shows=$(header "$name" Shows)
+        if [ -n "$shows" ] && ! failure | grep -qF "$shows"; then
+            noticed="$noticed, but without \"$shows\""
+            status=0
+        fi
+    elif [ "$status" -ne 0 ]; then
+        cat "$room/said" >&2
+        noticed="exit code $status"
+    fi
+    printf '| %s | %s | %s | %s | %s |\n' "$name" "$(header "$name" Breaks)" "$noticed" "$seeds" \
+        "$(number images)"
+    [ "$status" -eq 1 ]
+}
+
+if [ "$mode" = list ]; then
+    for name in "${all[@]}"; do printf '%-26s %s\n' "$name" "$(header "$name" What)"; done
+    exit
+fi
+check_patches
+if [ "$mode" = check ]; then exit; fi
+
+mkdir -p "$room"
+copy
+room=$(cd "$room" && pwd)
+nvcaracal=$room/build/debug/nvcaracal
+CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo build --quiet --locked -p cli \
+    --manifest-path "$room/tree/Cargo.toml"
+started=$SECONDS
+if ! explore '' "$cases_clean"; then
+    cat "$room/said"
+    echo 'the copy is not clean with no bug turned on: a patch changes more than its switch'
+    exit 1
+fi
+found=0
+echo '| planted bug | breaks | noticed by | seeds | images |'
+echo '|---|---|---|---|---|'
+for name in "${names[@]}"; do
+    if try "$name"; then found=$((found + 1)); fi
+done
+echo
+echo "$found of ${#names[@]} planted bugs found, at most $cases seeds each, from seed $seed;" \
+    "$((SECONDS - started)) s"
+echo "one of them, made small: NVCARACAL_PLANT=NAME $nvcaracal sim --seed $seed --images-per-case $images"
+[ "$found" -eq "${#names[@]}" ]
