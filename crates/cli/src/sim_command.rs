@@ -354,10 +354,11 @@ mod tests {
         }
     }
 
-    /// A violation: a call commits, and writes then what it has not declared.
+    /// A violation: a call commits and aborts then, in a way that the lab does not expect.
     fn violation() -> Box<Failure> {
-        let body = vec![Step::new(Op::CommitPoint, HASHED, 0), Step::new(Op::Insert, HASHED, 1)];
-        let mut case = Case::of_seed(7);
+        let body =
+            vec![Step::new(Op::CommitPoint, HASHED, 0), Step::new(Op::AbortIfAbsent, HASHED, 99)];
+        let mut case = Case { log_limit_bytes: 4 << 20, ..Case::of_seed(7) };
         case.batches.push(vec![Program { body, ..Program::default() }.encode()]);
         explore_case(&case, &Options::default(), &mut Tally::default()).unwrap_err()
     }

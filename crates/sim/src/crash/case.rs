@@ -188,6 +188,9 @@ impl Case {
             .collect();
         let setup = setup(random);
         let segments = random.pick(&[40, 100, 400]) * (1 + u64::from(size == Size::Large));
+        // Room for two epochs with their calls to be made again: some are run, some refused.
+        let least = u64::from(1 + RESERVE_SEGMENTS) + 2 * (setup.workers as u64 + 2);
+        let log_bytes = random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40));
         Self {
             seed,
             size,
@@ -196,7 +199,7 @@ impl Case {
             close: random.percent(30),
             creation: seed.is_multiple_of(32),
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
-            log_limit_bytes: random.pick(&[12, 20, 64]) * 4096 * (1 + 3 * (most / 40)),
+            log_limit_bytes: log_bytes.max(least * setup.segment_bytes),
             habit: Habit::Usual,
             decision: Decision::LeaveOut,
             setup,
