@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Which test or check covers which obligation (O-01 to O-62), as the table of docs/testing.md.
+# Which test or check covers which obligation (O-01 to O-62), as the table of docs/testing.md; what
+# they mean is in docs/obligations.md.
 #
 # A file covers an obligation if it names it: tests, the crash lab and scripts anywhere (O-26, or
 # ranges as in "O-22 to O-25"), other sources in the name of a test (o_26_...). An obligation that
@@ -7,7 +8,8 @@
 #
 # Usage: scripts/obligations.sh           prints the table
 #        scripts/obligations.sh --write   puts it into docs/testing.md
-#        scripts/obligations.sh --check   fails if the one there is another
+#        scripts/obligations.sh --check   fails if the one there is another, or an obligation is
+#                                         cited that docs/obligations.md does not have
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
@@ -58,6 +60,7 @@ table() {
 }
 
 document=docs/testing.md
+explanations=docs/obligations.md
 begin='<!-- scripts/obligations.sh: begin -->'
 end='<!-- scripts/obligations.sh: end -->'
 
@@ -69,6 +72,20 @@ written() {
 made=$(table)
 if grep 'NOTHING' <<<"$made"; then
     echo 'nothing covers these obligations, and no reason is given' >&2
+    exit 1
+fi
+
+# Every obligation is explained, and only these are cited.
+explained=$(grep -oE '^\| O-[0-9]+' "$explanations" | grep -oE '[0-9]+')
+if [ "$explained" != "$(seq -f '%02.0f' 1 105)" ]; then
+    echo "$explanations must have a line for each of O-01 to O-105, in order" >&2
+    exit 1
+fi
+unknown=$(git grep -hoE '\bO-[0-9]+' -- . ":!$explanations" | sort -u | while read -r id; do
+    grep -q "^| $id |" "$explanations" || printf '%s ' "$id"
+done)
+if [ -n "$unknown" ]; then
+    echo "cited, but not in $explanations: $unknown" >&2
     exit 1
 fi
 case ${1:-} in
