@@ -169,7 +169,7 @@ mod x86 {
 
     /// 16 bytes at a time on every processor: the four pieces of a line leave the core together
     /// all the same, and the 64-byte stores of AVX-512 make some processors run slower for a
-    /// millisecond after each (docs/benchmarks.md).
+    /// millisecond after each (docs/decisions/0016).
     ///
     /// # Safety
     /// `to` is aligned to a line, mapped and owned by the caller in this phase; `bytes` are whole
