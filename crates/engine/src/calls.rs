@@ -379,6 +379,15 @@ pub(crate) fn owned_runs(
         .map(move |first| first..(first + RUN_CALLS).min(calls))
 }
 
+/// What the outside world tells an epoch; logged, so that replay sees the same (O-47).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct EpochInfo {
+    /// Nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Seed of the epoch's random numbers.
+    pub seed: u64,
+}
+
 /// What became of an epoch.
 #[derive(Debug)]
 pub struct EpochOutcome {

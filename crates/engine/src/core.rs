@@ -1,16 +1,17 @@
-//! What all workers share and no device type is needed for: tables, entries, procedures, the stop
-//! flag.
+//! What all workers share and no device type is needed for: tables, entries, the stop flag;
+//! and what needs a table with its entries: looking keys up.
 
 use std::collections::HashMap;
+use std::ops::Bound;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
 
 use crate::config::EngineConfig;
-use crate::index::EntryId;
-use crate::procedure::ProcedureTable;
-use crate::table::Table;
-use crate::version::EntrySlab;
+use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
+use crate::reads::Reads;
+use crate::table::{KeyWord, Table, order_word};
+use crate::version::{EntrySlab, ReadPhase};
 
 /// A sequence: what the next drawer gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,7 +28,6 @@ pub(crate) struct Core {
     pub(crate) config: EngineConfig,
     pub(crate) tables: Vec<Table>,
     pub(crate) entries: EntrySlab,
-    pub(crate) procedures: ProcedureTable,
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
     /// All sequences ever drawn from, by table and key. Changed by the first worker only.
@@ -41,14 +41,12 @@ impl Core {
         config: EngineConfig,
         tables: Vec<Table>,
         entries: EntrySlab,
-        procedures: ProcedureTable,
         image_base: usize,
     ) -> Self {
         Self {
             config,
             tables,
             entries,
-            procedures,
             image_base,
             sequences: RwLock::new(HashMap::new()),
             stopped: AtomicBool::new(false),
@@ -104,6 +102,72 @@ impl Core {
         self.tables.get(id as usize).ok_or_else(|| self.unknown_table(id))
     }
 
+    /// Finds a key's entry. Not in the insert step.
+    #[inline]
+    pub(crate) fn find(&self, table: &Table, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
+        if table.exact {
+            table.hash.find_exact(word.hash)
+        } else {
+            table.hash.find(word.hash, |id| self.key_of(id, reads) == word.key)
+        }
+    }
+
+    /// Entries with `low <= key < high`, ascending. Not in the insert step.
+    pub(crate) fn range<'t>(
+        &self,
+        table: &'t Table,
+        low: &[u8],
+        high: &[u8],
+        reads: &Reads,
+    ) -> Result<Range<'t>, String> {
+        let Some(ordered) = &table.ordered else {
+            return Err(format!("table {:?} is not ordered: it cannot be scanned", table.name));
+        };
+        let bounds = (
+            Bound::Included(SearchKey { word: order_word(low), key: low }),
+            Bound::Excluded(SearchKey { word: order_word(high), key: high }),
+        );
+        if table.exact {
+            if low.len() != 8 || high.len() != 8 {
+                return Err(format!(
+                    "table {:?}: range bounds of {} and {} bytes, all keys have 8",
+                    table.name,
+                    low.len(),
+                    high.len()
+                ));
+            }
+            return Ok(ordered.range(bounds.0, bounds.1, &ExactWords));
+        }
+        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core: self, reads }))
+    }
+
+    /// The key of a row that the index has under a word: an exact key is the word, and is put into
+    /// `room`; any other is with the row.
+    #[inline]
+    pub(crate) fn key<'k>(
+        &'k self,
+        table: &Table,
+        (word, id): (u64, EntryId),
+        room: &'k mut [u8; 8],
+        reads: &Reads,
+    ) -> &'k [u8] {
+        if table.exact {
+            *room = word.to_be_bytes();
+            room
+        } else {
+            self.key_of(id, reads)
+        }
+    }
+
+    /// The key of an entry's row, in a table whose keys are not exact.
+    #[inline]
+    pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
+        let entry = self.entries.get(id);
+        let key = ReadPhase::begin().key(self.image_base, entry);
+        reads.charge_key(self.image_base, entry.row(), key);
+        key
+    }
+
     #[cold]
     fn unknown_table(&self, id: u16) -> String {
         format!("table {id} does not exist, there are {}", self.tables.len())
@@ -113,4 +177,23 @@ impl Core {
 #[cold]
 fn no_rows(table: &Table) -> String {
     format!("table {:?} holds sequences, not rows: draw from it", table.name)
+}
+
+/// Compares entries by the keys in their persistent rows.
+pub(crate) struct RowKeys<'c> {
+    pub(crate) core: &'c Core,
+    /// Where these reads are noted.
+    pub(crate) reads: &'c Reads,
+}
+
+impl KeyOrder for RowKeys<'_> {
+    const EXACT: bool = false;
+
+    fn compare(&self, a: EntryId, b: EntryId) -> std::cmp::Ordering {
+        self.core.key_of(a, self.reads).cmp(self.core.key_of(b, self.reads))
+    }
+
+    fn compare_key(&self, a: EntryId, key: &[u8]) -> std::cmp::Ordering {
+        self.core.key_of(a, self.reads).cmp(key)
+    }
 }

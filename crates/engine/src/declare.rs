@@ -39,7 +39,7 @@ impl Core {
         waiter: &mut Waiter<'_>,
         reads: &Reads,
     ) -> Result<Option<&'p [u8]>, LookupError> {
-        let Some(id) = table.find(self, table.word(key)?, reads) else {
+        let Some(id) = self.find(table, table.word(key)?, reads) else {
             return Ok(None);
         };
         let seen = self.entries.get(id).read(sid, waiter)?;
@@ -60,7 +60,7 @@ impl Core {
     ) -> Result<u64, LookupError> {
         let table = self.table(table)?;
         let mut visited = 0;
-        for (word, id) in table.range(self, bounds.0, bounds.1, reads)? {
+        for (word, id) in self.range(table, bounds.0, bounds.1, reads)? {
             let entry = self.entries.get(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
@@ -151,7 +151,7 @@ impl<'a> Declaration<'a> {
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
         let core = self.core;
-        let found = core.row_table(table).and_then(|t| Ok(t.find(core, t.word(key)?, self.reads)));
+        let found = core.row_table(table).and_then(|t| Ok(core.find(t, t.word(key)?, self.reads)));
         match found {
             Ok(Some(id)) => {
                 let sid = SerialId::new(self.epoch, 0);

@@ -7,36 +7,27 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, LanePool, SerialId, StateHash, Store, TableDefinition, row_hash};
+use storage::{EndMark, LanePool, SerialId, StateHash, Store, row_hash};
 
-use crate::calls::{Calls, EpochOutcome, WorkerAnswers, places};
-use crate::core::Core;
+use crate::calls::{Calls, EpochInfo, EpochOutcome, WorkerAnswers, places};
+use crate::core::{Core, RowKeys};
 use crate::declare::Visit;
-use crate::epoch::{self, SpaceDemand};
+use crate::demand::SpaceDemand;
+use crate::epoch;
 use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::{Local, Places};
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
-use crate::recovery;
-use crate::stats::{EpochStats, Laps, MemoryUse, RecoveryReport};
-use crate::table::RowKeys;
+use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
 use crate::worker::{Epoch, Leave, Past, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
 
-/// What the outside world tells an epoch; logged, so that replay sees the same (O-47).
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct EpochInfo {
-    /// Nanoseconds since 1970.
-    pub timestamp_ns: u64,
-    /// Seed of the epoch's random numbers.
-    pub seed: u64,
-}
-
 /// A deterministic database engine over one device.
 pub struct Engine<D: Device> {
     pub(crate) core: Core,
+    pub(crate) procedures: ProcedureTable,
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
     shared: Shared,
@@ -49,49 +40,9 @@ pub struct Engine<D: Device> {
     last_capture: u64,
 }
 
-/// What an engine is opened for: tables and procedures.
-pub struct Definitions<'a> {
-    /// The tables. Those that the store does not have yet are added.
-    pub tables: &'a [TableDefinition],
-    /// What is known of the types of keys and values of each table, in words; may be shorter.
-    pub table_types: &'a [String],
-    /// Makes the procedures, given the number that the store has for each table.
-    pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
-}
-
 impl<D: Device> Engine<D> {
-    /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
-    /// end of the last sealed epoch.
-    ///
-    /// # Errors
-    /// See [`EngineError`]. An open that is refused changes no byte of a device that keeps files;
-    /// on memory it may have added tables, and a replay that was refused has left what a crash in
-    /// it would leave.
-    pub fn open(
-        device: Arc<D>,
-        config: EngineConfig,
-        tables: &[TableDefinition],
-        procedures: ProcedureTable,
-    ) -> Result<(Self, RecoveryReport)> {
-        let procedures = &mut |_: &[u16]| Ok(procedures.clone());
-        Self::open_with(device, config, Definitions { tables, table_types: &[], procedures })
-    }
-
-    /// As [`Engine::open`], for procedures that depend on the numbers of the tables.
-    ///
-    /// # Errors
-    /// As [`Engine::open`].
-    pub fn open_with(
-        device: Arc<D>,
-        config: EngineConfig,
-        definitions: Definitions<'_>,
-    ) -> Result<(Self, RecoveryReport)> {
-        config.validate()?;
-        recovery::open(device, config, definitions)
-    }
-
     pub(crate) fn assemble(
-        core: Core,
+        (core, procedures): (Core, ProcedureTable),
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
         table_ids: Vec<u16>,
@@ -101,6 +52,7 @@ impl<D: Device> Engine<D> {
         let checkpoint = store.checkpoint();
         Self {
             core,
+            procedures,
             shared,
             workers,
             epoch: checkpoint.epoch,
@@ -143,7 +95,7 @@ impl<D: Device> Engine<D> {
         if self.epoch >= EPOCH_MAX {
             return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
         }
-        let procedures = self.core.procedures.len();
+        let procedures = self.procedures.len();
         match calls.find_unknown(procedures) {
             None => Ok(()),
             Some((position, procedure)) => Err(EngineError::Limit(format!(
@@ -175,6 +127,7 @@ impl<D: Device> Engine<D> {
         };
         let context = Epoch {
             core: &self.core,
+            procedures: &self.procedures,
             store: &self.store,
             shared: &self.shared,
             calls,

@@ -14,6 +14,7 @@ mod config;
 mod core;
 mod deaths;
 mod declare;
+mod demand;
 mod engine;
 mod epoch;
 mod error;
@@ -38,16 +39,17 @@ mod watch;
 mod worker;
 
 pub use append_method::AppendMethod;
-pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochOutcome};
+pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
 pub use declare::{Draws, Visit, WriteSet};
-pub use engine::{Definitions, Engine, EpochInfo};
+pub use engine::Engine;
 pub use error::{EngineError, Result};
 pub use piece::Piece;
 pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, ProcedureDefinition, ProcedureTable,
     WriteSetFn,
 };
+pub use recovery::Definitions;
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

@@ -264,8 +264,7 @@ fn o_13_a_barrier_orders_everything_before_it() {
 fn o_50_nobody_waits_once_the_engine_is_stopped() {
     explore("stop", None, || {
         let slab = EntrySlab::new().unwrap();
-        let procedures = ProcedureTable::new();
-        let core = Core::new(EngineConfig::default(), Vec::new(), slab, procedures, 0);
+        let core = Core::new(EngineConfig::default(), Vec::new(), slab, 0);
         let core = Arc::new(core);
         let mut pool = TransientPool::new(0).unwrap();
         let cell = Cell::new(&mut pool, &[1]);

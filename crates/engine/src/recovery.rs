@@ -25,13 +25,16 @@ use storage::format::TABLES_MAX;
 use storage::input_log::{LogError, Recovered};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
-use storage::{IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store};
+use storage::{
+    IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store, TableDefinition,
+};
 
 use crate::calls::Calls;
-use crate::core::{Core, SequenceState};
-use crate::engine::{Definitions, Engine, deal, new_worker};
+use crate::core::{Core, RowKeys, SequenceState};
+use crate::engine::{Engine, deal, new_worker};
 use crate::epoch::decode_carry;
 use crate::index::EntryId;
+use crate::procedure::ProcedureTable;
 use crate::program::Program;
 use crate::reads::Reads;
 use crate::replay::replay;
@@ -41,8 +44,50 @@ use crate::version::{EntrySlab, ReadPhase, medium_word};
 use crate::worker::Worker;
 use crate::{EngineConfig, Result};
 
+/// What an engine is opened for: tables and procedures.
+pub struct Definitions<'a> {
+    /// The tables. Those that the store does not have yet are added.
+    pub tables: &'a [TableDefinition],
+    /// What is known of the types of keys and values of each table, in words; may be shorter.
+    pub table_types: &'a [String],
+    /// Makes the procedures, given the number that the store has for each table.
+    pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
+}
+
+impl<D: Device> Engine<D> {
+    /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
+    /// end of the last sealed epoch.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. An open that is refused changes no byte of a device that keeps files;
+    /// on memory it may have added tables, and a replay that was refused has left what a crash in
+    /// it would leave.
+    pub fn open(
+        device: Arc<D>,
+        config: EngineConfig,
+        tables: &[TableDefinition],
+        procedures: ProcedureTable,
+    ) -> Result<(Self, RecoveryReport)> {
+        let procedures = &mut |_: &[u16]| Ok(procedures.clone());
+        Self::open_with(device, config, Definitions { tables, table_types: &[], procedures })
+    }
+
+    /// As [`Engine::open`], for procedures that depend on the numbers of the tables.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        device: Arc<D>,
+        config: EngineConfig,
+        definitions: Definitions<'_>,
+    ) -> Result<(Self, RecoveryReport)> {
+        config.validate()?;
+        open(device, config, definitions)
+    }
+}
+
 /// Opens a store and recovers it.
-pub(crate) fn open<D: Device>(
+fn open<D: Device>(
     device: Arc<D>,
     config: EngineConfig,
     definitions: Definitions<'_>,
@@ -90,13 +135,14 @@ pub(crate) fn open<D: Device>(
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
-    let core = Core::new(config, in_memory, entries, procedures, image_base);
+    let core = Core::new(config, in_memory, entries, image_base);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.medium.port.take_counters()));
     let rebuilt = clock();
 
-    let mut engine = Engine::assemble(core, Arc::new(store), workers, table_ids, hash);
+    let mut engine =
+        Engine::assemble((core, procedures), Arc::new(store), workers, table_ids, hash);
     let own = std::mem::replace(&mut engine.core.config.resubmissions_max, resubmissions_max);
     engine.set_carry(carry);
     replay(&mut engine, &log, end_mark, &mut report)?;
@@ -306,7 +352,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
         if table.exact {
             ordered.apply_inserts(&mut lists, &crate::index::ExactWords);
         } else {
-            ordered.apply_inserts(&mut lists, &crate::table::RowKeys { core, reads: &reads });
+            ordered.apply_inserts(&mut lists, &RowKeys { core, reads: &reads });
         }
         reads.account(&mut workers[0].medium.port, core.image_base);
     }

@@ -10,8 +10,9 @@ use pmem::Device;
 use storage::input_log::Recovered;
 use storage::{EndMark, StorageError, Store};
 
+use crate::calls::EpochInfo;
 use crate::deaths::Deaths;
-use crate::engine::{Engine, EpochInfo, hex};
+use crate::engine::{Engine, hex};
 use crate::epoch::decode_calls;
 use crate::stats::RecoveryReport;
 use crate::worker::Past;
@@ -75,7 +76,7 @@ fn look_for_deaths<D: Device>(engine: &Engine<D>, log: &Recovered) -> Result<Dea
 /// A call in which the process died in two replays.
 fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<EngineError> {
     let logged = engine.store.log().read_epoch(epoch)?;
-    let calls = decode_calls(&logged, engine.core.procedures.len())?;
+    let calls = decode_calls(&logged, engine.procedures.len())?;
     if position as usize >= calls.len() {
         let what = format!("the file of replay marks names call {position} of epoch {epoch}");
         return Err(
@@ -83,7 +84,7 @@ fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<Eng
         );
     }
     let (number, arguments) = calls.get(position as usize);
-    let name = engine.core.procedures.get(number).map_or("?", |procedure| procedure.name);
+    let name = engine.procedures.get(number).map_or("?", |procedure| procedure.name);
     Ok(EngineError::StuckCall {
         epoch,
         position,
@@ -102,7 +103,7 @@ fn replay_epoch<D: Device>(
     report: &mut RecoveryReport,
 ) -> Result<()> {
     let logged = engine.store.log().read_epoch(epoch)?;
-    let calls = decode_calls(&logged, engine.core.procedures.len())?;
+    let calls = decode_calls(&logged, engine.procedures.len())?;
     let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
     past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past), 0)?;

@@ -1,14 +1,9 @@
 //! A table in memory: its limits and its indexes.
 
-use std::ops::Bound;
-
 use storage::{IndexKind, RowLayout, StoredTable};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::core::Core;
-use crate::index::{EntryId, ExactWords, HashIndex, KeyOrder, OrderedIndex, Range, SearchKey};
-use crate::reads::Reads;
-use crate::version::ReadPhase;
+use crate::index::{HashIndex, OrderedIndex};
 
 /// A table with its indexes. Ordered tables have both: points are looked up by hash.
 pub(crate) struct Table {
@@ -85,92 +80,5 @@ impl Table {
             (false, max) => format!("must be 1 to {max}"),
         };
         format!("table {:?}: a key of {} bytes, {lengths}", self.name, key.len())
-    }
-
-    /// Finds a key's entry. Not in the insert step.
-    #[inline]
-    pub(crate) fn find(&self, core: &Core, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
-        if self.exact {
-            self.hash.find_exact(word.hash)
-        } else {
-            self.hash.find(word.hash, |id| core.key_of(id, reads) == word.key)
-        }
-    }
-
-    /// Entries with `low <= key < high`, ascending. Not in the insert step.
-    pub(crate) fn range<'t>(
-        &'t self,
-        core: &Core,
-        low: &[u8],
-        high: &[u8],
-        reads: &Reads,
-    ) -> Result<Range<'t>, String> {
-        let Some(ordered) = &self.ordered else {
-            return Err(format!("table {:?} is not ordered: it cannot be scanned", self.name));
-        };
-        let bounds = (
-            Bound::Included(SearchKey { word: order_word(low), key: low }),
-            Bound::Excluded(SearchKey { word: order_word(high), key: high }),
-        );
-        if self.exact {
-            if low.len() != 8 || high.len() != 8 {
-                return Err(format!(
-                    "table {:?}: range bounds of {} and {} bytes, all keys have 8",
-                    self.name,
-                    low.len(),
-                    high.len()
-                ));
-            }
-            return Ok(ordered.range(bounds.0, bounds.1, &ExactWords));
-        }
-        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core, reads }))
-    }
-}
-
-/// Compares entries by the keys in their persistent rows.
-pub(crate) struct RowKeys<'c> {
-    pub(crate) core: &'c Core,
-    /// Where these reads are noted.
-    pub(crate) reads: &'c Reads,
-}
-
-impl KeyOrder for RowKeys<'_> {
-    const EXACT: bool = false;
-
-    fn compare(&self, a: EntryId, b: EntryId) -> std::cmp::Ordering {
-        self.core.key_of(a, self.reads).cmp(self.core.key_of(b, self.reads))
-    }
-
-    fn compare_key(&self, a: EntryId, key: &[u8]) -> std::cmp::Ordering {
-        self.core.key_of(a, self.reads).cmp(key)
-    }
-}
-
-impl Core {
-    /// The key of a row that the index has under a word: an exact key is the word, and is put into
-    /// `room`; any other is with the row.
-    #[inline]
-    pub(crate) fn key<'k>(
-        &'k self,
-        table: &Table,
-        (word, id): (u64, EntryId),
-        room: &'k mut [u8; 8],
-        reads: &Reads,
-    ) -> &'k [u8] {
-        if table.exact {
-            *room = word.to_be_bytes();
-            room
-        } else {
-            self.key_of(id, reads)
-        }
-    }
-
-    /// The key of an entry's row, in a table whose keys are not exact.
-    #[inline]
-    pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
-        let entry = self.entries.get(id);
-        let key = ReadPhase::begin().key(self.image_base, entry);
-        reads.charge_key(self.image_base, entry.row(), key);
-        key
     }
 }

@@ -206,7 +206,7 @@ impl<'a> Transaction<'a> {
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
             Some(slot) => self.get_declared(slot.write, slot.id),
-            None => match t.find(core, word, &self.local.reads) {
+            None => match core.find(t, word, &self.local.reads) {
                 Some(id) => Ok(self.see(id, false)?),
                 None => Ok(None),
             },
@@ -267,7 +267,7 @@ impl<'a> Transaction<'a> {
             rows.push(AheadRow { word, id: NO_ENTRY, seen: None });
         }
         for (key, row) in keys.clone().zip(&mut rows) {
-            if let Some(found) = t.find(core, KeyWord { hash: row.word, key }, &self.local.reads) {
+            if let Some(found) = core.find(t, KeyWord { hash: row.word, key }, &self.local.reads) {
                 core.entries.prefetch(found);
                 row.id = found;
             }
@@ -315,7 +315,7 @@ impl<'a> Transaction<'a> {
     ) -> Result<(), Stop> {
         let core = self.core;
         let t = core.row_table(table)?;
-        let mut range = t.range(core, low, high, &self.local.reads)?;
+        let mut range = core.range(t, low, high, &self.local.reads)?;
         let mut next = || if descending { range.next_back() } else { range.next() };
         let mut group = SCAN_AHEAD_FIRST;
         loop {
@@ -447,7 +447,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn get_before(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
-        let id = t.find(core, word, &self.local.reads).unwrap_or(NO_ENTRY);
+        let id = core.find(t, word, &self.local.reads).unwrap_or(NO_ENTRY);
         if id == NO_ENTRY {
             return Ok(None);
         }

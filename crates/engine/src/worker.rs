@@ -10,16 +10,17 @@ use pmem::sync::{Mutex, RwLock, polls, spin_loop};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
 use storage::{StateHash, Store};
 
-use crate::calls::Calls;
+use crate::EngineError;
+use crate::calls::{Calls, EpochInfo};
 use crate::core::Core;
 use crate::deaths::Deaths;
-use crate::epoch::{Buffers, SpaceDemand};
+use crate::demand::SpaceDemand;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local, QueuedPiece};
+use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
-use crate::version::{Gone, Medium, Stopped};
+use crate::version::{Buffers, Gone, Medium, Stopped};
 use crate::watch::Moment;
-use crate::{EngineError, EpochInfo};
 
 /// Everything that one worker owns.
 pub(crate) struct Worker<D: Device> {
@@ -206,6 +207,7 @@ impl Shared {
 /// The running epoch, as all its phases see it.
 pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) core: &'e Core,
+    pub(crate) procedures: &'e ProcedureTable,
     pub(crate) store: &'e std::sync::Arc<Store<D>>,
     pub(crate) shared: &'e Shared,
     pub(crate) calls: &'e Calls,
@@ -313,7 +315,7 @@ impl<D: Device> Epoch<'_, D> {
     #[cold]
     pub(crate) fn poison(&self, position: u32, what: &str) -> String {
         let number = self.calls.get(position as usize).0;
-        let name = self.core.procedures.get(number).map_or("?", |procedure| procedure.name);
+        let name = self.procedures.get(number).map_or("?", |procedure| procedure.name);
         let what = format!("call {position} of epoch {} ({name}) {what}", self.number);
         let mut poisoned = self.shared.poisoned.lock().expect("no panic while locked");
         if poisoned.as_ref().is_none_or(|(first, _)| *first > position) {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
 
-use crate::AppendMethod;
+use crate::append_method::{AppendMethod, Method};
 use crate::core::Core;
 use crate::epoch::batch::{self, Outbox};
 use crate::index::EntryId;
@@ -38,19 +38,6 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     }
     local.reads.account(port, epoch.core.image_base);
     Ok(())
-}
-
-/// How a version is added to a row.
-pub(super) trait Method {
-    /// Adds the pending version of a serial id, or sees to it that this is done in this step.
-    fn append(
-        &mut self,
-        row: (EntryId, &RowEntry),
-        sid: SerialId,
-        pool: &mut TransientPool,
-        claim: &mut impl Claim,
-        work: &mut WorkCounts,
-    );
 }
 
 /// One by one, under the lock of each row.
@@ -121,7 +108,7 @@ fn find_entries(core: &Core, lists: &mut Declarations, reads: &Reads, calls: Ran
                 table.hash.find_exact(declared.word)
             } else {
                 let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
-                table.find(core, word, reads)
+                core.find(table, word, reads)
             };
             declared.id = found.unwrap_or(NO_ENTRY);
         }
@@ -170,7 +157,7 @@ fn append_ranges<D: Device>(
     for range in &ranges[extra.ranges.range()] {
         are_declared |= written().any(|d| d.table == range.table);
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
-        for (word, id) in core.table(range.table)?.range(core, low, high, &local.reads)? {
+        for (word, id) in core.range(core.table(range.table)?, low, high, &local.reads)? {
             core.entries.prefetch(id);
             members.push(Member { table: range.table, word, id });
         }

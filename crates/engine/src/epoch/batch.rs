@@ -9,19 +9,16 @@ use pmem::Device;
 use pmem::sync::RwLockWriteGuard;
 use storage::SerialId;
 
+use crate::append_method::Method;
 use crate::calls::RUN_CALLS;
-use crate::epoch::append::Method;
 use crate::index::EntryId;
 use crate::local::Local;
 use crate::stats::WorkCounts;
-use crate::version::{Appended, Claim, ClaimedBy, EntrySlab, RowEntry, TransientPool};
+use crate::version::{Appended, Buffers, Claim, ClaimedBy, EntrySlab, RowEntry, TransientPool};
 use crate::worker::{Epoch, Leave};
 
 /// Appends whose row entries are fetched ahead, in each buffer.
 const AHEAD: usize = 8;
-
-/// Appends of one worker, by the worker that makes the arrays; each buffer in serial order.
-pub(crate) type Buffers = Vec<Vec<Appended>>;
 
 /// The buffers of one worker, while it fills them.
 pub(super) struct Outbox<'e> {

@@ -61,7 +61,7 @@ fn declare_one<D: Device>(
     }
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
-        let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+        let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
         let mut set = WriteSet { declaration, draws };
         let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));

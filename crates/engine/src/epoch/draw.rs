@@ -17,12 +17,12 @@ use crate::local::{ChangedSequence, Drawer, Local, Span};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    if !epoch.core.procedures.draws() {
+    if !epoch.procedures.draws() {
         return Ok(());
     }
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         let (number, arguments) = epoch.calls.get(position);
-        let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+        let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         if let Some(draw) = procedure.draws.filter(|_| !epoch.skips(position)) {
             draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
             worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);

@@ -142,7 +142,7 @@ fn run_body<D: Device>(
     call: CallView<'_>,
 ) -> Result<Result<(), Failure>, Leave> {
     let (number, arguments) = epoch.calls.get(call.position as usize);
-    let procedure = epoch.core.procedures.get(number).expect("checked before the epoch began");
+    let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     let spoiled = Spoiled::default();
     let worker = local.worker;
     let mut tx = begin(epoch, local, runner, call, &spoiled);

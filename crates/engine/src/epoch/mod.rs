@@ -26,9 +26,7 @@ mod staged;
 
 use pmem::Device;
 
-pub(crate) use batch::Buffers;
 pub(crate) use log_inputs::{decode_calls, decode_carry, encode_carry};
-pub(crate) use reserve::SpaceDemand;
 
 use crate::stats::Phase;
 use crate::worker::{Epoch, Leave, Worker};

@@ -173,7 +173,7 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
         let (procedure, arguments) = epoch.calls.get(call.position as usize);
-        let procedure = epoch.core.procedures.get(procedure).expect("checked before");
+        let procedure = epoch.procedures.get(procedure).expect("checked before");
         let run = procedure.pieces.expect("checked with the declaration").piece;
         let spoiled = Spoiled::default();
         let worker = local.worker;
@@ -247,7 +247,7 @@ fn run_finish<D: Device>(
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
     let (procedure, arguments) = epoch.calls.get(call.position as usize);
-    let procedure = epoch.core.procedures.get(procedure).expect("checked before");
+    let procedure = epoch.procedures.get(procedure).expect("checked before");
     let finish = procedure.pieces.and_then(|functions| functions.finish);
     let finish = finish.expect("only such answers are made");
     let results = &mut local.piece_results;

@@ -7,44 +7,14 @@
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
-use storage::format::{CLASSES, POOLS};
+use storage::format::CLASSES;
 use storage::input_log::Demand;
 use storage::{class_of, class_pool};
 
+use crate::demand::SpaceDemand;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
 use crate::{EngineError, Result};
-
-/// What the workers may need, and what they have at hand.
-#[derive(Debug, Default)]
-pub(crate) struct SpaceDemand {
-    /// Segments for the rows that workers create.
-    row_segments: u64,
-    /// Declared inserts and writes of each table.
-    inserts: Vec<u64>,
-    writes: Vec<u64>,
-    /// Tables of which declared ranges may cover every row.
-    covered: Vec<bool>,
-    /// Stale external values that the major collector may free.
-    collected: u64,
-    /// For each pool, the slots and the free-list entries that every worker has at hand at least.
-    slots_at_hand: Vec<u64>,
-    entries_at_hand: Vec<u64>,
-}
-
-impl SpaceDemand {
-    /// Nothing needed yet.
-    pub(crate) fn new(tables: usize) -> Self {
-        Self {
-            inserts: vec![0; tables],
-            writes: vec![0; tables],
-            covered: vec![false; tables],
-            slots_at_hand: vec![u64::MAX; POOLS],
-            entries_at_hand: vec![u64::MAX; POOLS],
-            ..Self::default()
-        }
-    }
-}
 
 /// Adds what this worker's calls declared.
 pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {

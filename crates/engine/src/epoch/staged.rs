@@ -3,9 +3,10 @@
 
 use pmem::Device;
 
+use crate::core::RowKeys;
 use crate::index::{EntryId, ExactWords};
 use crate::local::Local;
-use crate::table::{RowKeys, Table};
+use crate::table::Table;
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 /// What becomes of the staged keys.

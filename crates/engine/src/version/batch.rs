@@ -12,6 +12,9 @@ use super::{EntrySlab, TransientPool};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
 
+/// Appends of one worker, by the worker that makes the arrays; each buffer in serial order.
+pub(crate) type Buffers = Vec<Vec<Appended>>;
+
 /// An append to a row that was claimed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Appended {

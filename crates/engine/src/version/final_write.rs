@@ -19,7 +19,7 @@ use storage::{
 };
 
 use super::medium::version_epoch;
-use super::publication::{Publication, Publisher};
+use super::write::{Publication, Publisher, key_of, value_before};
 use super::{Medium, Place, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
@@ -334,29 +334,6 @@ fn takes_lines(
 #[inline(always)]
 fn whole<'v>(value: &NewValue<'v>) -> &'v [u8] {
     value.in_one_piece().expect("see `takes_lines`")
-}
-
-/// What a row was before this epoch.
-#[inline(always)]
-pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
-    // SAFETY: the base stays readable until the epoch ends: the final write overwrites only what it
-    // does not need.
-    unsafe { std::slice::from_raw_parts(to.base.address() as *const u8, to.base.len()) }
-}
-
-/// The key of a row that is being written.
-#[inline(always)]
-pub(super) fn key_of<'k, D: Device>(
-    device: &'k D,
-    to: &Publication<'_>,
-    exact: &'k [u8; 8],
-) -> &'k [u8] {
-    if to.layout.has_exact_keys() {
-        exact
-    } else {
-        // SAFETY: the row is initialised and its key never changes.
-        unsafe { row::key(device, to.entry.row()) }
-    }
 }
 
 /// Which lines of a value its slot does not hold yet: what `changed` since the version before, and

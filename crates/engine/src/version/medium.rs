@@ -6,7 +6,7 @@ use pmem::{Device, Port};
 use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row};
 
 use super::RowEntry;
-use super::publication::{Hidden, Publication};
+use super::write::{Hidden, Publication};
 use crate::index::EntryId;
 
 /// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember

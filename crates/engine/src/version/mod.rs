@@ -22,8 +22,9 @@ mod medium;
 mod pool;
 mod publication;
 mod read;
+mod write;
 
-pub(crate) use batch::{Appended, Chains};
+pub(crate) use batch::{Appended, Buffers, Chains};
 pub(crate) use cached::CachePool;
 #[cfg(test)]
 pub(crate) use entry::KeepNext;
@@ -33,8 +34,8 @@ pub(crate) use entry::{Claim, ClaimedBy, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use publication::{Publication, Publisher, Write};
 pub(crate) use read::{Fetched, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
+pub(crate) use write::{Publication, Publisher, Write};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
 /// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.

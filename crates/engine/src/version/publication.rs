@@ -8,61 +8,14 @@
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use storage::{NewValue, RowLayout, Segments, SerialId, row_hash};
+use storage::{NewValue, SerialId, row_hash};
 
 use super::array::VersionArray;
 use super::entry::Versions;
-use super::final_write::{key_of, value_before};
-use super::medium::Gone;
+use super::medium::{Gone, Medium};
 use super::read::Stopped;
-use super::{CachePool, Medium, ReadPhase, RowEntry, TransientPool, ValueWord, Waiter};
-use crate::index::EntryId;
-use crate::stats::WorkCounts;
-
-/// What a transaction leaves in one declared version.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Write<'v> {
-    /// Nothing.
-    Ignore,
-    /// The row is deleted.
-    Tombstone,
-    /// A new value.
-    Value(NewValue<'v>),
-}
-
-/// Where a version goes: one declared write of one transaction.
-pub(crate) struct Publication<'e> {
-    pub(crate) id: EntryId,
-    /// The key, where all keys have 8 bytes.
-    pub(crate) word: u64,
-    pub(crate) entry: &'e RowEntry,
-    pub(crate) layout: &'e RowLayout,
-    pub(crate) sid: SerialId,
-    /// What the row was before this epoch.
-    pub(crate) base: ValueWord,
-    /// Place of the version in the version array, if it is known.
-    pub(crate) place: u32,
-}
-
-/// Everything of a worker that publishing touches besides the medium.
-pub(crate) struct Publisher<'w, 's> {
-    pub(crate) segments: &'s Segments,
-    pub(crate) checkpoint_epoch: u64,
-    pub(crate) pool: &'w mut TransientPool,
-    pub(crate) cache: &'w mut CachePool,
-    pub(crate) work: &'w mut WorkCounts,
-    pub(crate) waiter: Waiter<'s>,
-}
-
-/// A final write that nobody is led to yet: the cell of its version, and where the value lies.
-pub(crate) struct Hidden {
-    cell: *const AtomicU64,
-    word: ValueWord,
-}
-
-// SAFETY: only the worker that keeps the list uses it; the pointer names a cell that all workers
-// share as an atomic.
-unsafe impl Send for Hidden {}
+use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
+use super::{ReadPhase, TransientPool, ValueWord};
 
 impl<D: Device> Medium<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
