@@ -1,11 +1,5 @@
 //! How the append step gives a row that is written more than once in an epoch its versions.
 
-use storage::SerialId;
-
-use crate::index::EntryId;
-use crate::stats::WorkCounts;
-use crate::version::{Claim, RowEntry, TransientPool};
-
 /// How versions are appended to a row that another call of the epoch already writes. The first
 /// writer of a row claims it in the same way with both, and answers and state are the same.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -39,17 +33,4 @@ impl AppendMethod {
             Self::Batch => "collected, then each row's versions by one worker (CA 3.3)",
         }
     }
-}
-
-/// How a version is added to a row.
-pub(crate) trait Method {
-    /// Adds the pending version of a serial id, or sees to it that this is done in this step.
-    fn append(
-        &mut self,
-        row: (EntryId, &RowEntry),
-        sid: SerialId,
-        pool: &mut TransientPool,
-        claim: &mut impl Claim,
-        work: &mut WorkCounts,
-    );
 }

@@ -11,9 +11,9 @@ use std::ops::Range;
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
 
-use crate::append_method::{AppendMethod, Method};
+use crate::AppendMethod;
 use crate::core::Core;
-use crate::epoch::batch::{self, Outbox};
+use crate::epoch::batch::{self, Method, Outbox};
 use crate::index::EntryId;
 use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
 use crate::reads::Reads;

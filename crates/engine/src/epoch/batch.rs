@@ -9,7 +9,6 @@ use pmem::Device;
 use pmem::sync::RwLockWriteGuard;
 use storage::SerialId;
 
-use crate::append_method::Method;
 use crate::calls::RUN_CALLS;
 use crate::index::EntryId;
 use crate::local::Local;
@@ -19,6 +18,19 @@ use crate::worker::{Epoch, Leave};
 
 /// Appends whose row entries are fetched ahead, in each buffer.
 const AHEAD: usize = 8;
+
+/// How a version is added to a row.
+pub(super) trait Method {
+    /// Adds the pending version of a serial id, or sees to it that this is done in this step.
+    fn append(
+        &mut self,
+        row: (EntryId, &RowEntry),
+        sid: SerialId,
+        pool: &mut TransientPool,
+        claim: &mut impl Claim,
+        work: &mut WorkCounts,
+    );
+}
 
 /// The buffers of one worker, while it fills them.
 pub(super) struct Outbox<'e> {

@@ -7,7 +7,8 @@ use pmem::{Device, Port};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, PROGRAM_EPOCH};
-use super::log::{Geometry, InputLog};
+use super::geometry::Geometry;
+use super::log::InputLog;
 use super::reader::check_up_to;
 use super::scan::{Key, Scan};
 

@@ -7,137 +7,44 @@ use pmem::sync::{Mutex, MutexGuard};
 use pmem::{Device, DeviceError};
 
 use super::error::LogError;
-use super::format::{
-    HEADER_BYTES, Kind, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SealEntry, SealHeader,
-};
-use super::reader::{self, Index, Recovered};
-use super::seal::Scratch;
+use super::format::Kind;
+use super::geometry::{Demand, Geometry};
+use super::index::Index;
 use super::space::{Run, Space};
+use super::summary::EpochSummary;
 use super::verdict::Verdicts;
-use super::writer::StreamWriter;
-use crate::StateHash;
 
 /// The log grows by at least this much at a time, if its limit allows it.
 const GROW_BYTES_MIN: u64 = 4 << 20;
 
-/// What an epoch may need of the log space. More may be written if there is room.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Demand {
-    /// Streams that may be written.
-    pub streams: u16,
-    /// Bytes of all streams together.
-    pub bytes: u64,
-    /// Bytes that the epoch may hand over to the next one with [`InputLog::write_carry`].
-    pub carry_bytes: u64,
+/// Buffers for seals and carries, kept from epoch to epoch.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    pub(super) segment: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+    pub(super) segments: Vec<u32>,
 }
 
-/// What the log holds of one sealed epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EpochSummary {
-    /// The epoch.
-    pub epoch: u64,
-    /// Number of its streams.
-    pub streams: u32,
-    /// Transactions.
-    pub calls: u64,
-    /// Bytes of all streams.
-    pub bytes: u64,
-    /// Segments of streams and seal.
-    pub segments: u32,
-    /// Bytes of the calls carried over to this epoch; `None` if the log has no carry for it.
-    pub carry_bytes: Option<u64>,
-    /// State hash at the end of the epoch before, if its seal knows it.
-    pub hash_before: Option<StateHash>,
-}
-
-/// How segments lie and whose they are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Geometry {
-    pub(super) instance: u64,
-    pub(super) segment_bytes: u64,
-}
-
-impl Geometry {
-    pub(super) fn payload_bytes_max(&self) -> u64 {
-        self.segment_bytes - HEADER_BYTES as u64
-    }
-
-    pub(super) fn offset(&self, segment: u32) -> u64 {
-        u64::from(segment) * self.segment_bytes
-    }
-
-    /// Segments of a seal or a carry; even an empty one has a segment.
-    pub(super) fn record_segments(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.payload_bytes_max()).max(1)
-    }
-
-    /// Most segments that an epoch can take, whichever way its bytes are spread over the streams.
-    fn epoch_segments(&self, demand: &Demand) -> u64 {
-        let seal = size_of::<SealHeader>() + size_of::<SealEntry>() * usize::from(demand.streams);
-        let partial = u64::from(demand.streams);
-        demand.bytes / self.payload_bytes_max() + partial + self.record_segments(seal as u64)
-    }
-
-    fn carry_segments(&self, demand: &Demand) -> u64 {
-        if demand.carry_bytes == 0 { 0 } else { self.record_segments(demand.carry_bytes) }
+impl Scratch {
+    pub(super) fn new(segment_bytes: u64) -> Self {
+        let segment = vec![0; segment_bytes as usize];
+        Self { segment, payload: Vec::new(), segments: Vec::new() }
     }
 }
 
 /// The input log of an open store. See the module's documentation.
 pub struct InputLog<D: Device> {
-    device: Arc<D>,
-    geometry: Geometry,
-    space: Mutex<Space>,
-    index: Mutex<Arc<Index>>,
-    scratch: Mutex<Scratch>,
+    pub(super) device: Arc<D>,
+    pub(super) geometry: Geometry,
+    pub(super) space: Mutex<Space>,
+    pub(super) index: Mutex<Arc<Index>>,
+    pub(super) scratch: Mutex<Scratch>,
     /// Attempt and bytes of the program that the next epochs are logged under.
     pub(super) program: Mutex<Option<(u64, Vec<u8>)>>,
     pub(super) verdicts: Mutex<Verdicts>,
 }
 
 impl<D: Device> InputLog<D> {
-    /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
-    ///
-    /// Changes nothing on the medium, but first makes durable what an earlier process wrote and did
-    /// not sync: what is found sealed here must not be lost by a power cut later (O-13).
-    /// `segment_bytes` must be the same for all the life of the store.
-    ///
-    /// # Errors
-    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`],
-    /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can
-    /// take away; [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by
-    /// another build or with another option; the device's errors. A torn end is none of these: it
-    /// reads as an epoch that was never started.
-    pub fn open(
-        device: Arc<D>,
-        instance: u64,
-        segment_bytes: u64,
-        checkpoint_epoch: u64,
-    ) -> Result<(Self, Recovered), LogError> {
-        let (min, max) = (SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
-        if !segment_bytes.is_power_of_two() || !(min..=max).contains(&segment_bytes) {
-            return Err(LogError::SegmentBytes { given: segment_bytes, min, max });
-        }
-        device.log_sync()?;
-        let geometry = Geometry { instance, segment_bytes };
-        let found = reader::recover(&*device, geometry, checkpoint_epoch)?;
-        let log = Self {
-            device,
-            geometry,
-            space: Mutex::new(found.space),
-            index: Mutex::new(Arc::new(found.index)),
-            scratch: Mutex::new(Scratch::new(segment_bytes)),
-            program: Mutex::new(found.program),
-            verdicts: Mutex::new(found.verdicts),
-        };
-        Ok((log, found.recovered))
-    }
-
-    /// A writer for one worker, to be used again in every epoch.
-    pub fn stream_writer(&self) -> StreamWriter {
-        StreamWriter::new(self.geometry.segment_bytes)
-    }
-
     /// Starts the log of an epoch and reserves the space for it, growing the log if necessary
     /// (O-43). No worker may `start` a stream of the epoch earlier, nor before the log of the epoch
     /// before is durable: recovery takes anything after an epoch that is not sealed for damage.

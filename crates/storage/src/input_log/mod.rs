@@ -30,15 +30,17 @@
 mod error;
 pub mod format;
 
+mod geometry;
+mod index;
 mod space;
+mod summary;
+mod verdict;
 
 mod log;
 mod writer;
 
+mod records;
 mod seal;
-
-mod program;
-mod verdict;
 
 mod reader;
 mod scan;
@@ -46,13 +48,14 @@ mod scan;
 mod give_up;
 
 pub use error::LogError;
+pub use geometry::Demand;
 pub use give_up::GivenUp;
-pub use log::{Demand, EpochSummary, InputLog};
+pub use log::InputLog;
 pub use reader::{LoggedEpoch, Recovered};
-pub use seal::SealInfo;
 pub use space::RESERVE_SEGMENTS;
+pub use summary::{EpochSummary, SealInfo, StreamSummary};
 pub use verdict::Verdict;
-pub use writer::{StreamSummary, StreamWriter};
+pub use writer::StreamWriter;
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,24 @@
 //! Recovery's view of the log: which epochs are sealed, and what is in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pmem::Device;
+use pmem::sync::Mutex;
 use zerocopy::FromBytes;
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, PROGRAM_EPOCH, SealEntry, SealHeader, SegmentHeader};
-use super::log::{EpochSummary, Geometry, InputLog};
+use super::format::{
+    HEADER_BYTES, Kind, PROGRAM_EPOCH, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SealEntry, SealHeader,
+    SegmentHeader,
+};
+use super::geometry::Geometry;
+use super::index::{Index, SealedEpoch};
+use super::log::{InputLog, Scratch};
 use super::scan::{Lack, Scan};
-use super::seal::SealInfo;
 use super::space::{Holding, Space};
+use super::summary::{EpochSummary, SealInfo, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
-use super::writer::StreamSummary;
 use crate::StateHash;
 
 /// What [`InputLog::open`] found.
@@ -47,76 +53,44 @@ pub struct LoggedEpoch {
     pub seal: SealInfo,
 }
 
-/// Where to read what was found sealed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Index {
-    epochs: BTreeMap<u64, SealedEpoch>,
-    /// By epoch and attempt.
-    carries: BTreeMap<(u64, u64), CarryRecord>,
-}
-
-#[derive(Debug, Clone)]
-struct SealedEpoch {
-    attempt: u64,
-    /// The attempt that wrote the program which the inputs are for.
-    program: u64,
-    info: SealInfo,
-    /// Bytes and checksum of the epoch's carry, if it had one when it was sealed.
-    carry: Option<(u64, u32)>,
-    seal_segments: Vec<u32>,
-    streams: Vec<Vec<u32>>,
-}
-
-#[derive(Debug, Clone)]
-struct CarryRecord {
-    segments: Vec<u32>,
-    bytes: u64,
-    crc: u32,
-}
-
-impl Index {
-    pub(super) fn add_carry(
-        &mut self,
-        epoch: u64,
-        attempt: u64,
-        segments: &[u32],
-        bytes: u64,
-        crc: u32,
-    ) {
-        let record = CarryRecord { segments: segments.to_vec(), bytes, crc };
-        self.carries.insert((epoch, attempt), record);
-    }
-
-    pub(super) fn drop_carries(&mut self, epoch: u64) {
-        self.carries.retain(|(held, _), _| *held != epoch);
-    }
-
-    /// Forgets the carries that do not count because there is another one of the same epoch.
-    fn keep_one_carry_each(&mut self) {
-        let epochs: BTreeSet<u64> = self.carries.keys().map(|(epoch, _)| *epoch).collect();
-        for epoch in epochs {
-            // None counts if the seal names another one; whoever needs it will say so.
-            let counts = self.carry(epoch).map(|(attempt, _)| attempt);
-            self.carries.retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
-        }
-    }
-
-    pub(super) fn release(&mut self, epoch: u64) {
-        self.epochs.retain(|held, _| *held > epoch);
-        self.carries.retain(|(held, _), _| *held > epoch);
-    }
-
-    /// The carry that the epoch's seal names, or else the newest.
-    fn carry(&self, epoch: u64) -> Option<(u64, &CarryRecord)> {
-        let named = self.epochs.get(&epoch).and_then(|sealed| sealed.carry);
-        let carries = self.carries.range((epoch, 0)..=(epoch, u64::MAX)).rev();
-        let mut fitting = carries
-            .filter(|(_, carry)| named.is_none_or(|named| named == (carry.bytes, carry.crc)));
-        fitting.next().map(|((_, attempt), carry)| (*attempt, carry))
-    }
-}
-
 impl<D: Device> InputLog<D> {
+    /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
+    ///
+    /// Changes nothing on the medium, but first makes durable what an earlier process wrote and did
+    /// not sync: what is found sealed here must not be lost by a power cut later (O-13).
+    /// `segment_bytes` must be the same for all the life of the store.
+    ///
+    /// # Errors
+    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`],
+    /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can
+    /// take away; [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by
+    /// another build or with another option; the device's errors. A torn end is none of these: it
+    /// reads as an epoch that was never started.
+    pub fn open(
+        device: Arc<D>,
+        instance: u64,
+        segment_bytes: u64,
+        checkpoint_epoch: u64,
+    ) -> Result<(Self, Recovered), LogError> {
+        let (min, max) = (SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        if !segment_bytes.is_power_of_two() || !(min..=max).contains(&segment_bytes) {
+            return Err(LogError::SegmentBytes { given: segment_bytes, min, max });
+        }
+        device.log_sync()?;
+        let geometry = Geometry { instance, segment_bytes };
+        let found = recover(&*device, geometry, checkpoint_epoch)?;
+        let log = Self {
+            device,
+            geometry,
+            space: Mutex::new(found.space),
+            index: Mutex::new(Arc::new(found.index)),
+            scratch: Mutex::new(Scratch::new(segment_bytes)),
+            program: Mutex::new(found.program),
+            verdicts: Mutex::new(found.verdicts),
+        };
+        Ok((log, found.recovered))
+    }
+
     /// Reads a sealed epoch that was found when the log was opened. Checksums are checked again.
     ///
     /// # Errors
@@ -210,17 +184,17 @@ fn checked_payload(
 }
 
 /// Everything that `open` needs.
-pub(super) struct Recovery {
-    pub(super) space: Space,
-    pub(super) index: Index,
-    pub(super) recovered: Recovered,
+struct Recovery {
+    space: Space,
+    index: Index,
+    recovered: Recovered,
     /// Attempt and bytes.
-    pub(super) program: Option<(u64, Vec<u8>)>,
-    pub(super) verdicts: Verdicts,
+    program: Option<(u64, Vec<u8>)>,
+    verdicts: Verdicts,
 }
 
 /// Finds the sealed epochs and the carries that are still needed; everything else is free.
-pub(super) fn recover<D: Device>(
+fn recover<D: Device>(
     device: &D,
     geometry: Geometry,
     checkpoint: u64,

@@ -10,8 +10,8 @@ use pmem::Device;
 
 use super::error::LogError;
 use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
-use super::log::Geometry;
-use super::writer::StreamSummary;
+use super::geometry::Geometry;
+use super::summary::StreamSummary;
 
 /// The log is read in pieces of this size, or of one segment if that is larger.
 const READ_BYTES: u64 = 1 << 20;

@@ -7,42 +7,11 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
-use super::log::InputLog;
+use super::log::{InputLog, Scratch};
 use super::space::Run;
-use super::writer::{Place, StreamSummary, write_segment};
+use super::summary::SealInfo;
+use super::writer::{Place, write_segment};
 use crate::StateHash;
-
-/// What is logged of an epoch beside its streams.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct SealInfo {
-    /// The epoch.
-    pub epoch: u64,
-    /// Transactions in all streams.
-    pub calls: u64,
-    /// Timestamp of the epoch: nanoseconds since 1970.
-    pub timestamp_ns: u64,
-    /// Seed of the epoch.
-    pub seed: u64,
-    /// State hash at the end of the epoch before, if it is maintained: replay must come to it.
-    pub hash_before: Option<StateHash>,
-    /// The streams, numbered from 0 without gaps.
-    pub streams: Vec<StreamSummary>,
-}
-
-/// Buffers for seals and carries, kept from epoch to epoch.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    pub(super) segment: Vec<u8>,
-    payload: Vec<u8>,
-    pub(super) segments: Vec<u32>,
-}
-
-impl Scratch {
-    pub(super) fn new(segment_bytes: u64) -> Self {
-        let segment = vec![0; segment_bytes as usize];
-        Self { segment, payload: Vec::new(), segments: Vec::new() }
-    }
-}
 
 impl<D: Device> InputLog<D> {
     /// Writes the seal of an epoch whose streams are all finished. The epoch counts once

@@ -10,12 +10,6 @@
 
 use std::collections::BTreeMap;
 
-use pmem::{Device, Port};
-
-use super::error::LogError;
-use super::format::Kind;
-use super::log::InputLog;
-
 /// Bytes in front of a verdict's reason: position and length.
 const HEADER_BYTES: usize = 8;
 
@@ -35,7 +29,7 @@ pub(super) type Verdicts = BTreeMap<u64, (u64, Vec<Verdict>)>;
 
 impl Verdict {
     /// A record of verdicts. Reasons are cut where it would be longer than `bytes_max`.
-    fn encode_all(verdicts: &[Self], bytes_max: usize) -> Vec<u8> {
+    pub(super) fn encode_all(verdicts: &[Self], bytes_max: usize) -> Vec<u8> {
         let mut room = bytes_max.saturating_sub(verdicts.len() * HEADER_BYTES);
         let mut bytes = Vec::new();
         for verdict in verdicts {
@@ -64,27 +58,5 @@ impl Verdict {
         let (reason, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let reason = String::from_utf8_lossy(reason).into_owned();
         Some((Self { epoch, position: u32::from_le_bytes(*position), reason }, rest))
-    }
-}
-
-impl<D: Device> InputLog<D> {
-    /// Keeps a verdict on a call of a sealed epoch, durably, until the epoch is released.
-    ///
-    /// # Errors
-    /// [`LogError::Full`] if there is no space; the device's.
-    pub fn write_verdict(&self, port: &mut Port<D>, verdict: &Verdict) -> Result<(), LogError> {
-        let mut verdicts = self.verdicts.lock().expect("no panic while locked");
-        let (before, mut all) = match verdicts.get(&verdict.epoch) {
-            Some((attempt, all)) => (Some(*attempt), all.clone()),
-            None => (None, Vec::new()),
-        };
-        all.push(verdict.clone());
-        let bytes = Verdict::encode_all(&all, self.geometry().payload_bytes_max() as usize);
-        let attempt = self.write_extra(port, Kind::Verdict, verdict.epoch, &bytes)?;
-        if let Some(before) = before {
-            self.space().drop_holding(before);
-        }
-        verdicts.insert(verdict.epoch, (attempt, all));
-        Ok(())
     }
 }

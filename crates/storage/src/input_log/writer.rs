@@ -6,26 +6,13 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
-use super::log::{Geometry, InputLog};
+use super::geometry::Geometry;
+use super::log::InputLog;
 use super::space::Run;
+use super::summary::StreamSummary;
 
 /// Most segments that a stream takes at once. A stream starts with one and doubles.
 const RUN_SEGMENTS_MAX: u32 = 8;
-
-/// What a finished stream consists of.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct StreamSummary {
-    /// Number of the stream in its epoch.
-    pub stream: u16,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Its segments.
-    pub segments: u32,
-    /// Digest of its segments.
-    pub digest: u32,
-    /// Number of its first segment in the log space; zero if it has none.
-    pub first_segment: u32,
-}
 
 /// Where a segment belongs; the rest of its header follows from the payload.
 #[derive(Debug, Clone, Copy)]
@@ -224,5 +211,12 @@ impl StreamWriter {
         self.summary.bytes += payload_bytes as u64;
         self.filled = HEADER_BYTES;
         Ok(())
+    }
+}
+
+impl<D: Device> InputLog<D> {
+    /// A writer for one worker, to be used again in every epoch.
+    pub fn stream_writer(&self) -> StreamWriter {
+        StreamWriter::new(self.geometry.segment_bytes)
     }
 }

@@ -1,14 +1,15 @@
-//! What the inputs mean: a record of the program that logged them, which replay is held against.
+//! The records that belong to no stream: verdicts (`verdict.rs`), and what the inputs mean, a record
+//! of the program that logged them, which replay is held against.
 //!
-//! The log must not know what is in it. The newest whole record counts; a new one is durable before
+//! The log must not know what is in that. The newest whole record counts; a new one is durable before
 //! the one before it is released, and every seal names the one that its epoch was logged under.
 
 use pmem::{Device, Port};
 
 use super::error::LogError;
 use super::format::{Kind, PROGRAM_EPOCH};
-use super::log::InputLog;
-use super::seal::Scratch;
+use super::log::{InputLog, Scratch};
+use super::verdict::Verdict;
 use super::writer::Place;
 
 impl<D: Device> InputLog<D> {
@@ -34,6 +35,26 @@ impl<D: Device> InputLog<D> {
         if let Some((before, _)) = before {
             self.space().drop_holding(before);
         }
+        Ok(())
+    }
+
+    /// Keeps a verdict on a call of a sealed epoch, durably, until the epoch is released.
+    ///
+    /// # Errors
+    /// [`LogError::Full`] if there is no space; the device's.
+    pub fn write_verdict(&self, port: &mut Port<D>, verdict: &Verdict) -> Result<(), LogError> {
+        let mut verdicts = self.verdicts.lock().expect("no panic while locked");
+        let (before, mut all) = match verdicts.get(&verdict.epoch) {
+            Some((attempt, all)) => (Some(*attempt), all.clone()),
+            None => (None, Vec::new()),
+        };
+        all.push(verdict.clone());
+        let bytes = Verdict::encode_all(&all, self.geometry().payload_bytes_max() as usize);
+        let attempt = self.write_extra(port, Kind::Verdict, verdict.epoch, &bytes)?;
+        if let Some(before) = before {
+            self.space().drop_holding(before);
+        }
+        verdicts.insert(verdict.epoch, (attempt, all));
         Ok(())
     }
 

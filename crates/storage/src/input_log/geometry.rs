@@ -1,0 +1,47 @@
+//! How the log space is divided, and how much of it an epoch may need.
+
+use super::format::{HEADER_BYTES, SealEntry, SealHeader};
+
+/// What an epoch may need of the log space. More may be written if there is room.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// Streams that may be written.
+    pub streams: u16,
+    /// Bytes of all streams together.
+    pub bytes: u64,
+    /// Bytes that the epoch may hand over to the next one with [`InputLog::write_carry`].
+    pub carry_bytes: u64,
+}
+
+/// How segments lie and whose they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Geometry {
+    pub(super) instance: u64,
+    pub(super) segment_bytes: u64,
+}
+
+impl Geometry {
+    pub(super) fn payload_bytes_max(&self) -> u64 {
+        self.segment_bytes - HEADER_BYTES as u64
+    }
+
+    pub(super) fn offset(&self, segment: u32) -> u64 {
+        u64::from(segment) * self.segment_bytes
+    }
+
+    /// Segments of a seal or a carry; even an empty one has a segment.
+    pub(super) fn record_segments(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.payload_bytes_max()).max(1)
+    }
+
+    /// Most segments that an epoch can take, whichever way its bytes are spread over the streams.
+    pub(super) fn epoch_segments(&self, demand: &Demand) -> u64 {
+        let seal = size_of::<SealHeader>() + size_of::<SealEntry>() * usize::from(demand.streams);
+        let partial = u64::from(demand.streams);
+        demand.bytes / self.payload_bytes_max() + partial + self.record_segments(seal as u64)
+    }
+
+    pub(super) fn carry_segments(&self, demand: &Demand) -> u64 {
+        if demand.carry_bytes == 0 { 0 } else { self.record_segments(demand.carry_bytes) }
+    }
+}

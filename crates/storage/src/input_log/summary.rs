@@ -1,0 +1,54 @@
+//! What is known of logged epochs.
+
+use crate::StateHash;
+
+/// What a finished stream consists of.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Number of the stream in its epoch.
+    pub stream: u16,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its segments.
+    pub segments: u32,
+    /// Digest of its segments.
+    pub digest: u32,
+    /// Number of its first segment in the log space; zero if it has none.
+    pub first_segment: u32,
+}
+
+/// What is logged of an epoch beside its streams.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct SealInfo {
+    /// The epoch.
+    pub epoch: u64,
+    /// Transactions in all streams.
+    pub calls: u64,
+    /// Timestamp of the epoch: nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Seed of the epoch.
+    pub seed: u64,
+    /// State hash at the end of the epoch before, if it is maintained: replay must come to it.
+    pub hash_before: Option<StateHash>,
+    /// The streams, numbered from 0 without gaps.
+    pub streams: Vec<StreamSummary>,
+}
+
+/// What the log holds of one sealed epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EpochSummary {
+    /// The epoch.
+    pub epoch: u64,
+    /// Number of its streams.
+    pub streams: u32,
+    /// Transactions.
+    pub calls: u64,
+    /// Bytes of all streams.
+    pub bytes: u64,
+    /// Segments of streams and seal.
+    pub segments: u32,
+    /// Bytes of the calls carried over to this epoch; `None` if the log has no carry for it.
+    pub carry_bytes: Option<u64>,
+    /// State hash at the end of the epoch before, if its seal knows it.
+    pub hash_before: Option<StateHash>,
+}
