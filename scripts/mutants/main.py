@@ -34,12 +34,13 @@ COMMANDS = {
     "engine": [
         ("engine", ["--lib", *binaries("properties", "versions", "bad_input", "pieces", "crash",
                                        "past", "repair", "damage", "append", "state_hash",
-                                       "steady_space")]),
-        LAB],
+                                       "steady_space", "left_out", "charged_reads",
+                                       "ignored_mistakes", "work_counts")]),
+        ("nvcaracal", binaries("deaths")), LAB],
 }
 CHOSEN = re.compile(
-    r"crates/(storage/src/.*|pmem/src/file/.*|engine/src/(version/final_write|epoch/.*|recovery|"
-    r"replay))\.rs$")
+    r"crates/(storage/src/.*|pmem/src/file/.*|"
+    r"engine/src/(version/(final_write|publication|medium)|epoch/.*|recovery|replay))\.rs$")
 NOT_CHOSEN = re.compile(r"/tests?(/|\.rs$)")
 
 

@@ -201,6 +201,23 @@ fn o_65_the_limit_of_re_submissions_is_that_of_the_run_and_not_of_the_replay() {
     assert!(answers[1].contains("Resubmitted"), "{answers:?}");
 }
 
+/// O-65: calls that a checkpoint hands over to the next epoch belong to the program that logged
+/// them, also where nothing is replayed.
+#[test]
+fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_carries() {
+    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let (mut engine, _) = open(&device, BEFORE).unwrap();
+    let answers = run(&mut engine, &[0, 1]);
+    assert!(answers[1].contains("Resubmitted"), "{answers:?}");
+    engine.checkpoint().unwrap();
+    drop(engine);
+    let other = [("deposit", "u64 -> u64", deposit as engine::BodyFn), ("mirror", "u64", mirror)];
+    let other = Program { procedures: Box::leak(Box::new(other)), ..BEFORE };
+    assert!(refusal(&device, other).to_string().contains("mirror"));
+    let (engine, report) = open(&device, BEFORE).unwrap();
+    assert_eq!((report.epochs_replayed, engine.carried()), (0, 1));
+}
+
 /// O-65: two copies of one store went on apart, with epochs of the same numbers; the log of one
 /// beside the image of the other would replay epochs that began from another state.
 #[test]

@@ -163,3 +163,22 @@ pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
         Some(_) => Err(corrupt("one is of a procedure that does not exist")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The room that is kept for calls that may be carried over is what they take (O-43), those
+    /// without arguments included.
+    #[test]
+    fn a_record_has_the_length_that_is_reserved_for_it() {
+        let lengths = [0, 1, 7, 8, 9, 16, 1000];
+        for length in lengths {
+            let mut calls = Calls::new();
+            calls.push(0, &vec![1; length]).unwrap();
+            let record = encode_carry(&calls, &[(0, 1)]);
+            assert_eq!(record.len() as u64, record_bytes(length), "{length} bytes of arguments");
+            assert_eq!(calls.records_bytes() as u64, record_bytes(length), "{length} bytes");
+        }
+    }
+}

@@ -236,6 +236,22 @@ fn an_image_that_was_cut_off_is_refused() {
     assert!(matches!(open(&device).err(), Some(StorageError::Corrupt(_))));
 }
 
+/// A device must have room for one segment of the store, and not for one byte less.
+#[test]
+fn a_device_that_may_not_grow_to_one_segment_is_refused() {
+    let options = StoreOptions { segment_bytes: 4 << 20, ..StoreOptions::default() };
+    let needed = Segments::new(options.segment_bytes, 1).image_bytes(1);
+    for (limit, fits) in [(needed, true), (needed - (2 << 20), false)] {
+        let device = Arc::new(Dram::new(limit, 64 << 20).unwrap());
+        assert_eq!(device.image().len(), limit, "address space is not rounded up here");
+        match Store::open(device, &options) {
+            Ok(opened) => assert!(fits && opened.created, "{limit}"),
+            Err(StorageError::Limit(_)) => assert!(!fits, "{limit}"),
+            Err(other) => panic!("{limit}: {other}"),
+        }
+    }
+}
+
 /// O-54: an epoch that ended is in the checkpoint or in the log.
 #[test]
 fn an_end_mark_after_the_log_is_refused() {

@@ -132,6 +132,23 @@ fn seal_leaves_no_gap() {
     let _ = log_epoch(&log, &device, 2, &[]);
 }
 
+/// What is released cannot be read any more, as its segments are free, and what follows can.
+#[test]
+fn a_released_epoch_is_not_read() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    (1..=3).for_each(|epoch| drop(log_epoch(&log, &device, epoch, &[vec![7; 100]]).unwrap()));
+    let (log, recovered) = open(&device, 0).unwrap();
+    assert_eq!(recovered.sealed.len(), 3);
+    log.release(2);
+    let is_there = [1, 2, 3].map(|epoch| match log.read_epoch(epoch) {
+        Ok(_) => true,
+        Err(LogError::NotLogged { .. }) => false,
+        Err(other) => panic!("{other}"),
+    });
+    assert_eq!(is_there, [false, false, true]);
+}
+
 #[test]
 #[should_panic(expected = "epoch 1 is sealed before it is released")]
 fn release_of_an_open_epoch() {
