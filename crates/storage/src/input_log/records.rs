@@ -1,8 +1,9 @@
-//! The records that belong to no stream: verdicts (`verdict.rs`), and what the inputs mean, a record
-//! of the program that logged them, which replay is held against.
+//! The records that belong to no stream: verdicts (`verdict.rs`), and what the inputs mean, a
+//! record of the program that logged them, which replay is held against.
 //!
-//! The log must not know what is in that. The newest whole record counts; a new one is durable before
-//! the one before it is released, and every seal names the one that its epoch was logged under.
+//! The log must not know what is in that. The newest whole record counts; a new one is durable
+//! before the one before it is released, and every seal names the one that its epoch was logged
+//! under.
 
 use pmem::{Device, Port};
 
