@@ -59,9 +59,9 @@ impl<D: Device> Engine<D> {
     /// end of the last sealed epoch.
     ///
     /// # Errors
-    /// See [`EngineError`]. An open that is refused changes no byte of a device that keeps files;
-    /// on memory it may have added tables, and a replay that was refused has left what a crash in
-    /// it would leave.
+    /// See [`crate::EngineError`]. An open that is refused changes no byte of a device that keeps
+    /// files; on memory it may have added tables, and a replay that was refused has left what a
+    /// crash in it would leave.
     pub fn open(
         device: Arc<D>,
         config: EngineConfig,

@@ -9,7 +9,7 @@ pub struct Demand {
     pub streams: u16,
     /// Bytes of all streams together.
     pub bytes: u64,
-    /// Bytes that the epoch may hand over to the next one with [`InputLog::write_carry`].
+    /// Bytes that the epoch may hand over to the next one with [`super::InputLog::write_carry`].
     pub carry_bytes: u64,
 }
 
