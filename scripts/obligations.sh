@@ -81,7 +81,7 @@ if [ "$explained" != "$(seq -f '%02.0f' 1 105)" ]; then
     echo "$explanations must have a line for each of O-01 to O-105, in order" >&2
     exit 1
 fi
-unknown=$(git grep -hoE '\bO-[0-9]+' -- . ":!$explanations" | sort -u | while read -r id; do
+unknown=$(git grep --untracked -hoE '\bO-[0-9]+' -- . ":!$explanations" | sort -u | while read -r id; do
     grep -q "^| $id |" "$explanations" || printf '%s ' "$id"
 done)
 if [ -n "$unknown" ]; then
