@@ -361,7 +361,7 @@ pub struct VariantReport {
     pub ratio_most: Option<f64>,
     /// Lines flushed or stored non-temporally.
     pub lines_written_per_txn: Option<f64>,
-    /// Bytes stored in the image, past the cache or not.
+    /// Bytes stored in the image, non-temporally or not.
     pub bytes_stored_per_txn: Option<f64>,
     /// Lines flushed.
     pub flushes_per_txn: Option<f64>,

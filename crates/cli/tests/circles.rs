@@ -40,9 +40,10 @@ impl Sources {
             rest = further;
         }
         let joined = if at.is_empty() { rest.to_string() } else { format!("{at}::{rest}") };
-        let first = rest.split("::").next().expect("a split has a first part");
-        let child = joined[..joined.len() - rest.len() + first.len()].to_string();
-        (is_relative || self.0.contains_key(&child)).then_some(joined)
+        let further = rest.find("::").map_or(0, |at| rest.len() - at);
+        let child = &joined[..joined.len() - further];
+        let is_own = is_relative || self.0.contains_key(child);
+        is_own.then_some(joined)
     }
 
     /// Which module imports which, through whatever re-exports.

@@ -119,7 +119,7 @@ mod x86 {
             unsafe { _mm_sfence() }
         }
 
-        /// Stores past the cache: whole lines with non-temporal stores, ragged ends with ordinary
+        /// Stores non-temporally: whole lines with such stores, ragged ends with ordinary
         /// stores and a flush. Durable after the next fence.
         ///
         /// # Safety

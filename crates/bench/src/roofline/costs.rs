@@ -37,7 +37,7 @@ pub struct Costs {
     pub store_nt_line_ns: f64,
     /// Each of the 3 lines after it, stored with it.
     pub store_nt_next_line_ns: f64,
-    /// A byte of a stream past the cache.
+    /// A byte of a stream of non-temporal stores.
     pub stream_nt_byte_ns: f64,
     /// A fence.
     pub fence_ns: f64,

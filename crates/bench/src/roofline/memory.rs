@@ -117,7 +117,7 @@ pub(super) fn stream_write(area: &mut MeasuringArea) -> f64 {
     })
 }
 
-/// GB/s of writing the area from end to end past the cache.
+/// GB/s of non-temporal stores to the area from end to end.
 pub(super) fn stream_write_nt(area: &mut MeasuringArea) -> f64 {
     repeated(|seed| {
         let piece = black_box([seed as u8; PIECE_BYTES as usize]);
@@ -152,7 +152,7 @@ pub(super) fn fence_ns(area: &mut MeasuringArea) -> f64 {
     (each - store_nt_ns::<{ LINE_BYTES as usize }>(area)).max(0.0)
 }
 
-/// Nanoseconds of a store of `BYTES` past the cache to a random place, with a fence every 16.
+/// Nanoseconds of a non-temporal store of `BYTES` to a random place, with a fence every 16.
 pub(super) fn store_nt_ns<const BYTES: usize>(area: &mut MeasuringArea) -> f64 {
     let bytes = black_box([1; BYTES]);
     let store = |area: &mut MeasuringArea, offset| area.store_nt(offset, &bytes);

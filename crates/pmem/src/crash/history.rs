@@ -25,7 +25,7 @@ struct Store {
     kind: Kind,
     durable: bool,
     /// Whether the process that made it was killed: no port will fence it, and any port's flush
-    /// covers it, past the cache or not.
+    /// covers it, non-temporal or not.
     orphaned: bool,
     /// First byte in the line.
     at: u8,
