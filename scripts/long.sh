@@ -57,17 +57,17 @@ while [ "$SECONDS" -lt "$end" ]; do
     part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress
     part 'crash lab: disk' "$nvcaracal" sim --device file --seconds 120 --seed "$seed" --no-progress
     part 'power cuts' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CRASHES=500 \
-        cargo test --locked -p engine --test crash
+        cargo test --locked -p engine --test all crash::
     part 'histories' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_HISTORIES=2000 \
-        NVCARACAL_METAMORPHIC=40 cargo test --locked -p engine --test properties
+        NVCARACAL_METAMORPHIC=40 cargo test --locked -p engine --test all properties::
     part 'schedules: threads' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_SCHEDULES=500 \
-        cargo test --locked -p engine --test schedules
+        cargo test --locked -p engine --test all schedules::
     part 'bad disks' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_DISKS=100 NVCARACAL_DISK_STRIDE=1 \
-        NVCARACAL_FAULT_STRIDE=1 cargo test --locked -p sim --test disk
+        NVCARACAL_FAULT_STRIDE=1 cargo test --locked -p sim --test all disk::
     part 'fuzzing' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_FUZZ=10000 \
-        cargo test --locked -p sim --test fuzz
+        cargo test --locked -p sim --test all fuzz::
     part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
-        cargo test --locked -p cli --test kill
+        cargo test --locked -p cli --test all kill::
     for workload in smallbank tpcc; do
         part "crash and return: $workload" scripts/crash_and_return.sh "$workload" --kills 50 \
             --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests of the engine under the thread sanitizer, which reports unordered accesses to memory.
 #
-#   scripts/races.sh [test ...]     those of crates/engine/tests; default: those in which workers
+#   scripts/races.sh [file ...]     those of crates/engine/tests/all; default: those in which workers
 #                                   share most
 #
 # The sanitizer belongs to the compiler but is behind a switch that stable ones leave off; this turns
@@ -22,14 +22,10 @@ printf '%s\n' 'race:test::' 'race:std::sync::lazy_lock' 'race:LazyLock' >"$suppr
 if [ $# -eq 0 ]; then
     set -- append differences many parts pieces smoke state_hash versions
 fi
-tests=()
-for test in "$@"; do
-    tests+=(--test "$test")
-done
 # One test after the other: memory that an engine gives back to the system, which the sanitizer does
 # not see, may become that of another engine, and only the end of a test orders the two.
 RUSTC_BOOTSTRAP=1 \
     RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' \
     TSAN_OPTIONS="suppressions=$suppressions history_size=7" \
     cargo test --locked -p engine --features races --target "$host" --target-dir target/races \
-    "${tests[@]}" -- --test-threads=1
+    --test all -- --test-threads=1 "${@/%/::}"

@@ -308,7 +308,7 @@ fn monotonic_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// The command line takes its defaults from the same place (`crates/cli/tests/report.rs`).
+    /// The command line takes its defaults from the same place (`crates/cli/tests/all/report.rs`).
     #[test]
     fn defaults_are_the_engines_and_can_be_set() {
         for device in ["dram", "emulated:none", "emulated:optane", "dax:/pm/db", "file:db"] {

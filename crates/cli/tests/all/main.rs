@@ -1,0 +1,19 @@
+//! The command line, run as a user runs it; and checks of the repository.
+
+mod ablation;
+mod bad_input;
+mod circles;
+mod counters;
+mod crash_and_return;
+mod full_disk;
+mod interrupt;
+mod kill;
+mod recover_after_run;
+mod repair;
+mod report;
+mod resume;
+mod roofline;
+mod same_digest;
+mod sim;
+mod state_hash;
+mod support;

@@ -1,0 +1,72 @@
+//! A bank, as the tests need it.
+
+use nvcaracal::{
+    Abort, Database, DeviceSpec, Options, Procedure, Stop, Table, Transaction, WriteSet, plain,
+};
+
+/// Balances.
+pub(crate) const ACCOUNTS: Table<u64, i64> = Table::ordered("accounts");
+
+plain! {
+    /// Adds to an account, or opens it; answers with the balance.
+    pub(crate) struct Deposit { pub(crate) account: u64, pub(crate) cents: i64 }
+    /// Moves money; aborts with code 7 if there is not enough.
+    pub(crate) struct Transfer { pub(crate) from: u64, pub(crate) to: u64, pub(crate) cents: i64 }
+}
+
+impl Procedure for Deposit {
+    const NAME: &'static str = "deposit";
+    type Output = i64;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(ACCOUNTS, self.account);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+        let cents = tx.get(ACCOUNTS, self.account)?.unwrap_or(0) + self.cents;
+        tx.insert(ACCOUNTS, self.account, &cents)?;
+        Ok(cents)
+    }
+}
+
+impl Procedure for Transfer {
+    const NAME: &'static str = "transfer";
+    type Output = (i64, i64);
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, self.from);
+        set.update(ACCOUNTS, self.to);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(i64, i64), Stop> {
+        let from = tx.get(ACCOUNTS, self.from)?.ok_or(Abort::new("no such account"))? - self.cents;
+        if from < 0 {
+            return Err(Abort { code: 7, message: format!("{from} is not enough").into() }.into());
+        }
+        tx.update(ACCOUNTS, self.from, &from)?;
+        let to = tx.get(ACCOUNTS, self.to)?.ok_or(Abort::new("no such account"))? + self.cents;
+        tx.update(ACCOUNTS, self.to, &to)?;
+        Ok((from, to))
+    }
+}
+
+/// Options of a bank.
+pub(crate) fn options() -> Options {
+    Database::options()
+        .table(ACCOUNTS)
+        .procedure::<Deposit>()
+        .procedure::<Transfer>()
+        .workers(2)
+        .data_bytes_max(1 << 30)
+        .log_bytes_max(1 << 30)
+}
+
+/// A bank in memory.
+pub(crate) fn dram(options: Options) -> Database {
+    options.open_device(DeviceSpec::Dram).unwrap()
+}
+
+/// All money.
+pub(crate) fn sum(db: &Database) -> i64 {
+    db.scan(ACCOUNTS, ..).unwrap().iter().map(|(_, cents)| cents).sum()
+}

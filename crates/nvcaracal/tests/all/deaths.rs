@@ -1,0 +1,93 @@
+//! A body that ends the whole process: the epoch is in the log, and each replay would die in it,
+//! too. After two deaths at the same call the open is refused with its name, and a command leaves
+//! it out.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use crate::common::{ACCOUNTS, Deposit};
+use nvcaracal::{Database, Options, Procedure, Stop, Transaction, WriteSet, plain};
+
+/// Where a child of this test opens a store.
+const STORE: &str = "NVCARACAL_DYING_STORE";
+
+plain! {
+    struct Die { account: u64 }
+}
+
+impl Procedure for Die {
+    const NAME: &'static str = "die";
+    type Output = ();
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(ACCOUNTS, self.account);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        tx.insert(ACCOUNTS, self.account, &-1)?;
+        std::process::abort();
+    }
+}
+
+fn options() -> Options {
+    Database::options()
+        .table(ACCOUNTS)
+        .procedure::<Deposit>()
+        .procedure::<Die>()
+        .workers(2)
+        .checkpoint_every(1_000_000)
+        .data_bytes_max(1 << 30)
+}
+
+/// What a child of the other test does: it ends by the abort, if the open does not already.
+#[test]
+fn child_that_dies() {
+    let Some(store) = std::env::var_os(STORE) else { return };
+    let db = options().open(store).unwrap();
+    assert_eq!(db.call(Deposit { account: 1, cents: 5 }).unwrap(), 5);
+    let mut batch = db.batch();
+    for account in 1..=20 {
+        batch.add(&Deposit { account, cents: 1 }).unwrap();
+    }
+    batch.add(&Die { account: 1 }).unwrap();
+    batch.add(&Deposit { account: 1, cents: 1 }).unwrap();
+    batch.submit().unwrap().wait();
+    unreachable!("a call of the batch ends the process");
+}
+
+/// Runs the child; whether it died in the way that is meant.
+fn dies(store: &Path) -> bool {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "deaths::child_that_dies", "--nocapture"]).env(STORE, store);
+    let status = child.output().unwrap().status;
+    std::os::unix::process::ExitStatusExt::signal(&status) == Some(6)
+}
+
+#[test]
+fn o_49_a_call_that_ends_the_process_twice_is_named_and_can_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("bank");
+    for round in ["run", "first replay", "second replay"] {
+        assert!(dies(&store), "{round}");
+    }
+    // Refused as often as it is tried: nothing dies any more.
+    for _ in 0..2 {
+        let error = options().open(&store).unwrap_err().to_string();
+        let words = ["replay of epoch 2", "call 20", "(die)", "--skip-call 2:20"];
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    }
+    let options_of_file =
+        pmem::FileOptions { create: false, ..pmem::FileOptions::new(1 << 30, 1 << 30) };
+    let device = Arc::new(pmem::File::open(&store, &options_of_file).unwrap());
+    let ended = storage::repair::skip_call(&device, 1, 0).unwrap_err().to_string();
+    assert!(ended.contains("last epoch of the log only, which is 2"), "{ended}");
+    storage::repair::skip_call(&device, 2, 20).unwrap();
+    drop(device);
+    let db = options().open(&store).unwrap();
+    assert_eq!(db.recovery().skipped.len(), 1);
+    assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(5 + 1 + 1));
+    assert_eq!(db.get(ACCOUNTS, 20).unwrap(), Some(1));
+    db.close().unwrap();
+    assert!(!store.join("replay").exists(), "there is nothing to tell the next process");
+}

@@ -1,0 +1,11 @@
+//! The library as an application uses it.
+
+mod common;
+mod deaths;
+mod failures;
+mod order;
+mod parts;
+mod past;
+mod pieces;
+mod reopen;
+mod submit;

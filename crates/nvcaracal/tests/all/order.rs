@@ -1,0 +1,261 @@
+//! What depends on the serial order: sequences, reconnaissance, scans.
+
+use std::ops::ControlFlow;
+
+use crate::common::{ACCOUNTS, Deposit, dram, options};
+use nvcaracal::{
+    Abort, Database, Draws, Options, Procedure, Sequence, Stop, Table, Transaction, WriteSet, data,
+    plain,
+};
+
+const ORDER_IDS: Sequence = Sequence::new("order_ids");
+const ORDERS: Table<(u32, u64), String> = Table::ordered("orders");
+
+data! {
+    /// Places an order in a shop; aborts while drawing if there is no text.
+    struct Order { shop: u32, text: String }
+}
+
+impl Procedure for Order {
+    const NAME: &'static str = "order";
+    type Output = u64;
+
+    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+        if self.text.is_empty() {
+            return Err(Abort::new("nothing ordered"));
+        }
+        draws.draw(ORDER_IDS.at(self.shop.into()));
+        Ok(())
+    }
+
+    fn write_set(&self, set: &mut WriteSet) {
+        let id = set.drawn(0);
+        set.insert(ORDERS, (self.shop, id));
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+        let id = tx.drawn(0);
+        tx.insert(ORDERS, (self.shop, id), &self.text)?;
+        Ok(id)
+    }
+}
+
+#[test]
+fn sequences_are_dense() {
+    let db = dram(options().table(ORDERS).sequence(ORDER_IDS).procedure::<Order>());
+    std::thread::scope(|scope| {
+        for shop in 0..4u32 {
+            let db = &db;
+            scope.spawn(move || {
+                for i in 0..50 {
+                    let text = if i % 5 == 0 { String::new() } else { format!("order {i}") };
+                    let result = db.call(Order { shop: shop / 2, text });
+                    assert_eq!(result.is_err(), i % 5 == 0);
+                }
+            });
+        }
+    });
+    for shop in 0..2 {
+        let orders = db.scan(ORDERS, (shop, 0)..(shop + 1, 0)).unwrap();
+        let ids: Vec<_> = orders.iter().map(|((_, id), _)| *id).collect();
+        assert_eq!(ids, (0..80).collect::<Vec<_>>());
+        let next = db.read(move |view| view.sequence(ORDER_IDS.at(shop.into()))).unwrap().unwrap();
+        assert_eq!(next, 80);
+    }
+}
+
+const POINTERS: Table<u64, u64> = Table::hash("pointers");
+
+plain! {
+    struct Point { to: u64 }
+    struct Follow { add: i64 }
+}
+
+impl Procedure for Point {
+    const NAME: &'static str = "point";
+    type Output = ();
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(POINTERS, 0);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        tx.insert(POINTERS, 0, &self.to)
+    }
+}
+
+impl Procedure for Follow {
+    const NAME: &'static str = "follow";
+    type Output = (u64, i64);
+
+    fn write_set(&self, set: &mut WriteSet) {
+        if let Some(account) = set.lookup(POINTERS, 0) {
+            set.insert(ACCOUNTS, account);
+        }
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(u64, i64), Stop> {
+        let account = tx.get(POINTERS, 0)?.ok_or(Abort::new("nowhere"))?;
+        let cents = tx.get(ACCOUNTS, account)?.unwrap_or(0) + self.add;
+        tx.insert(ACCOUNTS, account, &cents)?;
+        Ok((account, cents))
+    }
+}
+
+fn with_pointers(options: Options) -> Database {
+    let db = dram(options.table(POINTERS).procedure::<Point>().procedure::<Follow>());
+    db.call(Point { to: 1 }).unwrap();
+    db
+}
+
+#[test]
+fn a_resubmitted_call_is_answered_once_it_ran() {
+    let db = with_pointers(options());
+    for to in 2..20 {
+        let mut batch = db.batch();
+        let early = batch.add(&Follow { add: 1 }).unwrap();
+        let point = batch.add(&Point { to }).unwrap();
+        let late = batch.add(&Follow { add: 10 }).unwrap();
+        let later = batch.add(&Follow { add: 100 }).unwrap();
+        let submitted = batch.submit().unwrap();
+        assert_eq!(submitted.ticket(early).wait().unwrap().0, to - 1);
+        submitted.ticket(point).wait().unwrap();
+        assert_eq!(submitted.ticket(late).wait().unwrap(), (to, 10));
+        assert_eq!(submitted.ticket(later).wait().unwrap(), (to, 110));
+        submitted.wait();
+    }
+    assert_eq!(db.stats().resubmitted, 2 * 18);
+    // Nobody is there to hear the answer, and closing waits for it all the same.
+    let mut batch = db.batch();
+    batch.add(&Point { to: 50 }).unwrap();
+    batch.add(&Follow { add: 5 }).unwrap();
+    batch.submit().unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn a_call_that_may_not_be_resubmitted_fails() {
+    let db = with_pointers(options().resubmissions_max(0));
+    let mut batch = db.batch();
+    batch.add(&Point { to: 2 }).unwrap();
+    let late = batch.add(&Follow { add: 10 }).unwrap();
+    let error = batch.submit().unwrap().ticket(late).wait().unwrap_err();
+    assert!(error.is_failed(), "{error}");
+}
+
+plain! {
+    /// Deletes a range of accounts and answers with how many there are in it, from both ends.
+    struct Clear { from: u64, to: u64 }
+}
+
+impl Procedure for Clear {
+    const NAME: &'static str = "clear";
+    type Output = (Vec<u64>, Vec<u64>, Option<u64>);
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update_range(ACCOUNTS, self.from..=self.to);
+        set.lookup_scan(ACCOUNTS, self.from..=self.to, |_, _| ControlFlow::Continue(()));
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop> {
+        let range = || self.from..=self.to;
+        let (mut back, mut first) = (Vec::new(), None);
+        tx.scan_back(ACCOUNTS, range(), |key, _| {
+            back.push(key);
+            ControlFlow::Continue(())
+        })?;
+        tx.scan(ACCOUNTS, range(), |key, _| {
+            first = Some(key);
+            ControlFlow::Break(())
+        })?;
+        let keys: Vec<u64> = tx.rows(ACCOUNTS, range())?.into_iter().map(|(key, _)| key).collect();
+        for key in &keys {
+            assert!(tx.delete(ACCOUNTS, key)?);
+        }
+        Ok((keys, back, first))
+    }
+}
+
+#[test]
+fn scans_meet_every_key_of_their_range() {
+    let db = dram(options().procedure::<Clear>());
+    let keys = [0, 1, 5, u64::MAX - 1, u64::MAX];
+    for account in keys {
+        db.call(Deposit { account, cents: 1 }).unwrap();
+    }
+    let clear = |from, to| db.call(Clear { from, to }).unwrap();
+    assert_eq!(clear(2, 4), (vec![], vec![], None));
+    assert_eq!(clear(u64::MAX, u64::MAX), (vec![u64::MAX], vec![u64::MAX], Some(u64::MAX)));
+    db.call(Deposit { account: u64::MAX, cents: 1 }).unwrap();
+    assert_eq!(db.scan(ACCOUNTS, 1..u64::MAX).unwrap().len(), 3);
+    let mut back = keys.to_vec();
+    back.reverse();
+    assert_eq!(clear(0, u64::MAX), (keys.to_vec(), back, Some(0)));
+    assert!(db.scan(ACCOUNTS, ..).unwrap().is_empty());
+}
+
+data! {
+    /// Changes and deletes an account, and reads these and others: at once, and one by one.
+    struct ReadMany { change: u64, delete: u64, keys: Vec<u64> }
+}
+
+type Found = Vec<Option<i64>>;
+
+impl Procedure for ReadMany {
+    const NAME: &'static str = "read_many";
+    type Output = (Found, Found);
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, self.change);
+        set.delete(ACCOUNTS, self.delete);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop> {
+        tx.update(ACCOUNTS, self.change, &-1)?;
+        tx.delete(ACCOUNTS, self.delete)?;
+        let one_by_one: Result<_, Stop> =
+            self.keys.iter().map(|key| tx.get(ACCOUNTS, key)).collect();
+        Ok((tx.get_many(ACCOUNTS, &self.keys)?, one_by_one?))
+    }
+}
+
+#[test]
+fn many_rows_are_read_as_they_would_be_one_by_one() {
+    let db = dram(options().procedure::<ReadMany>());
+    for account in 0..100 {
+        db.call(Deposit { account, cents: account as i64 }).unwrap();
+    }
+    let keys = vec![7, 300, 3, 99, 7, 50, 4];
+    let (many, single) = db.call(ReadMany { change: 3, delete: 50, keys }).unwrap();
+    assert_eq!(many, [Some(7), None, Some(-1), Some(99), Some(7), None, Some(4)]);
+    assert_eq!(many, single);
+    let nothing = ReadMany { change: 3, delete: 50, keys: Vec::new() };
+    assert_eq!(db.call(nothing).unwrap(), (Vec::new(), Vec::new()));
+}
+
+/// The same keys under another type of value.
+const AS_TEXT: Table<u64, String> = Table::ordered("accounts");
+
+plain! {
+    /// Reads an account as what it is not.
+    struct Misread { account: u64 }
+}
+
+impl Procedure for Misread {
+    const NAME: &'static str = "misread";
+    type Output = u64;
+
+    fn write_set(&self, _: &mut WriteSet) {}
+
+    fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+        Ok(tx.get_many(AS_TEXT, [self.account])?.len() as u64)
+    }
+}
+
+#[test]
+fn rows_that_are_of_another_type_are_a_mistake() {
+    let db = dram(options().procedure::<Misread>());
+    db.call(Deposit { account: 1, cents: -1 }).unwrap();
+    let error = db.call(Misread { account: 1 }).unwrap_err();
+    assert!(error.is_failed() && error.to_string().contains("accounts"), "{error}");
+}

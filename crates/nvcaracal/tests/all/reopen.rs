@@ -1,0 +1,157 @@
+//! Opening again: after a close, a drop, a kill; with other options; in the wrong place.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{ACCOUNTS, Deposit, Transfer, options, sum};
+use nvcaracal::{Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn fill(db: &Database, accounts: u64) -> u128 {
+    let tickets: Vec<_> = (0..accounts)
+        .map(|account| db.submit(Deposit { account, cents: account as i64 }).unwrap())
+        .collect();
+    for ticket in tickets {
+        ticket.wait().unwrap();
+    }
+    for to in 0..20 {
+        db.call(Transfer { from: accounts - 1, to, cents: 1 }).unwrap();
+    }
+    db.stats().state_hash
+}
+
+#[test]
+fn a_dropped_database_recovers_everything_that_was_answered() {
+    let dir = directory();
+    let db = options().open(dir.path().join("bank")).unwrap();
+    assert!(db.recovery().created);
+    let hash = fill(&db, 500);
+    drop(db);
+    let db = options().open(dir.path().join("bank")).unwrap();
+    assert!(!db.recovery().created);
+    assert_eq!(db.stats().state_hash, hash);
+    assert_eq!(sum(&db), (0..500).sum());
+    assert_eq!(db.recovery().epochs_replayed, 0, "dropping closes");
+}
+
+/// Copies the files as they are now: what a killed process leaves.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn what_a_kill_leaves_has_everything_that_was_answered() {
+    let dir = directory();
+    let (alive, killed) = (dir.path().join("alive"), dir.path().join("killed"));
+    let db = options().checkpoint_every(1_000_000).open(&alive).unwrap();
+    let hash = fill(&db, 100);
+    copy(&alive, &killed);
+    let again = options().workers(3).open(&killed).unwrap();
+    assert!(again.recovery().epochs_replayed > 0);
+    assert_eq!(again.stats().state_hash, hash);
+    assert_eq!(again.scan(ACCOUNTS, ..).unwrap(), db.scan(ACCOUNTS, ..).unwrap());
+    // Both go on, the same way.
+    for db in [&db, &again] {
+        db.call(Deposit { account: 3, cents: 30 }).unwrap();
+        db.checkpoint().unwrap();
+        assert_eq!(db.stats().checkpoint_epoch, db.stats().epoch);
+    }
+    assert_eq!(db.stats().state_hash, again.stats().state_hash);
+}
+
+#[test]
+fn the_number_of_workers_may_change() {
+    let dir = directory();
+    let mut last = 0;
+    for (round, workers) in [1, 4, 2, 3].into_iter().enumerate() {
+        let db = options().workers(workers).open(dir.path()).unwrap();
+        assert_eq!(db.stats().state_hash, last);
+        assert_eq!(sum(&db), (0..200).sum::<i64>() * round as i64);
+        last = fill(&db, 200);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_second_open_is_refused() {
+    let dir = directory();
+    let db = options().open(dir.path()).unwrap();
+    let error = options().open(dir.path()).unwrap_err();
+    assert!(error.is_locked() && !error.is_corrupt(), "{error}");
+    db.close().unwrap();
+    options().open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_place_that_is_not_there_is_named() {
+    let dir = directory();
+    let error = options().open(dir.path().join("no/bank")).unwrap_err();
+    assert!(error.is_mistake(), "{error}");
+    assert!(error.to_string().contains("/no to create a database in"), "{error}");
+    assert!(options().create(false).open(dir.path().join("bank")).is_err());
+    assert!(!dir.path().join("bank").exists());
+}
+
+#[test]
+fn opening_and_closing_often_loses_nothing() {
+    let dir = directory();
+    for round in 1..=50 {
+        let db = options().data_bytes_max(64 << 20).open(dir.path()).unwrap();
+        assert_eq!(db.call(Deposit { account: 1, cents: 1 }).unwrap(), round);
+        if round % 2 == 0 {
+            db.close().unwrap();
+        }
+    }
+}
+
+const NAMES: Table<str, String> = Table::hash("names");
+
+plain! {
+    struct Name { number: u64 }
+}
+
+impl Procedure for Name {
+    const NAME: &'static str = "name";
+    type Output = String;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(NAMES, format!("n{}", self.number));
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<String, Stop> {
+        let name = format!("number {} of epoch time {}", self.number, tx.timestamp_ns() > 0);
+        tx.insert(NAMES, format!("n{}", self.number), &name)?;
+        Ok(name)
+    }
+}
+
+#[test]
+fn tables_and_procedures_may_be_added_and_tables_reordered() {
+    let dir = directory();
+    let db = options().open(dir.path()).unwrap();
+    db.call(Deposit { account: 1, cents: 5 }).unwrap();
+    db.close().unwrap();
+    // The new table comes first here, and second in the catalog.
+    let more = Database::options()
+        .table(NAMES)
+        .table(ACCOUNTS)
+        .procedure::<Deposit>()
+        .procedure::<Transfer>()
+        .procedure::<Name>()
+        .data_bytes_max(1 << 30);
+    let db = more.open(dir.path()).unwrap();
+    assert_eq!(db.call(Name { number: 7 }).unwrap(), "number 7 of epoch time true");
+    assert_eq!(db.get(NAMES, "n7").unwrap().as_deref(), Some("number 7 of epoch time true"));
+    assert_eq!(db.call(Deposit { account: 1, cents: 5 }).unwrap(), 10);
+    db.close().unwrap();
+    const OTHER: Table<u64, [u64; 2]> = Table::ordered("accounts");
+    let error = Database::options().table(OTHER).open(dir.path()).unwrap_err();
+    assert!(error.is_limit(), "{error}");
+}

@@ -1,0 +1,7 @@
+//! Devices from outside.
+
+mod conformance;
+mod crash_model;
+mod lock;
+mod outlive;
+mod replay;
