@@ -517,7 +517,7 @@ impl<D: Device> Engine<D> {
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
         for worker in &mut self.workers {
             worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
-            worker.medium.refill();
+            worker.medium.search_all_lanes();
             worker.collect.append(&mut worker.medium.stale);
         }
     }
@@ -566,7 +566,7 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
         first.medium.stale.append(&mut other.medium.stale);
         first.already_collected.extend(other.already_collected.drain());
     }
-    first.medium.lanes_changed();
+    first.medium.search_all_lanes();
 }
 
 /// Hands every worker's lanes to the next worker. Else the slots that one worker frees would pile
@@ -577,7 +577,7 @@ fn rotate<D: Device>(workers: &mut [Worker<D>]) {
     lanes.rotate_right(1);
     for (worker, lanes) in workers.iter_mut().zip(lanes) {
         worker.medium.lanes = lanes;
-        worker.medium.lanes_changed();
+        worker.medium.search_all_lanes();
     }
 }
 
@@ -588,7 +588,7 @@ pub(crate) fn deal<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
         let worker = &mut workers[lane.lane() as usize % count];
         worker.medium.lanes[lane.pool() as usize].push(lane);
     }
-    workers.iter_mut().for_each(|w| w.medium.lanes_changed());
+    workers.iter_mut().for_each(|w| w.medium.search_all_lanes());
 }
 
 /// Runs an epoch on the first worker, with all lanes in its hands. Returns what it left.

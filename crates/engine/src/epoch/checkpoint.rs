@@ -30,7 +30,6 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.barrier()?;
     if epoch.ends_in_checkpoint {
         worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
-        worker.medium.refill();
         worker.collect.append(&mut worker.medium.stale);
     }
     if epoch.ends_in_capture {

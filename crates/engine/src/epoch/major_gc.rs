@@ -57,6 +57,5 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     clear.into_iter().for_each(|(at, slot)| clear_stale(port, at, slot));
     port.fence();
     port.end_step();
-    worker.medium.refill();
     Ok(())
 }

@@ -1,17 +1,10 @@
 //! Reserving space: an epoch that might run out of it is refused before anything is logged (O-43).
-//!
-//! Rows are created by the worker that declared them, so their demand adds up. Values are written,
-//! and slots freed, by whoever runs the call: the bound holds for every way to spread the work. A
-//! worker that does all of it finds least at hand in the lanes of the poorest one, and every
-//! worker, and every class of values, may begin a segment.
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
-use storage::format::CLASSES;
 use storage::input_log::Demand;
-use storage::{class_of, class_pool};
 
-use crate::demand::SpaceDemand;
+use crate::demand::TableSpace;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
 use crate::{EngineError, Result};
@@ -77,63 +70,13 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     Ok(())
 }
 
-/// Most segments that the epoch may take, however its calls are spread over the workers.
+/// Most segments that the epoch may take.
 fn segments_needed<D: Device>(epoch: &Epoch<'_, D>) -> u64 {
+    let tables = epoch.core.tables.iter().map(|table| {
+        let bytes_max = table.layout.value_bytes_max;
+        let external_bytes_max = (!table.layout.is_inline(bytes_max)).then_some(bytes_max);
+        TableSpace { rows: table.hash.len() as u64, external_bytes_max }
+    });
     let demand = epoch.shared.demand.lock().expect("no panic while locked");
-    let entries = epoch.store.segments().segment_bytes() / 8;
-    let mut segments = demand.row_segments;
-    let (mut external, mut largest) = (0, 0);
-    for (index, table) in epoch.core.tables.iter().enumerate() {
-        // A row is written and freed once, however many ranges cover it.
-        let in_ranges = table.hash.len() as u64 + demand.inserts[index];
-        let writes = demand.writes[index] + u64::from(demand.covered[index]) * in_ranges;
-        let (most, begun) = spread(epoch, writes, demand.entries_at_hand[index], entries);
-        segments += most + begun;
-        if !table.layout.is_inline(table.layout.value_bytes_max) {
-            external += writes;
-            largest = largest.max(table.layout.value_bytes_max);
-        }
-    }
-    if external > 0 || demand.collected > 0 {
-        segments += value_segments(epoch, &demand, external, largest);
-    }
-    segments
-}
-
-/// Most segments for `external` values of unknown lengths up to `largest`. Their cost is convex in
-/// how they are spread over the classes, so it is largest where all are of one class, but for the
-/// segments that each class begins.
-fn value_segments<D: Device>(
-    epoch: &Epoch<'_, D>,
-    demand: &SpaceDemand,
-    external: u64,
-    largest: u64,
-) -> u64 {
-    let segment_bytes = epoch.store.segments().segment_bytes();
-    let frees = 2 * external + demand.collected;
-    let (mut slots_most, mut entries_most, mut begun) = (0, 0, 0);
-    // What the collector frees may be of any class that fits a segment.
-    let classes = if demand.collected > 0 { CLASSES } else { class_of(largest) + 1 };
-    for class in (0..classes).filter(|&c| storage::class_bytes(c) <= segment_bytes) {
-        let pool = class_pool(class) as usize;
-        let per_segment = segment_bytes / storage::class_bytes(class);
-        let slots = spread(epoch, external, demand.slots_at_hand[pool], per_segment);
-        let entries = spread(epoch, frees, demand.entries_at_hand[pool], segment_bytes / 8);
-        slots_most = slots_most.max(slots.0);
-        entries_most = entries_most.max(entries.0);
-        begun += slots.1 + entries.1 + u64::from(slots.0 > 0) + u64::from(entries.0 > 0);
-    }
-    slots_most + entries_most + begun
-}
-
-/// Segments for `count` things of which every worker has room for `at_hand`: those that one worker
-/// needs that gets all of them, and those that the others may begin besides.
-fn spread<D: Device>(
-    epoch: &Epoch<'_, D>,
-    count: u64,
-    at_hand: u64,
-    per_segment: u64,
-) -> (u64, u64) {
-    let beyond = count.saturating_sub(at_hand);
-    if beyond == 0 { (0, 0) } else { (beyond.div_ceil(per_segment), epoch.workers as u64 - 1) }
+    demand.segments(tables, epoch.workers as u64, epoch.store.segments().segment_bytes())
 }

@@ -92,8 +92,8 @@ impl<D: Device> Medium<D> {
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
         let lanes = &mut self.lanes[pool];
-        // Lanes before this one have nothing that may be taken until the next checkpoint or
-        // collection.
+        // Lanes before this one have nothing that may be taken until the next checkpoint, after
+        // which other lanes are dealt. The collector runs before values are taken.
         let current = &mut self.popping[pool];
         while let Some(lane) = lanes.get_mut(*current) {
             if let Some(offset) = lane.pop(&mut self.port, segments) {
@@ -110,13 +110,8 @@ impl<D: Device> Medium<D> {
         lanes[*bumping].bump(&mut self.port, segments).expect("space was reserved before the epoch")
     }
 
-    /// Slots may have become available: look through all lanes again.
-    pub(crate) fn refill(&mut self) {
-        self.popping.fill(0);
-    }
-
-    /// Other lanes were dealt to this worker.
-    pub(crate) fn lanes_changed(&mut self) {
+    /// Slots may have become available, or other lanes were dealt to this worker.
+    pub(crate) fn search_all_lanes(&mut self) {
         self.popping.fill(0);
         self.bumping.fill(0);
     }

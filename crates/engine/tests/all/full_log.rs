@@ -57,3 +57,29 @@ fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
         pair.run(&calls(99)).unwrap();
     }
 }
+
+/// O-43: room is kept for the calls that may be re-submitted, which are those that looked
+/// something up.
+#[test]
+fn o_43_room_is_kept_for_calls_that_looked_something_up() {
+    let declares = |op| Program {
+        draws: vec![],
+        declares: vec![Step::new(op, ORDERED, 0); 200],
+        body: vec![],
+    };
+    let calls = |op| vec![declares(op).encode(); 20];
+    let (looks, writes) = (calls(Op::LookupOrAbort), calls(Op::DeclareUpdate));
+    assert_eq!(looks.concat().len(), writes.concat().len());
+    let accepts = |calls: &[Vec<u8>], segments: u64| {
+        let device = Arc::new(Dram::new(16 << 20, segments * 4096).unwrap());
+        let setup = Setup { segment_bytes: 4096, ..Setup::default() };
+        let pair = Pair::open(&device, &setup, Model::default());
+        pair.is_ok_and(|mut pair| pair.run(calls).is_ok())
+    };
+    let least = |calls: &[_]| (1..100).find(|&segments| accepts(calls, segments)).unwrap();
+    // Headers of records and segments may take one more.
+    let carried = looks.concat().len() as u64 / 4096;
+    assert!(carried > 5, "{carried}");
+    let more = least(&looks) - least(&writes);
+    assert!((carried..=carried + 2).contains(&more), "{more} segments more for {carried}");
+}
