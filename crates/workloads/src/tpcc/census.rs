@@ -253,11 +253,11 @@ impl Census {
         each_row(view, CUSTOMERS, complaints, |key, row: &Customer| {
             let (code, number) = (key >> 32, key as u32);
             self.by_name.wanted.add(&name_key(code as u32, &row.last, &row.first, number));
-            self.district(code)?.deliveries += u64::from(row.delivery_count.get());
+            self.district(code)?.deliveries += u64::from(row.account.delivery_count.get());
             let customer = self.customer(code, number)?;
             customer.exists = true;
-            customer.balance = row.balance.get();
-            customer.ytd_payment = row.ytd_payment.get();
+            customer.balance = row.account.balance.get();
+            customer.ytd_payment = row.account.ytd_payment.get();
             Some(())
         });
     }
@@ -265,8 +265,8 @@ impl Census {
     fn count_stock(&mut self, view: &dyn View, complaints: &mut Complaints) {
         each_row(view, STOCK, complaints, |key, row: &Stock| {
             let warehouse = self.warehouses.get_mut((key >> 32).wrapping_sub(1) as usize)?;
-            warehouse.stock_ytd += row.ytd.get();
-            warehouse.stock_orders += u64::from(row.order_count.get());
+            warehouse.stock_ytd += row.level.ytd.get();
+            warehouse.stock_orders += u64::from(row.level.order_count.get());
             warehouse.stock_rows += 1;
             Some(())
         });

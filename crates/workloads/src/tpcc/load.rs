@@ -12,11 +12,11 @@ use crate::common::BAD_ARGUMENTS;
 use crate::random::{Permutation, Random};
 use crate::tpcc::TpccSettings;
 use crate::tpcc::schema::{
-    CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DELIVERIES, DISTRICT, DISTRICTS, Delivery, HISTORY,
-    History, ITEMS, Item, LINES_MAX, NEW_ORDERS, ORDER_LINES, ORDERS, ORDERS_BY_CUSTOMER, Order,
-    OrderLine, STOCK, Site, Stock, WAREHOUSES, customer_key, delivery_key, district_code,
-    district_key, initial_history_key, item_key, line_key, name_key, order_by_customer_key,
-    order_key, stock_key, warehouse_key,
+    Account, CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DELIVERIES, DISTRICT, DISTRICTS, Delivery,
+    HISTORY, History, ITEMS, Item, LINES_MAX, Level, NEW_ORDERS, ORDER_LINES, ORDERS,
+    ORDERS_BY_CUSTOMER, Order, OrderLine, STOCK, Site, Stock, WAREHOUSES, customer_key,
+    delivery_key, district_code, district_key, initial_history_key, item_key, line_key, name_key,
+    order_by_customer_key, order_key, stock_key, warehouse_key,
 };
 use crate::tpcc::text::{Constants, address, data, digits, last_name, text};
 
@@ -252,12 +252,15 @@ impl Procedure for LoadStock {
         for item in load.numbers() {
             let key = stock_key(load.warehouse.get(), item);
             let random = &mut random(load.seed.get(), Stream::Stock, &key);
-            let stock = Stock {
+            let level = Level {
                 quantity: I32::new(random.between(10, 100) as i32),
-                district_info: std::array::from_fn(|_| text(random, 24)),
                 ytd: 0.into(),
                 order_count: 0.into(),
                 remote_count: 0.into(),
+            };
+            let stock = Stock {
+                level,
+                district_info: std::array::from_fn(|_| text(random, 24)),
                 data: data(random),
             };
             tx.insert(STOCK, &key, stock.as_bytes())?;
@@ -292,10 +295,12 @@ impl LoadCustomers {
             credit: if random.percent(10) { *b"BC" } else { *b"GC" },
             credit_limit: I64::new(5_000_000),
             discount: (random.between(0, 5_000) as u32).into(),
-            balance: I64::new(-i64::from(INITIAL_PAYMENT)),
-            ytd_payment: I64::new(i64::from(INITIAL_PAYMENT)),
-            payment_count: 1.into(),
-            delivery_count: 0.into(),
+            account: Account {
+                balance: I64::new(-i64::from(INITIAL_PAYMENT)),
+                ytd_payment: I64::new(i64::from(INITIAL_PAYMENT)),
+                payment_count: 1.into(),
+                delivery_count: 0.into(),
+            },
             data: text(random, 300),
         }
     }

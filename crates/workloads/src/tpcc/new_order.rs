@@ -11,10 +11,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::api::{Abort, Declare, Draw, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, code};
 use crate::tpcc::schema::{
-    CUSTOMERS, Customer, DISTRICT, ITEMS, Item, NEW_ORDERS, ORDER_IDS, ORDER_LINES, ORDERS,
-    ORDERS_BY_CUSTOMER, Order, OrderLine, STOCK, Site, Stock, WAREHOUSES, change, customer_key,
-    district_code, district_key, item_key, line_key, order_by_customer_key, order_key, read,
-    stock_key, warehouse_key,
+    CUSTOMERS, Customer, DISTRICT, ITEMS, Item, Level, NEW_ORDERS, ORDER_IDS, ORDER_LINES, ORDERS,
+    ORDERS_BY_CUSTOMER, Order, OrderLine, STOCK, Site, Stock, WAREHOUSES, change_columns,
+    customer_key, district_code, district_key, item_key, line_key, order_by_customer_key,
+    order_key, read, stock_key, warehouse_key,
 };
 use crate::tpcc::text::is_original;
 
@@ -168,13 +168,13 @@ fn order_line<T: Tx>(
     let mut district_info = [0; 24];
     let (mut left, mut brand) = (0, b'G');
     let stock_key = stock_key(line.supply_warehouse.get(), line.item.get());
-    change(tx, STOCK, &stock_key, |stock: &mut Stock| {
-        let rest = stock.quantity.get() - i32::from(ordered);
+    change_columns(tx, STOCK, &stock_key, 0, |stock: &Stock, level: &mut Level| {
+        let rest = level.quantity.get() - i32::from(ordered);
         left = if rest >= 10 { rest } else { rest + 91 };
-        stock.quantity.set(left);
-        stock.ytd += u64::from(ordered);
-        stock.order_count += 1;
-        stock.remote_count += u32::from(remote);
+        level.quantity.set(left);
+        level.ytd += u64::from(ordered);
+        level.order_count += 1;
+        level.remote_count += u32::from(remote);
         district_info = stock.district_info[usize::from(header.district - 1) % 10];
         if item_is_original && is_original(&stock.data) {
             brand = b'B';

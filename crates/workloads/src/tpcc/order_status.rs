@@ -40,7 +40,7 @@ impl Procedure for OrderStatus {
         let customer =
             choice.find(|low, high, each| tx.scan(CUSTOMERS_BY_NAME, low, high, false, each))?;
         let row = read::<T, Customer>(tx, CUSTOMERS, &customer_key(code, customer))?;
-        let balance = row.balance;
+        let balance = row.account.balance;
         let number = last_order(tx, code, customer)?;
         let output = tx.output();
         output.extend_from_slice(&customer.to_le_bytes());

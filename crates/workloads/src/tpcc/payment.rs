@@ -5,16 +5,18 @@
 //! re-submission.
 
 use std::io::Write;
+use std::mem::offset_of;
 
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::api::{Abort, Declare, Procedure, Tx};
+use crate::api::{Abort, Declare, Procedure, TableId, Tx};
 use crate::common::BAD_ARGUMENTS;
 use crate::tpcc::customer::Choice;
 use crate::tpcc::schema::{
-    CUSTOMER_DATA_BYTES, CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DISTRICT, HISTORY, History, Site,
-    WAREHOUSES, change, customer_key, district_code, district_key, warehouse_key,
+    Account, CUSTOMER_DATA_BYTES, CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DISTRICT, HISTORY,
+    History, Site, WAREHOUSES, change, change_columns, customer_key, district_code, district_key,
+    warehouse_key,
 };
 
 /// The arguments.
@@ -70,20 +72,12 @@ impl Procedure for Payment {
             .find(|low, high, each| tx.scan(CUSTOMERS_BY_NAME, low, high, false, each))?;
         // Warehouse name, four blanks, district name.
         let mut data = [b' '; 24];
-        change(tx, WAREHOUSES, &warehouse_key(payment.warehouse.get()), |site: &mut Site| {
-            site.ytd += i64::from(amount);
-            data[..10].copy_from_slice(&site.name);
-        })?;
-        change(tx, DISTRICT, &district_key(payment.district_code()), |site: &mut Site| {
-            site.ytd += i64::from(amount);
-            data[14..].copy_from_slice(&site.name);
-        })?;
+        let warehouse = warehouse_key(payment.warehouse.get());
+        data[..10].copy_from_slice(&receive(tx, WAREHOUSES, &warehouse, amount)?);
+        let district = district_key(payment.district_code());
+        data[14..].copy_from_slice(&receive(tx, DISTRICT, &district, amount)?);
         let key = customer_key(payment.customer.district_code(), customer);
-        let mut balance = 0;
-        change(tx, CUSTOMERS, &key, |row: &mut Customer| {
-            pay(row, payment, customer);
-            balance = row.balance.get();
-        })?;
+        let balance = pay(tx, &key, payment, customer)?;
         let history = History {
             customer_district: payment.customer.district_code().into(),
             customer: customer.into(),
@@ -99,14 +93,46 @@ impl Procedure for Payment {
     }
 }
 
-/// Books a payment on the customer; one with bad credit gets a note in front of the data.
-fn pay(row: &mut Customer, payment: &PaymentArgs, customer: u32) {
-    row.balance -= i64::from(payment.amount.get());
-    row.ytd_payment += i64::from(payment.amount.get());
-    row.payment_count += 1;
-    if row.credit != *b"BC" {
-        return;
+/// Books a payment on a warehouse or a district; its name.
+fn receive<T: Tx>(
+    tx: &mut T,
+    table: TableId,
+    key: &[u8],
+    amount: u32,
+) -> Result<[u8; 10], T::Error> {
+    let mut name = [0; 10];
+    change_columns(tx, table, key, offset_of!(Site, ytd), |site: &Site, ytd: &mut I64| {
+        *ytd += i64::from(amount);
+        name = site.name;
+    })?;
+    Ok(name)
+}
+
+/// Books a payment on the customer; one with bad credit gets a note in front of the data. The
+/// balance.
+fn pay<T: Tx>(
+    tx: &mut T,
+    key: &[u8],
+    payment: &PaymentArgs,
+    customer: u32,
+) -> Result<i64, T::Error> {
+    let amount = i64::from(payment.amount.get());
+    let (mut balance, mut credit) = (0, [0; 2]);
+    let at = offset_of!(Customer, account);
+    change_columns(tx, CUSTOMERS, key, at, |row: &Customer, account: &mut Account| {
+        account.balance -= amount;
+        account.ytd_payment += amount;
+        account.payment_count += 1;
+        (balance, credit) = (account.balance.get(), row.credit);
+    })?;
+    if credit == *b"BC" {
+        change(tx, CUSTOMERS, key, |row: &mut Customer| note(&mut row.data, payment, customer))?;
     }
+    Ok(balance)
+}
+
+/// Puts a note in front of the data.
+fn note(data: &mut [u8; CUSTOMER_DATA_BYTES], payment: &PaymentArgs, customer: u32) {
     let mut note = [0_u8; 80];
     let mut rest = note.as_mut_slice();
     let written = write!(
@@ -121,8 +147,8 @@ fn pay(row: &mut Customer, payment: &PaymentArgs, customer: u32) {
     );
     assert!(written.is_ok(), "six numbers of at most ten digits fit into the note");
     let length = 80 - rest.len();
-    row.data.copy_within(..CUSTOMER_DATA_BYTES - length, length);
-    row.data[..length].copy_from_slice(&note[..length]);
+    data.copy_within(..CUSTOMER_DATA_BYTES - length, length);
+    data[..length].copy_from_slice(&note[..length]);
 }
 
 #[cfg(test)]
@@ -131,20 +157,16 @@ mod tests {
     use zerocopy::FromZeros;
 
     #[test]
-    fn bad_credit_gets_a_note() {
+    fn a_note_goes_in_front_of_the_data() {
         let mut args = PaymentArgs::new_zeroed();
         args.amount = u32::MAX.into();
         args.warehouse = u32::MAX.into();
         args.district = 255;
         args.customer.warehouse = u32::MAX.into();
         args.customer.district = 255;
-        let mut row = Customer::new_zeroed();
-        row.data.fill(b'x');
-        pay(&mut row, &args, u32::MAX);
-        assert_eq!(row.data, [b'x'; 500]);
-        row.credit = *b"BC";
-        pay(&mut row, &args, u32::MAX);
-        assert!(row.data.starts_with(b"4294967295 255 4294967295 255 4294967295 4294967295|xx"));
-        assert_eq!((row.balance.get(), row.payment_count.get()), (-2 * i64::from(u32::MAX), 2));
+        let mut data = [b'x'; CUSTOMER_DATA_BYTES];
+        note(&mut data, &args, u32::MAX);
+        assert!(data.starts_with(b"4294967295 255 4294967295 255 4294967295 4294967295|xx"));
+        assert!(data.ends_with(b"xx"));
     }
 }

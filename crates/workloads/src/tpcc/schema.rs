@@ -213,6 +213,16 @@ pub struct Customer {
     pub credit_limit: I64,
     /// `C_DISCOUNT`.
     pub discount: U32,
+    /// What payments and deliveries change.
+    pub account: Account,
+    /// `C_DATA`.
+    pub data: [u8; CUSTOMER_DATA_BYTES],
+}
+
+/// The columns of CUSTOMER that change.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Account {
     /// `C_BALANCE`.
     pub balance: I64,
     /// `C_YTD_PAYMENT`.
@@ -221,8 +231,6 @@ pub struct Customer {
     pub payment_count: U32,
     /// `C_DELIVERY_CNT`.
     pub delivery_count: U32,
-    /// `C_DATA`.
-    pub data: [u8; CUSTOMER_DATA_BYTES],
 }
 
 /// A row of HISTORY.
@@ -295,18 +303,26 @@ pub struct Item {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Stock {
-    /// `S_QUANTITY`.
-    pub quantity: I32,
+    /// What orders change.
+    pub level: Level,
     /// `S_DIST_01` to `S_DIST_10`.
     pub district_info: [[u8; 24]; 10],
+    /// `S_DATA`.
+    pub data: [u8; 50],
+}
+
+/// The columns of STOCK that change, which are one line of the row.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Level {
+    /// `S_QUANTITY`.
+    pub quantity: I32,
     /// `S_YTD`.
     pub ytd: U64,
     /// `S_ORDER_CNT`.
     pub order_count: U32,
     /// `S_REMOTE_CNT`.
     pub remote_count: U32,
-    /// `S_DATA`.
-    pub data: [u8; 50],
 }
 
 /// What a delivery left behind.
@@ -362,6 +378,26 @@ pub(crate) fn change<T: Tx, R: Row, F: FnOnce(&mut R)>(
     let found = tx.modify(table, key, |bytes| {
         if let Ok(row) = R::mut_from_bytes(bytes) {
             change(row);
+            fits = true;
+        }
+    })?;
+    if found && fits { Ok(()) } else { Err(MISSING_ROW.into()) }
+}
+
+/// Changes some columns, which lie together from a byte of the row on, of a row that must exist:
+/// `change` gets the row as it was, and a copy of these columns.
+#[inline]
+pub(crate) fn change_columns<T: Tx, R: Row, C: Row, F: FnOnce(&R, &mut C)>(
+    tx: &mut T,
+    table: TableId,
+    key: &[u8],
+    at: usize,
+    change: F,
+) -> Result<(), T::Error> {
+    let mut fits = false;
+    let found = tx.modify_part(table, key, at..at + size_of::<C>(), |row, columns| {
+        if let (Ok(row), Ok(columns)) = (R::ref_from_bytes(row), C::mut_from_bytes(columns)) {
+            change(row, columns);
             fits = true;
         }
     })?;

@@ -72,7 +72,7 @@ impl Procedure for StockLevel {
             let mut missing = false;
             tx.get_many(STOCK, keys, |stock| match stock.map(Stock::ref_from_bytes) {
                 Some(Ok(stock)) => {
-                    let quantity = i64::from(stock.quantity.get());
+                    let quantity = i64::from(stock.level.quantity.get());
                     short += u32::from(quantity < i64::from(args.threshold.get()));
                 }
                 _ => missing = true,

@@ -146,7 +146,7 @@ fn condition_9_district_ytd() {
 fn condition_10_and_12_balance() {
     check(&["condition 10", "condition 12"], |state| {
         let key = customer_key(state.code, 7);
-        state.change(CUSTOMERS, &key, |row: &mut Customer| row.balance += 1);
+        state.change(CUSTOMERS, &key, |row: &mut Customer| row.account.balance += 1);
     });
 }
 
@@ -154,7 +154,7 @@ fn condition_10_and_12_balance() {
 fn condition_11_delivery_count() {
     check(&["condition 11", "deliveries"], |state| {
         let key = customer_key(state.code, 7);
-        state.change(CUSTOMERS, &key, |row: &mut Customer| row.delivery_count += 1);
+        state.change(CUSTOMERS, &key, |row: &mut Customer| row.account.delivery_count += 1);
     });
 }
 
@@ -162,7 +162,7 @@ fn condition_11_delivery_count() {
 fn condition_12_ytd_payment() {
     check(&["condition 12"], |state| {
         let key = customer_key(state.code, 7);
-        state.change(CUSTOMERS, &key, |row: &mut Customer| row.ytd_payment += 1);
+        state.change(CUSTOMERS, &key, |row: &mut Customer| row.account.ytd_payment += 1);
     });
 }
 
@@ -176,7 +176,7 @@ fn indexes_and_stock_against_the_answers() {
     });
     check(&["stock"], |state| {
         let key = state.first_key(STOCK);
-        state.change(STOCK, &key, |row: &mut Stock| row.ytd += 1);
+        state.change(STOCK, &key, |row: &mut Stock| row.level.ytd += 1);
     });
 }
 
