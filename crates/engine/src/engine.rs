@@ -16,7 +16,7 @@ use crate::demand::SpaceDemand;
 use crate::epoch;
 use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
-use crate::local::{Local, Places};
+use crate::local::Local;
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
 use crate::stats::{EpochStats, Laps, MemoryUse};
@@ -674,7 +674,6 @@ pub(crate) fn new_worker<D: Device>(
         piece_results: Vec::new(),
         drawers: Vec::new(),
         fetching: Fetching::default(),
-        places: Places::default(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

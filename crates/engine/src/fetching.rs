@@ -20,14 +20,28 @@ pub(crate) struct Fetching {
 }
 
 impl Fetching {
-    /// Wants a value; of how many lines.
+    /// Wants a value; of how many lines, about.
     #[inline(always)]
     pub(crate) fn want(&mut self, word: ValueWord) -> usize {
-        let lines = word.lines_to_fetch();
+        if !word.is_value() {
+            return 0;
+        }
+        let (address, len) = (word.address(), word.len());
+        if len <= LINE {
+            // Most are of one line, and asking for one twice costs less than counting.
+            prefetch(address);
+            prefetch(address + len.saturating_sub(1));
+            return 1;
+        }
+        self.want_lines(address, word.lines_to_fetch())
+    }
+
+    #[inline(never)]
+    fn want_lines(&mut self, address: usize, lines: usize) -> usize {
         if lines <= LINES_A_STEP {
-            ask(word.address(), lines);
+            ask(address, lines);
         } else {
-            self.queue.push_back((word.address(), lines));
+            self.queue.push_back((address, lines));
             self.wanted += 1;
         }
         lines

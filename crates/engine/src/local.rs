@@ -10,7 +10,7 @@ use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
-use crate::version::{CachePool, Chains, EntrySupply, NO_PLACE, Seen, TransientPool, ValueWord};
+use crate::version::{Access, CachePool, Chains, EntrySupply, Seen, TransientPool, ValueWord};
 
 /// A range of a worker's list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,11 @@ impl Span {
 
     pub(crate) fn is_empty(self) -> bool {
         self.from == self.to
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        (self.to - self.from) as usize
     }
 }
 
@@ -341,15 +346,23 @@ pub(crate) struct CallView<'d> {
     pub(crate) position: u32,
     pub(crate) declared: &'d [Declared],
     pub(crate) extra: &'d Extra,
+    /// What is known of the rows that it declared by key; empty where nobody looked.
+    pub(crate) plan: &'d [Access],
 }
 
 impl<'d> CallView<'d> {
     /// A call of a worker's list.
     #[inline(always)]
-    pub(crate) fn new(lists: &'d Declarations, index: usize) -> Self {
+    pub(crate) fn new(lists: &'d Declarations, index: usize, plan: &'d [Access]) -> Self {
         let txn = &lists.txns[index];
         let declared = &lists.declared[txn.declared.range()];
-        Self { lists, position: txn.position, declared, extra: lists.extra(txn) }
+        Self { lists, position: txn.position, declared, extra: lists.extra(txn), plan }
+    }
+
+    /// What is known of a row: of the declared key with a number.
+    #[inline(always)]
+    pub(crate) fn access(self, number: usize) -> Access {
+        self.plan.get(number).copied().unwrap_or(Access::UNKNOWN)
     }
 
     #[inline(always)]
@@ -381,27 +394,6 @@ impl<'d> CallView<'d> {
     }
 }
 
-/// Places in version arrays of what the calls of a run declared. They are found when the lines of
-/// the arrays are fetched, and searched for no more.
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    /// [`NO_PLACE`] where there is no array; nothing if there are no arrays.
-    pub(crate) of_run: Vec<u32>,
-    /// Where those of the running call begin.
-    pub(crate) from: usize,
-    /// Those of the next run.
-    pub(crate) of_next: Vec<u32>,
-}
-
-impl Places {
-    /// The place in its row's version array of what the running call declared as number `declared`:
-    /// before it are the versions that the call sees, and its own version is there.
-    #[inline(always)]
-    pub(crate) fn of(&self, declared: usize) -> u32 {
-        self.of_run.get(self.from + declared).copied().unwrap_or(NO_PLACE)
-    }
-}
-
 /// One worker's memory of an epoch.
 pub(crate) struct Local {
     pub(crate) worker: usize,
@@ -422,8 +414,6 @@ pub(crate) struct Local {
     pub(crate) piece_results: Vec<u64>,
     /// What the next calls need.
     pub(crate) fetching: Fetching,
-    /// Where the running call's versions are in version arrays.
-    pub(crate) places: Places,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.

@@ -169,10 +169,10 @@ impl<'a> Transaction<'a> {
         if let Some(slot) = self.next_slot(table, key)
             && self.is_unwritten(slot)
         {
-            let seen = match self.see_untouched(slot.id) {
-                Some(value) => Some(value),
-                None => self.see_declared(slot).map_err(|stopped| self.note(stopped))?,
-            };
+            if let Some(value) = self.see_planned(slot) {
+                return Ok(Some(value));
+            }
+            let seen = self.see_declared(slot).map_err(|stopped| self.note(stopped))?;
             if seen.is_some() {
                 self.local.writes[slot.write] = PrivateWrite::Seen;
             }

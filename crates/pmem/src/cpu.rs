@@ -176,11 +176,13 @@ mod x86 {
     /// lines.
     // SAFETY: the caller keeps what is asked for above.
     unsafe fn stream(to: *mut u8, bytes: &[u8]) {
-        for (i, piece) in bytes.chunks_exact(16).enumerate() {
-            // SAFETY: reads 16 bytes of `piece`; writes the i-th 16 bytes of the caller's range.
-            unsafe {
-                let value = _mm_loadu_si128(piece.as_ptr().cast());
-                _mm_stream_si128(to.add(i * 16).cast::<__m128i>(), value);
+        for (i, line) in bytes.as_chunks::<LINE>().0.iter().enumerate() {
+            for (j, piece) in line.as_chunks::<16>().0.iter().enumerate() {
+                // SAFETY: reads 16 bytes of `piece`; writes as many of the caller's range.
+                unsafe {
+                    let value = _mm_loadu_si128(piece.as_ptr().cast());
+                    _mm_stream_si128(to.add(i * LINE + j * 16).cast::<__m128i>(), value);
+                }
             }
         }
     }

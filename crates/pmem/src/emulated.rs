@@ -132,8 +132,7 @@ impl Costs {
 
     #[inline(always)]
     fn of_write(self, offset: u64, len: u64) -> u64 {
-        // Not even a division where a write costs nothing: there are many writes.
-        if self.write_ns == 0 { 0 } else { units(offset, len, self.write_unit) * self.write_ns }
+        units(offset, len, self.write_unit) * self.write_ns
     }
 }
 
@@ -164,6 +163,14 @@ impl Emulated {
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
+    }
+
+    /// Something was written. Nothing is computed where that costs nothing: there are many writes.
+    #[inline(always)]
+    fn owe_write(&self, port: &mut PortState, offset: u64, len: u64) {
+        if self.costs.write_ns > 0 {
+            self.owe(port, self.costs.of_write(offset, len));
+        }
     }
 
     #[inline(always)]
@@ -230,7 +237,7 @@ impl Device for Emulated {
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: mapped and owned by the caller in this phase.
         unsafe { self.cpu.store_nt(self.memory.image.mapping.owned(offset, bytes.len()), bytes) };
-        self.owe(port, self.costs.of_write(offset, bytes.len() as u64));
+        self.owe_write(port, offset, bytes.len() as u64);
     }
 
     #[inline(always)]
@@ -260,7 +267,7 @@ impl Device for Emulated {
         let start = self.memory.image.mapping.at(offset, len as usize);
         // SAFETY: mapped (checked by `at`).
         unsafe { self.cpu.flush(start, len as usize) };
-        self.owe(port, self.costs.of_write(offset, len));
+        self.owe_write(port, offset, len);
     }
 
     #[inline(always)]
@@ -279,7 +286,7 @@ impl Device for Emulated {
         let to = self.memory.log.mapping.at(offset, bytes.len());
         // SAFETY: mapped; two ports never write the same range of the log at the same time.
         unsafe { self.cpu.store_nt(to, bytes) };
-        self.owe(port, self.costs.of_write(offset, bytes.len() as u64));
+        self.owe_write(port, offset, bytes.len() as u64);
         Ok(())
     }
 

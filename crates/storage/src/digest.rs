@@ -76,6 +76,13 @@ pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> Row
     change
 }
 
+/// What the hash of a row gains with some lines that are replaced: from a byte on, which begins a
+/// line, up to the end of a line or of the value.
+#[inline(always)]
+pub fn lines_gain(table: u16, key: &[u8], at: usize, old: &[u8], new: &[u8]) -> u128 {
+    part_gain(row_seed(table, key), at / LINE, old, new)
+}
+
 /// What the hash of a row gains with some lines that are replaced, from a line on.
 #[inline(always)]
 fn part_gain(seed: u64, first: usize, old: &[u8], new: &[u8]) -> u128 {
@@ -97,7 +104,7 @@ fn part_gain(seed: u64, first: usize, old: &[u8], new: &[u8]) -> u128 {
 pub fn word_gain(table: u16, key: &[u8], old: u64, new: u64) -> u128 {
     let mut gain = Gain::default();
     gain.add(FACTORS[0], old, new);
-    gain.sum().wrapping_mul(block_factor(row_seed(table, key), 0))
+    gain.0.wrapping_mul(block_factor(row_seed(table, key), 0))
 }
 
 #[inline(never)]
@@ -150,7 +157,7 @@ fn block_gain(old: &Block, new: &Block) -> u128 {
     for (place, factor) in FACTORS.into_iter().enumerate() {
         gain.add(factor, word(old, place), word(new, place));
     }
-    gain.sum()
+    gain.0
 }
 
 /// [`block_gain`] of the last bytes of a value.
@@ -167,28 +174,19 @@ fn rest_gain(old: &[u8], new: &[u8]) -> u128 {
     if !new_rest.is_empty() {
         gain.add(FACTORS[new.len()], padded_word(old_rest), padded_word(new_rest));
     }
-    gain.sum()
+    gain.0
 }
 
 /// What a sum of products gains.
 #[derive(Default)]
-struct Gain {
-    products: u128,
-    /// A negative difference of two words lacks 2^64.
-    lacking: u64,
-}
+struct Gain(u128);
 
 impl Gain {
+    // Two products take fewer instructions than the difference of two words and its sign.
     #[inline(always)]
     fn add(&mut self, factor: u64, old: u64, new: u64) {
-        let product = u128::from(new.wrapping_sub(old)) * u128::from(factor);
-        self.products = self.products.wrapping_add(product);
-        self.lacking = self.lacking.wrapping_add(if new < old { factor } else { 0 });
-    }
-
-    #[inline(always)]
-    fn sum(self) -> u128 {
-        self.products.wrapping_sub(u128::from(self.lacking) << 64)
+        let product = |word: u64| u128::from(word) * u128::from(factor);
+        self.0 = self.0.wrapping_add(product(new)).wrapping_sub(product(old));
     }
 }
 

@@ -23,7 +23,9 @@ pub mod settle;
 mod store;
 mod superblock;
 
-pub use digest::{RowChange, StateHash, changed_lines, row_change, row_hash, word_gain};
+pub use digest::{
+    RowChange, StateHash, changed_lines, lines_gain, row_change, row_hash, word_gain,
+};
 pub use end_mark::EndMark;
 pub use error::StorageError;
 pub use format::{SerialId, ValuePointer};

@@ -18,8 +18,8 @@ use crate::format::{
 use crate::lines::LINE;
 
 pub use write::{
-    First, NewVersion, clear_version, initialise, key_crc, write_changed_lines, write_version,
-    write_with_key, write_word,
+    First, NewVersion, clear_version, initialise, key_crc, write_changed_lines, write_part,
+    write_version, write_with_key, write_word,
 };
 
 /// Offset of the key in a row; it goes on past the header line.

@@ -11,8 +11,8 @@ use storage::SerialId;
 use crate::calls::{RUN_CALLS, owner};
 use crate::fetching::Fetching;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
-use crate::version::{Fetched, LINE, NO_PLACE, prefetch};
+use crate::local::{CallView, Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Txn};
+use crate::version::{Access, IN_ARRAY, LINE, prefetch};
 use crate::worker::Epoch;
 
 /// How far a worker takes calls ahead of the one it runs: until so many calls, or so many of their
@@ -36,16 +36,19 @@ const RUNS_MIN: usize = 8;
 
 /// The calls that a worker took and did not run yet, in runs, in serial order. A run's rows are
 /// fetched in three steps, each of which needs what the one before asked for: the row entries when
-/// it is taken, values and version arrays half-way, what the arrays lead to when it is next. What a
-/// call declared lies beside what the next one declared, so each step is one loop over a run.
+/// it is taken, values and version arrays half-way, what the arrays lead to when it is next. What
+/// the last two find is the access plan of the calls. What a call declared lies beside what the
+/// next one declared, so each step is one loop over a run.
 pub(super) struct Ahead<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
+    has_cache: bool,
     /// How many positions are handed out at once.
     run_calls: usize,
-    /// The run that was begun, with the calls that did not run yet.
-    current: Run<'a>,
+    /// Calls of the run that was begun that did not run yet.
+    current: Range<usize>,
     /// The runs taken: number n, counted from the first of the epoch, is in place n of the ring.
+    /// The one that was begun is before `next`.
     ring: [Run<'a>; RING],
     /// The number of the next run to begin, of the next one in whose version arrays is looked, of
     /// the next one whose values are fetched, and of the next one to take.
@@ -58,27 +61,27 @@ pub(super) struct Ahead<'a, 'e, D: Device> {
     lines: usize,
 }
 
-/// Places of the ring: more than are ever taken.
+/// Places of the ring: more than are ever taken, and the one that was begun.
 const RING: usize = 16;
-const _: () = assert!(RING > CALLS_AHEAD_MAX + 1 && RING.is_power_of_two());
+const _: () = assert!(RING > CALLS_AHEAD_MAX + 2 && RING.is_power_of_two());
 
 /// Calls that follow each other in serial order, and in the list of a worker.
-#[derive(Clone)]
 struct Run<'a> {
     lists: &'a Declarations,
     /// Indexes in that list.
     calls: Range<usize>,
     /// What the calls declared, in the list.
     declared: Range<usize>,
+    /// What is known of that.
+    plan: Vec<Access>,
     /// Rows that they declared.
     rows: usize,
     /// Whether any of these are members of ranges.
     has_members: bool,
     /// Nothing is taken behind it.
     is_long: bool,
-    /// A bit for each row by key that has a version array, the last one for all from there on; and
-    /// whether any member of a range has one.
-    arrays: u64,
+    /// Whether a row has a version array, by key, and as a member of a range.
+    has_arrays: bool,
     has_member_arrays: bool,
     /// Lines of values that were asked for.
     lines: usize,
@@ -87,32 +90,42 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    #[inline(always)]
-    fn new(lists: &'a Declarations, calls: Range<usize>) -> Self {
-        let declared = lists.declared_by(calls.clone());
-        let (mut rows, mut is_long, mut has_members) = (declared.len(), false, false);
-        for txn in &lists.txns[calls.clone()] {
-            let mut of_call = txn.declared.range().len();
-            if txn.extra != Txn::NO_EXTRA {
-                let members = lists.extra(txn).members.range().len();
-                has_members |= members > 0;
-                rows += members;
-                of_call += members;
-            }
-            is_long |= of_call == 0 || of_call > ROWS_LONG;
-        }
+    fn empty(lists: &'a Declarations) -> Self {
         Self {
             lists,
-            calls,
-            declared,
-            rows,
-            has_members,
-            is_long,
-            arrays: 0,
+            calls: 0..0,
+            declared: 0..0,
+            plan: Vec::new(),
+            rows: 0,
+            has_members: false,
+            is_long: false,
+            has_arrays: false,
             has_member_arrays: false,
             lines: 0,
             wanted: 0,
         }
+    }
+
+    /// Takes the place of an older run.
+    #[inline(always)]
+    fn refill(&mut self, lists: &'a Declarations, calls: Range<usize>) {
+        self.lists = lists;
+        self.declared = lists.declared_by(calls.clone());
+        self.plan.clear();
+        self.rows = self.declared.len();
+        (self.has_members, self.is_long) = (false, false);
+        (self.has_arrays, self.has_member_arrays) = (false, false);
+        for txn in &lists.txns[calls.clone()] {
+            let mut of_call = txn.declared.len();
+            if txn.extra != Txn::NO_EXTRA {
+                let members = lists.extra(txn).members.len();
+                self.has_members |= members > 0;
+                self.rows += members;
+                of_call += members;
+            }
+            self.is_long |= of_call == 0 || of_call > ROWS_LONG;
+        }
+        self.calls = calls;
     }
 
     #[inline(always)]
@@ -129,24 +142,33 @@ impl<'a> Run<'a> {
             members.iter().map(|member| (txn.position, member))
         })
     }
+
+    /// One of its calls, with its part of the plan.
+    #[inline(always)]
+    fn call(&self, index: usize) -> CallView<'_> {
+        let of_call = self.lists.txns[index].declared.range();
+        let from = of_call.start - self.declared.start;
+        CallView::new(self.lists, index, &self.plan[from..from + of_call.len()])
+    }
 }
 
 impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     pub(super) fn new(
         epoch: &'a Epoch<'e, D>,
         lists: &'a [RwLockReadGuard<'a, Declarations>],
+        has_cache: bool,
     ) -> Self {
         let (calls, workers) = (epoch.calls.len(), lists.len());
         let declared: usize = lists.iter().map(|lists| lists.declared.len()).sum();
         let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
         let are_many = calls >= workers * RUN_CALLS * RUNS_MIN;
-        let none = Run::new(&lists[0], 0..0);
         Self {
             epoch,
             lists,
+            has_cache,
             run_calls: if are_small && are_many { RUN_CALLS } else { 1 },
-            current: none.clone(),
-            ring: std::array::from_fn(|_| none.clone()),
+            current: 0..0,
+            ring: std::array::from_fn(|_| Run::empty(&lists[0])),
             next: 0,
             unplaced: 0,
             unfetched: 0,
@@ -156,31 +178,26 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         }
     }
 
-    /// The position of the next call to run.
+    /// The position of the next call of the run that was begun.
+    #[inline(always)]
     pub(super) fn next_position(&self) -> Option<u32> {
-        let is_begun = !self.current.calls.is_empty();
-        let run = if is_begun { &self.current } else { &self.ring[self.next % RING] };
-        (is_begun || self.next < self.end).then(|| run.lists.txns[run.calls.start].position)
+        let run = &self.ring[self.next.wrapping_sub(1) % RING];
+        (!self.current.is_empty()).then(|| run.lists.txns[self.current.start].position)
     }
 
-    /// The next call to run, of those taken.
+    /// The next call of the run that was begun.
     #[inline(always)]
-    pub(super) fn next(&mut self, local: &mut Local) -> Option<CallView<'a>> {
-        if self.current.calls.is_empty() {
-            self.begin_run(local);
-        }
-        let Run { lists, calls, declared, .. } = &mut self.current;
-        let (lists, index) = (*lists, calls.next()?);
-        local.places.from = lists.txns[index].declared.from as usize - declared.start;
-        Some(CallView::new(lists, index))
+    pub(super) fn next(&mut self) -> Option<CallView<'_>> {
+        let index = self.current.next()?;
+        Some(self.ring[(self.next - 1) % RING].call(index))
     }
 
-    /// Takes runs, if the one before is over, and fetches the row entries that they declared.
+    /// Begins the next run, and takes more; false if there is none left.
     #[inline(always)]
-    pub(super) fn take(&mut self) {
-        if self.current.calls.is_empty() {
-            while self.takes_more() && self.take_run() {}
-        }
+    pub(super) fn begin_next(&mut self, fetching: &mut Fetching) -> bool {
+        while self.takes_more() && self.take_run() {}
+        self.begin_run(fetching);
+        !self.current.is_empty()
     }
 
     #[inline(always)]
@@ -204,41 +221,41 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         // They were read last when they were logged.
         fetch_all(self.epoch.calls.records(first..end));
         let (worker, index) = owner(first, self.lists.len());
-        let run = Run::new(&self.lists[worker], index..index + (end - first));
+        let run = &mut self.ring[self.end % RING];
+        run.refill(&self.lists[worker], index..index + (end - first));
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
         run.members().for_each(|(_, member)| entries.prefetch(member.id));
         self.rows += run.rows;
-        self.ring[self.end % RING] = run;
         self.end += 1;
         true
     }
 
     /// Begins the next run, if there is one.
     #[inline(always)]
-    fn begin_run(&mut self, local: &mut Local) {
+    fn begin_run(&mut self, fetching: &mut Fetching) {
         let at = self.next;
         if at == self.end {
             return;
         }
         if self.unfetched == at {
             // Nothing was taken ahead behind a long call: its misses overlap at least.
-            self.fetch_values(&mut local.fetching);
+            self.fetch_values(fetching);
         }
         if self.unplaced == at {
-            self.fetch_from_arrays(&mut local.places.of_next);
+            self.fetch_from_arrays();
         }
         self.next += 1;
-        std::mem::swap(&mut local.places.of_next, &mut local.places.of_run);
-        self.current.clone_from(&self.ring[at % RING]);
-        self.rows -= self.current.rows;
-        self.lines -= self.current.lines;
-        local.fetching.up_to(self.current.wanted);
+        let run = &self.ring[at % RING];
+        self.current = run.calls.clone();
+        self.rows -= run.rows;
+        self.lines -= run.lines;
+        fetching.up_to(run.wanted);
         if self.next < self.unfetched {
-            self.fetch_from_arrays(&mut local.places.of_next);
+            self.fetch_from_arrays();
         }
         while self.fetches_more() {
-            self.fetch_values(&mut local.fetching);
+            self.fetch_values(fetching);
         }
     }
 
@@ -275,34 +292,36 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     fn fetch_values(&mut self, fetching: &mut Fetching) {
         let run = &mut self.ring[self.unfetched % RING];
         self.unfetched += 1;
-        // What is there depends little on where in the run a call is.
-        let position = run.lists.txns[run.calls.start].position;
-        let sid = SerialId::new(self.epoch.number, u64::from(position));
-        let core = self.epoch.core;
+        let (core, has_cache) = (self.epoch.core, self.has_cache);
+        let sid_at = |position: u32| SerialId::new(self.epoch.number, u64::from(position));
         let mut lines = 0;
-        let mut fetch_row = |id: EntryId, is_written: bool| {
+        let mut fetch_row = |id: EntryId, sid: SerialId, is_written: bool| {
             let entry = core.entries.get(id);
             if is_written {
                 prefetch(core.image_base + entry.row() as usize);
             }
-            match entry.fetch(sid) {
-                Fetched::Value(word) => {
-                    lines += fetching.want(word);
-                    false
-                }
-                Fetched::Array => true,
-            }
+            let (access, value) = entry.plan(sid, has_cache);
+            lines += fetching.want(value);
+            access
         };
-        for (number, declared) in run.declared().iter().enumerate() {
-            if declared.id != NO_ENTRY {
+        for txn in &run.lists.txns[run.calls.clone()] {
+            let sid = sid_at(txn.position);
+            let has_arrays = &mut run.has_arrays;
+            let declared = &run.lists.declared[txn.declared.range()];
+            run.plan.extend(declared.iter().map(|declared| {
+                if declared.id == NO_ENTRY {
+                    return Access::UNKNOWN;
+                }
                 // A new row is written as a whole, non-temporally.
                 let is_read = declared.kind == DeclaredKind::Read || declared.appended;
-                let is_array = fetch_row(declared.id, !is_read);
-                run.arrays |= u64::from(is_array) << number.min(LAST_BIT);
-            }
+                let access = fetch_row(declared.id, sid, !is_read);
+                *has_arrays |= access.place == IN_ARRAY;
+                access
+            }));
         }
-        for (_, member) in run.members() {
-            run.has_member_arrays |= fetch_row(member.id, true);
+        for (position, member) in run.members() {
+            let access = fetch_row(member.id, sid_at(position), true);
+            run.has_member_arrays |= access.place == IN_ARRAY;
         }
         (run.lines, run.wanted) = (lines, fetching.wanted());
         self.lines += lines;
@@ -311,46 +330,31 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Finds the places in version arrays of the rows of the next run, and fetches what they lead
     /// to.
     #[inline(always)]
-    fn fetch_from_arrays(&mut self, places: &mut Vec<u32>) {
-        let run = &self.ring[self.unplaced % RING];
+    fn fetch_from_arrays(&mut self) {
+        let run = &mut self.ring[self.unplaced % RING];
         self.unplaced += 1;
-        places.clear();
         let entries = &self.epoch.core.entries;
         let sid_at = |position: u32| SerialId::new(self.epoch.number, u64::from(position));
-        if run.arrays != 0 {
-            places.resize(run.declared.len(), NO_PLACE);
+        if run.has_arrays {
+            let mut plan = run.plan.iter_mut();
             for txn in &run.lists.txns[run.calls.clone()] {
-                let sid = sid_at(txn.position);
-                let mut find = |number: usize| {
-                    let declared = &run.lists.declared[run.declared.start + number];
-                    if declared.id != NO_ENTRY {
+                let declared = &run.lists.declared[txn.declared.range()];
+                for (declared, access) in declared.iter().zip(&mut plan) {
+                    if access.place == IN_ARRAY {
                         let is_written = declared.kind != DeclaredKind::Read;
-                        let entry = entries.get(declared.id);
-                        places[number] = entry.fetch_from_array(sid, is_written);
+                        let sid = sid_at(txn.position);
+                        *access = entries.get(declared.id).plan_in_array(sid, is_written);
                     }
-                };
-                let Range { start, end } = txn.declared.range();
-                let (first, end) = (start - run.declared.start, end - run.declared.start);
-                let mut left = run.arrays & ((1 << end.min(LAST_BIT)) - 1);
-                left = left >> first.min(LAST_BIT) << first.min(LAST_BIT);
-                while left != 0 {
-                    find(left.trailing_zeros() as usize);
-                    left &= left - 1;
                 }
-                // The last bit stands for all from there on.
-                (first.max(LAST_BIT)..end).for_each(find);
             }
         }
         if run.has_member_arrays {
             for (position, member) in run.members() {
-                entries.get(member.id).fetch_from_array(sid_at(position), true);
+                entries.get(member.id).plan_in_array(sid_at(position), true);
             }
         }
     }
 }
-
-/// The last bit of a mask of rows.
-const LAST_BIT: usize = u64::BITS as usize - 1;
 
 /// Asks for the first lines of a list.
 #[inline(always)]
@@ -368,5 +372,5 @@ pub(super) fn call_at<'l>(
     position: usize,
 ) -> CallView<'l> {
     let (worker, index) = owner(position, lists.len());
-    CallView::new(&lists[worker], index)
+    CallView::new(&lists[worker], index, &[])
 }

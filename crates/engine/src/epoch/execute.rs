@@ -38,7 +38,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         .iter()
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
-    let mut runner = Runner { epoch, lists: &lists, medium };
+    let has_cache = local.cache.is_on();
+    let by_shape = medium.writes_by_shape(has_cache, epoch.checkpoint_epoch, epoch.number);
+    let mut runner = Runner { epoch, lists: &lists, medium, by_shape };
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
@@ -57,20 +59,21 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// queue.
 fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
-    let mut ahead = Ahead::new(epoch, lists);
-    loop {
-        ahead.take();
-        if local.pieces.front().is_some()
-            && let Some(next) = ahead.next_position()
-        {
-            runner.run_ready_pieces(local, next)?;
+    let mut ahead = Ahead::new(epoch, lists, local.cache.is_on());
+    while ahead.begin_next(&mut local.fetching) {
+        if let Some(first) = ahead.next_position() {
+            reuse::note_progress(epoch, local, first);
         }
-        let Some(call) = ahead.next(local) else { break };
-        reuse::note_progress(epoch, local, call.position);
-        if let Err(failure) = run_call(epoch, local, runner, call)? {
-            local.answers.fail(call.position, failure);
+        loop {
+            if local.pieces.front().is_some()
+                && let Some(next) = ahead.next_position()
+            {
+                runner.run_ready_pieces(local, next)?;
+            }
+            let Some(call) = ahead.next() else { break };
+            run_call(epoch, local, runner, call)?;
+            local.reads.account_charged(&mut runner.medium.port, epoch.core.image_base);
         }
-        local.reads.account(&mut runner.medium.port, epoch.core.image_base);
     }
     reuse::note_progress(epoch, local, u32::MAX);
     runner.drain_pieces(local, u32::MAX)?;
@@ -78,36 +81,50 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
     Ok(())
 }
 
-/// Runs a call; its answer is noted if it commits.
+/// Runs a call, and notes its answer.
+#[inline(always)]
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
-) -> Result<Result<(), Failure>, Leave> {
-    let position = call.position;
+) -> Result<(), Leave> {
     local.writes.clear();
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     local.parts.clear();
-    let sid = SerialId::new(epoch.number, u64::from(position));
+    if !call.extra.lookups.is_empty() || call.extra.ends_early {
+        let failure = look_again(epoch, local, runner, call)?;
+        if let Some(failure) = failure {
+            local.answers.fail(call.position, failure);
+            return Ok(());
+        }
+    }
+    run_body(epoch, local, runner, call)
+}
 
-    let holds = call.extra.lookups.is_empty() || {
+/// What a call comes to that cannot run: what its declaration read has changed, or the declaration
+/// itself ended it.
+#[inline(never)]
+fn look_again<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    call: CallView<'_>,
+) -> Result<Option<Failure>, Leave> {
+    if !call.extra.lookups.is_empty() {
         // They wait without running pieces.
-        runner.drain_pieces(local, position)?;
+        runner.drain_pieces(local, call.position)?;
+        let sid = SerialId::new(epoch.number, u64::from(call.position));
         let mut waiter = Waiter::new(epoch.core.stopped());
         let holds = lookups_hold(epoch.core, call, sid, (&mut waiter, &local.reads))?;
         local.work.waits += waiter.waits;
-        holds
-    };
-    if !holds {
-        runner.publish(local, call, Mode::Abort)?;
-        return Ok(Err(resubmit(epoch, local, position)));
+        if !holds {
+            runner.publish(local, call, Mode::Abort)?;
+            return Ok(Some(resubmit(epoch, local, call.position)));
+        }
     }
-    if let Some(answer) = call.early() {
-        return Ok(Err(answer.clone()));
-    }
-    run_body(epoch, local, runner, call)
+    Ok(call.early().cloned())
 }
 
 /// The running transaction of a call, at its beginning.
@@ -135,12 +152,13 @@ pub(super) fn begin<'t, D: Device>(
     }
 }
 
+#[inline(always)]
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
-) -> Result<Result<(), Failure>, Leave> {
+) -> Result<(), Leave> {
     let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     let spoiled = Spoiled::default();
@@ -150,13 +168,31 @@ fn run_body<D: Device>(
     let result = epoch.noting(worker, call.position, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
-    // What a function of the transaction failed with counts more than what the body made of it.
-    let failure = match spoiled.take().map_or(result, |stop| Ok(Err(stop))) {
-        Ok(Ok(())) => {
+    match result {
+        Ok(Ok(())) if spoiled.is_clean() => {
             runner.publish(local, call, Mode::Commit)?;
-            piece::commit_answer(epoch, local, call, procedure)?;
-            return Ok(Ok(()));
+            piece::commit_answer(epoch, local, call, procedure)
         }
+        // What a function of the transaction failed with counts more than what the body made of it.
+        result => {
+            let ended = spoiled.take().map_or(result, |stop| Ok(Err(stop)));
+            take_back(epoch, local, runner, call, (ended, committed))
+        }
+    }
+}
+
+/// The body of a call did not commit.
+#[cold]
+#[inline(never)]
+fn take_back<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    call: CallView<'_>,
+    (ended, committed): (std::thread::Result<Result<(), Stop>>, bool),
+) -> Result<(), Leave> {
+    let failure = match ended {
+        Ok(Ok(())) => unreachable!("it would have committed"),
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
         Ok(Err(Stop::Abort(abort))) => Failure::Aborted(abort),
         Ok(Err(Stop::Mistake(what))) => Failure::Failed(what),
@@ -169,7 +205,8 @@ fn run_body<D: Device>(
         return Err(Leave::Failed(EngineError::Poisoned(what)));
     }
     runner.publish(local, call, Mode::Abort)?;
-    Ok(Err(failure))
+    local.answers.fail(call.position, failure);
+    Ok(())
 }
 
 fn text(failure: &Failure) -> String {

@@ -11,8 +11,8 @@ use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePar
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, NO_PLACE, Publication, Publisher, ReadPhase, Stopped, TransientPool,
-    ValueWord, Waiter, Write,
+    CachePool, Medium, NO_PLACE, ONLY, OnlyVersion, Publication, Publisher, ReadPhase, Stopped,
+    TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::Epoch;
 
@@ -45,6 +45,8 @@ pub(super) struct Runner<'r, 'e, D: Device> {
     /// What the calls of each worker declared.
     pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
     pub(super) medium: &'r mut Medium<D>,
+    /// Whether final writes of frequent shapes take the short way (`version/shapes.rs`).
+    pub(super) by_shape: bool,
 }
 
 impl<D: Device> PublishNow for Runner<'_, '_, D> {
@@ -123,26 +125,63 @@ impl<D: Device> Runner<'_, '_, D> {
             self.drain_pieces(local, call.position)?;
         }
         let sid = SerialId::new(self.epoch.number, u64::from(call.position));
-        let Local { writes, scratch, parts, pool, cache, work, fetching, places, .. } = local;
+        let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
         let private = (&**scratch, &**parts);
-        let with = &mut publisher(self.epoch, (pool, cache, work));
         let (keys, members) = writes.split_at_mut(call.declared.len());
+        let with = &mut publisher(self.epoch, (pool, cache, work));
+        let by_shape = self.by_shape && mode != Mode::Abort;
         for (number, (d, write)) in call.declared.iter().zip(keys).enumerate() {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
-                let at = (sid, places.of(number));
-                self.publish_write((d.id, d.table, d.word), at, mode, (write, private), with)?;
+                let place = call.access(number).place;
+                if by_shape
+                    && place == ONLY
+                    && self.publish_by_shape((d, sid), write, private, with.work)
+                {
+                    *write = PrivateWrite::Published;
+                    continue;
+                }
+                let row = (d.id, d.table, d.word);
+                self.publish_write(row, (sid, place), mode, (write, private), with)?;
             }
         }
         for (m, write) in call.members().iter().zip(members) {
-            let at = (sid, NO_PLACE);
-            self.publish_write((m.id, m.table, m.word), at, mode, (write, private), with)?;
+            let row = (m.id, m.table, m.word);
+            self.publish_write(row, (sid, NO_PLACE), mode, (write, private), with)?;
         }
         self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
             self.settle_pieces(local, call, mode == Mode::Commit)?;
         }
         Ok(())
+    }
+
+    /// Publishes what a body wrote to a row that has no other writer, if it has one of the frequent
+    /// shapes.
+    #[inline(always)]
+    fn publish_by_shape(
+        &mut self,
+        (d, sid): (&Declared, SerialId),
+        write: &PrivateWrite,
+        (scratch, parts): (&[u8], &[PrivatePart]),
+        work: &mut WorkCounts,
+    ) -> bool {
+        let core = self.epoch.core;
+        let (layout, entry) = (&core.tables[d.table as usize].layout, core.entries.get(d.id));
+        let to = OnlyVersion { entry, layout, word: d.word, sid };
+        match *write {
+            PrivateWrite::Lines(part) => {
+                let PrivatePart { seen, at, lines } = parts[part as usize];
+                let part = (at as usize, &scratch[lines.range()]);
+                // It has no other writer, so it is what the call saw.
+                debug_assert_eq!(seen, entry.base());
+                self.medium.persist_part(&to, seen, part, work)
+            }
+            PrivateWrite::Value(span) => {
+                self.medium.persist_word(&to, entry.base(), &scratch[span.range()], work)
+            }
+            _ => false,
+        }
     }
 
     /// Publishes what a body wrote to a row.

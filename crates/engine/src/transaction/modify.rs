@@ -71,16 +71,22 @@ impl Transaction<'_> {
         if slot.id == NO_ENTRY || !matches!(before, PrivateWrite::None | PrivateWrite::Seen) {
             return self.modify_part_again(slot, part, change);
         }
-        let seen = self.read_declared(slot)?;
-        let Some(value) = self.value_of(slot.id, seen) else {
-            return Ok(false);
+        let (seen, value) = match self.see_planned(slot) {
+            Some(value) => (self.call.access(slot.write).seen, value),
+            None => {
+                let seen = self.read_declared(slot)?;
+                let Some(value) = self.value_of(slot.id, seen) else {
+                    return Ok(false);
+                };
+                (seen.word, value)
+            }
         };
         let scratch = &mut self.local.scratch;
         let from = scratch.len();
         let at = change_lines(value, part, scratch, change)? as u32;
         let lines = Span::up_to(from, scratch.len());
         let write = PrivateWrite::Lines(self.local.parts.len() as u32);
-        self.local.parts.push(PrivatePart { seen: seen.word, at, lines });
+        self.local.parts.push(PrivatePart { seen, at, lines });
         self.put(slot.write, write)?;
         Ok(true)
     }

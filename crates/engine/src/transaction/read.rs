@@ -5,7 +5,7 @@ use storage::SerialId;
 use super::{Slot, Stop, Transaction};
 use crate::index::EntryId;
 use crate::local::{AheadRow, Local, NO_ENTRY, PrivateWrite};
-use crate::version::{NO_PLACE, Pending, RowEntry, Seen, Stopped, ValueWord};
+use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
 
 impl<'a> Transaction<'a> {
     /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
@@ -78,28 +78,26 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     pub(super) fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
         let entry = self.core.entries.get(slot.id);
-        // Places of members of ranges are not kept.
-        let is_key = slot.write < self.call.declared.len();
-        let place = if is_key { self.local.places.of(slot.write) } else { NO_PLACE };
-        match entry.try_read_at(self.sid, place) {
+        match entry.try_read_at(self.sid, self.call.access(slot.write).place) {
             Ok(seen) => Ok(seen),
             Err(pending) => self.wait(entry, self.sid, pending),
         }
     }
 
-    /// [`Transaction::see`] of a row that nobody writes in the epoch, and that is on the medium, as
-    /// most are; where nothing is cached.
+    /// [`Transaction::see_declared`] where the plan knows a version on the medium, as it mostly
+    /// does.
     #[inline(always)]
-    pub(super) fn see_untouched(&mut self, id: EntryId) -> Option<&'a [u8]> {
-        let word = self.core.entries.get(id).untouched(self.sid.epoch())?;
-        let Local { fetching, reads, work, cache, .. } = &mut *self.local;
-        if cache.is_on() {
+    pub(super) fn see_planned(&mut self, slot: Slot) -> Option<&'a [u8]> {
+        let Access { seen, is_new, .. } = self.call.access(slot.write);
+        if !seen.is_on_medium() {
             return None;
         }
+        let Local { fetching, reads, work, .. } = &mut *self.local;
         fetching.step();
-        reads.note(word.address(), word.len());
+        reads.note(seen.address(), seen.len());
         work.cache_misses += 1;
-        Some(self.phase.bytes(word))
+        work.final_versions_read += u64::from(is_new);
+        Some(self.phase.bytes(seen))
     }
 
     /// Reads a row's version, and says where it is.
@@ -165,6 +163,9 @@ impl<'a> Transaction<'a> {
             _ if slot.id == NO_ENTRY => Ok(false),
             before => {
                 let own = before == PrivateWrite::Published;
+                if !own && self.call.access(slot.write).seen.is_value() {
+                    return Ok(true);
+                }
                 let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
                 let entry = self.core.entries.get(slot.id);
                 Ok(self.read(entry, sid)?.word.is_value())

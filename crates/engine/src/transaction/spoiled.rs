@@ -36,6 +36,15 @@ impl Spoiled {
         result
     }
 
+    /// Whether nothing was noted.
+    #[inline(always)]
+    pub(crate) fn is_clean(&self) -> bool {
+        let noted = self.0.take();
+        let is_clean = noted.is_none();
+        self.0.set(noted);
+        is_clean
+    }
+
     /// What was noted, at the end.
     #[inline]
     pub(crate) fn take(&self) -> Option<Stop> {

@@ -178,7 +178,7 @@ impl VersionArray {
     /// [`VersionArray::lower_bound`] of a position whose place may be known.
     #[inline(always)]
     pub(crate) fn place(&self, known: u32, position: u32) -> usize {
-        if known == super::NO_PLACE {
+        if known >= super::IN_ARRAY {
             return self.lower_bound(position);
         }
         debug_assert_eq!(known as usize, self.lower_bound(position), "O-101");

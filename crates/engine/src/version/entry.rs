@@ -265,10 +265,11 @@ impl RowEntry {
         }
     }
 
-    /// Whether anybody writes the row in the running epoch. After append only.
+    /// The only version of the running epoch, of a row that has one. After append only.
     #[inline(always)]
-    pub(crate) fn is_claimed(&self, epoch: u64) -> bool {
-        self.state.load(Ordering::Acquire) >> EPOCH_SHIFT & EPOCH_MASK == epoch
+    pub(super) fn only_version(&self) -> &AtomicU64 {
+        debug_assert!(self.state.load(Ordering::Relaxed) & ARRAY == 0, "O-101");
+        &self.value
     }
 
     /// How many versions the running epoch has. After append only.

@@ -15,12 +15,13 @@ use pmem::{Device, LINE_BYTES};
 use storage::lines::{ALL_LINES, LINE, for_each_run};
 use storage::row::{First, NewVersion};
 use storage::{
-    NewValue, SerialId, ValuePointer, changed_lines, row, row_change, row_hash, word_gain,
+    NewValue, RowLayout, SerialId, ValuePointer, changed_lines, row, row_change, row_hash,
+    word_gain,
 };
 
 use super::medium::version_epoch;
 use super::write::{Publication, Publisher, key_of, value_before};
-use super::{Medium, Place, ValueWord};
+use super::{Medium, Place, RowEntry, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -185,7 +186,7 @@ impl<D: Device> Medium<D> {
             None
         };
         let changed = if external.is_some() { ALL_LINES } else { changed };
-        let lines = lines_to_write(to, target, changed);
+        let lines = lines_to_write(to.entry, layout, target.in_place, changed);
         // SAFETY: the owner of the row's last version owns the slot that nobody reads (see
         // `publication.rs`); a fresh pool slot is owned by whoever allocated it.
         unsafe {
@@ -343,15 +344,20 @@ fn whole<'v>(value: &NewValue<'v>) -> &'v [u8] {
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
 #[inline(always)]
-fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64) -> u64 {
-    if !to.layout.has_line_halves() {
+pub(super) fn lines_to_write(
+    entry: &RowEntry,
+    layout: &RowLayout,
+    in_place: bool,
+    changed: u64,
+) -> u64 {
+    if !layout.has_line_halves() {
         return ALL_LINES;
     }
-    let lines = to.layout.half_bytes / LINE_BYTES;
-    let known = to.entry.same_parts();
+    let lines = layout.half_bytes / LINE_BYTES;
+    let known = entry.same_parts();
     if changed == ALL_LINES || lines > SAME_LINES_MAX {
         if known != 0 {
-            to.entry.set_same_parts(0);
+            entry.set_same_parts(0);
         }
         return ALL_LINES;
     }
@@ -359,25 +365,31 @@ fn lines_to_write(to: &Publication<'_>, target: Target, changed: u64) -> u64 {
     let same = lines_of_parts(known, part_lines);
     // What did not change is in both slots now, if it is in the slot that is not written or this
     // slot gets it.
-    let same_after = !changed & if target.in_place { same } else { u64::MAX };
-    to.entry.set_same_parts(whole_parts(same_after, part_lines));
-    if target.in_place { changed } else { changed | !same }
+    let same_after = !changed & if in_place { same } else { u64::MAX };
+    entry.set_same_parts(whole_parts(same_after, part_lines));
+    if in_place { changed } else { changed | !same }
 }
 
 /// The lines of these parts.
+#[inline(always)]
 fn lines_of_parts(parts: u16, part_lines: u64) -> u64 {
-    if part_lines == 1 {
-        return parts.into();
-    }
+    if part_lines == 1 { parts.into() } else { lines_of_long_parts(parts, part_lines) }
+}
+
+#[inline(never)]
+fn lines_of_long_parts(parts: u16, part_lines: u64) -> u64 {
     let lines = |part| if parts >> part & 1 != 0 { (1_u64 << part_lines) - 1 } else { 0 };
     (0..SAME_PARTS).fold(0, |all, part| all | lines(part) << (part * part_lines))
 }
 
 /// The parts all of whose lines are among these.
+#[inline(always)]
 fn whole_parts(lines: u64, part_lines: u64) -> u16 {
-    if part_lines == 1 {
-        return lines as u16;
-    }
+    if part_lines == 1 { lines as u16 } else { whole_long_parts(lines, part_lines) }
+}
+
+#[inline(never)]
+fn whole_long_parts(lines: u64, part_lines: u64) -> u16 {
     let whole = (1_u64 << part_lines) - 1;
     let is_whole = |&part: &u64| lines >> (part * part_lines) & whole == whole;
     (0..SAME_PARTS).filter(is_whole).fold(0, |parts, part| parts | 1 << part)

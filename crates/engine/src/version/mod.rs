@@ -22,6 +22,7 @@ mod medium;
 mod pool;
 mod publication;
 mod read;
+mod shapes;
 mod write;
 
 pub(crate) use batch::{Appended, Buffers, Chains};
@@ -34,7 +35,8 @@ pub(crate) use entry::{Claim, ClaimedBy, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{Fetched, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
+pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
+pub(crate) use shapes::OnlyVersion;
 pub(crate) use write::{Publication, Publisher, Write};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
@@ -139,6 +141,10 @@ impl ValueWord {
 
 /// No place in a version array: it has to be searched for, if there is an array.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
+/// In an access plan: the call's version is the only one of its row.
+pub(crate) const ONLY: u32 = u32::MAX - 1;
+/// In an access plan: the row has a version array in which nobody has looked yet.
+pub(crate) const IN_ARRAY: u32 = u32::MAX - 2;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = pmem::LINE_BYTES as usize;

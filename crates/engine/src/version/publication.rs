@@ -15,7 +15,7 @@ use super::entry::Versions;
 use super::medium::{Gone, Medium};
 use super::read::Stopped;
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
-use super::{ReadPhase, TransientPool, ValueWord};
+use super::{ONLY, ReadPhase, TransientPool, ValueWord};
 
 impl<D: Device> Medium<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
@@ -26,23 +26,25 @@ impl<D: Device> Medium<D> {
         write: Write<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        match to.entry.versions(to.sid.epoch()) {
-            Versions::None => unreachable!("published rows were appended to"),
-            Versions::Single(writer, cell) => {
-                debug_assert_eq!(writer, to.sid);
-                with.work.single_write_rows += 1;
-                match write {
-                    Write::Value(value) => self.persist_hidden(to, &value, cell, with),
-                    Write::Tombstone => self.bury(to, cell, with),
-                    Write::Ignore => {
-                        ignore(cell, with);
-                        self.leave_untouched(to);
-                    }
-                }
-                Ok(())
+        let cell = if to.place == ONLY {
+            to.entry.only_version()
+        } else {
+            match to.entry.versions(to.sid.epoch()) {
+                Versions::None => unreachable!("published rows were appended to"),
+                Versions::Single(_, cell) => cell,
+                Versions::Array(array) => return self.publish_in_array(to, array, write, with),
             }
-            Versions::Array(array) => self.publish_in_array(to, array, write, with),
+        };
+        with.work.single_write_rows += 1;
+        match write {
+            Write::Value(value) => self.persist_hidden(to, &value, cell, with),
+            Write::Tombstone => self.bury(to, cell, with),
+            Write::Ignore => {
+                ignore(cell, with);
+                self.leave_untouched(to);
+            }
         }
+        Ok(())
     }
 
     /// [`Medium::publish`] where the row has several versions.

@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{NO_PLACE, Place, RowEntry, ValueWord, cached};
+use super::{IN_ARRAY, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
 use crate::reads::Reads;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
@@ -154,14 +154,6 @@ impl RowEntry {
         }
     }
 
-    /// The version before the epoch, if the row has it, on the medium, and nobody writes it.
-    #[inline(always)]
-    pub(crate) fn untouched(&self, epoch: u64) -> Option<ValueWord> {
-        let word = self.next();
-        let is_untouched = !self.is_claimed(epoch) && self.cached().is_none();
-        (is_untouched && word.is_value()).then_some(word)
-    }
-
     /// [`RowEntry::try_read`] in a version array.
     #[inline(never)]
     fn try_read_array(
@@ -210,34 +202,82 @@ fn value(cell: &AtomicU64) -> Option<ValueWord> {
     (word != ValueWord::PENDING).then_some(word)
 }
 
-/// What a reader needs first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fetched {
-    /// The value.
-    Value(ValueWord),
-    /// The version array, which was asked for.
-    Array,
+/// What a call finds of a row that it declared, as far as it was known when the row was fetched: an
+/// entry of its access plan. What is known stays true until the call has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    /// The version before the call's own, if it is a value. If it is none, it is not known yet, or
+    /// the call sees no row.
+    pub(crate) seen: ValueWord,
+    /// Place of the call's own version in the version array, or one of the constants.
+    pub(crate) place: u32,
+    /// Whether `seen` was written in this epoch: 1, or 0.
+    pub(crate) is_new: u32,
+}
+
+impl Access {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Self = Self::of(ValueWord::PENDING, NO_PLACE);
+
+    const fn of(seen: ValueWord, place: u32) -> Self {
+        Self { seen, place, is_new: 0 }
+    }
+
+    /// What a call sees if the version of another is the newest before it.
+    #[inline(always)]
+    fn behind(cell: &AtomicU64, base: ValueWord, place: u32) -> Self {
+        match value(cell) {
+            None => Self::of(ValueWord::PENDING, place),
+            // With one writer this is the base; of several another one may have written.
+            Some(ValueWord::IGNORE) => Self::of(base, place),
+            Some(seen) => Self { seen, place, is_new: 1 },
+        }
+    }
 }
 
 /// Fetching ahead, in two steps because a version array has to be there before the place of a value
-/// is known. Hints: what they look at may change until the row is read.
+/// is known. What is asked for are hints; what is found of declared rows is kept.
 impl RowEntry {
-    /// What [`RowEntry::read`] will need: the value, or the version array. The entry should be
-    /// there.
-    #[inline]
-    pub(crate) fn fetch(&self, sid: SerialId) -> Fetched {
-        let word = match self.versions(sid.epoch()) {
-            Versions::None => self.cached().unwrap_or(self.next()),
-            Versions::Single(writer, cell) if writer < sid => {
-                ValueWord(cell.load(Ordering::Relaxed))
+    /// What a call finds, and the value that it will read, which is worth fetching. Of a row with
+    /// a version array, which is asked for, the rest is found by [`RowEntry::plan_in_array`]. The
+    /// entry should be there. Where there is a cache, values from before the epoch stay unknown,
+    /// because reading one has consequences.
+    #[inline(always)]
+    pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
+        let access = match self.versions(sid.epoch()) {
+            Versions::None if has_cache => {
+                return (Access::UNKNOWN, self.cached().unwrap_or(self.next()));
             }
-            Versions::Single(..) => self.base(),
+            Versions::None => Access::of(self.next(), NO_PLACE),
+            Versions::Single(writer, _) if writer == sid => Access::of(self.base(), ONLY),
+            Versions::Single(writer, cell) if writer < sid => {
+                Access::behind(cell, self.base(), NO_PLACE)
+            }
+            Versions::Single(..) => Access::of(self.base(), NO_PLACE),
             Versions::Array(array) => {
                 array.prefetch();
-                return Fetched::Array;
+                Access::of(ValueWord::PENDING, IN_ARRAY)
             }
         };
-        Fetched::Value(word)
+        (access, access.seen)
+    }
+
+    /// What a call finds of a row with a version array, which should be there. Asks for the value
+    /// that it leads to, and for what a final write compares with.
+    #[inline]
+    pub(crate) fn plan_in_array(&self, sid: SerialId, is_written: bool) -> Access {
+        let Versions::Array(array) = self.versions(sid.epoch()) else { return Access::UNKNOWN };
+        let index = array.lower_bound(sid.position() as u32);
+        let place = index as u32;
+        let is_final = is_written && index + 1 == array.len();
+        if index == 0 || is_final {
+            self.base().prefetch();
+        }
+        let Some(before) = index.checked_sub(1) else { return Access::of(self.base(), place) };
+        // An IGNORE says nothing of the versions before it.
+        let access = Access::behind(array.cell(before), ValueWord::PENDING, place);
+        access.seen.prefetch();
+        access
     }
 
     /// [`RowEntry::try_read`] some time before the value is needed: asks for the lines of what is
@@ -260,24 +300,6 @@ impl RowEntry {
         let seen = self.try_read(sid).ok()?;
         seen.word.prefetch_head();
         Some(seen)
-    }
-
-    /// Asks for the value that a version array leads to, and for what a final write compares with;
-    /// the place in the array. The array should be there.
-    #[inline]
-    pub(crate) fn fetch_from_array(&self, sid: SerialId, is_written: bool) -> u32 {
-        if let Versions::Array(array) = self.versions(sid.epoch()) {
-            let index = array.lower_bound(sid.position() as u32);
-            let is_final = is_written && index + 1 == array.len();
-            if index == 0 || is_final {
-                self.base().prefetch();
-            }
-            if let Some(before) = index.checked_sub(1) {
-                ValueWord(array.cell(before).load(Ordering::Relaxed)).prefetch();
-            }
-            return index as u32;
-        }
-        NO_PLACE
     }
 }
 

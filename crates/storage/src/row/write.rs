@@ -146,6 +146,37 @@ pub unsafe fn write_changed_lines<D: Device>(
     at
 }
 
+/// As [`write_changed_lines`], of lines that follow each other: `part` is what a value of `len`
+/// bytes holds from `at` on.
+///
+/// # Safety
+/// As [`write_version`].
+#[inline(always)]
+pub unsafe fn write_part<D: Device>(
+    port: &mut Port<D>,
+    row: u64,
+    layout: &RowLayout,
+    (slot, sid): (usize, SerialId),
+    (at, part): (usize, &[u8]),
+    len: usize,
+) -> u64 {
+    debug_assert!(layout.has_line_halves() && layout.is_inline(len as u64));
+    let value = layout.half_offset(row, slot);
+    let to = value + at as u64;
+    let (lines, rest) = part.split_at(part.len() - part.len() % LINE);
+    port.count_store_nt(to, part.len().next_multiple_of(LINE) as u64);
+    // SAFETY: owned by the caller; a half is whole lines.
+    unsafe {
+        port.store_nt_counted(to, lines);
+        if !rest.is_empty() {
+            port.store_nt_counted(to + lines.len() as u64, &padded_line(rest));
+        }
+        let pointer = ValuePointer::inline(len as u64);
+        write_words(port, row, (slot, sid, pointer), layout, First::No);
+    }
+    value
+}
+
 /// Writes serial id and pointer of a version, in this order, and flushes the header line; with the
 /// key of the row if it is the first version.
 ///
