@@ -291,5 +291,11 @@ mod tests {
         let survivors = (0..64).filter(|bit| SegmentUse::decode(word ^ 1 << bit).is_some()).count();
         assert_eq!(survivors, 0);
         assert_eq!(SegmentUse::decode(0), None);
+        let last = SegmentUse { pool: POOLS as u16 - 1, ..entry };
+        assert_eq!(SegmentUse::decode(last.encode()), Some(last));
+        for pool in [POOLS as u16, u16::from(u8::MAX)] {
+            let none = SegmentUse { pool, ..entry };
+            assert_eq!(SegmentUse::decode(none.encode()), None, "there is no pool {pool}");
+        }
     }
 }

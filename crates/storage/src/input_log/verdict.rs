@@ -60,3 +60,29 @@ impl Verdict {
         Some((Self { epoch, position: u32::from_le_bytes(*position), reason }, rest))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O-49: a record of verdicts fits its segment, however long their reasons are, and says of
+    /// each which call it is about.
+    #[test]
+    fn o_49_long_reasons_are_cut_and_positions_are_kept() {
+        let verdict =
+            |position, reason: &str| Verdict { epoch: 5, position, reason: reason.into() };
+        let long = "\u{e9}".repeat(200);
+        let verdicts = [verdict(1, &long), verdict(2, "short"), verdict(9, &long), verdict(3, "")];
+        for bytes_max in [32, 33, 100, 432, 433, 437, 600, 10_000] {
+            let bytes = Verdict::encode_all(&verdicts, bytes_max);
+            assert!(bytes.len() <= bytes_max, "{} of {bytes_max} bytes", bytes.len());
+            let read = Verdict::decode_all(5, &bytes);
+            assert_eq!(read.len(), verdicts.len());
+            for (read, written) in read.iter().zip(&verdicts) {
+                assert_eq!(read.position, written.position);
+                assert!(written.reason.starts_with(&read.reason), "{read:?}");
+            }
+        }
+        assert_eq!(Verdict::decode_all(5, &Verdict::encode_all(&verdicts, 10_000)), verdicts);
+    }
+}

@@ -111,6 +111,29 @@ fn o_54_offsets_need_their_segments() {
     }
 }
 
+/// O-43: a lane has room as long as the next fresh slot needs no segment, also where it has not
+/// entered the segment yet.
+#[test]
+fn o_43_a_lane_has_room_where_its_next_slot_has_a_segment() {
+    let mut medium = Medium::new();
+    let mut lane = medium.open(0, |_| true);
+    assert!(!lane.has_room());
+    for bumped in 1..=3 * SLOTS {
+        medium.bump(&mut lane, 1);
+        assert_eq!(lane.has_room(), !bumped.is_multiple_of(SLOTS), "after {bumped} slots");
+        assert_eq!(lane.room() > 0, lane.has_room(), "after {bumped} slots");
+    }
+    // The segments of slots that a crash took back are there, before and after the first of them.
+    for kept in [0, 1, SLOTS - 1, SLOTS, 2 * SLOTS + 5, 3 * SLOTS] {
+        let mut medium = Medium::new();
+        let mut lane = medium.lane(kept, 0, 0);
+        medium.bump(&mut lane, 3 * SLOTS - kept);
+        let again = medium.open(1, |_| true);
+        assert_eq!(again.has_room(), kept < 3 * SLOTS, "{kept} of {}", 3 * SLOTS);
+        assert_eq!(again.room(), 3 * SLOTS - kept);
+    }
+}
+
 /// O-54: what is taken from a free list is written to, so each entry is a slot of the pool.
 #[test]
 fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {

@@ -296,6 +296,37 @@ fn sizes_of_segments_have_limits() {
     assert!(matches!(missing, Some(StorageError::Missing(_))));
 }
 
+/// O-54: what a superblock says of its segments must be true of a store.
+#[test]
+fn o_54_a_superblock_with_impossible_sizes_is_corrupt() {
+    let good = Superblock {
+        magic: crate::format::SUPERBLOCK_MAGIC,
+        version: crate::format::FORMAT_VERSION,
+        crc: 0,
+        features_required: 0,
+        features_optional: 0,
+        instance: 7,
+        segment_bytes: 4096,
+        segments_max: 8,
+        log_segment_bytes: 4096,
+    };
+    let device = Dram::new(64 << 20, 1 << 20).unwrap();
+    device.grow_image(8 << 20).unwrap();
+    check_geometry(&good, &device).unwrap();
+    for bad in [
+        Superblock { segments_max: 0, ..good },
+        Superblock { segments_max: SEGMENTS_MAX + 1, ..good },
+        Superblock { segment_bytes: 2048, ..good },
+        Superblock { segment_bytes: 5000, ..good },
+        Superblock { segment_bytes: 128 << 20, ..good },
+        Superblock { log_segment_bytes: 0, ..good },
+        Superblock { log_segment_bytes: 32 << 20, ..good },
+    ] {
+        let error = check_geometry(&bad, &device).unwrap_err();
+        assert!(error.is_corrupt(), "{bad:?}: {error}");
+    }
+}
+
 #[test]
 fn a_class_is_the_smallest_that_holds_a_value() {
     for (len, class) in [(0, 0), (1, 0), (128, 0), (129, 1), (256, 1), (257, 2), (4096, 5)] {

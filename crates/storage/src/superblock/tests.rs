@@ -100,6 +100,33 @@ fn o_53_only_a_torn_creation_counts_as_empty() {
     }
 }
 
+/// O-53: both copies are written, each where it is looked for.
+#[test]
+fn o_53_either_copy_opens_a_new_store() {
+    for lost in 0..2 {
+        let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+        device.grow_image(1 << 20).unwrap();
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let superblock = Superblock {
+            magic: SUPERBLOCK_MAGIC,
+            version: FORMAT_VERSION,
+            crc: 0,
+            features_required: FEATURES_KNOWN,
+            features_optional: 0,
+            instance: 77,
+            segment_bytes: 4096,
+            segments_max: 8,
+            log_segment_bytes: 4096,
+        };
+        write_superblocks(&mut port, superblock);
+        let zeros = vec![0; SUPERBLOCK_STRIDE as usize];
+        // SAFETY: this test owns the device.
+        unsafe { port.store_bytes(SUPERBLOCKS_OFFSET + lost * SUPERBLOCK_STRIDE, &zeros) };
+        let found = read_superblock(device.as_ref()).unwrap().expect("the other copy is whole");
+        assert_eq!(found.instance, 77, "without copy {lost}");
+    }
+}
+
 /// A torn record is that of a table that nobody used yet; before another one, or with slots
 /// handed out, it is damage.
 #[test]

@@ -6,12 +6,14 @@ mod crash;
 mod damage;
 mod device;
 mod devices;
+mod free_map;
 mod full;
 mod give_up;
 mod order;
 mod promises;
 mod reuse;
 mod round_trip;
+mod summary;
 
 use std::sync::Arc;
 

@@ -1,0 +1,35 @@
+//! What the log says that it holds.
+
+use pmem::Dram;
+
+use super::*;
+
+fn epochs<D: Device>(log: &InputLog<D>) -> Vec<u64> {
+    log.summary().iter().map(|summary| summary.epoch).collect()
+}
+
+/// Epochs count from their seal on, until they are released; carries and verdicts are no epochs.
+#[test]
+fn only_sealed_epochs_are_held() {
+    let device = Arc::new(Dram::new(0, 1 << 20).unwrap());
+    let (log, recovered) = open(&device, 0).unwrap();
+    assert_eq!(recovered.scanned_bytes, device.log_bytes());
+    let mut port = Port::new(device.clone(), 0);
+    let streams = [vec![1; 100]];
+    log_epoch(&log, &device, 1, &streams).unwrap();
+    log.write_carry(&mut port, 2, &[5; 16]).unwrap();
+    let info = log_streams(&log, &device, 2, &streams).unwrap();
+    assert_eq!(epochs(&log), [1], "epoch 2 is not sealed");
+    log.seal(&mut port, &info).unwrap();
+    log.make_durable().unwrap();
+    let verdict = Verdict { epoch: 2, position: 0, reason: "left out".into() };
+    log.write_verdict(&mut port, &verdict).unwrap();
+    assert_eq!(epochs(&log), [1, 2]);
+    let (_, recovered) = open(&device, 0).unwrap();
+    assert_eq!((sealed(&recovered), recovered.verdicts), (vec![1, 2], vec![verdict]));
+    assert_eq!(recovered.scanned_bytes, device.log_bytes());
+
+    // O-49: what a verdict takes is freed with its epoch.
+    log.release(2);
+    assert_eq!((epochs(&log), log.bytes_in_use()), (vec![], 0));
+}
