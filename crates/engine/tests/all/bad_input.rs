@@ -213,7 +213,7 @@ fn o_43_a_full_store_refuses_and_goes_on() {
     for workers in [1, 4] {
         let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
         let setup =
-            Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128], ..Setup::default() };
+            Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128, 0], ..Setup::default() };
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         let large = vec![drawing(); 100];
         let mut refused = 0;

@@ -63,7 +63,7 @@ fn o_26_every_event_of_a_small_history() {
         let setup = Setup {
             workers,
             checkpoint_every,
-            row_bytes: [64, 128, 128],
+            row_bytes: [64, 128, 128, 0],
             segment_bytes: 4096,
             ..Setup::default()
         };

@@ -18,7 +18,7 @@ const IMAGE_BYTES: u64 = 64 << 20;
 const LOG_BYTES: u64 = 8 << 20;
 
 fn setup() -> Setup {
-    Setup { segment_bytes: 4096, row_bytes: [64, 128, 128], ..Setup::default() }
+    Setup { segment_bytes: 4096, row_bytes: [64, 128, 128, 0], ..Setup::default() }
 }
 
 fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {

@@ -112,7 +112,7 @@ impl Case {
         let setup = Setup {
             workers: if random.percent(80) { 1 } else { 2 },
             segment_bytes: 4096,
-            row_bytes: [0, 0, 256],
+            row_bytes: [0, 0, 256, 0],
             ..case.setup
         };
         let mut spells = Spells::begin(random, case.mix, Habit::Churn);

@@ -1,6 +1,6 @@
 //! Random programs over few keys, with everything that a body may do wrong.
 
-use super::program::{HASHED, LONG, ORDERED, Op, Program, Step};
+use super::program::{HASHED, LONG, ORDERED, Op, Program, Step, WORD, WORDS, is_ordered};
 use super::random::Random;
 
 /// How programs are mixed.
@@ -23,7 +23,7 @@ impl Mix {
     }
 
     fn table(&self, random: &mut Random) -> u8 {
-        random.pick(&[HASHED, ORDERED, ORDERED, LONG, LONG])
+        random.pick(&[HASHED, ORDERED, ORDERED, LONG, LONG, WORDS])
     }
 
     fn ordered(&self, random: &mut Random) -> u8 {
@@ -36,7 +36,11 @@ impl Mix {
 
     fn size(&self, table: u8, random: &mut Random) -> u8 {
         // The last sizes are beyond the limit of some tables: rarely that is what is wanted.
-        let end = if random.percent(2) { 24 } else { [21, 24, 23][usize::from(table)] };
+        let is_any = random.percent(2);
+        if table == WORDS && !is_any {
+            return random.pick(&[WORD, WORD, WORD, WORD, 1, 0]);
+        }
+        let end = if is_any { 24 } else { [21, 24, 23][usize::from(table)] };
         let from = if self.long_values && random.percent(70) { 12 } else { 0 };
         from + random.byte(end - u64::from(from))
     }
@@ -300,7 +304,7 @@ fn committing(random: &mut Random, mix: &Mix) -> Program {
         program.body.push(write(random, key));
         program.body.push(Step::new(Op::Get, table, key));
     }
-    if table != HASHED {
+    if is_ordered(table) {
         program.body.push(Step::new(Op::Scan, table, 0).to(200).flag(random.percent(50)));
     }
     program

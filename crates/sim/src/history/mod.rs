@@ -16,7 +16,7 @@ pub use model::{Expected, Model};
 pub use pair::{
     Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, info, to_calls,
 };
-pub use program::{HASHED, LONG, ORDERED, Op, Program, SEQUENCES, Step};
+pub use program::{HASHED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS};
 pub use random::Random;
 
 /// A number from the environment, to run more than the default.

@@ -8,8 +8,8 @@ use storage::{StateHash, row_hash};
 
 use super::pair::Setup;
 use super::program::{
-    self, Declaring, Ending, HASHED, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece,
-    SEQUENCES, VALUE_BYTES_MAX,
+    self, Declaring, Ending, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece, SEQUENCES,
+    VALUE_BYTES_MAX,
 };
 
 /// What must become of a call.
@@ -343,7 +343,7 @@ impl Declaring for Declaration<'_> {
     }
 
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
-        if table == HASHED {
+        if !program::is_ordered(table) {
             self.call.mistake.get_or_insert(UNORDERED);
             return;
         }
@@ -411,7 +411,7 @@ impl Running for Transaction<'_> {
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop> {
-        if table == HASHED {
+        if !program::is_ordered(table) {
             return Err(Stop::Mistake(UNORDERED.into()));
         }
         let mut rows: Table = self.now.range(table, low, high).collect();

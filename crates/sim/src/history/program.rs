@@ -11,18 +11,27 @@ pub const HASHED: u8 = 0;
 pub const ORDERED: u8 = 1;
 /// An ordered table with keys of 1 to 40 bytes.
 pub const LONG: u8 = 2;
+/// A table with 8-byte keys and values of one word, most of them.
+pub const WORDS: u8 = 3;
 /// Sequences.
-pub const SEQUENCES: u8 = 3;
+pub const SEQUENCES: u8 = 4;
 /// Tables of rows.
-pub const ROW_TABLES: usize = 3;
+pub const ROW_TABLES: usize = 4;
 /// Longest values of the row tables.
-pub const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500];
+pub const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500, 8];
+
+/// Whether rows of a table can be scanned.
+pub fn is_ordered(table: u8) -> bool {
+    matches!(table, ORDERED | LONG)
+}
 
 /// Sizes of values, on both sides of every boundary: inline halves, size classes, limits.
 const SIZES: [usize; 24] = [
     0, 1, 8, 15, 16, 17, 31, 32, 48, 64, 65, 96, 127, 128, 129, 200, 255, 256, 257, 512, 700, 1100,
     2500, 3000,
 ];
+/// Which of them is a word.
+pub const WORD: u8 = 2;
 
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
