@@ -674,6 +674,7 @@ pub(crate) fn new_worker<D: Device>(
         piece_results: Vec::new(),
         drawers: Vec::new(),
         fetching: Fetching::default(),
+        plans: Vec::new(),
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),

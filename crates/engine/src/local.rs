@@ -414,6 +414,8 @@ pub(crate) struct Local {
     pub(crate) piece_results: Vec<u64>,
     /// What the next calls need.
     pub(crate) fetching: Fetching,
+    /// Memory of access plans, between epochs.
+    pub(crate) plans: Vec<Vec<Access>>,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
     /// Reads of the medium to account for.

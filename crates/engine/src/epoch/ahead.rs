@@ -11,7 +11,7 @@ use storage::SerialId;
 use crate::calls::{RUN_CALLS, owner};
 use crate::fetching::Fetching;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Txn};
+use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
 use crate::version::{Access, IN_ARRAY, LINE, prefetch};
 use crate::worker::Epoch;
 
@@ -90,12 +90,12 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn empty(lists: &'a Declarations) -> Self {
+    fn empty(lists: &'a Declarations, plan: Vec<Access>) -> Self {
         Self {
             lists,
             calls: 0..0,
             declared: 0..0,
-            plan: Vec::new(),
+            plan,
             rows: 0,
             has_members: false,
             is_long: false,
@@ -156,7 +156,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     pub(super) fn new(
         epoch: &'a Epoch<'e, D>,
         lists: &'a [RwLockReadGuard<'a, Declarations>],
-        has_cache: bool,
+        local: &mut Local,
     ) -> Self {
         let (calls, workers) = (epoch.calls.len(), lists.len());
         let declared: usize = lists.iter().map(|lists| lists.declared.len()).sum();
@@ -165,10 +165,13 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         Self {
             epoch,
             lists,
-            has_cache,
+            has_cache: local.cache.is_on(),
             run_calls: if are_small && are_many { RUN_CALLS } else { 1 },
             current: 0..0,
-            ring: std::array::from_fn(|_| Run::empty(&lists[0])),
+            ring: std::array::from_fn(|_| {
+                let plan = local.plans.pop();
+                Run::empty(&lists[0], plan.unwrap_or_else(|| Vec::with_capacity(ROWS_LONG)))
+            }),
             next: 0,
             unplaced: 0,
             unfetched: 0,
@@ -176,6 +179,11 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
             rows: 0,
             lines: 0,
         }
+    }
+
+    /// Gives the memory of the plans back, for the next epoch.
+    pub(super) fn give_back(self, local: &mut Local) {
+        local.plans.extend(self.ring.map(|run| run.plan));
     }
 
     /// The position of the next call of the run that was begun.

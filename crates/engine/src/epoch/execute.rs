@@ -59,7 +59,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// queue.
 fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
-    let mut ahead = Ahead::new(epoch, lists, local.cache.is_on());
+    let mut ahead = Ahead::new(epoch, lists, local);
     while ahead.begin_next(&mut local.fetching) {
         if let Some(first) = ahead.next_position() {
             reuse::note_progress(epoch, local, first);
@@ -75,6 +75,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             local.reads.account_charged(&mut runner.medium.port, epoch.core.image_base);
         }
     }
+    ahead.give_back(local);
     reuse::note_progress(epoch, local, u32::MAX);
     runner.drain_pieces(local, u32::MAX)?;
     local.reads.account(&mut runner.medium.port, epoch.core.image_base);
