@@ -59,6 +59,9 @@ struct Retired {
 /// asking takes a line from each of them.
 const RETIRED_PER_WORKER: usize = polls(8) as usize;
 
+/// Room for retired versions from the beginning: more than wait in most epochs.
+const RETIRED_FIRST: usize = 64;
+
 /// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
 /// runs when no body runs (phase rule); but values that were retired only until
 /// [`TransientPool::take_back`].
@@ -85,7 +88,7 @@ impl TransientPool {
             used: 0,
             high_water: 0,
             worker: worker as u64,
-            retired: VecDeque::new(),
+            retired: VecDeque::with_capacity(RETIRED_FIRST),
             kept: 0,
             free: vec![Vec::new(); CLASSES],
         })
