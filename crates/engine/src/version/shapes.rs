@@ -1,7 +1,7 @@
 //! Final writes of the two shapes that most have: lines of a long row that is changed in part, and
 //! a word.
 //!
-//! Each does what `final_write.rs` does for any value, in a tenth of the branches: the row has keys
+//! Each does what `final_write.rs` does for any value, with fewer branches: the row has keys
 //! and values of a fixed kind, existed before, and has one writer; nothing is cached; and each
 //! epoch ends in a checkpoint, so that the slot is the one that is not the newest, and nothing is
 //! freed.
