@@ -85,8 +85,7 @@ impl SpaceDemand {
         workers: u64,
         segment_bytes: u64,
     ) -> u64 {
-        // Each final write may free a value of this epoch's interval and one of the row that is
-        // deleted.
+        // A deletion frees the values of both versions.
         let frees = 2 * external + self.collected;
         if frees == 0 {
             return 0;

@@ -1,3 +1,5 @@
+//! The bound on segments: exact figures, and random ways to spread the work.
+
 use super::*;
 
 /// Bytes of a segment: 8 entries of a free list, one slot of the smallest class.
@@ -50,9 +52,8 @@ fn o_43_every_value_may_be_of_the_class_that_costs_most() {
         let external = TableSpace { rows: 0, external_bytes_max: Some(longest) };
         inline([0]).chain([external])
     };
-    let longest_of = |class| class_bytes(class);
     let most = |demand: &SpaceDemand, class, workers| {
-        demand.segments(tables(longest_of(class)), workers, segment)
+        demand.segments(tables(class_bytes(class)), workers, segment)
     };
     // Ten values of class 0 or 1: two segments of slots for class 1, and one of entries; besides
     // each class may begin one of both. The table's own free list takes another one.

@@ -265,10 +265,13 @@ impl RowEntry {
         }
     }
 
-    /// The only version of the running epoch, of a row that has one. After append only.
+    /// The version of a serial id, of a row that has no other one. After append only.
     #[inline(always)]
-    pub(super) fn only_version(&self) -> &AtomicU64 {
-        debug_assert!(self.state.load(Ordering::Relaxed) & ARRAY == 0, "O-101");
+    pub(super) fn only_version(&self, sid: SerialId) -> &AtomicU64 {
+        debug_assert!(
+            matches!(self.versions(sid.epoch()), Versions::Single(writer, _) if writer == sid),
+            "O-101"
+        );
         &self.value
     }
 

@@ -27,11 +27,14 @@ impl<D: Device> Medium<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
         let cell = if to.place == ONLY {
-            to.entry.only_version()
+            to.entry.only_version(to.sid)
         } else {
             match to.entry.versions(to.sid.epoch()) {
                 Versions::None => unreachable!("published rows were appended to"),
-                Versions::Single(_, cell) => cell,
+                Versions::Single(writer, cell) => {
+                    debug_assert_eq!(writer, to.sid);
+                    cell
+                }
                 Versions::Array(array) => return self.publish_in_array(to, array, write, with),
             }
         };

@@ -211,7 +211,7 @@ pub(crate) struct Access {
     pub(crate) seen: ValueWord,
     /// Place of the call's own version in the version array, or one of the constants.
     pub(crate) place: u32,
-    /// Whether `seen` was written in this epoch: 1, or 0.
+    /// 1 if `seen` was written in this epoch, else 0. A word, so that there is no padding to copy.
     pub(crate) is_new: u32,
 }
 

@@ -39,7 +39,7 @@ impl<'e> OnlyVersion<'e> {
     }
 
     fn cell(&self) -> &'e AtomicU64 {
-        self.entry.only_version()
+        self.entry.only_version(self.sid)
     }
 }
 
@@ -51,10 +51,7 @@ impl<D: Device> Medium<D> {
         checkpoint_epoch: u64,
         epoch: u64,
     ) -> bool {
-        !has_cache
-            && self.keeps_hash
-            && checkpoint_epoch + 1 == epoch
-            && !self.port.device().charges_loads()
+        !has_cache && checkpoint_epoch + 1 == epoch && !self.port.device().charges_loads()
     }
 
     /// Lines of a row are replaced that follow each other: `part` stands from `at` on. False
@@ -85,8 +82,10 @@ impl<D: Device> Medium<D> {
         work: &mut WorkCounts,
     ) {
         let (row, slot) = self.begin_by_shape(to, work);
-        let old_part = &old[at..at + part.len()];
-        self.hash.add(lines_gain(to.layout.table, &to.key(), at, old_part, part));
+        if self.keeps_hash {
+            let old_part = &old[at..at + part.len()];
+            self.hash.add(lines_gain(to.layout.table, &to.key(), at, old_part, part));
+        }
         let changed = lines_of(at, part.len());
         let lacking = lines_to_write(to.entry, to.layout, false, changed);
         let version = (slot, to.sid);
@@ -130,7 +129,9 @@ impl<D: Device> Medium<D> {
         work: &mut WorkCounts,
     ) {
         let (row, slot) = self.begin_by_shape(to, work);
-        self.hash.add(word_gain(to.layout.table, &to.key(), old, new));
+        if self.keeps_hash {
+            self.hash.add(word_gain(to.layout.table, &to.key(), old, new));
+        }
         // SAFETY: as in `persist_lines`.
         let value = unsafe { row::write_word(&mut self.port, row, to.layout, (slot, to.sid), new) };
         self.end_by_shape(to, slot, value, size_of::<u64>());
