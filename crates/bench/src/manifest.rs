@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{BenchError, Parameters, Result};
 
 /// Version of the file's shape.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {

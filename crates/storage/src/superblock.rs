@@ -267,4 +267,4 @@ fn record_offset(place: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

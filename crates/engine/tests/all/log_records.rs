@@ -13,7 +13,9 @@ use engine::{
 };
 use pmem::{Adversary, AllNewest, AllOldest, OneLineEarly, OneLineLate, Random, Replay};
 use pmem::{Trace, Traced};
-use storage::{IndexKind, StoreOptions, TableDefinition};
+use storage::StoreOptions;
+
+use crate::support::rows;
 
 const ROW: [u8; 8] = [1; 8];
 const OTHER: [u8; 8] = [2; 8];
@@ -75,13 +77,7 @@ const PROGRAM: Program =
 type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
 
 fn open(device: &Arc<Traced>, program: Program) -> Opened {
-    let rows = TableDefinition {
-        name: "rows".into(),
-        index: IndexKind::Hash,
-        key_bytes_max: 8,
-        value_bytes_max: 8,
-        row_bytes: 0,
-    };
+    let tables = [rows(8)];
     let mut procedures = |_: &[u16]| {
         let mut table = ProcedureTable::new();
         for (name, write_set, body) in [
@@ -104,7 +100,7 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
         ..EngineConfig::default()
     };
     let definitions =
-        Definitions { tables: &[rows], table_types: &[], procedures: &mut procedures };
+        Definitions { tables: &tables, table_types: &[], procedures: &mut procedures };
     Engine::open_with(Arc::clone(device), config, definitions)
 }
 

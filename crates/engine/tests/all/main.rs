@@ -20,6 +20,7 @@ mod schedules;
 mod smoke;
 mod state_hash;
 mod steady_space;
+mod support;
 mod versions;
 mod visibility;
 mod work_counts;

@@ -6,7 +6,8 @@ use engine::{
     Abort, Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable,
 };
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+
+use crate::support::rows;
 
 const ROW: [u8; 8] = [7; 8];
 const LEN: usize = 200;
@@ -77,13 +78,7 @@ fn run(engine: &mut Engine<Dram>, calls: &[u8]) -> Vec<Result<Vec<u8>, String>> 
 #[test]
 fn o_06_a_part_is_seen_as_any_write_is() {
     let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
-    let tables = vec![TableDefinition {
-        name: "rows".into(),
-        index: IndexKind::Hash,
-        key_bytes_max: 8,
-        value_bytes_max: LEN as u32,
-        row_bytes: 0,
-    }];
+    let tables = vec![rows(LEN as u32)];
     let config = EngineConfig { workers: 2, ..EngineConfig::default() };
     let mut engine = Engine::open(device, config, &tables, procedures()).unwrap().0;
     let row = |times: u8| {

@@ -8,7 +8,8 @@ use engine::{
 };
 use pmem::Dram;
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
-use storage::{IndexKind, TableDefinition};
+
+use crate::support::rows;
 
 fn device() -> Arc<Dram> {
     Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
@@ -153,13 +154,7 @@ fn mistakes() -> ProcedureTable {
 }
 
 fn open(device: &Arc<Dram>, workers: usize, split_threshold: u32) -> engine::Result<Engine<Dram>> {
-    let definition = TableDefinition {
-        name: "rows".into(),
-        index: IndexKind::Hash,
-        key_bytes_max: 8,
-        value_bytes_max: 8,
-        row_bytes: 0,
-    };
+    let definition = rows(8);
     let config = EngineConfig { workers, split_threshold, ..EngineConfig::default() };
     Ok(Engine::open(Arc::clone(device), config, &[definition], mistakes())?.0)
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::{Device, Dram, PortState};
-use storage::{IndexKind, TableDefinition, repair};
+use storage::repair;
+
+use crate::support::rows;
 
 const ROW: [u8; 8] = [1; 8];
 
@@ -14,13 +16,7 @@ fn device() -> Arc<Dram> {
 
 /// One procedure: it adds its argument to a row, in which it looks before.
 fn open(device: &Arc<Dram>) -> engine::Result<Engine<Dram>> {
-    let definition = TableDefinition {
-        name: "rows".into(),
-        index: IndexKind::Hash,
-        key_bytes_max: 8,
-        value_bytes_max: 8,
-        row_bytes: 0,
-    };
+    let definition = rows(8);
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "add",

@@ -7,7 +7,8 @@ use engine::{
     ProcedureTable, Stop, Transaction, WorkCounts, WriteSet,
 };
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+
+use crate::support::rows;
 
 /// What the looking call looks up.
 const LOOKED_AT: u8 = 1;
@@ -61,15 +62,9 @@ fn calls_rows_and_versions_are_counted() {
     for append in AppendMethod::ALL {
         for workers in [1, 3] {
             let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
-            let rows = TableDefinition {
-                name: "rows".into(),
-                index: IndexKind::Hash,
-                key_bytes_max: 8,
-                value_bytes_max: 8,
-                row_bytes: 0,
-            };
+            let table = rows(8);
             let config = EngineConfig { workers, append, ..EngineConfig::default() };
-            let (mut engine, _) = Engine::open(device, config, &[rows], procedures()).unwrap();
+            let (mut engine, _) = Engine::open(device, config, &[table], procedures()).unwrap();
 
             let made = [
                 (WRITE, LOOKED_AT),

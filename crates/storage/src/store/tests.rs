@@ -299,17 +299,7 @@ fn sizes_of_segments_have_limits() {
 /// O-54: what a superblock says of its segments must be true of a store.
 #[test]
 fn o_54_a_superblock_with_impossible_sizes_is_corrupt() {
-    let good = Superblock {
-        magic: crate::format::SUPERBLOCK_MAGIC,
-        version: crate::format::FORMAT_VERSION,
-        crc: 0,
-        features_required: 0,
-        features_optional: 0,
-        instance: 7,
-        segment_bytes: 4096,
-        segments_max: 8,
-        log_segment_bytes: 4096,
-    };
+    let good = crate::superblock::tests::small_superblock();
     let device = Dram::new(64 << 20, 1 << 20).unwrap();
     device.grow_image(8 << 20).unwrap();
     check_geometry(&good, &device).unwrap();

@@ -6,6 +6,21 @@ use pmem::Dram;
 
 use super::*;
 
+/// The superblock of a small store, without its checksum.
+pub(crate) fn small_superblock() -> Superblock {
+    Superblock {
+        magic: SUPERBLOCK_MAGIC,
+        version: FORMAT_VERSION,
+        crc: 0,
+        features_required: FEATURES_KNOWN,
+        features_optional: 0,
+        instance: 77,
+        segment_bytes: 4096,
+        segments_max: 8,
+        log_segment_bytes: 4096,
+    }
+}
+
 /// Found by fuzzing: a record with a right checksum and rows of no bytes was divided by.
 #[test]
 fn o_54_a_record_that_describes_no_table_is_corrupt() {
@@ -56,17 +71,7 @@ fn read_copies(copies: [&[u8]; 2], checkpointed: bool) -> Result<Option<Superblo
 /// that was torn explains what is there; everything else is somebody's data.
 #[test]
 fn o_53_only_a_torn_creation_counts_as_empty() {
-    let mut superblock = Superblock {
-        magic: SUPERBLOCK_MAGIC,
-        version: FORMAT_VERSION,
-        crc: 0,
-        features_required: FEATURES_KNOWN,
-        features_optional: 0,
-        instance: 77,
-        segment_bytes: 4096,
-        segments_max: 8,
-        log_segment_bytes: 4096,
-    };
+    let mut superblock = small_superblock();
     superblock.crc = superblock_crc(&superblock);
     let whole = superblock.as_bytes();
     let zeros = vec![0; whole.len()];
@@ -107,18 +112,7 @@ fn o_53_either_copy_opens_a_new_store() {
         let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
         device.grow_image(1 << 20).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
-        let superblock = Superblock {
-            magic: SUPERBLOCK_MAGIC,
-            version: FORMAT_VERSION,
-            crc: 0,
-            features_required: FEATURES_KNOWN,
-            features_optional: 0,
-            instance: 77,
-            segment_bytes: 4096,
-            segments_max: 8,
-            log_segment_bytes: 4096,
-        };
-        write_superblocks(&mut port, superblock);
+        write_superblocks(&mut port, small_superblock());
         let zeros = vec![0; SUPERBLOCK_STRIDE as usize];
         // SAFETY: this test owns the device.
         unsafe { port.store_bytes(SUPERBLOCKS_OFFSET + lost * SUPERBLOCK_STRIDE, &zeros) };
