@@ -209,7 +209,7 @@ fn medium(report: &Report) -> Table {
             ("blocks written (256 bytes)", "blocks_written"),
             ("lines written (64 bytes)", "lines_written"),
             ("bytes stored", "bytes_stored"),
-            ("bytes stored past the cache", "bytes_stored_nt"),
+            ("bytes stored non-temporally", "bytes_stored_nt"),
             ("bytes logged", "log_bytes"),
             ("flushes (lines)", "flushes"),
             ("fences", "fences"),

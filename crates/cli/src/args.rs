@@ -404,7 +404,7 @@ fn parse_call(text: &str) -> Result<(u64, u32), String> {
 /// What the crash lab crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SimDevice {
-    /// Persistent memory: cache lines and stores past the cache
+    /// Persistent memory: cache lines and non-temporal stores
     Crash,
     /// The `file` device on a simulated disk: power cuts, kills, faults, bad reads
     File,

@@ -40,7 +40,7 @@ impl Device for Late {
         Description {
             name: "late".to_string(),
             durable: false,
-            note: "memory in which stores past the cache arrive late: for tests".to_string(),
+            note: "memory in which non-temporal stores arrive late: for tests".to_string(),
         }
     }
 

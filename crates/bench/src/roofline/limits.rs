@@ -119,13 +119,13 @@ limits! {
     STREAM_WRITE = "stream_write_gb_per_s",
         "streaming write, 1 thread", GigabytesPerSecond, Some(26.0);
     STREAM_WRITE_NT = "stream_write_nt_gb_per_s",
-        "streaming write past the cache, 1 thread", GigabytesPerSecond, Some(28.0);
+        "streaming non-temporal write, 1 thread", GigabytesPerSecond, Some(28.0);
     STORE_FLUSH = "store_64_b_flush_fence_16_ns",
         "random 64 B store and flush, a fence every 16", Nanoseconds, Some(19.0);
     STORE_NT_64 = "store_64_b_nt_fence_16_ns",
-        "random 64 B store past the cache, a fence every 16", Nanoseconds, Some(8.0);
+        "random 64 B non-temporal store, a fence every 16", Nanoseconds, Some(8.0);
     STORE_NT_256 = "store_256_b_nt_fence_16_ns",
-        "random 256 B store past the cache, a fence every 16", Nanoseconds, Some(15.0);
+        "random 256 B non-temporal store, a fence every 16", Nanoseconds, Some(15.0);
     PLAIN_RMW = "plain_10_rmw_1000_b_us",
         "10 read-modify-writes, plain array, 1 mutex, 1 thread", Microseconds, Some(4.93);
     PLAIN_SMALLBANK = "plain_smallbank_us",
@@ -172,7 +172,7 @@ mod tests {
         let figures = Figures(figures.map(|(limit, value)| Figure { limit, value }).to_vec());
         let text = serde_json::to_string(&figures).expect("plain data");
         let expected = concat!(
-            r#"{"store_64_b_nt_fence_16_ns":{"what":"random 64 B store past the cache, a fence "#,
+            r#"{"store_64_b_nt_fence_16_ns":{"what":"random 64 B non-temporal store, a fence "#,
             r#"every 16","unit":"ns","value":16.0,"reference":8.0,"ratio":2.0},"#,
             r#""read_64_b_16_in_flight_all_workers_ns":{"what":"the same by all workers at once, "#,
             r#"per worker","unit":"ns","value":20.0,"reference":null,"ratio":null}}"#,

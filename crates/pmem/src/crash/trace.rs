@@ -45,7 +45,7 @@ impl std::fmt::Display for Event {
         match kind {
             EventKind::Store => write!(f, "store of {len} bytes at {offset} of the {space}"),
             EventKind::StorePastCache => {
-                write!(f, "store past the cache of {len} bytes at {offset} of the {space}")
+                write!(f, "non-temporal store of {len} bytes at {offset} of the {space}")
             }
             EventKind::Flush => write!(f, "flush of {len} bytes at {offset} of the {space}"),
             EventKind::Fence => write!(f, "fence of port {port}"),

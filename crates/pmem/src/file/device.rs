@@ -171,8 +171,8 @@ impl Device for File {
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
-        // SAFETY: forwarded to the caller. The page is copied by the capture: past the cache would
-        // be the wrong way.
+        // SAFETY: forwarded to the caller. The capture reads the page soon, so the store is an
+        // ordinary one.
         unsafe { self.store_bytes(port, offset, bytes) }
     }
 

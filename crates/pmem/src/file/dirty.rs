@@ -70,7 +70,7 @@ impl DirtyPages {
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub(super) pages: Vec<u64>,
-    /// Their bytes, aligned to pages, so that they can be written past the system's cache.
+    /// Their bytes, aligned to pages, so that they can be written with direct I/O.
     memory: Option<Mapping>,
 }
 

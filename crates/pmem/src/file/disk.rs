@@ -19,7 +19,7 @@ use crate::{DeviceError, PAGE_BYTES};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
-/// Pieces of captures of at least this many bytes are written past the system's cache: copying them
+/// Pieces of captures of at least this many bytes are written with direct I/O: copying them
 /// into it takes the processor from the workers. Shorter ones would wait for the disk one by one.
 const DIRECT_BYTES_MIN: usize = 256 << 10;
 
@@ -128,7 +128,7 @@ pub(super) struct DiskHandle {
     which: DiskFile,
     path: PathBuf,
     file: File,
-    /// The same file for writing past the system's cache, where that is of use and can be done.
+    /// The same file for direct I/O, where that is of use and can be done.
     direct: Option<File>,
     hook: Option<Arc<dyn DiskHook>>,
 }
@@ -350,13 +350,13 @@ fn ask(
     }
 }
 
-/// Opens a file for writing past the system's cache; `None` where the file system cannot.
+/// Opens a file for direct I/O; `None` where the file system cannot.
 fn open_direct(path: &Path) -> Option<File> {
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
 }
 
-/// Whether a write may go past the system's cache: aligned to pages in the file and in memory, and
+/// Whether a write may be direct: aligned to pages in the file and in memory, and
 /// long enough to be worth it.
 fn can_be_direct(offset: u64, bytes: &[u8]) -> bool {
     let is_aligned = |place: u64| place.is_multiple_of(PAGE_BYTES);

@@ -118,7 +118,7 @@ fn check_large(dir: &Path, options: &FileOptions, epoch: u64, expected: &[u64]) 
     }
 }
 
-/// In memory and on a disk, which writes long runs past the system's cache; and where writes end
+/// In memory and on a disk, which writes long runs with direct I/O; and where writes end
 /// early, so that their rest is not aligned to anything.
 #[test]
 fn a_large_capture_takes_several_pieces() {
