@@ -19,9 +19,9 @@ from tree import Tree
 UNIT, ALL = "--lib", ["--test", "all"]
 LAB = ("sim", ALL)
 COMMANDS = {
-    "storage": [("storage", [UNIT]), ("engine", [UNIT, *ALL]), LAB],
-    "pmem": [("pmem", [UNIT, *ALL, "--test", "file"]), ("engine", ALL), LAB],
-    "engine": [("engine", [UNIT, *ALL]), ("nvcaracal", ALL), LAB],
+    "storage": [("storage", [UNIT]), ("engine", [UNIT, *ALL]), ("nvcaracal", ALL), ("cli", ALL), LAB],
+    "pmem": [("pmem", [UNIT, *ALL, "--test", "file"]), ("engine", ALL), ("cli", ALL), LAB],
+    "engine": [("engine", [UNIT, *ALL]), ("nvcaracal", ALL), ("cli", ALL), LAB],
 }
 CHOSEN = re.compile(
     r"crates/(storage/src/.*|pmem/src/file/.*|"

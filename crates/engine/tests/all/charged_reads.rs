@@ -225,11 +225,15 @@ fn slots_taken_from_a_free_list_are_read_a_line_at_a_time() {
     assert_eq!(charged(&run.epoch(WRITE), Phase::Insert, entry_lines), entry_lines);
 }
 
+/// Bytes of a key, the lines from the header to its end, and how many of them the first version of
+/// the value begins in. The header has room for 24 bytes of a key, the rest is in the lines behind
+/// it; in the last of them the value begins if there is room.
+const LONG_KEYS: [(usize, u64, u64); 5] =
+    [(24, 1, 0), (25, 2, 1), (40, 2, 1), (88, 2, 0), (89, 3, 1)];
+
 #[test]
 fn keys_are_compared_in_the_row() {
-    // The header has room for 24 bytes of a key, the rest is in the line behind it; in that line
-    // the first version of the value begins if there is room.
-    for (key_bytes, key_lines, shared) in [(24, 1, 0), (88, 2, 0), (40, 2, 1)] {
+    for (key_bytes, key_lines, shared) in LONG_KEYS {
         let both_lines = key_lines + VALUE_LINES - shared;
         let mut run = Case { key_bytes, ..Case::new() }.loaded();
         let stats = run.epoch(READ);
@@ -241,6 +245,16 @@ fn keys_are_compared_in_the_row() {
         assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * both_lines);
         // A row leaves the index by its key.
         assert_eq!(charged(&run.epoch(DELETE), Phase::Remove, ROWS), ROWS * key_lines);
+    }
+}
+
+#[test]
+fn recovery_reads_long_keys_with_their_rows() {
+    for (key_bytes, key_lines, shared) in LONG_KEYS {
+        // The first versions, which share a line with the key.
+        let report = Case { key_bytes, ..Case::new() }.loaded().recover();
+        assert_eq!(report.scan.lines_read, ROWS * (key_lines + VALUE_LINES - shared));
+        assert_eq!(report.rebuild.lines_read, ROWS * key_lines);
     }
 }
 
@@ -263,6 +277,12 @@ fn what_a_declaration_looks_up_is_read() {
     assert_eq!(lines(&stats, Phase::Execute), 0);
 }
 
+/// What an open reads before it looks at a row or a free list: two superblocks, the records of one
+/// table and of the one after it, two checkpoints, a line for each lane of each pool, and a word for
+/// each segment that the image has room for, of which there are fewer than eight.
+const STORE_LINES: u64 = 2 + 3 + 2 + 64 * POOLS + 1;
+const POOLS: u64 = 13;
+
 #[test]
 fn recovery_reads_every_row_to_scan_it_and_its_key_to_rebuild_the_index() {
     for profile in [Profile::None, Profile::High] {
@@ -274,8 +294,7 @@ fn recovery_reads_every_row_to_scan_it_and_its_key_to_rebuild_the_index() {
         assert_eq!(scan.lines_read, ROWS * (1 + VALUE_LINES));
         assert_eq!(rebuild.lines_read, ROWS);
         assert_eq!(replay.lines_read, 0);
-        // Two superblocks, two checkpoints, and a line for each of 64 lanes of 13 pools at least.
-        assert!(load_log.lines_read > 2 + 2 + 64 * 13, "{}", load_log.lines_read);
+        assert_eq!(load_log.lines_read, STORE_LINES);
         let reads = if profile == Profile::None { 0 } else { READ_NS };
         assert!(scan.added_ns >= 2 * ROWS * reads && rebuild.added_ns >= ROWS * reads);
         assert!(load_log.added_ns >= 64 * reads);
@@ -291,6 +310,9 @@ fn recovery_reads_free_lists_and_values_in_pools() {
     assert_eq!(report.rows, 0);
     // The rows' free list, to leave the free ones out.
     assert_eq!(report.scan.lines_read, ROWS.div_ceil(8));
+    // The free lists of rows and of values, to see that all on them are slots; and the directory has
+    // grown to two lines.
+    assert_eq!(report.load_log.lines_read, STORE_LINES + 2 * ROWS.div_ceil(8) + 1);
 }
 
 #[test]
