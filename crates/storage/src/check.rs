@@ -209,3 +209,6 @@ pub fn require_clean(report: &CheckReport) -> Result<()> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests;

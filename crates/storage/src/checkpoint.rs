@@ -143,6 +143,7 @@ mod tests {
     fn o_23_the_newest_whole_record_counts() {
         let mut port = port();
         assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
+        assert_eq!([place(4), place(5)], [CHECKPOINTS_OFFSET, CHECKPOINTS_OFFSET + 256]);
         for sequence in 1..=5 {
             write(&mut port, record(sequence));
             let found = read(port.device().as_ref()).unwrap();

@@ -294,6 +294,16 @@ mod tests {
     use super::*;
     use crate::new_value::lines_around;
 
+    /// O-102: a line that changed and is missing in the mask would be neither stored nor hashed.
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "the mask has all lines that differ")]
+    fn o_102_a_line_missing_in_the_mask_is_noticed() {
+        let (old, mut new) = ([1; 200], [1; 200]);
+        (new[0], new[190]) = (2, 2);
+        row_change(3, b"key", &old, &NewValue::with_lines(&new, 0, &new[..64], 0));
+    }
+
     /// O-48: keeping the hash up by difference is the same as hashing both values whole.
     #[test]
     fn o_48_a_change_is_the_difference_of_two_hashes() {

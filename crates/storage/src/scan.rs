@@ -231,11 +231,17 @@ mod tests {
     use pmem::Dram;
 
     use super::*;
+    use crate::format::LANES;
     use crate::{IndexKind, StoreOptions, TableDefinition};
 
     /// What a scan says of a store with one row in table 0, written as one of `table`, with keys of
-    /// up to 16 bytes or more, and of which the pointer may be changed afterwards.
-    fn scan(table: u16, key: &[u8], pointer: Option<u64>) -> Result<usize> {
+    /// up to 16 bytes or more, and of which the pointer may be changed afterwards. A slot of each of
+    /// the first two classes of values was handed out, which the pointer may follow from.
+    fn scan(
+        table: u16,
+        key: &[u8],
+        pointer: impl FnOnce([u64; 2]) -> Option<u64>,
+    ) -> Result<usize> {
         let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
         let opened = Store::open(Arc::clone(&device), &options)?;
@@ -248,18 +254,22 @@ mod tests {
             row_bytes: 256,
         });
         let mut lanes = store.add_tables(&wanted)?;
+        let row_lanes = lanes.len();
+        lanes.extend(opened.lanes);
         let longer = TableDefinition { key_bytes_max: 32, ..wanted[0].clone() };
         let layout = RowLayout::new(table, &longer.to_record(4096)?);
         let mut port = Port::new(device, 0);
-        store.segments().reserve(store.device().as_ref(), 1)?;
-        let at = lanes[0].bump(&mut port, store.segments())?;
+        store.segments().reserve(store.device().as_ref(), 3)?;
+        let mut bump = |lane: usize| lanes[lane].bump(&mut port, store.segments());
+        let at = bump(0)?;
+        let values = [bump(row_lanes)?, bump(row_lanes + LANES)?];
         let version =
             row::NewVersion { slot: 0, sid: SerialId::new(1, 0), value: &[5; 8], external: None };
         // SAFETY: this test owns the store.
         unsafe {
             row::initialise(&mut port, at, &layout, key);
             row::write_version(&mut port, at, &layout, version, row::First::Yes);
-            pointer.into_iter().for_each(|pointer| port.store_u64(at + 8, pointer));
+            pointer(values).into_iter().for_each(|pointer| port.store_u64(at + 8, pointer));
         }
         lanes[0].save(&mut port, store.next_sequence());
         store.commit(&mut port, 1, None, 1, 0);
@@ -279,21 +289,31 @@ mod tests {
     /// O-54: a row that is whole by its own checksum, but not of the table in whose pool it is.
     #[test]
     fn o_54_rows_belong_to_their_table() {
-        assert_eq!(scan(0, b"a key", None).unwrap(), 1);
-        let other = scan(1, b"a key", None).unwrap_err();
+        assert_eq!(scan(0, b"a key", |_| None).unwrap(), 1);
+        let other = scan(1, b"a key", |_| None).unwrap_err();
         assert!(other.to_string().contains("claims table 1"), "{other}");
-        let long = scan(0, &[7; 17], None).unwrap_err().to_string();
+        let long = scan(0, &[7; 17], |_| None).unwrap_err().to_string();
         assert!(long.contains("table 0 and a key of 17 bytes"), "{long}");
     }
 
     /// O-54: the checkpoint's version of a row has a value, and it lies where values are.
     #[test]
     fn o_54_pointers_lead_to_values() {
-        let nowhere = ValuePointer::external(1 << 20, 8).0;
-        let too_long = ValuePointer::inline(4000).0;
-        for pointer in [0, nowhere, too_long] {
-            let error = scan(0, b"a key", Some(pointer)).unwrap_err().to_string();
-            assert!(error.contains("its value pointer") && error.contains("nowhere"), "{error}");
+        let value = |at| ValuePointer::external(at, 8).0;
+        assert_eq!(scan(0, b"a key", |[first, _]| Some(value(first))).unwrap(), 1);
+        let wrong: [(&str, fn([u64; 2]) -> u64); 7] = [
+            ("none", |_| 0),
+            ("of no kind", |_| 3 | 8 << 2),
+            ("too long to be inline", |_| ValuePointer::inline(4000).0),
+            ("outside all segments", |_| ValuePointer::external(1 << 20, 8).0),
+            ("of another class", |[_, second]| ValuePointer::external(second, 8).0),
+            ("in the midst of a slot", |[first, _]| ValuePointer::external(first + 16, 8).0),
+            ("not handed out", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0),
+        ];
+        for (what, pointer) in wrong {
+            let error = scan(0, b"a key", |slots| Some(pointer(slots))).expect_err(what);
+            let text = error.to_string();
+            assert!(text.contains("its value pointer") && text.contains("nowhere"), "{text}");
         }
     }
 }

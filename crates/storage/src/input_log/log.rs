@@ -213,7 +213,7 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    fn grow(&self, exact: u64, roomy: u64) -> Result<(), DeviceError> {
+    pub(super) fn grow(&self, exact: u64, roomy: u64) -> Result<(), DeviceError> {
         let limit_bytes = u64::from(u32::MAX) * self.geometry.segment_bytes;
         if exact > limit_bytes {
             let what = "input log".to_string();

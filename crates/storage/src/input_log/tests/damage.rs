@@ -237,3 +237,19 @@ fn o_54_hardening_does_not_write_a_bad_read_back() {
         assert!(written.iter().all(|write| write.offset != 0), "segment 0 was written");
     }
 }
+
+/// The same where the sector is that of another segment, which is intact.
+#[test]
+fn o_54_hardening_does_not_write_another_segment_back() {
+    let (bytes, _) = small_log();
+    let segment = |number: usize| &bytes[number * SEGMENT_BYTES as usize..][..PAYLOAD_BYTES];
+    let epoch_of = |number| SegmentHeader::parse(segment(number)).unwrap().epoch.get();
+    let other = (0..5).find(|&number| epoch_of(number) == 2).unwrap();
+    assert_eq!(epoch_of(0), 1);
+    let device = Arc::new(Medium::with_log(bytes.clone(), u64::MAX));
+    let (log, _) = open(&device, 0).unwrap();
+    let mut port = Port::new(Arc::clone(&device), 0);
+    port.log_write(0, segment(other)).unwrap();
+    let error = log.harden(&mut port).unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("not any more"), "{error}");
+}

@@ -1,6 +1,9 @@
 //! Free segments, promises, growth and a full log (O-43).
 
+use pmem::DeviceError;
+
 use super::device::Medium;
+use super::geometry::Geometry;
 use super::space::{FreeMap, RESERVE_SEGMENTS};
 use super::*;
 
@@ -266,4 +269,37 @@ fn growth_is_rare() {
         }
     }
     assert!(sizes.len() < 12, "{sizes:?}");
+    let piece_min = u32::try_from((4 << 20) / SEGMENT_BYTES).unwrap();
+    for pair in sizes.windows(2) {
+        assert_eq!(pair[1] - pair[0], (pair[0] / 4).max(piece_min), "{sizes:?}");
+    }
+}
+
+/// A log has as many segments as their numbers allow, and the device is not asked for more.
+#[test]
+fn growth_ends_where_segments_have_no_number() {
+    const LIMIT: u64 = u32::MAX as u64 * SEGMENT_BYTES;
+    let device = Arc::new(Medium::new(0));
+    let (log, _) = open(&device, 0).unwrap();
+    let refused = |exact, roomy| match log.grow(exact, roomy).unwrap_err() {
+        DeviceError::Full { wanted_bytes, limit_bytes, .. } => (wanted_bytes, limit_bytes),
+        other => panic!("{other}"),
+    };
+    assert_eq!(refused(LIMIT + 1, LIMIT + 1), (LIMIT + 1, LIMIT));
+    // Otherwise it is the device that has no room.
+    assert_eq!(refused(LIMIT, LIMIT + 1), (LIMIT, 0));
+    assert_eq!(refused(LIMIT, LIMIT), (LIMIT, 0));
+    assert_eq!(refused(1, LIMIT), (1, 0));
+}
+
+/// What an epoch may take: each stream and the seal may leave a segment filled in part.
+#[test]
+fn an_epoch_takes_what_its_bytes_fill_and_a_segment_for_each_end() {
+    let geometry = Geometry { instance: INSTANCE, segment_bytes: SEGMENT_BYTES };
+    let segments =
+        |streams, bytes| geometry.epoch_segments(&Demand { streams, bytes, ..Demand::default() });
+    assert_eq!(segments(1, 0), 2);
+    assert_eq!(segments(64, 1), 65);
+    assert_eq!(segments(3, 5 * PAYLOAD_BYTES as u64), 9);
+    assert_eq!(segments(3, 5 * PAYLOAD_BYTES as u64 - 1), 8);
 }

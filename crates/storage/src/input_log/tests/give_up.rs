@@ -119,6 +119,19 @@ fn o_49_a_verdict_lives_as_long_as_its_epoch() {
     assert_eq!(open(&device, 4).unwrap().1.verdicts, []);
 }
 
+/// O-49: the epoch may be released while the log that took the verdict is still open.
+#[test]
+fn o_49_a_verdict_is_released_with_its_epoch() {
+    let device = logged();
+    let (log, _) = open(&device, 3).unwrap();
+    let before = log.bytes_in_use();
+    let verdict = Verdict { epoch: 4, position: 1, reason: String::new() };
+    log.write_verdict(&mut port(&device), &verdict).unwrap();
+    assert!(log.bytes_in_use() > before);
+    log.release(4);
+    assert!(log.bytes_in_use() < before);
+}
+
 /// A newer program takes the place of the one before it, also in space.
 #[test]
 fn o_65_the_newest_program_counts() {

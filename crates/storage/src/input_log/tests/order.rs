@@ -85,6 +85,20 @@ fn failures_of_the_device_are_reported() {
     assert!(open(&device, 0).is_err());
 }
 
+/// The log is read in pieces, the last of which may be shorter.
+#[test]
+fn all_of_a_long_log_is_read() {
+    let segments = (1 << 20) / SEGMENT_BYTES + 7;
+    let device = Arc::new(Medium::new(segments * SEGMENT_BYTES));
+    device.grow_log(segments * SEGMENT_BYTES).unwrap();
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![1; (segments as usize - 4) * PAYLOAD_BYTES]]).unwrap();
+    let (log, recovered) = open(&device, 0).unwrap();
+    assert_eq!(sealed(&recovered), [1]);
+    assert_eq!(recovered.scanned_bytes, segments * SEGMENT_BYTES);
+    assert_eq!(log.bytes_in_use(), (segments - 3) * SEGMENT_BYTES);
+}
+
 /// `harden` writes again exactly what it found, and nothing else.
 #[test]
 fn harden_rewrites_what_was_found() {
