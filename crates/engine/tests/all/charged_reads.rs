@@ -7,9 +7,11 @@ use engine::{
     Calls, Engine, EngineConfig, EpochInfo, EpochStats, Phase, ProcedureDefinition, ProcedureTable,
     RecoveryReport,
 };
-use pmem::{Emulated, Profile};
+use pmem::{Device, Emulated, Profile};
+use storage::format::DIRECTORY_OFFSET;
 use storage::{IndexKind, TableDefinition};
 
+const DEVICE_BYTES: u64 = 1 << 30;
 const ROWS: u64 = 20;
 const VALUE_BYTES: usize = 600;
 const VALUE_LINES: u64 = (VALUE_BYTES as u64).div_ceil(64);
@@ -22,6 +24,7 @@ const MODIFY: u16 = 2;
 const DELETE: u16 = 3;
 const LOOK_UP: u16 = 4;
 const WRITE_OTHER: u16 = 5;
+const MODIFY_MIDST: u16 = 6;
 
 fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
@@ -45,6 +48,9 @@ fn procedures() -> ProcedureTable {
         |_, _| Ok(()),
     );
     add("write another value", declare_insert, |key, tx| tx.insert(0, key, &[2; VALUE_BYTES]));
+    add("modify in the midst", declare_insert, |key, tx| {
+        tx.modify(0, key, |value| value[VALUE_BYTES / 2] += 1).map(drop)
+    });
     table
 }
 
@@ -87,7 +93,7 @@ impl Case {
 
     /// A store in which the rows were written once.
     fn loaded(self) -> Run {
-        let device = Arc::new(Emulated::new(self.profile, 1 << 30, 1 << 28).unwrap());
+        let device = Arc::new(Emulated::new(self.profile, DEVICE_BYTES, 1 << 28).unwrap());
         let table = TableDefinition {
             name: "rows".into(),
             index: self.index,
@@ -183,7 +189,16 @@ fn a_final_write_reads_the_header_and_the_old_value_to_compare_it() {
 
 #[test]
 fn what_the_call_has_read_is_in_the_cache_when_its_final_write_compares_it() {
-    let stats = Case::new().loaded().epoch(MODIFY);
+    for modify in [MODIFY, MODIFY_MIDST] {
+        let stats = Case::new().loaded().epoch(modify);
+        assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
+    }
+}
+
+#[test]
+fn without_the_state_hash_nobody_reads_a_key_for_it() {
+    let stats =
+        Case { key_bytes: 88, state_hash: false, ..Case::new() }.loaded().epoch(WRITE_OTHER);
     assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
 }
 
@@ -279,22 +294,27 @@ fn what_a_declaration_looks_up_is_read() {
 
 /// What an open reads before it looks at a row or a free list: two superblocks, the records of one
 /// table and of the one after it, two checkpoints, a line for each lane of each pool, and a word for
-/// each segment that the image has room for, of which there are fewer than eight.
-const STORE_LINES: u64 = 2 + 3 + 2 + 64 * POOLS + 1;
-const POOLS: u64 = 13;
+/// each segment that the image has room for behind all this.
+fn lines_of_the_store(image_bytes: u64) -> u64 {
+    const POOLS: u64 = 13;
+    const SEGMENT_BYTES: u64 = 256 << 10;
+    let first_segment = (DIRECTORY_OFFSET + DEVICE_BYTES / SEGMENT_BYTES * 8) / SEGMENT_BYTES + 1;
+    2 + 3 + 2 + 64 * POOLS + (image_bytes / SEGMENT_BYTES - first_segment).div_ceil(8)
+}
 
 #[test]
 fn recovery_reads_every_row_to_scan_it_and_its_key_to_rebuild_the_index() {
     for profile in [Profile::None, Profile::High] {
         let mut run = Case { profile, ..Case::new() }.loaded();
         run.epoch(WRITE_OTHER);
+        let image_bytes = run.device.image_bytes();
         let report = run.recover();
         assert_eq!((report.rows, report.epochs_replayed), (ROWS, 0));
         let RecoveryReport { load_log, scan, rebuild, replay, .. } = report;
         assert_eq!(scan.lines_read, ROWS * (1 + VALUE_LINES));
         assert_eq!(rebuild.lines_read, ROWS);
         assert_eq!(replay.lines_read, 0);
-        assert_eq!(load_log.lines_read, STORE_LINES);
+        assert_eq!(load_log.lines_read, lines_of_the_store(image_bytes));
         let reads = if profile == Profile::None { 0 } else { READ_NS };
         assert!(scan.added_ns >= 2 * ROWS * reads && rebuild.added_ns >= ROWS * reads);
         assert!(load_log.added_ns >= 64 * reads);
@@ -305,14 +325,16 @@ fn recovery_reads_every_row_to_scan_it_and_its_key_to_rebuild_the_index() {
 #[test]
 fn recovery_reads_free_lists_and_values_in_pools() {
     let mut run = Case { row_bytes: 128, ..Case::new() }.loaded();
+    run.epoch(WRITE_OTHER);
     run.epoch(DELETE);
+    let image_bytes = run.device.image_bytes();
     let report = run.recover();
     assert_eq!(report.rows, 0);
     // The rows' free list, to leave the free ones out.
     assert_eq!(report.scan.lines_read, ROWS.div_ceil(8));
-    // The free lists of rows and of values, to see that all on them are slots; and the directory has
-    // grown to two lines.
-    assert_eq!(report.load_log.lines_read, STORE_LINES + 2 * ROWS.div_ceil(8) + 1);
+    // The free lists of rows and of values, two of each row, to see that all on them are slots.
+    let free_lists = ROWS.div_ceil(8) + (2 * ROWS).div_ceil(8);
+    assert_eq!(report.load_log.lines_read, lines_of_the_store(image_bytes) + free_lists);
 }
 
 #[test]
