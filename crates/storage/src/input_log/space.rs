@@ -48,7 +48,7 @@ impl FreeMap {
         for segment in self.total..total {
             self.words[segment as usize / 64] |= 1 << (segment % 64);
         }
-        self.lowest_word = self.lowest_word.min(self.total as usize / 64);
+        // The lowest word stays: it is that of a segment which was there, and these come behind it.
         self.free += total - self.total;
         self.total = total;
     }
