@@ -13,6 +13,9 @@
 #   --extra OPTIONS       further options of every run, such as --no-state-hash; not with --check or
 #                         --write
 #   --keep DIR            keep what callgrind wrote there, for callgrind_annotate
+#   --by-part             print a table of the parts of the engine that they come from, by source file
+#                         (needs python3): what is inlined from a library counts for the file that it
+#                         stands in
 #
 # Each run is made twice, with few epochs and with more; the difference, divided by the transactions
 # between, is that of the last epochs: the first ones, loading and checks drop out. Loading has written
@@ -53,12 +56,13 @@ usage() {
     exit 2
 }
 
-mode=print tolerance=3 keep='' extra='' only=''
+mode=print tolerance=3 keep='' extra='' only='' by_part=''
 binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
 golden=crates/cli/tests/golden/instructions.txt
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
+        --by-part) by_part=yes; shift; continue ;;
         --tolerance | --binary | --golden | --keep | --extra | --only) ;;
         *) usage "unknown option $1" ;;
     esac
@@ -119,6 +123,7 @@ found="# Instructions per transaction, made by scripts/instructions.sh --write w
 # $(rustc --version 2>/dev/null || echo 'an unknown compiler'), $(valgrind --version)
 "
 differing=0
+parts=()
 while read -r name few more size run; do
     [ -n "$name" ] || continue
     if [ -n "$only" ] && ! [[ $name =~ $only ]]; then continue; fi
@@ -128,6 +133,8 @@ while read -r name few more size run; do
     second=$(instructions "$name" "$more" "$size" $run)
     per_txn=$(((second - first) / ((more - few) * size)))
     found+="$name $per_txn"$'\n'
+    parts+=("$name" "$directory/$name.$few.callgrind" "$directory/$name.$more.callgrind"
+        $(((more - few) * size)))
     line="$name $per_txn instructions per transaction"
     if [ "$mode" = check ]; then
         golden_figure=$(expected "$name")
@@ -145,6 +152,11 @@ while read -r name few more size run; do
     fi
     printf '%s\n' "$line"
 done <<<"$runs"
+
+if [ -n "$by_part" ]; then
+    echo
+    python3 scripts/instructions_by_part.py "${parts[@]}"
+fi
 
 case $mode in
     write) printf '%s' "$found" >"$golden" ;;

@@ -1,0 +1,93 @@
+"""Which parts of the engine the instructions of a transaction come from; see scripts/instructions.sh.
+
+Takes four words for each run: its name, what callgrind wrote of few epochs and of more, and the
+transactions between them. Prints a table in Markdown.
+"""
+
+import collections
+import re
+import sys
+
+# What the files are part of, by the first pattern that fits.
+PARTS = [
+    ("declare", r"engine/src/(declare|local|epoch/(declare|draw))"),
+    ("find, insert", r"engine/src/(index|table|core|epoch/(insert|staged|remove))"),
+    ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry))"),
+    ("input log", r"engine/src/(calls|epoch/log_inputs)|storage/src/input_log"),
+    ("prefetch, plan", r"engine/src/(fetching|epoch/ahead)"),
+    ("execute, read", r"engine/src/(transaction|reads|procedure|piece|version/(read|mod|cached)|"
+                      r"epoch/(execute|piece|split))"),
+    ("publish", r"engine/src/(epoch/(publish|reuse)|version/(publication|write|pool))"),
+    ("final write", r"engine/src/version/(final_write|shapes|medium)|"
+                    r"storage/src/(row|lines|new_value|pool|format|segments)"),
+    ("state hash", r"storage/src/digest"),
+    ("device", r"pmem/"),
+    ("procedures", r"workloads/|bench/|nvcaracal/"),
+    ("the rest of an epoch", r""),
+]
+SPOT = re.compile(r"^(fl|fi|fe|fn)=\((\d+)\)(?: (.*))?$")
+CALLED = re.compile(r"^c(?:fi|fl)=\((\d+)\)(?: (.*))?$")
+
+
+def ours(file):
+    """A file of the workspace from its crate's name on, or nothing."""
+    at = file.find("/crates/")
+    return "" if at < 0 or "/registry/" in file or "/rustc/" in file else file[at + 8:]
+
+
+def costs(path):
+    """Self cost by file of ours. What is inlined from a library counts for the last file of ours
+    before it in the same function; a function of a library counts for nobody."""
+    names, found = {}, collections.Counter()
+    file = owner = ""
+    is_call = False
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            if spot := SPOT.match(line):
+                kind, number, name = spot.groups()
+                if kind == "fn":
+                    owner = ours(file)
+                    continue
+                if name is not None:
+                    names[number] = name
+                file = names[number]
+                owner = ours(file) or owner
+            elif called := CALLED.match(line):
+                if called[2] is not None:
+                    names[called[1]] = called[2]
+            elif line.startswith("calls="):
+                is_call = True
+            elif re.match(r"[-+*0-9]", line):
+                # The line behind a call has the cost of all that was called.
+                if not is_call:
+                    found[owner] += int(line.split()[1])
+                is_call = False
+    return found
+
+
+def by_part(few, more, transactions):
+    first, second = costs(few), costs(more)
+    found = collections.Counter()
+    for file in second:
+        part = next(name for name, pattern in PARTS if re.match(pattern, file))
+        found[part] += (second[file] - first[file]) / transactions
+    return found
+
+
+def main():
+    words = sys.argv[1:]
+    runs = [(words[at], by_part(words[at + 1], words[at + 2], int(words[at + 3])))
+            for at in range(0, len(words), 4)]
+    table = [["part"] + [name for name, _ in runs]]
+    for part in [name for name, _ in PARTS]:
+        table.append([part] + [f"{round(found[part]):,}" for _, found in runs])
+    table.append(["all"] + [f"{round(sum(found.values())):,}" for _, found in runs])
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for number, row in enumerate(table):
+        first, *rest = (f"{cell:>{width}}" for cell, width in zip(row, widths))
+        print("| " + " | ".join([f"{row[0]:<{widths[0]}}"] + rest) + " |")
+        if number == 0:
+            print("|" + "|".join(["-" * (widths[0] + 2)] + ["-" * (w + 1) + ":" for w in widths[1:]]) + "|")
+
+
+main()
