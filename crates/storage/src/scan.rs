@@ -234,9 +234,9 @@ mod tests {
     use crate::format::LANES;
     use crate::{IndexKind, StoreOptions, TableDefinition};
 
-    /// What a scan says of a store with one row in table 0, written as one of `table`, with keys of
-    /// up to 16 bytes or more, and of which the pointer may be changed afterwards. A slot of each of
-    /// the first two classes of values was handed out, which the pointer may follow from.
+    /// What a scan says of a store with one row in table 0, written as one of `table`, with keys
+    /// of up to 16 bytes or more, and of which the pointer may be changed afterwards. A slot of
+    /// each of the first two classes of values was taken, which the pointer may follow from.
     fn scan(
         table: u16,
         key: &[u8],
