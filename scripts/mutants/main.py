@@ -40,6 +40,7 @@ def options():
     parser.add_argument("--lab-cases", type=int, default=25)
     parser.add_argument("--no-lab", action="store_true")
     parser.add_argument("--own", action="store_true")
+    parser.add_argument("--tests", default="")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--list", action="store_true")
@@ -119,14 +120,16 @@ def prepare(crate, cargo, mutants, args):
     tree.settle(cargo, crate, env)
     env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
             "NVCARACAL_CRASH_STRIDE": "7"}
+    wanted = dict((test + ":").split(":")[:2] for test in args.tests.split(",") if test)
     commands = [c for c in COMMANDS[crate]
-                if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)]
+                if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)
+                and (not wanted or c[0] in wanted)]
     start = time.monotonic()
     binaries = tests.build(cargo, copy, commands, env)
     print(f"{crate}: {len(tree.alive())} of {len(mutants)} mutants compile, "
           f"{len(binaries)} tests built in {time.monotonic() - start:.0f} s", flush=True)
     runner = tests.Runner(work, env)
-    recorded, failed, left_out = tests.record(runner, binaries, args.test_seconds)
+    recorded, failed, left_out = tests.record(runner, binaries, wanted, args.test_seconds)
     for test in failed:
         print(f"{crate}: fails without a mutant: {test}; see {work}/failed.log")
     for test in left_out:

@@ -108,12 +108,14 @@ def names(binary, env):
     return sorted(listed() - listed("--ignored"))
 
 
-def record(runner, binaries, seconds_max):
-    """Runs each test alone without a mutant; tells what failed and what took too long."""
+def record(runner, binaries, wanted, seconds_max):
+    """Runs each test alone without a mutant; tells what failed and what took too long. `wanted` has
+    a text by package that the names of its tests must have."""
     tests, failed, left_out = [], [], []
     reached = os.path.join(runner.work, "reached")
     for binary in binaries:
-        for name in names(binary, runner.env):
+        part = wanted.get(binary["package"], "")
+        for name in (name for name in names(binary, runner.env) if part in name):
             test = Test(binary, name)
             if os.path.exists(reached):
                 os.remove(reached)

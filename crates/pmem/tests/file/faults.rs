@@ -34,7 +34,8 @@ impl DiskHook for FaultAt {
 }
 
 /// Runs the scenario with the fault at each call in turn, until there is no such call.
-fn sweep(outcome: Outcome, each: impl Fn(usize, &File, Result<(), DeviceError>)) {
+/// `each` is told whether the call was made.
+fn sweep(outcome: Outcome, each: impl Fn((usize, bool), &File, Result<(), DeviceError>)) {
     for at in 0.. {
         let fault = Arc::new(FaultAt { at, outcome, calls: AtomicUsize::new(0) });
         let dir = fast_dir();
@@ -44,7 +45,8 @@ fn sweep(outcome: Outcome, each: impl Fn(usize, &File, Result<(), DeviceError>))
             Ok(device) => {
                 let result = run(&device, None, &mut progress);
                 progress.captured = device.captured_epoch();
-                each(at, &device, result);
+                let was_made = fault.calls.load(Ordering::SeqCst) > at;
+                each((at, was_made), &device, result);
             }
             Err(error) => each_open_error(&what, outcome, &error),
         }
@@ -82,7 +84,8 @@ fn assert_sticky(device: &File, what: &str) {
 
 #[test]
 fn o_57_an_input_output_error_is_final() {
-    sweep(Outcome::Fail(EIO), |at, device, result| {
+    sweep(Outcome::Fail(EIO), |(at, was_made), device, result| {
+        assert_eq!(result.is_err(), was_made, "call {at} failed");
         if let Err(error) = result {
             assert!(!error.is_limit(), "call {at}: {error}");
             assert!(error.to_string().contains("os error 5"), "call {at}: {error}");
@@ -94,7 +97,7 @@ fn o_57_an_input_output_error_is_final() {
 #[test]
 fn o_58_a_full_file_system_while_growing_can_be_tried_again() {
     let refused = AtomicUsize::new(0);
-    sweep(Outcome::Fail(ENOSPC), |at, device, result| {
+    sweep(Outcome::Fail(ENOSPC), |(at, _), device, result| {
         let Err(error) = result else { return };
         // Found by the crash lab: no room for a write in place looked like a refusal, too.
         if error.is_limit() {
@@ -117,7 +120,7 @@ fn o_58_a_full_file_system_while_growing_can_be_tried_again() {
 #[test]
 fn o_58_interrupted_calls_and_short_writes_change_nothing() {
     for outcome in [Outcome::Fail(EINTR), Outcome::Short(1), Outcome::Short(100)] {
-        sweep(outcome, |at, _, result| {
+        sweep(outcome, |(at, _), _, result| {
             result.unwrap_or_else(|e| panic!("{outcome:?} at call {at}: {e}"));
         });
     }
@@ -169,4 +172,29 @@ fn where_space_cannot_be_reserved_zeros_are_written() {
     });
     assert_eq!(lengths[0], lengths[1]);
     assert!(lengths[0][1] >= 6 << 20);
+    assert!(lengths[0][2] >= 6 << 20, "the journal has room for all of the image");
+}
+
+/// The error says how much room there would have to be.
+#[test]
+fn no_room_for_zeros_names_the_size_that_was_wanted() {
+    #[derive(Debug)]
+    struct NoRoomBehind(u64);
+    impl DiskHook for NoRoomBehind {
+        fn before(&self, call: &DiskCall<'_>) -> Outcome {
+            match call.operation {
+                DiskOperation::Allocate { .. } => Outcome::Fail(EOPNOTSUPP),
+                DiskOperation::Write { offset, .. } if offset >= self.0 => Outcome::Fail(ENOSPC),
+                _ => Outcome::Proceed,
+            }
+        }
+    }
+    let dir = fast_dir();
+    let hook: Arc<dyn DiskHook> = Arc::new(NoRoomBehind(3 << 20));
+    let options = FileOptions { hook: Some(hook), ..FileOptions::new(8 << 20, 8 << 20) };
+    let device = File::open(dir.path(), &options).unwrap();
+    device.accept().unwrap();
+    let error = device.grow_log(5 << 20).unwrap_err();
+    let DeviceError::Full { wanted_bytes, .. } = error else { panic!("{error}") };
+    assert!((3 << 20..=5 << 20).contains(&wanted_bytes), "{wanted_bytes}");
 }

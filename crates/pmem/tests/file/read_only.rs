@@ -1,6 +1,7 @@
 //! Looking at a store without a handle that could write to it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pmem::{
@@ -32,6 +33,19 @@ fn read_only(hook: Option<Arc<dyn DiskHook>>) -> FileOptions {
     FileOptions { read_only: true, ..options(hook) }
 }
 
+/// Files below a directory that this process has open for writing.
+fn handles_for_writing(dir: &Path) -> Vec<PathBuf> {
+    let is_for_writing = |number: &std::ffi::OsStr| {
+        let info = fs::read_to_string(Path::new("/proc/self/fdinfo").join(number)).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        Some(u32::from_str_radix(flags.trim(), 8).unwrap() & 3 != 0)
+    };
+    let handles = fs::read_dir("/proc/self/fd").unwrap().map(|handle| handle.unwrap());
+    let writing = handles.filter(|handle| is_for_writing(&handle.file_name()) == Some(true));
+    let paths = writing.filter_map(|handle| fs::read_link(handle.path()).ok());
+    paths.filter(|path| path.starts_with(dir)).collect()
+}
+
 #[test]
 fn a_store_is_looked_at_without_a_handle_for_writing() {
     let dir = filled();
@@ -39,6 +53,7 @@ fn a_store_is_looked_at_without_a_handle_for_writing() {
     let hook = Arc::new(OnlyReads::default());
     let device = File::open(dir.path(), &read_only(Some(hook.clone()))).unwrap();
     assert_eq!(check(&device, "read only"), EPOCHS.last().copied());
+    assert_eq!(handles_for_writing(dir.path()), Vec::<PathBuf>::new());
     check_log(&device, EPOCHS.last().copied(), "read only");
     device.log_sync().unwrap();
     device.settle().unwrap();
