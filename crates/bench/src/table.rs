@@ -155,7 +155,7 @@ fn work(report: &Report) -> Table {
         &report.counters,
         &[
             ("transient versions", "transient_versions"),
-            ("... their memory used again", "versions_reused"),
+            ("... their memory reused", "versions_reused"),
             ("persistent versions", "persistent_versions"),
             ("ignored versions", "ignored_versions"),
             ("rows written once", "single_write_rows"),

@@ -10,7 +10,7 @@ use bench::{BenchError, DeviceVisitor, Limits};
 use pmem::Device;
 use serde::Serialize;
 use storage::format::{CLASS_BYTES_MIN, StructLayout, TABLES_MAX};
-use storage::{LanePool, Opened, Store, StoreOptions};
+use storage::{Opened, Store, StoreOptions, SubPool};
 
 use crate::args::{InspectArguments, Page};
 use crate::output::{Done, show};
@@ -127,8 +127,8 @@ struct Pool {
     pool: u16,
     holds: String,
     slot_bytes: u64,
-    lanes_used: u64,
-    slots_handed_out: u64,
+    sub_pools_used: u64,
+    slots_allocated: u64,
     slots_free: u64,
     bytes: u64,
 }
@@ -201,12 +201,12 @@ fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
     }
 }
 
-/// Lanes of one pool follow each other.
+/// Sub-pools of one pool follow each other.
 fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
     let store = &opened.store;
-    let lanes_of = |lanes: &[LanePool]| {
-        let first = &lanes[0];
-        let sum = |of: fn(&LanePool) -> u64| lanes.iter().map(of).sum::<u64>();
+    let sub_pools_of = |sub_pools: &[SubPool]| {
+        let first = &sub_pools[0];
+        let sum = |of: fn(&SubPool) -> u64| sub_pools.iter().map(of).sum::<u64>();
         Pool {
             pool: first.pool(),
             holds: match store.tables().get(usize::from(first.pool())) {
@@ -217,13 +217,14 @@ fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
                 }
             },
             slot_bytes: first.slot_bytes(),
-            lanes_used: lanes.iter().filter(|lane| lane.offsets().bump > 0).count() as u64,
-            slots_handed_out: sum(|lane| lane.offsets().bump),
-            slots_free: sum(|lane| lane.offsets().tail - lane.offsets().head),
-            bytes: lanes.iter().map(|lane| lane.bytes(store.segments())).sum(),
+            sub_pools_used: sub_pools.iter().filter(|sub_pool| sub_pool.offsets().bump > 0).count()
+                as u64,
+            slots_allocated: sum(|sub_pool| sub_pool.offsets().bump),
+            slots_free: sum(|sub_pool| sub_pool.offsets().tail - sub_pool.offsets().head),
+            bytes: sub_pools.iter().map(|sub_pool| sub_pool.bytes(store.segments())).sum(),
         }
     };
-    let pools = opened.lanes.chunk_by(|a, b| a.pool() == b.pool()).map(lanes_of);
+    let pools = opened.sub_pools.chunk_by(|a, b| a.pool() == b.pool()).map(sub_pools_of);
     pools.filter(|pool| pool.bytes > 0).collect()
 }
 
@@ -270,14 +271,14 @@ fn text(pages: &Pages) -> String {
     if let Some(pools) = &pages.pools {
         let _ = writeln!(
             text,
-            "{:>5} {:>10} {:>6} {:>12} {:>10} {:>14}  holds",
-            "pool", "slot bytes", "lanes", "slots", "free", "bytes"
+            "{:>5} {:>10} {:>9} {:>12} {:>10} {:>14}  holds",
+            "pool", "slot bytes", "sub-pools", "slots", "free", "bytes"
         );
         for p in pools {
-            let (lanes, out, free) = (p.lanes_used, p.slots_handed_out, p.slots_free);
+            let (sub_pools, out, free) = (p.sub_pools_used, p.slots_allocated, p.slots_free);
             let _ = writeln!(
                 text,
-                "{:>5} {:>10} {lanes:>6} {out:>12} {free:>10} {:>14}  {}",
+                "{:>5} {:>10} {sub_pools:>9} {out:>12} {free:>10} {:>14}  {}",
                 p.pool, p.slot_bytes, p.bytes, p.holds
             );
         }

@@ -395,7 +395,7 @@ pub struct EpochOutcome {
     pub epoch: u64,
     /// The first calls of the epoch are those that the epoch before re-submitted: this many.
     pub carried_in: usize,
-    /// State hash at its end, if it is kept up.
+    /// State hash at its end, if it is maintained.
     pub state_hash: Option<storage::StateHash>,
     /// What it did and how long each phase took.
     pub stats: EpochStats,

@@ -45,7 +45,7 @@ pub struct EngineConfig {
 }
 
 /// Most workers.
-pub const WORKERS_MAX: usize = storage::format::LANES;
+pub const WORKERS_MAX: usize = storage::format::SUB_POOLS;
 
 impl Default for EngineConfig {
     fn default() -> Self {

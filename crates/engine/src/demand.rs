@@ -2,7 +2,7 @@
 //!
 //! Rows are created by the worker that declared them, so their demand adds up. Values are written,
 //! and slots freed, by whoever runs the call: the bound holds for every way to spread the work. A
-//! worker that does all of it finds least at hand in the lanes of the poorest one, and every
+//! worker that does all of it finds least at hand in the sub-pools of the poorest one, and every
 //! worker, and every class of values, may begin a segment.
 
 use storage::format::{CLASSES, POOLS};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, LanePool, SerialId, StateHash, Store, row_hash};
+use storage::{EndMark, SerialId, StateHash, Store, SubPool, row_hash};
 
 use crate::calls::{Calls, EpochInfo, EpochOutcome, WorkerAnswers, places};
 use crate::core::{Core, RowKeys};
@@ -148,8 +148,8 @@ impl<D: Device> Engine<D> {
         if !one_by_one {
             result = run_workers(&context, &mut self.workers);
         }
-        // Spread over the lanes of several workers an epoch may need more space than it did before
-        // the crash; with all lanes in one hand it does not (O-43, O-44).
+        // Spread over the sub-pools of several workers an epoch may need more space than it did
+        // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
         let does_not_fit = past.is_some() && matches!(&result, Err(e) if e.is_limit());
         if one_by_one || does_not_fit {
             let (alone, shared) = run_alone(&context, &mut self.workers);
@@ -272,13 +272,13 @@ impl<D: Device> Engine<D> {
         self.epoch
     }
 
-    /// State hash of the last finished epoch: the one that is kept up, or, if
+    /// State hash of the last finished epoch: the one that is maintained, or, if
     /// [`EngineConfig::state_hash`] is off, that of all rows, each of which is visited then.
     pub fn state_hash(&self) -> StateHash {
         self.running_hash().unwrap_or_else(|| self.hash_of_rows())
     }
 
-    /// State hash of the last finished epoch, if it is kept up.
+    /// State hash of the last finished epoch, if it is maintained.
     pub fn running_hash(&self) -> Option<StateHash> {
         self.core.config.state_hash.then_some(self.totals.hash)
     }
@@ -436,7 +436,7 @@ impl<D: Device> Engine<D> {
         let pools = |rows: bool| {
             self.workers
                 .iter()
-                .flat_map(|w| w.medium.lanes.iter().flatten())
+                .flat_map(|w| w.medium.sub_pools.iter().flatten())
                 .filter(|l| ((l.pool() as usize) < TABLES_MAX) == rows)
                 .map(|l| l.bytes(segments))
                 .sum()
@@ -506,8 +506,8 @@ impl<D: Device> Engine<D> {
     fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
         for worker in &mut self.workers {
-            for lane in worker.medium.lanes.iter_mut().flatten() {
-                lane.save(&mut worker.medium.port, sequence);
+            for sub_pool in worker.medium.sub_pools.iter_mut().flatten() {
+                sub_pool.save(&mut worker.medium.port, sequence);
             }
             worker.medium.port.fence();
         }
@@ -516,8 +516,8 @@ impl<D: Device> Engine<D> {
         let port = &mut self.workers[0].medium.port;
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
         for worker in &mut self.workers {
-            worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
-            worker.medium.search_all_lanes();
+            worker.medium.sub_pools.iter_mut().flatten().for_each(storage::SubPool::checkpointed);
+            worker.medium.search_all_sub_pools();
             worker.collect.append(&mut worker.medium.stale);
         }
     }
@@ -559,46 +559,46 @@ impl<D: Device> Reading<D> {
 fn gather<D: Device>(workers: &mut [Worker<D>]) {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
     for other in others {
-        for (pool, lanes) in other.medium.lanes.iter_mut().enumerate() {
-            first.medium.lanes[pool].append(lanes);
+        for (pool, sub_pools) in other.medium.sub_pools.iter_mut().enumerate() {
+            first.medium.sub_pools[pool].append(sub_pools);
         }
         first.collect.append(&mut other.collect);
         first.medium.stale.append(&mut other.medium.stale);
         first.already_collected.extend(other.already_collected.drain());
     }
-    first.medium.search_all_lanes();
+    first.medium.search_all_sub_pools();
 }
 
-/// Hands every worker's lanes to the next worker. Else the slots that one worker frees would pile
-/// up in its lanes while another one takes fresh ones for ever.
+/// Hands every worker's sub-pools to the next worker. Else the slots that one worker frees would
+/// pile up in its sub-pools while another one takes fresh ones for ever.
 fn rotate<D: Device>(workers: &mut [Worker<D>]) {
-    let mut lanes: Vec<_> =
-        workers.iter_mut().map(|w| std::mem::take(&mut w.medium.lanes)).collect();
-    lanes.rotate_right(1);
-    for (worker, lanes) in workers.iter_mut().zip(lanes) {
-        worker.medium.lanes = lanes;
-        worker.medium.search_all_lanes();
+    let mut sub_pools: Vec<_> =
+        workers.iter_mut().map(|w| std::mem::take(&mut w.medium.sub_pools)).collect();
+    sub_pools.rotate_right(1);
+    for (worker, sub_pools) in workers.iter_mut().zip(sub_pools) {
+        worker.medium.sub_pools = sub_pools;
+        worker.medium.search_all_sub_pools();
     }
 }
 
-/// Deals lanes out to all workers (O-44).
-pub(crate) fn deal<D: Device>(lanes: Vec<LanePool>, workers: &mut [Worker<D>]) {
+/// Deals sub-pools out to all workers (O-44).
+pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]) {
     let count = workers.len();
-    for lane in lanes {
-        let worker = &mut workers[lane.lane() as usize % count];
-        worker.medium.lanes[lane.pool() as usize].push(lane);
+    for sub_pool in sub_pools {
+        let worker = &mut workers[sub_pool.sub_pool() as usize % count];
+        worker.medium.sub_pools[sub_pool.pool() as usize].push(sub_pool);
     }
-    workers.iter_mut().for_each(|w| w.medium.search_all_lanes());
+    workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
 }
 
-/// Runs an epoch on the first worker, with all lanes in its hands. Returns what it left.
+/// Runs an epoch on the first worker, with all sub-pools in its hands. Returns what it left.
 fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (Result<()>, Shared) {
     gather(workers);
     let shared = Shared::new(1, context.core.tables.len());
     let alone = Epoch { shared: &shared, workers: 1, ..*context };
     let result = run_workers(&alone, &mut workers[..1]);
-    let lanes = workers[0].medium.lanes.iter_mut().flat_map(std::mem::take).collect();
-    deal(lanes, workers);
+    let sub_pools = workers[0].medium.sub_pools.iter_mut().flat_map(std::mem::take).collect();
+    deal(sub_pools, workers);
     (result, shared)
 }
 
@@ -693,7 +693,7 @@ pub(crate) fn new_worker<D: Device>(
     };
     let medium = Medium {
         port: Port::new(Arc::clone(store.device()), number as u32),
-        lanes: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.state_hash,

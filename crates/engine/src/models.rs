@@ -281,7 +281,7 @@ fn o_50_nobody_waits_once_the_engine_is_stopped() {
 }
 
 /// O-15: a reader says how far it is after it has read, and only then the memory of what it read is
-/// used again, by the worker that published the version after it, if it saw the version before.
+/// reclaimed, by the worker that published the version after it, if it saw the version before.
 #[test]
 fn o_15_memory_is_used_again_after_all_reads_of_it() {
     let reused = Arc::new(std::sync::atomic::AtomicU64::new(0));

@@ -26,7 +26,7 @@ use storage::input_log::{LogError, Recovered};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
 use storage::{
-    IndexKind, LanePool, Opened, Owners, SerialId, StateHash, StorageError, Store, TableDefinition,
+    IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool, TableDefinition,
 };
 
 use crate::calls::Calls;
@@ -95,7 +95,7 @@ fn open<D: Device>(
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
-    let Opened { mut store, mut lanes, log, created, end_mark, medium } =
+    let Opened { mut store, mut sub_pools, log, created, end_mark, medium } =
         Store::open(device, &config.store)?;
     (report.created, report.load_log) = (created, medium);
     report.checkpoint_epoch = store.checkpoint_epoch();
@@ -104,10 +104,10 @@ fn open<D: Device>(
     let mut workers = (0..config.workers)
         .map(|number| new_worker(number, &config, &store))
         .collect::<Result<Vec<_>>>()?;
-    let plan = scan::plan(&store, &lanes, &log);
-    let owners = Owners::new(&store, &lanes, &plan)?;
+    let plan = scan::plan(&store, &sub_pools, &log);
+    let owners = Owners::new(&store, &sub_pools, &plan)?;
     let (found, hash) = scan_rows(&store, &plan, &owners, &config)?;
-    report.scan = count_planning(&store, &lanes);
+    report.scan = count_planning(&store, &sub_pools);
     found.iter().for_each(|found| report.scan.add(&found.medium));
     report.hash = match (store.checkpoint().state_hash(), config.state_hash) {
         (Some(_), _) => HashCheck::Verified,
@@ -128,10 +128,10 @@ fn open<D: Device>(
     clear_left_out(&store, &log, &plan);
     let added = store.add_tables(tables)?;
     let is_new = created || !added.is_empty();
-    lanes.extend(added);
+    sub_pools.extend(added);
 
-    remember_collected(&store, &lanes, &mut workers);
-    deal(lanes, &mut workers);
+    remember_collected(&store, &sub_pools, &mut workers);
+    deal(sub_pools, &mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
@@ -223,10 +223,10 @@ struct Found {
 }
 
 /// Counts and charges the free lists that planning the scan read.
-fn count_planning<D: Device>(store: &Store<D>, lanes: &[LanePool]) -> Counters {
+fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counters {
     let mut port = scan_port(store);
-    for lane in lanes.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
-        lane.count_free_list(&mut port, store.segments());
+    for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
+        sub_pool.count_free_list(&mut port, store.segments());
     }
     port.settle_debt();
     port.take_counters()
@@ -313,11 +313,15 @@ fn scan_unit<D: Device>(
 }
 
 /// Tells the workers which pool slots a collection before the crash already freed (O-36).
-fn remember_collected<D: Device>(store: &Store<D>, lanes: &[LanePool], workers: &mut [Worker<D>]) {
+fn remember_collected<D: Device>(
+    store: &Store<D>,
+    sub_pools: &[SubPool],
+    workers: &mut [Worker<D>],
+) {
     let sequence = store.checkpoint().sequence;
-    for lane in lanes.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
-        lane.count_collected(&mut workers[0].medium.port, store.segments(), sequence);
-        let slots = lane.collected_slots(store.device().as_ref(), store.segments(), sequence);
+    for sub_pool in sub_pools.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
+        sub_pool.count_collected(&mut workers[0].medium.port, store.segments(), sequence);
+        let slots = sub_pool.collected_slots(store.device().as_ref(), store.segments(), sequence);
         for worker in workers.iter_mut() {
             worker.already_collected.extend(&slots);
         }

@@ -285,10 +285,10 @@ pub enum HashCheck {
     /// The checkpoint's was compared with that of the rows: they are equal.
     #[default]
     Verified,
-    /// The checkpoint had none. The one that is kept up from now on was computed from the rows as
-    /// they were found: damage to them would not have been noticed.
+    /// The checkpoint had none. The one that is maintained from now on was computed from the rows
+    /// as they were found: damage to them would not have been noticed.
     Computed,
-    /// The checkpoint had none, and none was computed, because none is kept up.
+    /// The checkpoint had none, and none was computed, because none is maintained.
     Unknown,
 }
 

@@ -92,7 +92,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Says how far its worker is. What that worker's calls read they have read: release orders
-    /// that before the memory is used again.
+    /// that before the memory is reclaimed.
     #[inline]
     pub(crate) fn note(&self, unfinished: u32) {
         self.unfinished.store(unfinished, Ordering::Release);

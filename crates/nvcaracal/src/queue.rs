@@ -63,7 +63,7 @@ struct Inner {
     wanted: Option<usize>,
     /// Threads that wait for room.
     blocked: usize,
-    /// Memory to be used again.
+    /// Memory to be reused.
     spare: Option<Calls>,
 }
 

@@ -11,9 +11,7 @@ use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::scan::{self, ScanPlan, ScannedRow};
-use crate::{
-    LanePool, Opened, Result, StateHash, StorageError, Store, StoreOptions, row, row_hash,
-};
+use crate::{Opened, Result, StateHash, StorageError, Store, StoreOptions, SubPool, row, row_hash};
 
 /// What the checker found.
 #[derive(Debug, Clone)]
@@ -98,7 +96,7 @@ impl<D: Device> Checker<'_, D> {
     fn scan_rows(&mut self, epoch: u64) {
         let opened = self.opened;
         let (store, device) = (&opened.store, opened.store.device().as_ref());
-        let plan = scan::plan(store, &opened.lanes, &opened.log);
+        let plan = scan::plan(store, &opened.sub_pools, &opened.log);
         self.find_duplicates("free row slot", &plan.free);
         self.account_free_rows(&plan);
         for unit in &plan.units {
@@ -159,14 +157,14 @@ impl<D: Device> Checker<'_, D> {
     fn account_values(&mut self, sequence: u64) {
         let opened = self.opened;
         let (device, segments) = (opened.store.device().as_ref(), opened.store.segments());
-        let values = |l: &&LanePool| l.pool() as usize >= TABLES_MAX;
+        let values = |l: &&SubPool| l.pool() as usize >= TABLES_MAX;
         let (mut free, mut collected, mut slots) = (Vec::new(), HashSet::new(), HashSet::new());
-        for lane in opened.lanes.iter().filter(values) {
-            free.extend(lane.free_slots(device, segments));
-            collected.extend(lane.collected_slots(device, segments, sequence));
-            for (segment, used) in lane.used_segments() {
+        for sub_pool in opened.sub_pools.iter().filter(values) {
+            free.extend(sub_pool.free_slots(device, segments));
+            collected.extend(sub_pool.collected_slots(device, segments, sequence));
+            for (segment, used) in sub_pool.used_segments() {
                 let first = segments.offset(segment);
-                slots.extend((0..used).map(|i| first + i * lane.slot_bytes()));
+                slots.extend((0..used).map(|i| first + i * sub_pool.slot_bytes()));
             }
         }
         free.sort_unstable();

@@ -17,7 +17,7 @@ fn crc(record: &CheckpointRecord) -> u32 {
 }
 
 impl CheckpointRecord {
-    /// A checkpoint of the end of an epoch; `None`: its state hash was not kept up.
+    /// A checkpoint of the end of an epoch; `None`: its state hash was not maintained.
     pub(crate) fn new(
         sequence: u64,
         epoch: u64,

@@ -1,8 +1,8 @@
-//! The state hash: a sum over the blocks of all live rows, so that it can be kept up by difference
-//! and does not depend on where a row lies or who wrote it (O-48).
+//! The state hash: a sum over the blocks of all live rows, so that it can be maintained by
+//! difference and does not depend on where a row lies or who wrote it (O-48).
 //!
-//! It is kept up for every final write, of which most change a few words. So the hash is one that
-//! can follow single words: a multilinear one (Carter and Wegman, "Universal Classes of Hash
+//! It is maintained for every final write, of which most change a few words. So the hash is one
+//! that can follow single words: a multilinear one (Carter and Wegman, "Universal Classes of Hash
 //! Functions", 1979; Lemire and Kaser, "Strongly Universal String Hashing is Fast", 2014), the sum
 //! of each word times a number that depends on its place. Were these numbers random, two states
 //! would collide with a probability of 2^-64 at most; here they follow from table, key and place.
@@ -304,7 +304,7 @@ mod tests {
         row_change(3, b"key", &old, &NewValue::with_lines(&new, 0, &new[..64], 0));
     }
 
-    /// O-48: keeping the hash up by difference is the same as hashing both values whole.
+    /// O-48: maintaining the hash by difference is the same as hashing both values whole.
     #[test]
     fn o_48_a_change_is_the_difference_of_two_hashes() {
         let value = |len: usize, salt: usize| -> Vec<u8> {

@@ -20,8 +20,8 @@ pub const FEATURES_KNOWN: u64 = 0;
 
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 128;
-/// Most lanes: independent allocators, shared out among however many workers there are (O-44).
-pub const LANES: usize = 64;
+/// Most sub-pools: independent allocators, shared out among however many workers there are (O-44).
+pub const SUB_POOLS: usize = 64;
 /// Smallest value class in bytes; classes are powers of two.
 pub const CLASS_BYTES_MIN: u64 = 128;
 /// Largest value class in bytes.
@@ -56,7 +56,7 @@ pub const CATALOG_OFFSET: u64 = 12288;
 pub const POOL_STATES_OFFSET: u64 = CATALOG_OFFSET + (TABLES_MAX * size_of::<TableRecord>()) as u64;
 /// Offset of the segment directory.
 pub const DIRECTORY_OFFSET: u64 =
-    (POOL_STATES_OFFSET + (LANES * POOLS * 64) as u64).next_multiple_of(4096);
+    (POOL_STATES_OFFSET + (SUB_POOLS * POOLS * 64) as u64).next_multiple_of(4096);
 
 /// Geometry of a store, written once at creation, twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -143,7 +143,7 @@ pub struct CheckpointRecord {
 
 /// The state hash of a checkpoint is that of its rows.
 pub const HASH_KNOWN: u64 = 1;
-/// The state hash of a checkpoint was not kept up; its place holds zeros.
+/// The state hash of a checkpoint was not maintained; its place holds zeros.
 pub const HASH_UNKNOWN: u64 = 2;
 
 const _: () = {
@@ -172,7 +172,7 @@ pub struct PoolState {
 )]
 #[repr(C)]
 pub struct PoolOffsets {
-    /// Slots handed out by the bump allocator.
+    /// Slots allocated by the bump allocator.
     pub bump: u64,
     /// Entries taken from the free list.
     pub head: u64,
@@ -382,7 +382,7 @@ pub fn layout() -> Vec<StructLayout> {
             crcs: [u32; 2] = "CRC-32 of each set",
         }),
         describe!(PoolOffsets {
-            bump: u64 = "slots handed out by the bump allocator",
+            bump: u64 = "slots allocated by the bump allocator",
             head: u64 = "entries taken from the free list",
             tail: u64 = "entries appended to the free list",
         }),

@@ -32,7 +32,7 @@ pub use format::{SerialId, ValuePointer};
 pub use lines::ALL_LINES;
 pub use new_value::{NewValue, lines_around};
 pub use owners::Owners;
-pub use pool::LanePool;
+pub use pool::SubPool;
 pub use row::RowLayout;
 pub use segments::{SegmentKind, SegmentUse, Segments};
 pub use store::{

@@ -1,7 +1,7 @@
 //! Who owns the value slots, while a store is recovered: nobody may own one twice (O-33).
 //!
 //! A row's stale version is what the major collector frees next. If its pointer is damaged and
-//! names the value of another row, or a slot that is free already, that slot would be handed out
+//! names the value of another row, or a slot that is free already, that slot would be allocated
 //! under a row that lives. The checker finds the same with more words (`check.rs`); this is one bit
 //! for each possible slot, so that every recovery can afford it.
 
@@ -12,7 +12,7 @@ use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::scan::{ScanPlan, ScannedRow};
-use crate::{LanePool, Result, StorageError, Store};
+use crate::{Result, StorageError, Store, SubPool};
 
 /// A bit for each possible slot of the segments that hold values.
 pub struct Owners {
@@ -27,7 +27,11 @@ impl Owners {
     ///
     /// # Errors
     /// `Corrupt` for a slot that is free twice.
-    pub fn new<D: Device>(store: &Store<D>, lanes: &[LanePool], plan: &ScanPlan) -> Result<Self> {
+    pub fn new<D: Device>(
+        store: &Store<D>,
+        sub_pools: &[SubPool],
+        plan: &ScanPlan,
+    ) -> Result<Self> {
         let (device, segments) = (store.device().as_ref(), store.segments());
         let words = (segments.segment_bytes() / CLASS_BYTES_MIN).div_ceil(64) as usize;
         let mut next = 0;
@@ -40,10 +44,10 @@ impl Owners {
         let owned = (0..next).map(|_| AtomicU64::new(0)).collect();
         let owners = Self { words_of, owned };
         let sequence = store.checkpoint().sequence;
-        for lane in lanes.iter().filter(|lane| lane.pool() as usize >= TABLES_MAX) {
-            let collected = lane.collected_slots(device, segments, sequence);
+        for sub_pool in sub_pools.iter().filter(|sub_pool| sub_pool.pool() as usize >= TABLES_MAX) {
+            let collected = sub_pool.collected_slots(device, segments, sequence);
             let collected: HashSet<u64> = collected.into_iter().collect();
-            for offset in lane.free_slots(device, segments) {
+            for offset in sub_pool.free_slots(device, segments) {
                 if !collected.contains(&offset) && !owners.claim(store, offset) {
                     let what = format!("the value slot at {offset} is on the free lists twice");
                     return Err(StorageError::Corrupt(what));

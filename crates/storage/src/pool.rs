@@ -1,5 +1,5 @@
-//! Pools of fixed-size slots: a bump allocator and a free list for each lane, undone by epoch (NV
-//! 5.4, 5.5).
+//! Pools of fixed-size slots: a bump allocator and a free list for each sub-pool, undone by epoch
+//! (NV 5.4, 5.5).
 //!
 //! Invariants:
 //! 1. Offsets are counters that only grow. In DRAM they run ahead; on the medium there are two
@@ -9,9 +9,9 @@
 //!    frees are never reverted: nothing freed by a transaction is reused before the next checkpoint
 //!    (O-39).
 //! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A
-//!    segment whose entries lie before the checkpointed head is used again for later positions.
+//!    segment whose entries lie before the checkpointed head is reused for later positions.
 //!
-//! A lane belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
+//! A sub-pool belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ use crate::{Result, StorageError};
 
 const NO_SEGMENT: u32 = u32::MAX;
 
-/// One lane of one pool, with its offsets in DRAM.
+/// One sub-pool of one pool, with its offsets in DRAM.
 #[derive(Debug, Clone)]
-pub struct LanePool {
+pub struct SubPool {
     pool: u16,
-    lane: u8,
+    sub_pool: u8,
     slot_bytes: u64,
     slots_per_segment: u64,
     entries_per_segment: u64,
@@ -53,8 +53,8 @@ pub struct LanePool {
 /// Free-list entries in a line.
 const ENTRIES_A_LINE: u64 = LINE_BYTES / 8;
 
-fn state_offset(pool: u16, lane: u8) -> u64 {
-    POOL_STATES_OFFSET + (u64::from(lane) * POOLS as u64 + u64::from(pool)) * 64
+fn state_offset(pool: u16, sub_pool: u8) -> u64 {
+    POOL_STATES_OFFSET + (u64::from(sub_pool) * POOLS as u64 + u64::from(pool)) * 64
 }
 
 fn offsets_crc(offsets: &PoolOffsets) -> u32 {
@@ -62,8 +62,8 @@ fn offsets_crc(offsets: &PoolOffsets) -> u32 {
     if *offsets == PoolOffsets::default() { 0 } else { crc32fast::hash(offsets.as_bytes()) }
 }
 
-impl LanePool {
-    /// A lane of a pool as the checkpoint with number `sequence` left it (O-38).
+impl SubPool {
+    /// A sub-pool of a pool as the checkpoint with number `sequence` left it (O-38).
     ///
     /// # Errors
     /// `Corrupt` if its state line is damaged.
@@ -71,16 +71,16 @@ impl LanePool {
         device: &D,
         segments: &Segments,
         pool: u16,
-        lane: u8,
+        sub_pool: u8,
         slot_bytes: u64,
         sequence: u64,
     ) -> Result<Self> {
-        let state = read_state(device, pool, lane);
+        let state = read_state(device, pool, sub_pool);
         let set = state.sets[(sequence % 2) as usize];
         let expected = state.crcs[(sequence % 2) as usize];
         if offsets_crc(&set) != expected || set.head > set.tail {
             return Err(StorageError::Corrupt(format!(
-                "state of pool {pool} lane {lane}: {set:?} with checksum {expected:#x}"
+                "state of pool {pool} sub-pool {sub_pool}: {set:?} with checksum {expected:#x}"
             )));
         }
         let tail = set.tail.max(state.collected_tail);
@@ -94,7 +94,7 @@ impl LanePool {
         }
         Ok(Self {
             pool,
-            lane,
+            sub_pool,
             slot_bytes,
             slots_per_segment: segments.segment_bytes() / slot_bytes,
             entries_per_segment: segments.segment_bytes() / 8,
@@ -111,7 +111,7 @@ impl LanePool {
         })
     }
 
-    /// Gives the lane one of its segments at open.
+    /// Gives the sub-pool one of its segments at open.
     pub fn attach(&mut self, segment: u32, entry: SegmentUse) {
         let ordinal = entry.ordinal as usize;
         match entry.kind {
@@ -130,12 +130,12 @@ impl LanePool {
     /// Checks that every segment that the offsets refer to is there.
     ///
     /// # Errors
-    /// `Corrupt` naming the pool, the lane and the missing segment.
+    /// `Corrupt` naming the pool, the sub-pool and the missing segment.
     pub fn validate(&self) -> Result<()> {
         let missing = |kind: &str, ordinal: u64| {
             StorageError::Corrupt(format!(
-                "pool {} lane {}: {kind} segment {ordinal} is not in the directory",
-                self.pool, self.lane
+                "pool {} sub-pool {}: {kind} segment {ordinal} is not in the directory",
+                self.pool, self.sub_pool
             ))
         };
         for ordinal in 0..self.now.bump.div_ceil(self.slots_per_segment) {
@@ -157,9 +157,9 @@ impl LanePool {
         self.pool
     }
 
-    /// Lane number.
-    pub fn lane(&self) -> u8 {
-        self.lane
+    /// Sub-pool number.
+    pub fn sub_pool(&self) -> u8 {
+        self.sub_pool
     }
 
     /// Offsets in DRAM.
@@ -187,7 +187,7 @@ impl LanePool {
     }
 
     /// Charges the line of the entry at the head, unless it was read since the last checkpoint: the
-    /// entries are taken in order, so that a lane reads one line after the other.
+    /// entries are taken in order, so that a sub-pool reads one line after the other.
     #[inline(never)]
     fn charge_entry<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
         if self.now.head >= self.read {
@@ -201,7 +201,7 @@ impl LanePool {
         self.limit.saturating_sub(self.now.head)
     }
 
-    /// Slots that the bump allocator can hand out without a new segment.
+    /// Slots that the bump allocator can allocate without a new segment.
     pub fn room(&self) -> u64 {
         let first = self.now.bump / self.slots_per_segment;
         let attached =
@@ -210,7 +210,7 @@ impl LanePool {
             .saturating_sub(self.now.bump % self.slots_per_segment)
     }
 
-    /// Whether the bump allocator can hand out a slot without a new segment.
+    /// Whether the bump allocator can allocate a slot without a new segment.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.fresh_count > 0 || self.has_segment()
@@ -263,8 +263,8 @@ impl LanePool {
         Ok(())
     }
 
-    /// Frees a slot. Durable with the next [`LanePool::flush`] and fence; counted by the next
-    /// [`LanePool::save`] or [`LanePool::collected`].
+    /// Frees a slot. Durable with the next [`SubPool::flush`] and fence; counted by the next
+    /// [`SubPool::save`] or [`SubPool::collected`].
     ///
     /// # Errors
     /// `Limit` if no segment is left for the free list.
@@ -289,7 +289,7 @@ impl LanePool {
             self.free_list.insert(ordinal, segment);
         }
         let at = segments.offset(self.free_list[&ordinal]) + place * 8;
-        // SAFETY: free-list segments are owned by the lane's worker.
+        // SAFETY: free-list segments are owned by the sub-pool's worker.
         unsafe { port.store_u64(at, offset) };
         self.now.tail += 1;
         Ok(())
@@ -319,8 +319,8 @@ impl LanePool {
     /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be
     /// flushed and fenced; the caller fences once more before it clears the row headers.
     pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
-        let at = state_offset(self.pool, self.lane) + 48;
-        // SAFETY: the state line is owned by the lane's worker.
+        let at = state_offset(self.pool, self.sub_pool) + 48;
+        // SAFETY: the state line is owned by the sub-pool's worker.
         unsafe { port.store_u64(at, self.now.tail) };
         port.flush(at, 8);
         self.limit = self.now.tail;
@@ -333,11 +333,11 @@ impl LanePool {
             return;
         }
         self.sets[set] = self.now;
-        let base = state_offset(self.pool, self.lane);
+        let base = state_offset(self.pool, self.sub_pool);
         let crcs =
             u64::from(offsets_crc(&self.sets[0])) | u64::from(offsets_crc(&self.sets[1])) << 32;
         let words = [self.now.bump, self.now.head, self.now.tail];
-        // SAFETY: the state line is owned by the lane's worker.
+        // SAFETY: the state line is owned by the sub-pool's worker.
         unsafe {
             for (i, word) in words.into_iter().enumerate() {
                 port.store_u64(base + set as u64 * 24 + i as u64 * 8, word);
@@ -359,18 +359,18 @@ impl LanePool {
         (self.now.head..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
     }
 
-    /// Counts and charges reading the state line, which [`LanePool::load`] does without a port.
+    /// Counts and charges reading the state line, which [`SubPool::load`] does without a port.
     pub fn count_state<D: Device>(&self, port: &mut Port<D>) {
-        port.count_load(state_offset(self.pool, self.lane), size_of::<PoolState>() as u64);
+        port.count_load(state_offset(self.pool, self.sub_pool), size_of::<PoolState>() as u64);
     }
 
-    /// Counts and charges reading the entries of the free list, as [`LanePool::free_slots`] and
-    /// [`LanePool::validate_free_list`] do without a port.
+    /// Counts and charges reading the entries of the free list, as [`SubPool::free_slots`] and
+    /// [`SubPool::validate_free_list`] do without a port.
     pub fn count_free_list<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
         self.count_entries(port, segments, self.now.head);
     }
 
-    /// The same of [`LanePool::collected_slots`].
+    /// The same of [`SubPool::collected_slots`].
     pub fn count_collected<D: Device>(
         &self,
         port: &mut Port<D>,
@@ -394,7 +394,7 @@ impl LanePool {
     /// `owners.rs`.)
     ///
     /// # Errors
-    /// `Corrupt` naming the pool, the lane and the entry.
+    /// `Corrupt` naming the pool, the sub-pool and the entry.
     pub fn validate_free_list<D: Device>(&self, device: &D, segments: &Segments) -> Result<()> {
         let is_slot = |offset: u64| {
             let segment = segments.segment_of(offset)?;
@@ -408,9 +408,9 @@ impl LanePool {
             let offset = self.entry(device, segments, place);
             if is_slot(offset).is_none() {
                 return Err(StorageError::Corrupt(format!(
-                    "pool {} lane {}: entry {place} of the free list is {offset}, which is no slot \
-                     of the pool",
-                    self.pool, self.lane
+                    "pool {} sub-pool {}: entry {place} of the free list is {offset}, which is no \
+                     slot of the pool",
+                    self.pool, self.sub_pool
                 )));
             }
         }
@@ -440,7 +440,7 @@ impl LanePool {
         })
     }
 
-    /// Bytes of all segments of this lane.
+    /// Bytes of all segments of this sub-pool.
     pub fn bytes(&self, segments: &Segments) -> u64 {
         let slots = self.data.iter().filter(|&&s| s != NO_SEGMENT).count() + self.free_list.len();
         slots as u64 * segments.segment_bytes()
@@ -457,7 +457,7 @@ impl LanePool {
     }
 
     fn segment_use(&self, kind: SegmentKind, ordinal: u64) -> SegmentUse {
-        SegmentUse { kind, pool: self.pool, lane: self.lane, ordinal: ordinal as u32 }
+        SegmentUse { kind, pool: self.pool, sub_pool: self.sub_pool, ordinal: ordinal as u32 }
     }
 
     fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {
@@ -471,8 +471,8 @@ impl LanePool {
 }
 
 /// Reads a pool's state line.
-pub(crate) fn read_state<D: Device>(device: &D, pool: u16, lane: u8) -> PoolState {
-    let base = state_offset(pool, lane);
+pub(crate) fn read_state<D: Device>(device: &D, pool: u16, sub_pool: u8) -> PoolState {
+    let base = state_offset(pool, sub_pool);
     let mut words = [0u64; 8];
     for (i, word) in words.iter_mut().enumerate() {
         *word = device.image().load_u64(base + i as u64 * 8);

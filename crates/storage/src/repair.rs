@@ -43,13 +43,13 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
 }
 
 /// On memory the epochs that are given up have left versions in the rows, as a crash leaves them.
-/// No replay will write them again, and their numbers will be used again: so they are cleared.
+/// No replay will write them again, and their numbers will be reused: so they are cleared.
 /// After a crash in between the store is refused because of them, and the same decision clears
 /// them.
 fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let Opened { store, lanes, log, .. } = Store::open(Arc::clone(device), &options)?;
-    clear_versions(&store, &scan::plan(&store, &lanes, &log), last);
+    let Opened { store, sub_pools, log, .. } = Store::open(Arc::clone(device), &options)?;
+    clear_versions(&store, &scan::plan(&store, &sub_pools, &log), last);
     Ok(())
 }
 

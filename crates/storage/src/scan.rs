@@ -9,7 +9,7 @@ use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, Version
 use crate::input_log::Recovered;
 use crate::row::{self, RowLayout};
 use crate::store::{class_of, class_pool};
-use crate::{LanePool, Result, SegmentKind, Segments, StorageError, Store};
+use crate::{Result, SegmentKind, Segments, StorageError, Store, SubPool};
 
 /// One segment of rows to visit.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +56,8 @@ pub struct ScanPlan {
     pub units: Vec<ScanUnit>,
     /// Offsets of free slots, sorted.
     pub free: Vec<u64>,
-    /// Slots of values that were ever handed out, by segment: nothing may point past them, because
-    /// they would be handed out again.
+    /// Slots of values that were ever allocated, by segment: nothing may point past them, because
+    /// they would be allocated again.
     pub value_slots: Vec<u64>,
     /// The last epoch that any version can be of: that of the checkpoint, or the last one sealed.
     pub last_epoch: u64,
@@ -65,25 +65,25 @@ pub struct ScanPlan {
 
 /// Plans the scan of all row pools of a store whose log is read. Final writes come after the log of
 /// their epoch (O-13, O-28), so no version is of an epoch after the last one sealed.
-pub fn plan<D: Device>(store: &Store<D>, lanes: &[LanePool], log: &Recovered) -> ScanPlan {
+pub fn plan<D: Device>(store: &Store<D>, sub_pools: &[SubPool], log: &Recovered) -> ScanPlan {
     let (device, segments, tables) =
         (store.device().as_ref(), store.segments(), store.tables().len());
     let checkpoint = store.checkpoint_epoch();
     let last_epoch = log.sealed.last().map_or(checkpoint, |sealed| sealed.epoch.max(checkpoint));
     let value_slots = vec![0; segments.used() as usize];
     let mut plan = ScanPlan { units: Vec::new(), free: Vec::new(), value_slots, last_epoch };
-    for lane in lanes.iter().filter(|l| (l.pool() as usize) >= TABLES_MAX) {
-        for (segment, slots) in lane.used_segments() {
+    for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) >= TABLES_MAX) {
+        for (segment, slots) in sub_pool.used_segments() {
             plan.value_slots[segment as usize] = slots;
         }
     }
-    for lane in lanes.iter().filter(|l| (l.pool() as usize) < tables) {
-        plan.units.extend(lane.used_segments().map(|(segment, slots)| ScanUnit {
-            table: lane.pool(),
+    for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < tables) {
+        plan.units.extend(sub_pool.used_segments().map(|(segment, slots)| ScanUnit {
+            table: sub_pool.pool(),
             segment,
             slots,
         }));
-        plan.free.extend(lane.free_slots(device, segments));
+        plan.free.extend(sub_pool.free_slots(device, segments));
     }
     plan.free.sort_unstable();
     plan
@@ -195,7 +195,7 @@ fn check_row<D: Device>(
 }
 
 /// Whether a pointer is null, names an inline value, or a slot of the pool of its class that was
-/// handed out.
+/// allocated.
 fn leads_to_a_value<D: Device>(
     device: &D,
     segments: &Segments,
@@ -231,7 +231,7 @@ mod tests {
     use pmem::Dram;
 
     use super::*;
-    use crate::format::LANES;
+    use crate::format::SUB_POOLS;
     use crate::{IndexKind, StoreOptions, TableDefinition};
 
     /// What a scan says of a store with one row in table 0, written as one of `table`, with keys
@@ -253,16 +253,16 @@ mod tests {
             value_bytes_max: 8,
             row_bytes: 256,
         });
-        let mut lanes = store.add_tables(&wanted)?;
-        let row_lanes = lanes.len();
-        lanes.extend(opened.lanes);
+        let mut sub_pools = store.add_tables(&wanted)?;
+        let row_sub_pools = sub_pools.len();
+        sub_pools.extend(opened.sub_pools);
         let longer = TableDefinition { key_bytes_max: 32, ..wanted[0].clone() };
         let layout = RowLayout::new(table, &longer.to_record(4096)?);
         let mut port = Port::new(device, 0);
         store.segments().reserve(store.device().as_ref(), 3)?;
-        let mut bump = |lane: usize| lanes[lane].bump(&mut port, store.segments());
+        let mut bump = |sub_pool: usize| sub_pools[sub_pool].bump(&mut port, store.segments());
         let at = bump(0)?;
-        let values = [bump(row_lanes)?, bump(row_lanes + LANES)?];
+        let values = [bump(row_sub_pools)?, bump(row_sub_pools + SUB_POOLS)?];
         let version =
             row::NewVersion { slot: 0, sid: SerialId::new(1, 0), value: &[5; 8], external: None };
         // SAFETY: this test owns the store.
@@ -271,9 +271,9 @@ mod tests {
             row::write_version(&mut port, at, &layout, version, row::First::Yes);
             pointer(values).into_iter().for_each(|pointer| port.store_u64(at + 8, pointer));
         }
-        lanes[0].save(&mut port, store.next_sequence());
+        sub_pools[0].save(&mut port, store.next_sequence());
         store.commit(&mut port, 1, None, 1, 0);
-        let plan = plan(&store, &lanes, &opened.log);
+        let plan = plan(&store, &sub_pools, &opened.log);
         let mut rows = 0;
         for unit in &plan.units {
             let layout = &store.tables()[unit.table as usize].layout;
@@ -308,7 +308,7 @@ mod tests {
             ("outside all segments", |_| ValuePointer::external(1 << 20, 8).0),
             ("of another class", |[_, second]| ValuePointer::external(second, 8).0),
             ("in the midst of a slot", |[first, _]| ValuePointer::external(first + 16, 8).0),
-            ("not handed out", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0),
+            ("not allocated", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0),
         ];
         for (what, pointer) in wrong {
             let error = scan(0, b"a key", |slots| Some(pointer(slots))).expect_err(what);

@@ -1,13 +1,13 @@
 //! The segment directory: which part of the image belongs to which pool.
 //!
-//! Space is handed out in segments of one size. A directory entry is one 8-byte word, so an entry
+//! Space is allocated in segments of one size. A directory entry is one 8-byte word, so an entry
 //! is there or it is not; segments are never taken back from a pool, so a crash can at worst leave
 //! a segment that its pool has not begun to use. Knows nothing of slots.
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, DeviceError, Port};
 
-use crate::format::{DIRECTORY_OFFSET, LANES, POOLS};
+use crate::format::{DIRECTORY_OFFSET, POOLS, SUB_POOLS};
 use crate::{Result, StorageError};
 
 /// What a segment is used for.
@@ -26,9 +26,9 @@ pub struct SegmentUse {
     pub kind: SegmentKind,
     /// Pool.
     pub pool: u16,
-    /// Lane of the pool.
-    pub lane: u8,
-    /// Position among the segments of that kind, pool and lane.
+    /// Sub-pool of the pool.
+    pub sub_pool: u8,
+    /// Position among the segments of that kind, pool and sub-pool.
     pub ordinal: u32,
 }
 
@@ -38,7 +38,7 @@ fn check_bits(word: u64) -> u64 {
 }
 
 impl SegmentUse {
-    /// Bits 0-3 kind, 4-11 pool, 12-17 lane, 18-47 ordinal, 48-63 check bits over the others.
+    /// Bits 0-3 kind, 4-11 pool, 12-17 sub-pool, 18-47 ordinal, 48-63 check bits over the others.
     fn encode(self) -> u64 {
         let kind = match self.kind {
             SegmentKind::Slots => 1,
@@ -46,7 +46,7 @@ impl SegmentUse {
         };
         let word = kind
             | u64::from(self.pool) << 4
-            | u64::from(self.lane) << 12
+            | u64::from(self.sub_pool) << 12
             | u64::from(self.ordinal) << 18;
         word | check_bits(word) << 48
     }
@@ -61,17 +61,17 @@ impl SegmentUse {
             2 => SegmentKind::FreeList,
             _ => return None,
         };
-        let (pool, lane) = ((low >> 4 & 0xff) as u16, (low >> 12 & 0x3f) as u8);
-        ((pool as usize) < POOLS && (lane as usize) < LANES).then_some(Self {
+        let (pool, sub_pool) = ((low >> 4 & 0xff) as u16, (low >> 12 & 0x3f) as u8);
+        ((pool as usize) < POOLS && (sub_pool as usize) < SUB_POOLS).then_some(Self {
             kind,
             pool,
-            lane,
+            sub_pool,
             ordinal: (low >> 18) as u32,
         })
     }
 }
 
-/// Hands out segments to all workers.
+/// Allocates segments to all workers.
 #[derive(Debug)]
 pub struct Segments {
     first_offset: u64,
@@ -81,7 +81,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Geometry of a store, with nothing handed out yet.
+    /// Geometry of a store, with nothing allocated yet.
     pub fn new(segment_bytes: u64, segments_max: u64) -> Self {
         let first_offset = (DIRECTORY_OFFSET + segments_max * 8).next_multiple_of(segment_bytes);
         Self { first_offset, segment_bytes, segments_max, next: AtomicU64::new(0) }
@@ -98,7 +98,7 @@ impl Segments {
         self.first_offset + u64::from(segment) * self.segment_bytes
     }
 
-    /// The segment that holds an offset, if it is one that was handed out.
+    /// The segment that holds an offset, if it is one that was allocated.
     pub fn segment_of(&self, offset: u64) -> Option<u32> {
         let segment = offset.checked_sub(self.first_offset)? / self.segment_bytes;
         (segment < self.used()).then_some(segment as u32)
@@ -109,7 +109,7 @@ impl Segments {
         SegmentUse::decode(device.image().load_u64(DIRECTORY_OFFSET + u64::from(segment) * 8))
     }
 
-    /// Segments handed out so far.
+    /// Segments allocated so far.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
@@ -214,7 +214,8 @@ mod tests {
 
     use super::*;
 
-    const ENTRY: SegmentUse = SegmentUse { kind: SegmentKind::Slots, pool: 3, lane: 2, ordinal: 0 };
+    const ENTRY: SegmentUse =
+        SegmentUse { kind: SegmentKind::Slots, pool: 3, sub_pool: 2, ordinal: 0 };
 
     fn device(segments: &Segments, room: u64) -> Arc<Dram> {
         let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
@@ -284,8 +285,12 @@ mod tests {
 
     #[test]
     fn entries_round_trip_and_damage_is_seen() {
-        let entry =
-            SegmentUse { kind: SegmentKind::FreeList, pool: 139, lane: 63, ordinal: (1 << 30) - 1 };
+        let entry = SegmentUse {
+            kind: SegmentKind::FreeList,
+            pool: 139,
+            sub_pool: 63,
+            ordinal: (1 << 30) - 1,
+        };
         let word = entry.encode();
         assert_eq!(SegmentUse::decode(word), Some(entry));
         let survivors = (0..64).filter(|bit| SegmentUse::decode(word ^ 1 << bit).is_some()).count();

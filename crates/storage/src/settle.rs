@@ -2,7 +2,7 @@
 //!
 //! A killed process loses no store: the next one sees all of them, also those that are in the
 //! processor's cache and nowhere else, and that nobody would flush any more. A power cut could undo
-//! each of them later, when slots, log and versions were used again because of it. So open flushes
+//! each of them later, when slots, log and versions were reused because of it. So open flushes
 //! and fences all that it trusts: superblocks, checkpoint records, catalog, pool states and segment
 //! directory as soon as there is a superblock; the entries of the free lists when it has read them;
 //! the header of each row, whose stale version may have been cleared, when it has scanned it. That
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 
 use crate::format::{
-    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, LANES,
-    POOL_STATES_OFFSET, POOLS, ROW_HEADER_BYTES, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET,
+    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
+    POOLS, ROW_HEADER_BYTES, SUB_POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET,
 };
-use crate::{LanePool, Segments};
+use crate::{Segments, SubPool};
 
 /// Makes durable all that lies in front of the segments.
 pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
@@ -32,7 +32,7 @@ pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
         (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
         (CATALOG_OFFSET, POOL_STATES_OFFSET - CATALOG_OFFSET),
-        (POOL_STATES_OFFSET, (LANES * POOLS * 64) as u64),
+        (POOL_STATES_OFFSET, (SUB_POOLS * POOLS * 64) as u64),
         (DIRECTORY_OFFSET, places * 8),
     ];
     for (offset, bytes) in parts {
@@ -42,9 +42,13 @@ pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
 }
 
 /// Makes the entries of free lists durable.
-pub(crate) fn free_lists<D: Device>(port: &mut Port<D>, segments: &Segments, lanes: &[LanePool]) {
+pub(crate) fn free_lists<D: Device>(
+    port: &mut Port<D>,
+    segments: &Segments,
+    sub_pools: &[SubPool],
+) {
     if port.device().may_show_undurable() {
-        lanes.iter().for_each(|lane| lane.flush_entries(port, segments));
+        sub_pools.iter().for_each(|sub_pool| sub_pool.flush_entries(port, segments));
         port.fence();
     }
 }

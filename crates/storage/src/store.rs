@@ -1,4 +1,4 @@
-//! A store: opening and creating, tables, lanes, checkpoints.
+//! A store: opening and creating, tables, sub-pools, checkpoints.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use pmem::{Counters, Device, Port};
 
 use crate::format::{
     CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION,
-    LANES, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
+    SUB_POOLS, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
 };
 use crate::input_log::{InputLog, LogError, Recovered};
 use crate::superblock::{self, TableDefinition};
 use crate::{
-    EndMark, LanePool, Result, RowLayout, Segments, StateHash, StorageError, checkpoint, settle,
+    EndMark, Result, RowLayout, Segments, StateHash, StorageError, SubPool, checkpoint, settle,
 };
 
 /// Most entries of a segment directory.
@@ -63,8 +63,9 @@ pub struct Store<D: Device> {
 pub struct Opened<D: Device> {
     /// The store.
     pub store: Store<D>,
-    /// All lanes of all pools as of the checkpoint, pools in order, lanes in order within a pool.
-    pub lanes: Vec<LanePool>,
+    /// All sub-pools of all pools as of the checkpoint, pools in order, sub-pools in order within a
+    /// pool.
+    pub sub_pools: Vec<SubPool>,
     /// Sealed epochs after the checkpoint.
     pub log: Recovered,
     /// Whether the store was created just now.
@@ -114,9 +115,9 @@ impl<D: Device> Store<D> {
         let records = superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?;
         let tables: Vec<StoredTable> = (0..).zip(&records).map(stored_table).collect();
         let current = checkpoint::read(device.as_ref())?;
-        let lanes = load_lanes(device.as_ref(), &segments, &tables, current.sequence)?;
-        count_opening(&mut port, &segments, tables.len(), &lanes);
-        settle::free_lists(&mut port, &segments, &lanes);
+        let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
+        count_opening(&mut port, &segments, tables.len(), &sub_pools);
+        settle::free_lists(&mut port, &segments, &sub_pools);
         let (log, recovered) = InputLog::open(
             Arc::clone(&device),
             superblock.instance,
@@ -135,7 +136,7 @@ impl<D: Device> Store<D> {
             current: Mutex::new(current),
         };
         let medium = port.take_counters();
-        Ok(Opened { store, lanes, log: recovered, created, end_mark, medium })
+        Ok(Opened { store, sub_pools, log: recovered, created, end_mark, medium })
     }
 
     /// For each table asked for, its position in the catalog, where those that the store does not
@@ -147,11 +148,11 @@ impl<D: Device> Store<D> {
         self.plan_tables(wanted).map(|(ids, _)| ids)
     }
 
-    /// Adds the tables that the store does not have yet; returns the lanes of their pools.
+    /// Adds the tables that the store does not have yet; returns the sub-pools of their pools.
     ///
     /// # Errors
     /// As [`Store::table_ids`]; nothing has changed then.
-    pub fn add_tables(&mut self, wanted: &[TableDefinition]) -> Result<Vec<LanePool>> {
+    pub fn add_tables(&mut self, wanted: &[TableDefinition]) -> Result<Vec<SubPool>> {
         let (_, added) = self.plan_tables(wanted)?;
         let mut port = Port::new(Arc::clone(&self.device), u32::MAX);
         for record in &added {
@@ -162,7 +163,7 @@ impl<D: Device> Store<D> {
             self.tables.push(stored_table((self.tables.len() as u16, record)));
         }
         let new = &self.tables[self.tables.len() - added.len()..];
-        load_row_lanes(self.device.as_ref(), &self.segments, new, self.checkpoint().sequence)
+        load_row_sub_pools(self.device.as_ref(), &self.segments, new, self.checkpoint().sequence)
     }
 
     /// Positions of tables in the catalog, and the records of those that are missing in it.
@@ -217,7 +218,7 @@ impl<D: Device> Store<D> {
         let segment_bytes = self.segments.segment_bytes();
         let segments_of = |&(table, rows): &(u16, u64)| {
             let per_segment = segment_bytes / self.tables[table as usize].layout.row_bytes;
-            // Every lane may leave its last segment half empty.
+            // Every sub-pool may leave its last segment half empty.
             rows.div_ceil(per_segment) + u64::from(rows > 0)
         };
         let segments = rows.iter().map(segments_of).sum();
@@ -250,7 +251,7 @@ impl<D: Device> Store<D> {
     }
 
     /// Makes the end of `epoch` the checkpoint. Everything else must be fenced (O-22). `hash` is
-    /// `None` where it was not kept up.
+    /// `None` where it was not maintained.
     pub fn commit(
         &self,
         port: &mut Port<D>,
@@ -411,21 +412,21 @@ fn check_definition(asked: &TableDefinition, stored: &TableDefinition) -> Result
     )))
 }
 
-/// The lanes of the pools of these tables, in order, without the segments that they have.
-fn load_row_lanes<D: Device>(
+/// The sub-pools of the pools of these tables, in order, without the segments that they have.
+fn load_row_sub_pools<D: Device>(
     device: &D,
     segments: &Segments,
     tables: &[StoredTable],
     sequence: u64,
-) -> Result<Vec<LanePool>> {
-    let mut lanes = Vec::with_capacity((tables.len() + CLASSES) * LANES);
+) -> Result<Vec<SubPool>> {
+    let mut sub_pools = Vec::with_capacity((tables.len() + CLASSES) * SUB_POOLS);
     for table in tables {
         let (pool, bytes) = (table.layout.table, table.layout.row_bytes);
-        for lane in 0..LANES {
-            lanes.push(LanePool::load(device, segments, pool, lane as u8, bytes, sequence)?);
+        for sub_pool in 0..SUB_POOLS {
+            sub_pools.push(SubPool::load(device, segments, pool, sub_pool as u8, bytes, sequence)?);
         }
     }
-    Ok(lanes)
+    Ok(sub_pools)
 }
 
 /// Counts and charges what opening a store read of its image: as one step, so each line once.
@@ -433,37 +434,44 @@ fn count_opening<D: Device>(
     port: &mut Port<D>,
     segments: &Segments,
     tables: usize,
-    lanes: &[LanePool],
+    sub_pools: &[SubPool],
 ) {
     superblock::count_reads(port, tables);
     checkpoint::count_reads(port);
     segments.count_reads(port);
-    for lane in lanes {
-        lane.count_state(port);
-        lane.count_free_list(port, segments);
+    for sub_pool in sub_pools {
+        sub_pool.count_state(port);
+        sub_pool.count_free_list(port, segments);
     }
     port.settle_debt();
 }
 
-/// All lanes of the pools of these tables and of all value classes that fit a segment.
-fn load_lanes<D: Device>(
+/// All sub-pools of the pools of these tables and of all value classes that fit a segment.
+fn load_sub_pools<D: Device>(
     device: &D,
     segments: &Segments,
     tables: &[StoredTable],
     sequence: u64,
-) -> Result<Vec<LanePool>> {
-    let mut lanes = load_row_lanes(device, segments, tables, sequence)?;
+) -> Result<Vec<SubPool>> {
+    let mut sub_pools = load_row_sub_pools(device, segments, tables, sequence)?;
     let mut first_of_pool = vec![None; crate::format::POOLS];
     for (number, table) in tables.iter().enumerate() {
-        first_of_pool[table.layout.table as usize] = Some(number * LANES);
+        first_of_pool[table.layout.table as usize] = Some(number * SUB_POOLS);
     }
     let values = (0..CLASSES)
         .map(|class| (class_pool(class), CLASS_BYTES_MIN << class))
         .filter(|&(_, bytes)| bytes <= segments.segment_bytes().min(CLASS_BYTES_MAX));
     for (pool, slot_bytes) in values {
-        first_of_pool[pool as usize] = Some(lanes.len());
-        for lane in 0..LANES {
-            lanes.push(LanePool::load(device, segments, pool, lane as u8, slot_bytes, sequence)?);
+        first_of_pool[pool as usize] = Some(sub_pools.len());
+        for sub_pool in 0..SUB_POOLS {
+            sub_pools.push(SubPool::load(
+                device,
+                segments,
+                pool,
+                sub_pool as u8,
+                slot_bytes,
+                sequence,
+            )?);
         }
     }
     for (segment, entry) in segments.load(device)? {
@@ -473,13 +481,13 @@ fn load_lanes<D: Device>(
                 entry.pool
             ))
         })?;
-        lanes[first + entry.lane as usize].attach(segment, entry);
+        sub_pools[first + entry.sub_pool as usize].attach(segment, entry);
     }
-    for lane in &lanes {
-        lane.validate()?;
-        lane.validate_free_list(device, segments)?;
+    for sub_pool in &sub_pools {
+        sub_pool.validate()?;
+        sub_pool.validate_free_list(device, segments)?;
     }
-    Ok(lanes)
+    Ok(sub_pools)
 }
 
 #[cfg(test)]

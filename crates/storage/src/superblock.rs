@@ -250,8 +250,11 @@ pub(crate) fn count_reads<D: Device>(port: &mut Port<D>, tables: usize) {
 }
 
 fn pool_in_use<D: Device>(device: &D, table: usize) -> bool {
-    (0..crate::format::LANES).any(|lane| {
-        crate::pool::read_state(device, table as u16, lane as u8).sets.iter().any(|s| s.bump != 0)
+    (0..crate::format::SUB_POOLS).any(|sub_pool| {
+        crate::pool::read_state(device, table as u16, sub_pool as u8)
+            .sets
+            .iter()
+            .any(|s| s.bump != 0)
     })
 }
 

@@ -139,7 +139,7 @@ fn check_recover_and_inspect_agree_with_the_run() {
     let inspect = run(&format!("inspect {store} --json")).succeeded().json();
     assert_eq!(inspect["superblock"]["state_digest"], report["state_digest"]);
     assert_eq!(inspect["tables"][0]["name"], "accounts");
-    assert!(inspect["pools"][0]["slots_handed_out"].as_u64() >= Some(2000));
+    assert!(inspect["pools"][0]["slots_allocated"].as_u64() >= Some(2000));
     let page = run(&format!("inspect {store} log --json")).succeeded().json();
     assert!(page.get("log").is_some() && page.get("tables").is_none());
     for page in ["", "superblock", "pools", "tables", "log"] {

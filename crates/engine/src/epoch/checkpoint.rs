@@ -29,7 +29,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.reach(worker, Moment::Committed);
     epoch.barrier()?;
     if epoch.ends_in_checkpoint {
-        worker.medium.lanes.iter_mut().flatten().for_each(storage::LanePool::checkpointed);
+        worker.medium.sub_pools.iter_mut().flatten().for_each(storage::SubPool::checkpointed);
         worker.collect.append(&mut worker.medium.stale);
     }
     if epoch.ends_in_capture {
@@ -47,10 +47,10 @@ fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let segments = epoch.store.segments();
     let sequence = epoch.store.next_sequence();
     let port = &mut worker.medium.port;
-    for lane in worker.medium.lanes.iter_mut().flatten() {
-        lane.flush(port, segments);
+    for sub_pool in worker.medium.sub_pools.iter_mut().flatten() {
+        sub_pool.flush(port, segments);
         if epoch.ends_in_checkpoint {
-            lane.save(port, sequence);
+            sub_pool.save(port, sequence);
         }
     }
     port.fence();

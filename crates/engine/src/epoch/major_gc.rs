@@ -8,7 +8,8 @@
 //! Stale inline versions need none of this: the final write overwrites them (minor collection).
 
 use pmem::Device;
-use storage::{SerialId, ValuePointer, class_of, class_pool, row};
+use storage::format::TABLES_MAX;
+use storage::{SerialId, SubPool, ValuePointer, class_of, class_pool, row};
 
 use crate::version::clear_stale;
 use crate::worker::{Epoch, Leave, Worker};
@@ -40,22 +41,27 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         };
         if !already_collected.contains(&offset) {
             let pool = class_pool(class_of(pointer.value_bytes())) as usize;
-            worker.medium.lanes[pool][0].push(&mut worker.medium.port, segments, offset)?;
+            worker.medium.sub_pools[pool][0].push(&mut worker.medium.port, segments, offset)?;
             worker.local.work.major_collections += 1;
         }
         clear.push((at, slot));
     }
-    let (port, lanes) = (&mut worker.medium.port, &mut worker.medium.lanes);
-    for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
-        lane.flush(port, segments);
+    let (port, sub_pools) = (&mut worker.medium.port, &mut worker.medium.sub_pools);
+    for sub_pool in of_values(sub_pools) {
+        sub_pool.flush(port, segments);
     }
     port.fence();
-    for lane in lanes.iter_mut().skip(storage::format::TABLES_MAX).filter_map(|l| l.first_mut()) {
-        lane.collected(port);
+    for sub_pool in of_values(sub_pools) {
+        sub_pool.collected(port);
     }
     port.fence();
     clear.into_iter().for_each(|(at, slot)| clear_stale(port, at, slot));
     port.fence();
     port.end_step();
     Ok(())
+}
+
+/// The sub-pools of values that this worker frees slots to: the first of each pool.
+fn of_values(pools: &mut [Vec<SubPool>]) -> impl Iterator<Item = &mut SubPool> {
+    pools.iter_mut().skip(TABLES_MAX).filter_map(|sub_pools| sub_pools.first_mut())
 }

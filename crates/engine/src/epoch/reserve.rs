@@ -32,9 +32,9 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         demand.covered[range.table as usize] = true;
     }
     demand.collected += worker.collect.len() as u64;
-    for (pool, lanes) in worker.medium.lanes.iter().enumerate() {
-        let slots = lanes.iter().map(|l| l.available() + l.room()).sum();
-        let entries = lanes.first().map_or(0, storage::LanePool::free_list_room);
+    for (pool, sub_pools) in worker.medium.sub_pools.iter().enumerate() {
+        let slots = sub_pools.iter().map(|l| l.available() + l.room()).sum();
+        let entries = sub_pools.first().map_or(0, storage::SubPool::free_list_room);
         demand.slots_at_hand[pool] = demand.slots_at_hand[pool].min(slots);
         demand.entries_at_hand[pool] = demand.entries_at_hand[pool].min(entries);
     }
@@ -42,9 +42,9 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 
 /// Segments that a worker must take to create rows.
 fn row_segments<D: Device>(worker: &Worker<D>, table: usize, rows: u64) -> u64 {
-    let lanes = &worker.medium.lanes[table];
-    let at_hand: u64 = lanes.iter().map(|l| l.available() + l.room()).sum();
-    rows.saturating_sub(at_hand).div_ceil(lanes[0].slots_per_segment())
+    let sub_pools = &worker.medium.sub_pools[table];
+    let at_hand: u64 = sub_pools.iter().map(|l| l.available() + l.room()).sum();
+    rows.saturating_sub(at_hand).div_ceil(sub_pools[0].slots_per_segment())
 }
 
 /// Makes sure that the epoch cannot run out of space once it is logged.
@@ -54,8 +54,8 @@ fn row_segments<D: Device>(worker: &Worker<D>, table: usize, rows: u64) -> u64 {
 pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     let segments = segments_needed(epoch);
     let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
-    // A single worker that replays has all lanes, and with them every segment that the run before
-    // the crash took; it needs no more, whatever the estimate says.
+    // A single worker that replays has all sub-pools, and with them every segment that the run
+    // before the crash took; it needs no more, whatever the estimate says.
     if !(epoch.replay.is_some() && epoch.workers == 1) {
         reserved?;
     }

@@ -18,7 +18,7 @@ const BLOCK_BYTES_MIN: usize = 4096;
 /// How many times a huge page is halved down to the smallest block.
 const LEVELS_COUNT: usize = (HUGE_PAGE_BYTES / BLOCK_BYTES_MIN).ilog2() as usize;
 
-/// Hands out blocks and takes them back; shared by all shards of one index.
+/// Allocates blocks and takes them back; shared by all shards of one index.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     state: Mutex<State>,
@@ -51,7 +51,7 @@ impl Arena {
         block
     }
 
-    /// Takes back a block that [`Arena::take`] handed out for the same `bytes`.
+    /// Takes back a block that [`Arena::take`] allocated for the same `bytes`.
     pub(super) fn give(&self, block: NonNull<u8>, bytes: usize) {
         let mut state = self.state();
         match level_of(bytes) {

@@ -131,7 +131,7 @@ impl<'a> Transaction<'a> {
             self.local.work.cache_hits += 1;
         } else {
             let maker = self.phase.maker(word);
-            debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is used again");
+            debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is reclaimed");
             let handed_over = u64::from(maker.worker) != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
         }

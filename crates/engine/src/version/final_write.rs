@@ -279,7 +279,7 @@ impl<D: Device> Medium<D> {
     }
 
     /// Compares a row's last version with what it was before this epoch, and makes the state hash
-    /// follow, if it is kept up. Returns the lines that differ.
+    /// follow, if it is maintained. Returns the lines that differ.
     #[inline(always)]
     fn compare(&mut self, to: &Publication<'_>, old: &[u8], new: &NewValue<'_>) -> u64 {
         if !self.keeps_hash {

@@ -1,27 +1,27 @@
-//! One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
-//! until the next checkpoint.
+//! One worker's side of the medium: its port, its sub-pools of every pool, and what it has to
+//! remember until the next checkpoint.
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
-use storage::{LanePool, RowLayout, Segments, SerialId, StateHash, ValuePointer, row};
+use storage::{RowLayout, Segments, SerialId, StateHash, SubPool, ValuePointer, row};
 
 use super::RowEntry;
 use super::write::{Hidden, Publication};
 use crate::index::EntryId;
 
-/// One worker's side of the medium: its port, its lanes of every pool, and what it has to remember
-/// until the next checkpoint.
+/// One worker's side of the medium: its port, its sub-pools of every pool, and what it has to
+/// remember until the next checkpoint.
 pub(crate) struct Medium<D: Device> {
     pub(crate) port: Port<D>,
-    /// Lanes of this worker, by pool.
-    pub(crate) lanes: Vec<Vec<LanePool>>,
-    /// For each pool, the first lane whose free list may have something to take.
+    /// Sub-pools of this worker, by pool.
+    pub(crate) sub_pools: Vec<Vec<SubPool>>,
+    /// For each pool, the first sub-pool whose free list may have something to take.
     pub(crate) popping: Vec<usize>,
-    /// For each pool, the lane whose bump allocator is in use.
+    /// For each pool, the sub-pool whose bump allocator is in use.
     pub(crate) bumping: Vec<usize>,
-    /// Whether the state hash is kept up.
+    /// Whether the state hash is maintained.
     pub(crate) keeps_hash: bool,
-    /// Difference to the state hash in this epoch, if it is kept up.
+    /// Difference to the state hash in this epoch, if it is maintained.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.
     pub(crate) rows: i64,
@@ -77,7 +77,7 @@ impl<D: Device> Medium<D> {
 
     pub(super) fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
         let pool = storage::class_pool(storage::class_of(len)) as usize;
-        self.lanes[pool][0]
+        self.sub_pools[pool][0]
             .push(&mut self.port, segments, offset)
             .expect("space was reserved before the epoch");
     }
@@ -86,32 +86,35 @@ impl<D: Device> Medium<D> {
         self.allocate(storage::class_pool(storage::class_of(len)) as usize, segments)
     }
 
-    /// Takes a slot of a pool: from the free list of any of the worker's lanes, else a fresh one.
+    /// Takes a slot of a pool: from the free list of any of the worker's sub-pools, else a fresh
+    /// one.
     ///
     /// # Panics
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
-        let lanes = &mut self.lanes[pool];
-        // Lanes before this one have nothing that may be taken until the next checkpoint, after
-        // which other lanes are dealt. The collector runs before values are taken.
+        let sub_pools = &mut self.sub_pools[pool];
+        // Sub-pools before this one have nothing that may be taken until the next checkpoint, after
+        // which other sub-pools are dealt. The collector runs before values are taken.
         let current = &mut self.popping[pool];
-        while let Some(lane) = lanes.get_mut(*current) {
-            if let Some(offset) = lane.pop(&mut self.port, segments) {
+        while let Some(sub_pool) = sub_pools.get_mut(*current) {
+            if let Some(offset) = sub_pool.pop(&mut self.port, segments) {
                 return offset;
             }
             *current += 1;
         }
-        // Room in segments that a lane already has goes first: then a replay, which finds the
+        // Room in segments that a sub-pool already has goes first: then a replay, which finds the
         // segments of the run before the crash, needs no more than that run did (O-43).
         let bumping = &mut self.bumping[pool];
-        if !lanes[*bumping].has_room() {
-            *bumping = lanes.iter().position(LanePool::has_room).unwrap_or(0);
+        if !sub_pools[*bumping].has_room() {
+            *bumping = sub_pools.iter().position(SubPool::has_room).unwrap_or(0);
         }
-        lanes[*bumping].bump(&mut self.port, segments).expect("space was reserved before the epoch")
+        sub_pools[*bumping]
+            .bump(&mut self.port, segments)
+            .expect("space was reserved before the epoch")
     }
 
-    /// Slots may have become available, or other lanes were dealt to this worker.
-    pub(crate) fn search_all_lanes(&mut self) {
+    /// Slots may have become available, or other sub-pools were dealt to this worker.
+    pub(crate) fn search_all_sub_pools(&mut self) {
         self.popping.fill(0);
         self.bumping.fill(0);
     }

@@ -8,7 +8,7 @@
 //! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
 //!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
-//!   A transient version's memory is used again when a newer one is published and every call has
+//!   A transient version's memory is reclaimed when a newer one is published and every call has
 //!   ended that could see the older one (`pool.rs`, `epoch/reuse.rs`).
 //! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
 //!   initialization phase (O-15).

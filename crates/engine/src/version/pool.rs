@@ -2,7 +2,7 @@
 //!
 //! Most of it is version arrays and versions, and of a hot row an epoch makes thousands of versions
 //! of which only the last few are ever read again. So a version is *retired* when the next one of
-//! its row is published, and its memory is used again once every call up to that next one has
+//! its row is published, and its memory is reclaimed once every call up to that next one has
 //! ended: then nobody can see it any more (docs/decisions/0014). Hot rows so stay in the cache.
 
 use std::collections::VecDeque;
@@ -62,7 +62,7 @@ const RETIRED_PER_WORKER: usize = polls(8) as usize;
 /// Room for retired versions from the beginning: more than wait in most epochs.
 const RETIRED_FIRST: usize = 64;
 
-/// One worker's transient pool. What it hands out is valid until [`TransientPool::reset`], which
+/// One worker's transient pool. What it allocates is valid until [`TransientPool::reset`], which
 /// runs when no body runs (phase rule); but values that were retired only until
 /// [`TransientPool::take_back`].
 pub(crate) struct TransientPool {
@@ -105,7 +105,7 @@ impl TransientPool {
         self.high_water
     }
 
-    /// Everything handed out is void. In debug builds its start is overwritten, so that a dangling
+    /// Everything allocated is void. In debug builds its start is overwritten, so that a dangling
     /// word shows (O-15, O-17).
     pub(crate) fn reset(&mut self) {
         if cfg!(debug_assertions) {
@@ -246,7 +246,7 @@ mod tests {
         assert!(sizes.windows(2).all(|two| two[0] < two[1]), "and all are used: {sizes:?}");
     }
 
-    /// O-15: a version's memory is used again when every call has ended that could see it, not
+    /// O-15: a version's memory is reclaimed when every call has ended that could see it, not
     /// before; and by values of its class.
     #[test]
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {

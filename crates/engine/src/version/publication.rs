@@ -185,7 +185,7 @@ fn ignore(cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
 }
 
 /// A version has been written, and no IGNORE, so later serial ids do not see the one before. Its
-/// memory can be used again when this version's call has ended, and all smaller ones.
+/// memory can be reclaimed when this version's call has ended, and all smaller ones.
 #[inline]
 fn retire_before(array: VersionArray, index: usize, sid: SerialId, pool: &mut TransientPool) {
     if let Some(before) = index.checked_sub(1) {

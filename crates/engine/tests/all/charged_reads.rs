@@ -293,8 +293,8 @@ fn what_a_declaration_looks_up_is_read() {
 }
 
 /// What an open reads before it looks at a row or a free list: two superblocks, the records of one
-/// table and of the one after it, two checkpoints, a line for each lane of each pool, and a word
-/// for each segment that the image has room for behind all this.
+/// table and of the one after it, two checkpoints, a line for each sub-pool of each pool, and a
+/// word for each segment that the image has room for behind all this.
 fn lines_of_the_store(image_bytes: u64) -> u64 {
     const POOLS: u64 = 13;
     const SEGMENT_BYTES: u64 = 256 << 10;

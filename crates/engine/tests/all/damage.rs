@@ -8,8 +8,8 @@ use std::sync::Arc;
 use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
 use sim::history::{LONG, Model, ORDERED, Op, Pair, Program, Setup, Step, effort};
 use storage::format::{
-    CATALOG_OFFSET, CHECKPOINTS_OFFSET, CLASSES, DIRECTORY_OFFSET, LANES, POOL_STATES_OFFSET,
-    POOLS, SUPERBLOCK_STRIDE, TABLES_MAX,
+    CATALOG_OFFSET, CHECKPOINTS_OFFSET, CLASSES, DIRECTORY_OFFSET, POOL_STATES_OFFSET, POOLS,
+    SUB_POOLS, SUPERBLOCK_STRIDE, TABLES_MAX,
 };
 use storage::scan::{self, ScannedRow};
 use storage::{SegmentKind, SegmentUse, Segments, Store, StoreOptions};
@@ -50,7 +50,7 @@ fn dram() -> (Arc<Dram>, Model) {
 fn damage_word<D: Device>(device: &Arc<D>, offset: u64, kind: SegmentKind, salt: u32) {
     let segments = Segments::new(4096, IMAGE_BYTES / 4096);
     let segment = u32::try_from((offset - DIRECTORY_OFFSET) / 8).unwrap();
-    let entry = SegmentUse { kind, pool: 9, lane: 3, ordinal: salt };
+    let entry = SegmentUse { kind, pool: 9, sub_pool: 3, ordinal: salt };
     segments.write_entry(&mut Port::new(Arc::clone(device), 9), segment, entry);
 }
 
@@ -59,7 +59,7 @@ fn live_rows<D: Device>(device: &Arc<D>) -> Vec<(ScannedRow, u64, u64, usize)> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(Arc::clone(device), &options).unwrap();
     let store = &opened.store;
-    let plan = scan::plan(store, &opened.lanes, &opened.log);
+    let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     let mut rows = Vec::new();
     for unit in &plan.units {
         let layout = store.tables()[usize::from(unit.table)].layout;
@@ -187,7 +187,7 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
 }
 
 /// O-54, found by fuzzing: the state of a pool of values that reads as zeros looks like that of a
-/// pool that was never used; its slots would have been handed out again under live rows.
+/// pool that was never used; its slots would have been allocated again under live rows.
 #[test]
 fn o_54_a_lost_pool_state_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -200,8 +200,8 @@ fn o_54_a_lost_pool_state_is_refused() {
     drop(device);
     let path = dir.path().join("image");
     let mut image = std::fs::read(&path).unwrap();
-    for lane in 0..LANES {
-        let values = POOL_STATES_OFFSET as usize + (lane * POOLS + TABLES_MAX) * 64;
+    for sub_pool in 0..SUB_POOLS {
+        let values = POOL_STATES_OFFSET as usize + (sub_pool * POOLS + TABLES_MAX) * 64;
         image[values..values + CLASSES * 64].fill(0);
     }
     std::fs::write(&path, image).unwrap();

@@ -28,7 +28,7 @@ fn random_program(random: &mut Random) -> Vec<u8> {
 }
 
 /// O-32, O-48: after each epoch all rows are those of the oracle, and what a recovery finds has the
-/// hash that was kept up by difference.
+/// hash that was maintained by difference.
 #[test]
 fn o_48_partial_writes_leave_whole_values() {
     for (seed, checkpoint_every) in (0..30).zip([1, 2, 3].into_iter().cycle()) {

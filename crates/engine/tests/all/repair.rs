@@ -85,7 +85,7 @@ fn o_24_giving_up_the_end_of_the_log_keeps_what_is_before_it() {
     assert_eq!(given_up.epochs.into_iter().collect::<Vec<_>>(), [3, 4]);
     let mut engine = open(&device).unwrap();
     assert_eq!((engine.epoch(), value(&engine)), (2, 1 + 2));
-    // The numbers of what was given up are used again.
+    // The numbers of what was given up are reused.
     run(&mut engine, &[50]);
     drop(engine);
     let engine = open(&device).unwrap();

@@ -42,7 +42,7 @@ fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(Arc::clone(device), &options).unwrap();
     let (store, mut found) = (&opened.store, vec![]);
-    let plan = scan::plan(store, &opened.lanes, &opened.log);
+    let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     for unit in &plan.units {
         let layout = store.tables()[usize::from(unit.table)].layout;
         let epoch = store.checkpoint_epoch();

@@ -1,4 +1,4 @@
-//! Memory of transient versions that is used again within an epoch (docs/decisions/0014): few rows,
+//! Memory of transient versions that is reclaimed within an epoch (docs/decisions/0014): few rows,
 //! many versions of each, and calls that stay with an old one while others go on.
 //!
 //! In debug builds memory that is taken back is overwritten, so who still reads it gets a wrong
@@ -141,7 +141,7 @@ fn check(what: &str, with_pieces: bool, count: u64, schedules: u64) {
     assert!(reused.load(Ordering::Relaxed) > 100, "{reused:?}");
 }
 
-/// O-15: whatever the schedule, nobody sees memory that is used again.
+/// O-15: whatever the schedule, nobody sees memory that is reclaimed.
 #[test]
 fn o_15_versions_stay_as_long_as_anyone_may_read_them() {
     check("reuse", false, 40, 12);

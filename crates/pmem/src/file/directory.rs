@@ -2,7 +2,7 @@
 //!
 //! Nothing is written into a directory that holds something else. A database is there as soon as
 //! there is anything in `meta`; that comes last when one is created, so files of our names without
-//! a byte in them are the remains of a creation that was cut short, and are used again.
+//! a byte in them are the remains of a creation that was cut short, and are reused.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -64,7 +64,7 @@ impl Background {
         lock(&self.shared.state).captured_epoch
     }
 
-    /// Memory of an earlier capture, to be used again.
+    /// Memory of an earlier capture, to be reused.
     pub(super) fn spare(&self) -> Staged {
         lock(&self.shared.state).spare.pop().unwrap_or_default()
     }

@@ -104,8 +104,8 @@ impl Case {
         self
     }
 
-    /// A case that frees so many slots of one pool and lane that segments of its free lists are
-    /// used again, in the second half of its epochs.
+    /// A case that frees so many slots of one pool and sub-pool that segments of its free lists are
+    /// reused, in the second half of its epochs.
     #[must_use]
     pub fn of_churn(seed: u64, random: &mut Random) -> Self {
         let case = Self::of_size(seed, Size::Small, random);

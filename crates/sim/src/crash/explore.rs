@@ -280,7 +280,7 @@ impl Explorer<'_> {
         for key in classes {
             let mut positions = of_class.remove(&key).unwrap_or_default();
             if self.case.habit == Habit::Churn && self.cuts.is_empty() {
-                // Before that no segment is used again.
+                // Before that no segment is reused.
                 positions.retain(|&position| position >= points.len() / 2);
             }
             let seldom = key.0 == Class::Creation && !self.case.creation;

@@ -100,7 +100,7 @@ pub fn fatal(random: &mut Random, mix: &Mix) -> Vec<u8> {
 }
 
 /// The calls of an epoch that replaces all rows of a table, or deletes all or some of them: free
-/// lists of rows and values go through whole segments, which are used again.
+/// lists of rows and values go through whole segments, which are reused.
 pub fn churn(random: &mut Random) -> Vec<Vec<u8>> {
     let deleted_of_ten = random.pick(&[0, 0, 0, 0, 3, 10]);
     // Too long to be inline.

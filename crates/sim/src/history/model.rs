@@ -234,7 +234,7 @@ impl Model {
             .map(|(key, value)| (key.clone(), value.clone()))
     }
 
-    /// The sum over all rows that the engine keeps up by difference (O-48).
+    /// The sum over all rows that the engine maintains by difference (O-48).
     pub fn state_hash(&self) -> StateHash {
         let mut hash = StateHash::default();
         for (table, rows) in self.tables.iter().enumerate() {

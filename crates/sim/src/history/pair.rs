@@ -208,7 +208,7 @@ impl<D: Device> Pair<D> {
     }
 }
 
-/// Compares the state after an epoch by its hash; where none is kept up, row by row.
+/// Compares the state after an epoch by its hash; where none is maintained, row by row.
 ///
 /// # Errors
 /// The first difference.

@@ -114,7 +114,7 @@ fn o_22_cases_of_several_workers() {
     assert!(tally.images > 100, "{tally:?}");
 }
 
-/// O-40: rows that are replaced epoch after epoch, so that segments of free lists are used again
+/// O-40: rows that are replaced epoch after epoch, so that segments of free lists are reused
 /// for later entries, across crashes.
 #[test]
 fn o_40_segments_of_free_lists_are_used_again() {

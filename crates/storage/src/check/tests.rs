@@ -23,7 +23,7 @@ impl Rows {
     fn new() -> Self {
         let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
-        let Opened { mut store, lanes: mut value_lanes, .. } =
+        let Opened { mut store, sub_pools: mut value_sub_pools, .. } =
             Store::open(Arc::clone(&device), &options).unwrap();
         let wanted = TableDefinition {
             name: "rows".into(),
@@ -32,12 +32,12 @@ impl Rows {
             value_bytes_max: VALUE_BYTES as u32,
             row_bytes: 128,
         };
-        let mut lanes = store.add_tables(&[wanted]).unwrap();
+        let mut sub_pools = store.add_tables(&[wanted]).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
         let segments = store.segments();
         segments.reserve(device.as_ref(), 4).unwrap();
-        let values = value_lane(&mut value_lanes);
-        let [row, free] = [(); 2].map(|()| lanes[0].bump(&mut port, segments).unwrap());
+        let values = value_sub_pool(&mut value_sub_pools);
+        let [row, free] = [(); 2].map(|()| sub_pools[0].bump(&mut port, segments).unwrap());
         let [stale, live] = [(); 2].map(|()| values.bump(&mut port, segments).unwrap());
         let layout = store.tables()[0].layout;
         let versions = [(0, 1, stale, row::First::Yes), (1, 2, live, row::First::No)];
@@ -50,8 +50,8 @@ impl Rows {
                 row::write_version(&mut port, row, &layout, version, first);
             }
         }
-        lanes[0].push(&mut port, segments, free).unwrap();
-        lanes[0].save(&mut port, store.next_sequence());
+        sub_pools[0].push(&mut port, segments, free).unwrap();
+        sub_pools[0].save(&mut port, store.next_sequence());
         values.save(&mut port, store.next_sequence());
         store.commit(&mut port, 2, None, 1, 0);
         let opened = Store::open(device, &StoreOptions { create: false, ..options }).unwrap();
@@ -59,19 +59,20 @@ impl Rows {
     }
 
     fn free_row(&mut self, slot: u64) {
-        let lane = self.opened.lanes.iter_mut().find(|lane| lane.pool() == 0).unwrap();
-        lane.push(&mut self.port, self.opened.store.segments(), slot).unwrap();
+        let sub_pool =
+            self.opened.sub_pools.iter_mut().find(|sub_pool| sub_pool.pool() == 0).unwrap();
+        sub_pool.push(&mut self.port, self.opened.store.segments(), slot).unwrap();
     }
 
     fn free_value(&mut self, slot: u64) {
-        let lane = value_lane(&mut self.opened.lanes);
-        lane.push(&mut self.port, self.opened.store.segments(), slot).unwrap();
+        let sub_pool = value_sub_pool(&mut self.opened.sub_pools);
+        sub_pool.push(&mut self.port, self.opened.store.segments(), slot).unwrap();
     }
 
     /// Makes what was freed part of the checkpoint.
     fn save(&mut self) {
         let sequence = self.opened.store.checkpoint().sequence;
-        value_lane(&mut self.opened.lanes).save(&mut self.port, sequence);
+        value_sub_pool(&mut self.opened.sub_pools).save(&mut self.port, sequence);
     }
 
     /// The problem that a change makes, if it makes one.
@@ -82,12 +83,15 @@ impl Rows {
     }
 }
 
-fn value_lane(lanes: &mut [LanePool]) -> &mut LanePool {
+fn value_sub_pool(sub_pools: &mut [SubPool]) -> &mut SubPool {
     let pool = class_pool(class_of(VALUE_BYTES));
-    lanes.iter_mut().find(|lane| lane.pool() == pool && lane.lane() == 0).unwrap()
+    sub_pools
+        .iter_mut()
+        .find(|sub_pool| sub_pool.pool() == pool && sub_pool.sub_pool() == 0)
+        .unwrap()
 }
 
-/// O-41: a row slot is on the free lists at most once, and was handed out before.
+/// O-41: a row slot is on the free lists at most once, and was allocated before.
 #[test]
 fn o_41_free_row_slots_are_slots_and_free_once() {
     Rows::check(|_| None);

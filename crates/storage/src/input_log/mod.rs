@@ -17,7 +17,7 @@
 //!    segments be written again (O-23).
 //!
 //! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the
-//! medium. An epoch number is used again after a crash that lost its log, and the segments of the
+//! medium. An epoch number is reused after a crash that lost its log, and the segments of the
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
 //!

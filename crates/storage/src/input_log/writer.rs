@@ -215,7 +215,7 @@ impl StreamWriter {
 }
 
 impl<D: Device> InputLog<D> {
-    /// A writer for one worker, to be used again in every epoch.
+    /// A writer for one worker, to be reused in every epoch.
     pub fn stream_writer(&self) -> StreamWriter {
         StreamWriter::new(self.geometry.segment_bytes)
     }

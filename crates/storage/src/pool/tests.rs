@@ -1,14 +1,14 @@
-//! A lane by itself: what it says of its space, and what it refuses at open.
+//! A sub-pool by itself: what it says of its space, and what it refuses at open.
 
 use std::sync::Arc;
 
 use pmem::{Dram, Port};
 
 use super::*;
-use crate::format::LANES;
+use crate::format::SUB_POOLS;
 
 const POOL: u16 = 7;
-const LANE: u8 = (LANES - 1) as u8;
+const SUB_POOL: u8 = (SUB_POOLS - 1) as u8;
 const SEGMENT_BYTES: u64 = 4096;
 const ENTRIES: u64 = SEGMENT_BYTES / 8;
 /// Slots do not fill a segment: 64 bytes are left behind the last one.
@@ -30,40 +30,40 @@ impl Medium {
         Self { device, port, segments }
     }
 
-    /// The lane as checkpoint `sequence` left it, with the segments that `is_there` leaves it.
-    fn open(&self, sequence: u64, is_there: impl Fn(&SegmentUse) -> bool) -> LanePool {
+    /// The sub-pool as checkpoint `sequence` left it, with the segments that `is_there` leaves it.
+    fn open(&self, sequence: u64, is_there: impl Fn(&SegmentUse) -> bool) -> SubPool {
         let device = self.device.as_ref();
-        let mut lane =
-            LanePool::load(device, &self.segments, POOL, LANE, SLOT_BYTES, sequence).unwrap();
+        let mut sub_pool =
+            SubPool::load(device, &self.segments, POOL, SUB_POOL, SLOT_BYTES, sequence).unwrap();
         for (segment, entry) in self.segments.load(device).unwrap() {
             if is_there(&entry) {
-                lane.attach(segment, entry);
+                sub_pool.attach(segment, entry);
             }
         }
-        lane
+        sub_pool
     }
 
-    /// A lane after so many fresh slots, frees, and slots taken from the free list again, saved
+    /// A sub-pool after so many fresh slots, frees, and slots taken from the free list again, saved
     /// with checkpoint 1.
-    fn lane(&mut self, fresh: u64, freed: u64, popped: u64) -> LanePool {
-        let mut lane = self.open(0, |_| true);
-        let slots = self.bump(&mut lane, fresh);
-        self.push(&mut lane, slots.iter().cycle().take(freed as usize));
-        lane.checkpointed();
+    fn sub_pool(&mut self, fresh: u64, freed: u64, popped: u64) -> SubPool {
+        let mut sub_pool = self.open(0, |_| true);
+        let slots = self.bump(&mut sub_pool, fresh);
+        self.push(&mut sub_pool, slots.iter().cycle().take(freed as usize));
+        sub_pool.checkpointed();
         for _ in 0..popped {
-            lane.pop(&mut self.port, &self.segments).unwrap();
+            sub_pool.pop(&mut self.port, &self.segments).unwrap();
         }
-        lane.save(&mut self.port, 1);
-        lane
+        sub_pool.save(&mut self.port, 1);
+        sub_pool
     }
 
-    fn bump(&mut self, lane: &mut LanePool, count: u64) -> Vec<u64> {
-        (0..count).map(|_| lane.bump(&mut self.port, &self.segments).unwrap()).collect()
+    fn bump(&mut self, sub_pool: &mut SubPool, count: u64) -> Vec<u64> {
+        (0..count).map(|_| sub_pool.bump(&mut self.port, &self.segments).unwrap()).collect()
     }
 
-    fn push<'a>(&mut self, lane: &mut LanePool, slots: impl IntoIterator<Item = &'a u64>) {
+    fn push<'a>(&mut self, sub_pool: &mut SubPool, slots: impl IntoIterator<Item = &'a u64>) {
         for &slot in slots {
-            lane.push(&mut self.port, &self.segments, slot).unwrap();
+            sub_pool.push(&mut self.port, &self.segments, slot).unwrap();
         }
     }
 }
@@ -72,7 +72,7 @@ impl Medium {
 /// those that need no segment any more are not.
 #[test]
 fn o_54_offsets_need_their_segments() {
-    let lanes = [
+    let sub_pools = [
         (3 * SLOTS + 1, 0, 0),
         (2 * SLOTS, 2 * ENTRIES + 1, 0),
         (1, ENTRIES, 0),
@@ -81,9 +81,9 @@ fn o_54_offsets_need_their_segments() {
         (1, 20, 20),
         (1, ENTRIES + 20, ENTRIES + 20),
     ];
-    for (fresh, freed, popped) in lanes {
+    for (fresh, freed, popped) in sub_pools {
         let mut medium = Medium::new();
-        medium.lane(fresh, freed, popped);
+        medium.sub_pool(fresh, freed, popped);
         medium.open(1, |_| true).validate().unwrap();
         let slots = (0..fresh.div_ceil(SLOTS)).map(|ordinal| (SegmentKind::Slots, ordinal, true));
         let lists = (0..freed.div_ceil(ENTRIES)).map(|ordinal| {
@@ -93,11 +93,12 @@ fn o_54_offsets_need_their_segments() {
             (SegmentKind::FreeList, ordinal, is_needed)
         });
         for (kind, ordinal, is_needed) in slots.chain(lists) {
-            let lost = SegmentUse { kind, pool: POOL, lane: LANE, ordinal: ordinal as u32 };
+            let lost = SegmentUse { kind, pool: POOL, sub_pool: SUB_POOL, ordinal: ordinal as u32 };
             let found = medium.open(1, |entry| *entry != lost).validate();
             let expected = is_needed.then(|| {
                 let kind = if kind == SegmentKind::Slots { "slot" } else { "free-list" };
-                format!("pool {POOL} lane {LANE}: {kind} segment {ordinal} is not in the directory")
+                let of = format!("pool {POOL} sub-pool {SUB_POOL}");
+                format!("{of}: {kind} segment {ordinal} is not in the directory")
             });
             match (found, expected) {
                 (Ok(()), None) => {}
@@ -111,23 +112,23 @@ fn o_54_offsets_need_their_segments() {
     }
 }
 
-/// O-43: a lane has room as long as the next fresh slot needs no segment, also where it has not
+/// O-43: a sub-pool has room as long as the next fresh slot needs no segment, also where it has not
 /// entered the segment yet.
 #[test]
-fn o_43_a_lane_has_room_where_its_next_slot_has_a_segment() {
+fn o_43_a_sub_pool_has_room_where_its_next_slot_has_a_segment() {
     let mut medium = Medium::new();
-    let mut lane = medium.open(0, |_| true);
-    assert!(!lane.has_room());
+    let mut sub_pool = medium.open(0, |_| true);
+    assert!(!sub_pool.has_room());
     for bumped in 1..=3 * SLOTS {
-        medium.bump(&mut lane, 1);
-        assert_eq!(lane.has_room(), !bumped.is_multiple_of(SLOTS), "after {bumped} slots");
-        assert_eq!(lane.room() > 0, lane.has_room(), "after {bumped} slots");
+        medium.bump(&mut sub_pool, 1);
+        assert_eq!(sub_pool.has_room(), !bumped.is_multiple_of(SLOTS), "after {bumped} slots");
+        assert_eq!(sub_pool.room() > 0, sub_pool.has_room(), "after {bumped} slots");
     }
     // The segments of slots that a crash took back are there, before and after the first of them.
     for kept in [0, 1, SLOTS - 1, SLOTS, 2 * SLOTS + 5, 3 * SLOTS] {
         let mut medium = Medium::new();
-        let mut lane = medium.lane(kept, 0, 0);
-        medium.bump(&mut lane, 3 * SLOTS - kept);
+        let mut sub_pool = medium.sub_pool(kept, 0, 0);
+        medium.bump(&mut sub_pool, 3 * SLOTS - kept);
         let again = medium.open(1, |_| true);
         assert_eq!(again.has_room(), kept < 3 * SLOTS, "{kept} of {}", 3 * SLOTS);
         assert_eq!(again.room(), 3 * SLOTS - kept);
@@ -138,17 +139,18 @@ fn o_43_a_lane_has_room_where_its_next_slot_has_a_segment() {
 #[test]
 fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
     let mut medium = Medium::new();
-    let mut lane = medium.lane(SLOTS + 1, 0, 0);
-    let other = SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, lane: LANE, ordinal: 0 };
+    let mut sub_pool = medium.sub_pool(SLOTS + 1, 0, 0);
+    let other =
+        SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, sub_pool: SUB_POOL, ordinal: 0 };
     let other = medium.segments.take(&mut medium.port, other).unwrap();
-    let first = medium.segments.offset(lane.data[0]);
-    medium.push(&mut lane, &[first]);
-    let list = medium.segments.offset(lane.free_list[&0]);
+    let first = medium.segments.offset(sub_pool.data[0]);
+    medium.push(&mut sub_pool, &[first]);
+    let list = medium.segments.offset(sub_pool.free_list[&0]);
     let cases = [
         ("the first slot", first, true),
         ("the second slot", first + SLOT_BYTES, true),
         ("the last slot", first + (SLOTS - 1) * SLOT_BYTES, true),
-        ("a slot of the second segment", medium.segments.offset(lane.data[1]), true),
+        ("a slot of the second segment", medium.segments.offset(sub_pool.data[1]), true),
         ("behind the last slot", first + SLOTS * SLOT_BYTES, false),
         ("within a slot", first + 8, false),
         ("just before a slot", first + SLOT_BYTES - 8, false),
@@ -158,9 +160,9 @@ fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
         ("before the segments", 0, false),
     ];
     for (what, offset, is_slot) in cases {
-        let mut lane = lane.clone();
-        medium.push(&mut lane, &[offset]);
-        let found = lane.validate_free_list(medium.device.as_ref(), &medium.segments);
+        let mut sub_pool = sub_pool.clone();
+        medium.push(&mut sub_pool, &[offset]);
+        let found = sub_pool.validate_free_list(medium.device.as_ref(), &medium.segments);
         match found {
             Ok(()) => assert!(is_slot, "{what}"),
             Err(StorageError::Corrupt(text)) => {
@@ -172,21 +174,21 @@ fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
     }
 }
 
-/// O-36, O-38: after a crash the lane is as the checkpoint left it, but for what a major collection
-/// freed, which stays freed.
+/// O-36, O-38: after a crash the sub-pool is as the checkpoint left it, but for what a major
+/// collection freed, which stays freed.
 #[test]
 fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
     let mut medium = Medium::new();
-    let mut lane = medium.lane(5, 0, 0);
-    let first = medium.segments.offset(lane.data[0]);
+    let mut sub_pool = medium.sub_pool(5, 0, 0);
+    let first = medium.segments.offset(sub_pool.data[0]);
     let slot = |number: u64| first + number * SLOT_BYTES;
-    let saved = lane.offsets();
-    medium.push(&mut lane, &[slot(0), slot(3)]);
+    let saved = sub_pool.offsets();
+    medium.push(&mut sub_pool, &[slot(0), slot(3)]);
     assert_eq!(medium.open(1, |_| true).offsets(), saved, "not counted yet");
-    lane.collected(&mut medium.port);
+    sub_pool.collected(&mut medium.port);
     // Freed after the collection, which a crash undoes.
-    medium.push(&mut lane, &[slot(1)]);
-    medium.bump(&mut lane, 2);
+    medium.push(&mut sub_pool, &[slot(1)]);
+    medium.bump(&mut sub_pool, 2);
 
     let reopened = medium.open(1, |_| true);
     assert_eq!(reopened.offsets(), PoolOffsets { tail: 2, ..saved });
@@ -194,65 +196,65 @@ fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
     assert_eq!(reopened.free_slots(device, &medium.segments), [slot(0), slot(3)]);
     assert_eq!(reopened.collected_slots(device, &medium.segments, 1), [slot(0), slot(3)]);
     assert_eq!(reopened.available(), 2, "can be taken before the next checkpoint");
-    lane.save(&mut medium.port, 2);
+    sub_pool.save(&mut medium.port, 2);
     let after = medium.open(2, |_| true);
-    assert_eq!(after.offsets(), lane.offsets());
+    assert_eq!(after.offsets(), sub_pool.offsets());
     assert_eq!(after.collected_slots(device, &medium.segments, 2), [0; 0]);
     // The set of the checkpoint before is still there.
     assert_eq!(medium.open(1, |_| true).offsets(), PoolOffsets { tail: 2, ..saved });
 }
 
-/// O-43: an epoch reserves by these figures, so a lane has exactly as many slots and entries as it
-/// says before it takes another segment.
+/// O-43: an epoch reserves by these figures, so a sub-pool has exactly as many slots and entries as
+/// it says before it takes another segment.
 #[test]
 fn o_43_room_is_what_needs_no_segment() {
     for (fresh, freed, popped) in
         [(0, 0, 0), (1, 1, 0), (SLOTS, ENTRIES, 3), (2 * SLOTS + 5, ENTRIES + 7, ENTRIES + 2)]
     {
         let mut medium = Medium::new();
-        let mut lane = medium.lane(fresh, freed, popped);
+        let mut sub_pool = medium.sub_pool(fresh, freed, popped);
         let what = format!("{fresh} fresh, {freed} freed, {popped} popped");
-        assert_eq!(lane.available(), freed - popped, "{what}");
-        assert_eq!(lane.room(), fresh.next_multiple_of(SLOTS) - fresh, "{what}");
-        assert_eq!(lane.has_room(), lane.room() > 0, "{what}");
-        assert_eq!(lane.free_list_room(), freed.next_multiple_of(ENTRIES) - freed, "{what}");
+        assert_eq!(sub_pool.available(), freed - popped, "{what}");
+        assert_eq!(sub_pool.room(), fresh.next_multiple_of(SLOTS) - fresh, "{what}");
+        assert_eq!(sub_pool.has_room(), sub_pool.room() > 0, "{what}");
+        assert_eq!(sub_pool.free_list_room(), freed.next_multiple_of(ENTRIES) - freed, "{what}");
         let segments = fresh.div_ceil(SLOTS) + freed.div_ceil(ENTRIES);
-        assert_eq!(lane.bytes(&medium.segments), segments * SEGMENT_BYTES, "{what}");
-        assert_eq!(lane.slots_per_segment(), SLOTS);
-        let used: Vec<_> = lane.used_segments().map(|(_, slots)| slots).collect();
+        assert_eq!(sub_pool.bytes(&medium.segments), segments * SEGMENT_BYTES, "{what}");
+        assert_eq!(sub_pool.slots_per_segment(), SLOTS);
+        let used: Vec<_> = sub_pool.used_segments().map(|(_, slots)| slots).collect();
         assert_eq!(used.iter().sum::<u64>(), fresh, "{what}: {used:?}");
         assert!(used.iter().all(|&slots| (1..=SLOTS).contains(&slots)), "{what}: {used:?}");
 
         let before = medium.segments.used();
-        let room = lane.room();
-        medium.bump(&mut lane, room);
-        let entries = vec![0; lane.free_list_room() as usize];
-        medium.push(&mut lane, &entries);
+        let room = sub_pool.room();
+        medium.bump(&mut sub_pool, room);
+        let entries = vec![0; sub_pool.free_list_room() as usize];
+        medium.push(&mut sub_pool, &entries);
         assert_eq!(medium.segments.used(), before, "{what}");
-        medium.bump(&mut lane, 1);
+        medium.bump(&mut sub_pool, 1);
         assert_eq!(medium.segments.used(), before + 1, "{what}");
     }
 }
 
-/// O-40: a segment of the free list is used again when a checkpoint has left it behind, and not
+/// O-40: a segment of the free list is reused when a checkpoint has left it behind, and not
 /// before: a crash may take its entries once more.
 #[test]
 fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
     for (popped, recycles) in [(ENTRIES - 1, false), (ENTRIES, true), (ENTRIES + 1, true)] {
         let mut medium = Medium::new();
-        let mut lane = medium.lane(1, 2 * ENTRIES, popped);
-        lane.checkpointed();
+        let mut sub_pool = medium.sub_pool(1, 2 * ENTRIES, popped);
+        sub_pool.checkpointed();
         let before = medium.segments.used();
-        medium.push(&mut lane, &[99]);
+        medium.push(&mut sub_pool, &[99]);
         let taken = medium.segments.used() - before;
         assert_eq!(taken, u64::from(!recycles), "{popped} popped");
-        assert_eq!(lane.free_slots(medium.device.as_ref(), &medium.segments).last(), Some(&99));
+        assert_eq!(sub_pool.free_slots(medium.device.as_ref(), &medium.segments).last(), Some(&99));
     }
     // The head has left the segment since the checkpoint only.
     let mut medium = Medium::new();
-    let mut lane = medium.lane(1, 2 * ENTRIES, ENTRIES);
+    let mut sub_pool = medium.sub_pool(1, 2 * ENTRIES, ENTRIES);
     let before = medium.segments.used();
-    medium.push(&mut lane, &[99]);
+    medium.push(&mut sub_pool, &[99]);
     assert_eq!(medium.segments.used(), before + 1);
 }
 
@@ -261,16 +263,16 @@ fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
 fn o_54_damaged_offsets_are_refused() {
     for sequence in [1, 2] {
         let mut medium = Medium::new();
-        let mut lane = medium.lane(SLOTS + 1, 20, 3);
-        lane.save(&mut medium.port, 2);
+        let mut sub_pool = medium.sub_pool(SLOTS + 1, 20, 3);
+        sub_pool.save(&mut medium.port, 2);
         let load = |medium: &Medium| {
             let segments = &medium.segments;
-            LanePool::load(medium.device.as_ref(), segments, POOL, LANE, SLOT_BYTES, sequence)
+            SubPool::load(medium.device.as_ref(), segments, POOL, SUB_POOL, SLOT_BYTES, sequence)
         };
-        assert_eq!(load(&medium).unwrap().offsets(), lane.offsets());
+        assert_eq!(load(&medium).unwrap().offsets(), sub_pool.offsets());
         let set = sequence % 2;
         for word in [set * 3, set * 3 + 1, set * 3 + 2, 7] {
-            let at = state_offset(POOL, LANE) + word * 8;
+            let at = state_offset(POOL, SUB_POOL) + word * 8;
             let was = medium.device.image().load_u64(at);
             let flipped = if word == 7 { 1 << (set * 32) } else { 1 };
             // SAFETY: this test owns the device.
@@ -287,19 +289,19 @@ fn o_54_damaged_offsets_are_refused() {
 #[test]
 fn o_22_every_entry_is_flushed() {
     let mut medium = Medium::new();
-    let mut lane = medium.open(0, |_| true);
-    let slots = medium.bump(&mut lane, 7);
+    let mut sub_pool = medium.open(0, |_| true);
+    let slots = medium.bump(&mut sub_pool, 7);
     let mut entries = 0;
     for count in [90, 2 * ENTRIES] {
-        medium.push(&mut lane, slots.iter().cycle().take(count as usize));
+        medium.push(&mut sub_pool, slots.iter().cycle().take(count as usize));
         medium.port.take_counters();
-        lane.flush(&mut medium.port, &medium.segments);
+        sub_pool.flush(&mut medium.port, &medium.segments);
         let flushed = medium.port.take_counters().flushes;
         assert!((count.div_ceil(8)..=count.div_ceil(8) + 1).contains(&flushed), "{flushed}");
         entries += count;
-        lane.flush(&mut medium.port, &medium.segments);
+        sub_pool.flush(&mut medium.port, &medium.segments);
         assert_eq!(medium.port.take_counters().flushes, 0, "nothing was appended");
     }
-    lane.flush_entries(&mut medium.port, &medium.segments);
+    sub_pool.flush_entries(&mut medium.port, &medium.segments);
     assert_eq!(medium.port.take_counters().flushes, entries.div_ceil(8_u64));
 }

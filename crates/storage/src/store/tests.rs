@@ -203,7 +203,7 @@ fn an_open_makes_durable_what_it_trusts() {
     let opened = open(&device).unwrap();
     let places = opened.store.segments().places(device.as_ref());
     assert!(places >= 20);
-    let pools = (LANES * POOLS * 64) as u64;
+    let pools = (SUB_POOLS * POOLS * 64) as u64;
     let parts = [
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
         (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
@@ -338,14 +338,16 @@ fn tables_are_added_once() {
     let store = &mut opened.store;
     let wanted = [table("a"), table("b"), table("a")];
     assert_eq!(store.table_ids(&wanted).unwrap(), [0, 1, 0]);
-    assert_eq!(store.add_tables(&wanted).unwrap().len(), 2 * LANES);
+    assert_eq!(store.add_tables(&wanted).unwrap().len(), 2 * SUB_POOLS);
     assert!(store.add_tables(&wanted).unwrap().is_empty());
     let others = [table("c"), table("b"), table("d"), table("c")];
     assert_eq!(store.table_ids(&others).unwrap(), [2, 1, 3, 2]);
-    let lanes = store.add_tables(&others).unwrap();
-    let pools: Vec<u16> = lanes.iter().step_by(LANES).map(LanePool::pool).collect();
+    let sub_pools = store.add_tables(&others).unwrap();
+    let pools: Vec<u16> = sub_pools.iter().step_by(SUB_POOLS).map(SubPool::pool).collect();
     assert_eq!(pools, [2, 3]);
-    assert!(lanes.iter().zip((0..LANES).cycle()).all(|(l, n)| usize::from(l.lane()) == n));
+    assert!(
+        sub_pools.iter().zip((0..SUB_POOLS).cycle()).all(|(l, n)| usize::from(l.sub_pool()) == n)
+    );
     let same = TableDefinition { row_bytes: store.tables()[1].definition.row_bytes, ..table("b") };
     assert_eq!(store.table_ids(&[same]).unwrap(), [1]);
     for changed in [
@@ -360,11 +362,12 @@ fn tables_are_added_once() {
     assert!(matches!(store.table_ids(&[table("one more")]), Err(StorageError::Limit(_))));
     let again = open(&device).unwrap();
     assert_eq!(again.store.tables().len(), TABLES_MAX);
-    assert_eq!(again.lanes.len(), (TABLES_MAX + 6) * LANES, "classes of up to 4096 bytes");
+    assert_eq!(again.sub_pools.len(), (TABLES_MAX + 6) * SUB_POOLS, "classes of up to 4096 bytes");
     assert!(again.medium.lines_read > 0);
 }
 
-/// Room for expected rows is made for each lane's last segment, and only for tables that get rows.
+/// Room for expected rows is made for each sub-pool's last segment, and only for tables that get
+/// rows.
 #[test]
 fn rows_that_are_expected_get_segments() {
     let device = used();
@@ -390,7 +393,8 @@ fn a_segment_of_an_unknown_pool_is_refused() {
     let opened = open(&device).unwrap();
     let segments = opened.store.segments();
     segments.reserve(device.as_ref(), 2).unwrap();
-    let entry = SegmentUse { kind: SegmentKind::Slots, pool: class_pool(0), lane: 3, ordinal: 0 };
+    let entry =
+        SegmentUse { kind: SegmentKind::Slots, pool: class_pool(0), sub_pool: 3, ordinal: 0 };
     let mut port = Port::new(Arc::clone(&device), 0);
     segments.take(&mut port, entry).unwrap();
     assert!(open(&device).is_ok());

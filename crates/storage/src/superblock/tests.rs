@@ -122,7 +122,7 @@ fn o_53_either_copy_opens_a_new_store() {
 }
 
 /// A torn record is that of a table that nobody used yet; before another one, or with slots
-/// handed out, it is damage.
+/// allocated, it is damage.
 #[test]
 fn o_54_only_the_last_record_may_be_torn() {
     let definition = TableDefinition {
@@ -148,10 +148,10 @@ fn o_54_only_the_last_record_may_be_torn() {
         if in_use {
             let segments = crate::Segments::new(4096, 8);
             segments.reserve(device.as_ref(), 1).unwrap();
-            let lane = crate::LanePool::load(device.as_ref(), &segments, 1, 5, 64, 0);
-            let mut lane = lane.unwrap();
-            lane.bump(&mut port, &segments).unwrap();
-            lane.save(&mut port, 1);
+            let sub_pool = crate::SubPool::load(device.as_ref(), &segments, 1, 5, 64, 0);
+            let mut sub_pool = sub_pool.unwrap();
+            sub_pool.bump(&mut port, &segments).unwrap();
+            sub_pool.save(&mut port, 1);
         }
         let found = read_catalog(device.as_ref(), 4096);
         match found {

@@ -12,7 +12,7 @@ use super::chunk::Chunk;
 const SLAB_CHUNKS_MIN: usize = 2;
 const SLAB_CHUNKS_MAX: usize = 1024;
 
-/// Hands out chunks and takes them back; its memory is freed with it.
+/// Allocates chunks and takes them back; its memory is freed with it.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     state: Mutex<State>,
