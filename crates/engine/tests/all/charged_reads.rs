@@ -49,7 +49,8 @@ fn procedures() -> ProcedureTable {
     );
     add("write another value", declare_insert, |key, tx| tx.insert(0, key, &[2; VALUE_BYTES]));
     add("modify in the midst", declare_insert, |key, tx| {
-        tx.modify(0, key, |value| value[VALUE_BYTES / 2] += 1).map(drop)
+        let midst = VALUE_BYTES / 2;
+        tx.modify_part(0, key, midst..midst + 1, |_, part| part[0] += 1).map(drop)
     });
     table
 }

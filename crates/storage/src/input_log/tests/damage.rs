@@ -181,6 +181,7 @@ fn segments_of_others() {
     let device = Arc::new(Medium::with_log(log.clone(), u64::MAX));
     let (foreign, recovered) = InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, 0).unwrap();
     assert_eq!((sealed(&recovered), foreign.bytes_in_use()), (vec![], 0));
+    assert_eq!(recovered.foreign, Some(INSTANCE), "the store that it is of");
 
     let change = |change: &dyn Fn(&mut SegmentHeader)| {
         let mut log = log.clone();
