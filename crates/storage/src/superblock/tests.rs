@@ -121,10 +121,7 @@ fn o_53_either_copy_opens_a_new_store() {
     }
 }
 
-/// A torn record is that of a table that nobody used yet; before another one, or with slots
-/// allocated, it is damage.
-#[test]
-fn o_54_only_the_last_record_may_be_torn() {
+fn record() -> TableRecord {
     let definition = TableDefinition {
         name: "rows".into(),
         index: IndexKind::Hash,
@@ -132,7 +129,14 @@ fn o_54_only_the_last_record_may_be_torn() {
         value_bytes_max: 8,
         row_bytes: 64,
     };
-    let good = definition.to_record(4096).unwrap();
+    definition.to_record(4096).unwrap()
+}
+
+/// A torn record is that of a table that nobody used yet; before another one, or with slots
+/// allocated, it is damage.
+#[test]
+fn o_54_only_the_last_record_may_be_torn() {
+    let good = record();
     let torn = TableRecord { crc: good.crc ^ 1, ..good };
     for (next, in_use, whole) in
         [(false, false, true), (true, false, false), (false, true, false), (true, true, false)]
@@ -159,6 +163,26 @@ fn o_54_only_the_last_record_may_be_torn() {
             Err(error) => assert!(!whole && error.to_string().contains("catalog record 1")),
         }
     }
+}
+
+/// What lies behind the catalog is no record: a pool that is in use there says nothing of the last.
+#[test]
+fn o_54_the_last_record_of_a_full_catalog_may_be_torn() {
+    let good = record();
+    let device = Arc::new(Dram::new(8 << 20, 4096).unwrap());
+    device.grow_image(4 << 20).unwrap();
+    let mut port = Port::new(Arc::clone(&device), 0);
+    for place in 0..TABLES_MAX {
+        let crc = if place == TABLES_MAX - 1 { good.crc ^ 1 } else { good.crc };
+        write_table(&mut port, place, &TableRecord { crc, ..good });
+    }
+    let segments = crate::Segments::new(4096, 8);
+    segments.reserve(device.as_ref(), 1).unwrap();
+    let mut sub_pool = crate::SubPool::load(device.as_ref(), &segments, 0, 0, 64, 0).unwrap();
+    sub_pool.bump(&mut port, &segments).unwrap();
+    sub_pool.save(&mut port, 2);
+    assert_ne!(device.image().load_u64(record_offset(TABLES_MAX)), 0);
+    assert_eq!(read_catalog(device.as_ref(), 4096).unwrap(), vec![good; TABLES_MAX - 1]);
 }
 
 /// Every limit of a definition, on both sides.
