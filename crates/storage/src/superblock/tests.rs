@@ -132,20 +132,23 @@ fn record() -> TableRecord {
     definition.to_record(4096).unwrap()
 }
 
-/// A torn record is that of a table that nobody used yet; before another one, or with slots
+/// A torn record, or one of zeros, is that of a table that nobody used yet; before another one, or with slots
 /// allocated, it is damage.
 #[test]
 fn o_54_only_the_last_record_may_be_torn() {
     let good = record();
     let torn = TableRecord { crc: good.crc ^ 1, ..good };
-    for (next, in_use, whole) in
-        [(false, false, true), (true, false, false), (false, true, false), (true, true, false)]
+    let zeros = TableRecord::read_from_bytes(&[0; size_of::<TableRecord>()]).unwrap();
+    let cases =
+        [(false, false, true), (true, false, false), (false, true, false), (true, true, false)];
+    for (lost, (next, in_use, whole)) in
+        [torn, zeros].into_iter().flat_map(|l| cases.map(|c| (l, c)))
     {
         let device = Arc::new(Dram::new(8 << 20, 4096).unwrap());
         device.grow_image(4 << 20).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
         write_table(&mut port, 0, &good);
-        write_table(&mut port, 1, &torn);
+        write_table(&mut port, 1, &lost);
         if next {
             write_table(&mut port, 2, &good);
         }

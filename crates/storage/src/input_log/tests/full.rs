@@ -292,6 +292,15 @@ fn growth_ends_where_segments_have_no_number() {
     assert_eq!(refused(1, LIMIT), (1, 0));
 }
 
+/// A worker that logs nothing takes nothing.
+#[test]
+fn an_empty_stream_has_no_segment() {
+    let device = Arc::new(Medium::new(1 << 20));
+    let (log, _) = open(&device, 0).unwrap();
+    log_epoch(&log, &device, 1, &[vec![], vec![1; 10], vec![]]).unwrap();
+    assert_eq!(log.bytes_in_use(), 2 * SEGMENT_BYTES, "a stream and the seal");
+}
+
 /// What an epoch may take: each stream and the seal may leave a segment filled in part.
 #[test]
 fn an_epoch_takes_what_its_bytes_fill_and_a_segment_for_each_end() {
