@@ -12,8 +12,8 @@
 #   --lab-cases N        cases of the crash lab for each mutant (default 25; its test of how much
 #                        it explores fails below 12)
 #   --no-lab             no crash lab
-#   --tests LIST         only tests of these packages, separated by commas; PACKAGE:TEXT: only those
-#                        whose names have the text
+#   --tests LIST         only tests of these packages, separated by commas; PACKAGE:PATTERN: only those
+#                        whose names match the pattern
 #   --own                only the tests of the mutant's own crate, which take least to build
 #   --resume             go on: mutants of which something is known are not run again
 #   --survivors          run those again that survived the last time
