@@ -11,7 +11,7 @@ use pmem::Device;
 
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::scan::{self, ScanPlan, ScannedRow};
-use crate::{Opened, Result, StateHash, StorageError, Store, StoreOptions, SubPool, row, row_hash};
+use crate::{Opened, Result, StateHash, Store, StoreOptions, SubPool, row, row_hash};
 
 /// What the checker found.
 #[derive(Debug, Clone)]
@@ -191,20 +191,6 @@ impl<D: Device> Checker<'_, D> {
                 "value slot at {offset} (of {CLASS_BYTES_MIN} bytes or more) is leaked"
             ));
         }
-    }
-}
-
-/// Turns the problems of a report into an error, for those who need a clean store.
-///
-/// # Errors
-/// `Corrupt` with the first problem and how many there are.
-pub fn require_clean(report: &CheckReport) -> Result<()> {
-    match report.problems.first() {
-        None => Ok(()),
-        Some(first) => Err(StorageError::Corrupt(format!(
-            "{first} ({} problems in all)",
-            report.problems.len()
-        ))),
     }
 }
 

@@ -301,19 +301,17 @@ mod tests {
     fn o_54_pointers_lead_to_values() {
         let value = |at| ValuePointer::external(at, 8).0;
         assert_eq!(scan(0, b"a key", |[first, _]| Some(value(first))).unwrap(), 1);
-        let wrong: [(&str, fn([u64; 2]) -> u64); 7] = [
-            ("none", |_| 0),
-            ("of no kind", |_| 3 | 8 << 2),
-            ("too long to be inline", |_| ValuePointer::inline(4000).0),
-            ("outside all segments", |_| ValuePointer::external(1 << 20, 8).0),
-            ("of another class", |[_, second]| ValuePointer::external(second, 8).0),
-            ("in the midst of a slot", |[first, _]| ValuePointer::external(first + 16, 8).0),
-            ("not allocated", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0),
-        ];
-        for (what, pointer) in wrong {
+        let check = |what: &str, pointer: fn([u64; 2]) -> u64| {
             let error = scan(0, b"a key", |slots| Some(pointer(slots))).expect_err(what);
             let text = error.to_string();
             assert!(text.contains("its value pointer") && text.contains("nowhere"), "{text}");
-        }
+        };
+        check("none", |_| 0);
+        check("of no kind", |_| 3 | 8 << 2);
+        check("too long to be inline", |_| ValuePointer::inline(4000).0);
+        check("outside all segments", |_| ValuePointer::external(1 << 20, 8).0);
+        check("of another class", |[_, second]| ValuePointer::external(second, 8).0);
+        check("in the midst of a slot", |[first, _]| ValuePointer::external(first + 16, 8).0);
+        check("not allocated", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0);
     }
 }

@@ -64,6 +64,21 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
     }
 }
 
+/// O-65: what sealed epochs mean is not known without the program that logged them.
+#[test]
+fn o_65_a_log_that_lost_its_program_is_refused() {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    log.write_program(&mut port(&device), &[7; 100]).unwrap();
+    log_epoch(&log, &device, 1, &streams_of(1)).unwrap();
+    let mut bytes = device.log();
+    // The first segment is the program's.
+    bytes[..SEGMENT_BYTES as usize].fill(0);
+    let device = Arc::new(Medium::with_log(bytes, LIMIT));
+    let error = open(&device, 0).err().expect("epoch 1 is of a program");
+    assert!(matches!(error, LogError::ProgramLost { epoch: 1 }), "{error}");
+}
+
 /// O-54: of a log that another store left, everything goes, and a program that was lost is written
 /// as one that is not known.
 #[test]
