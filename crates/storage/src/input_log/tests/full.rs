@@ -292,13 +292,15 @@ fn growth_ends_where_segments_have_no_number() {
     assert_eq!(refused(1, LIMIT), (1, 0));
 }
 
-/// A worker that logs nothing takes nothing.
+/// A worker that logs nothing takes nothing, and one that fills its segments takes no other one.
 #[test]
-fn an_empty_stream_has_no_segment() {
-    let device = Arc::new(Medium::new(1 << 20));
-    let (log, _) = open(&device, 0).unwrap();
-    log_epoch(&log, &device, 1, &[vec![], vec![1; 10], vec![]]).unwrap();
-    assert_eq!(log.bytes_in_use(), 2 * SEGMENT_BYTES, "a stream and the seal");
+fn streams_have_no_empty_segments() {
+    for (bytes, segments) in [(0, 0), (1, 1), (PAYLOAD_BYTES, 1), (3 * PAYLOAD_BYTES, 3)] {
+        let device = Arc::new(Medium::new(1 << 20));
+        let (log, _) = open(&device, 0).unwrap();
+        log_epoch(&log, &device, 1, &[vec![], vec![1; bytes]]).unwrap();
+        assert_eq!(log.bytes_in_use(), (segments + 1) * SEGMENT_BYTES, "{bytes}, and the seal");
+    }
 }
 
 /// What an epoch may take: each stream and the seal may leave a segment filled in part.
