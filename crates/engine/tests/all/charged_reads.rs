@@ -205,8 +205,10 @@ fn without_the_state_hash_nobody_reads_a_key_for_it() {
 
 #[test]
 fn a_removal_reads_the_header_and_the_value_that_leaves_the_state_hash() {
-    let stats = Case::new().loaded().epoch(DELETE);
-    assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
+    for (state_hash, lines) in [(true, 1 + VALUE_LINES), (false, 1)] {
+        let stats = Case { state_hash, ..Case::new() }.loaded().epoch(DELETE);
+        assert_eq!(charged(&stats, Phase::Execute, ROWS), ROWS * lines);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod smoke;
 mod state_hash;
 mod steady_space;
 mod support;
+mod tables;
 mod versions;
 mod visibility;
 mod work_counts;
