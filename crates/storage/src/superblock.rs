@@ -217,8 +217,8 @@ pub(crate) fn read_catalog<D: Device>(device: &D, segment_bytes: u64) -> Result<
     for place in 0..TABLES_MAX {
         let record: TableRecord = read_struct(device, record_offset(place));
         if crc32fast::hash(TableRecord { crc: 0, ..record }.as_bytes()) != record.crc {
-            // Zeros end the catalog, and so does a torn record that a crash left while the table was
-            // added: nothing refers to it. Anything after it proves damage instead.
+            // Zeros end the catalog, and so does a torn record that a crash left while the table
+            // was added: nothing refers to it. Anything after it proves damage instead.
             let next_used =
                 place + 1 < TABLES_MAX && device.image().load_u64(record_offset(place + 1)) != 0;
             if next_used || pool_in_use(device, place) {
