@@ -132,8 +132,8 @@ fn record() -> TableRecord {
     definition.to_record(4096).unwrap()
 }
 
-/// A torn record, or one of zeros, is that of a table that nobody used yet; before another one, or with slots
-/// allocated, it is damage.
+/// A torn record, or one of zeros, is that of a table that nobody used yet; before another
+/// one, or with slots allocated, it is damage.
 #[test]
 fn o_54_only_the_last_record_may_be_torn() {
     let good = record();
