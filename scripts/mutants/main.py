@@ -120,7 +120,7 @@ def prepare(crate, cargo, mutants, args):
     tree.settle(cargo, crate, env)
     env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
             "NVCARACAL_CRASH_STRIDE": "7"}
-    wanted = dict((test + ":").split(":")[:2] for test in args.tests.split(",") if test)
+    wanted = dict(test.partition(":")[::2] for test in args.tests.split(",") if test)
     commands = [c for c in COMMANDS[crate]
                 if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)
                 and (not wanted or c[0] in wanted)]

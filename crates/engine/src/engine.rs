@@ -585,7 +585,7 @@ fn rotate<D: Device>(workers: &mut [Worker<D>]) {
 pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]) {
     let count = workers.len();
     for sub_pool in sub_pools {
-        let worker = &mut workers[sub_pool.sub_pool() as usize % count];
+        let worker = &mut workers[sub_pool.number() as usize % count];
         worker.medium.sub_pools[sub_pool.pool() as usize].push(sub_pool);
     }
     workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());

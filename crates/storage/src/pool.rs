@@ -28,7 +28,7 @@ const NO_SEGMENT: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub struct SubPool {
     pool: u16,
-    sub_pool: u8,
+    number: u8,
     slot_bytes: u64,
     slots_per_segment: u64,
     entries_per_segment: u64,
@@ -94,7 +94,7 @@ impl SubPool {
         }
         Ok(Self {
             pool,
-            sub_pool,
+            number: sub_pool,
             slot_bytes,
             slots_per_segment: segments.segment_bytes() / slot_bytes,
             entries_per_segment: segments.segment_bytes() / 8,
@@ -135,7 +135,7 @@ impl SubPool {
         let missing = |kind: &str, ordinal: u64| {
             StorageError::Corrupt(format!(
                 "pool {} sub-pool {}: {kind} segment {ordinal} is not in the directory",
-                self.pool, self.sub_pool
+                self.pool, self.number
             ))
         };
         for ordinal in 0..self.now.bump.div_ceil(self.slots_per_segment) {
@@ -157,9 +157,9 @@ impl SubPool {
         self.pool
     }
 
-    /// Sub-pool number.
-    pub fn sub_pool(&self) -> u8 {
-        self.sub_pool
+    /// Which sub-pool of its pool it is.
+    pub fn number(&self) -> u8 {
+        self.number
     }
 
     /// Offsets in DRAM.
@@ -319,7 +319,7 @@ impl SubPool {
     /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be
     /// flushed and fenced; the caller fences once more before it clears the row headers.
     pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
-        let at = state_offset(self.pool, self.sub_pool) + 48;
+        let at = state_offset(self.pool, self.number) + 48;
         // SAFETY: the state line is owned by the sub-pool's worker.
         unsafe { port.store_u64(at, self.now.tail) };
         port.flush(at, 8);
@@ -333,7 +333,7 @@ impl SubPool {
             return;
         }
         self.sets[set] = self.now;
-        let base = state_offset(self.pool, self.sub_pool);
+        let base = state_offset(self.pool, self.number);
         let crcs =
             u64::from(offsets_crc(&self.sets[0])) | u64::from(offsets_crc(&self.sets[1])) << 32;
         let words = [self.now.bump, self.now.head, self.now.tail];
@@ -361,7 +361,7 @@ impl SubPool {
 
     /// Counts and charges reading the state line, which [`SubPool::load`] does without a port.
     pub fn count_state<D: Device>(&self, port: &mut Port<D>) {
-        port.count_load(state_offset(self.pool, self.sub_pool), size_of::<PoolState>() as u64);
+        port.count_load(state_offset(self.pool, self.number), size_of::<PoolState>() as u64);
     }
 
     /// Counts and charges reading the entries of the free list, as [`SubPool::free_slots`] and
@@ -410,7 +410,7 @@ impl SubPool {
                 return Err(StorageError::Corrupt(format!(
                     "pool {} sub-pool {}: entry {place} of the free list is {offset}, which is no \
                      slot of the pool",
-                    self.pool, self.sub_pool
+                    self.pool, self.number
                 )));
             }
         }
@@ -457,7 +457,7 @@ impl SubPool {
     }
 
     fn segment_use(&self, kind: SegmentKind, ordinal: u64) -> SegmentUse {
-        SegmentUse { kind, pool: self.pool, sub_pool: self.sub_pool, ordinal: ordinal as u32 }
+        SegmentUse { kind, pool: self.pool, sub_pool: self.number, ordinal: ordinal as u32 }
     }
 
     fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {

@@ -53,18 +53,23 @@ fn table() -> TableDefinition {
     }
 }
 
+/// An empty store whose segments hold a few rows each.
+fn small_segments(workers: usize) -> Engine<Dram> {
+    let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+    let config = EngineConfig {
+        workers,
+        store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
+        ..EngineConfig::default()
+    };
+    Engine::open(device, config, &[table()], procedures()).unwrap().0
+}
+
 /// An image that is just large enough grows by all that an epoch needs before it begins.
 #[test]
 fn o_43_an_epoch_has_the_segments_of_all_its_rows() {
     const ROWS: u64 = 20_000;
     for workers in [1, 3] {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
-        let config = EngineConfig {
-            workers,
-            store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
-            ..EngineConfig::default()
-        };
-        let (mut engine, _) = Engine::open(device, config, &[table()], procedures()).unwrap();
+        let mut engine = small_segments(workers);
         for (procedure, rows) in [(0, ROWS), (1, ROWS), (0, 3 * ROWS)] {
             let mut calls = Calls::new();
             (0..rows).for_each(|row| calls.push(procedure, &row.to_be_bytes()).unwrap());
@@ -77,13 +82,7 @@ fn o_43_an_epoch_has_the_segments_of_all_its_rows() {
 #[test]
 fn o_43_rows_that_come_and_go_do_not_let_the_store_grow() {
     for workers in [1, 2, 3] {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
-        let config = EngineConfig {
-            workers,
-            store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
-            ..EngineConfig::default()
-        };
-        let (mut engine, _) = Engine::open(device, config, &[table()], procedures()).unwrap();
+        let mut engine = small_segments(workers);
         let mut settled = 0;
         for epoch in 0..EPOCHS {
             let mut calls = Calls::new();

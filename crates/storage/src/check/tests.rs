@@ -85,10 +85,7 @@ impl Rows {
 
 fn value_sub_pool(sub_pools: &mut [SubPool]) -> &mut SubPool {
     let pool = class_pool(class_of(VALUE_BYTES));
-    sub_pools
-        .iter_mut()
-        .find(|sub_pool| sub_pool.pool() == pool && sub_pool.sub_pool() == 0)
-        .unwrap()
+    sub_pools.iter_mut().find(|sub_pool| sub_pool.pool() == pool && sub_pool.number() == 0).unwrap()
 }
 
 /// O-41: a row slot is on the free lists at most once, and was allocated before.

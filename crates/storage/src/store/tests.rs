@@ -346,7 +346,7 @@ fn tables_are_added_once() {
     let pools: Vec<u16> = sub_pools.iter().step_by(SUB_POOLS).map(SubPool::pool).collect();
     assert_eq!(pools, [2, 3]);
     assert!(
-        sub_pools.iter().zip((0..SUB_POOLS).cycle()).all(|(l, n)| usize::from(l.sub_pool()) == n)
+        sub_pools.iter().zip((0..SUB_POOLS).cycle()).all(|(l, n)| usize::from(l.number()) == n)
     );
     let same = TableDefinition { row_bytes: store.tables()[1].definition.row_bytes, ..table("b") };
     assert_eq!(store.table_ids(&[same]).unwrap(), [1]);
