@@ -76,9 +76,13 @@ fn create_directory(dir: &Path) -> Result<(), DeviceError> {
     }
     fs::create_dir_all(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
     // The entry of the new directory must survive too (O-56).
-    let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent_of(dir);
     let sync = File::open(parent).and_then(|file| file.sync_all());
     sync.map_err(|e| DeviceError::io("sync directory", parent, e))
+}
+
+fn parent_of(dir: &Path) -> &Path {
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Lays out an empty database. The slot of `meta` comes last: without it, the next open starts
@@ -156,4 +160,18 @@ fn has_content(path: &Path) -> Result<bool, DeviceError> {
         at += piece.len() as u64;
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O-56: the entry of a new directory is in the directory above it, which may be this one.
+    #[test]
+    fn o_56_a_directory_is_named_in_its_parent() {
+        for (dir, parent) in [("store", "."), ("a/store", "a"), ("/store", "/"), ("/a/store", "/a")]
+        {
+            assert_eq!(parent_of(Path::new(dir)), Path::new(parent));
+        }
+    }
 }

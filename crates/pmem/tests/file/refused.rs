@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pmem::{Device, DiskCall, DiskFile, DiskHook, File, Outcome};
+use pmem::{Device, DiskCall, DiskFile, DiskHook, File, Outcome, PortState};
 use tempfile::TempDir;
 
 use crate::disk::{Arrived, Change, Medium, Recorder};
@@ -263,4 +263,45 @@ fn before_a_state_is_accepted_nothing_can_be_captured() {
     device.log_read(3000, &mut record).unwrap();
     device.log_write(&mut port, 3000, &record).unwrap();
     device.log_sync().unwrap();
+}
+
+/// The older slot of `meta` of a store that was closed may have been the newer one: nobody knows
+/// what it said. The newer one is known from the journal.
+#[test]
+fn o_54_a_damaged_slot_of_meta_leaves_doubt() {
+    let [_, (_, closed), _] = stores();
+    let sequence = |slot: usize| closed["meta"][slot + 24..slot + 32].to_vec();
+    let newer = if sequence(0) > sequence(4096) { 0 } else { 4096 };
+    for slot in [0, 4096] {
+        let mut files = closed.clone();
+        files.get_mut("meta").unwrap()[slot + 30] ^= 1;
+        let dir = copy(&files);
+        match opened(dir.path(), "a damaged slot") {
+            Ok(epoch) => assert_eq!((slot, epoch), (newer, EPOCHS.last().copied())),
+            Err(error) => assert!(slot != newer && error.contains("meta"), "{slot}: {error}"),
+        }
+    }
+}
+
+/// Two copies of a store that both went on have captures of one number and different content.
+#[test]
+fn o_54_a_journal_of_another_copy_is_refused() {
+    let before = contents(filled().path());
+    let [one, other] = [1, 2].map(|byte| {
+        let dir = copy(&before);
+        let device = open(dir.path()).unwrap();
+        device.accept().unwrap();
+        // SAFETY: nobody else uses the device.
+        unsafe { device.store_bytes(&mut PortState::default(), 0, &[byte; 8]) };
+        device.capture_part(0, 1).unwrap();
+        device.capture_commit(99).unwrap();
+        drop(device);
+        contents(dir.path())
+    });
+    for (journal, is_right) in [(&one["journal"], true), (&other["journal"], false)] {
+        let mut files = one.clone();
+        files.insert("journal".to_string(), journal.clone());
+        let result = open(copy(&files).path()).map(drop);
+        assert_eq!(result.is_ok(), is_right, "{result:?}");
+    }
 }
