@@ -21,6 +21,8 @@ mod error;
 mod fetching;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
+#[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
+mod instances;
 mod local;
 #[cfg(all(test, feature = "loom"))]
 mod models;

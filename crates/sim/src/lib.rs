@@ -4,9 +4,14 @@
 //! Everything here follows from a seed: the same seed finds the same failure.
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "bare"))]
 pub mod crash;
+#[cfg(not(feature = "bare"))]
 pub mod damage;
+#[cfg(not(feature = "bare"))]
 pub mod disk;
+#[cfg(not(feature = "bare"))]
 pub mod fuzz;
 pub mod history;
+#[cfg(not(feature = "bare"))]
 mod seeds;
