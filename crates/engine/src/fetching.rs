@@ -63,13 +63,13 @@ impl Fetching {
     #[inline(never)]
     fn ask_some(&mut self) {
         let Some((address, lines)) = self.queue.front_mut() else { return };
-        if *lines > LINES_A_STEP {
-            ask(*address, LINES_A_STEP);
-            *address += LINES_A_STEP * LINE;
-            *lines -= LINES_A_STEP;
-        } else {
-            ask(*address, *lines);
+        let (from, left) = (*address, lines.saturating_sub(LINES_A_STEP));
+        if left == 0 {
+            ask(from, *lines);
             self.queue.pop_front();
+        } else {
+            (*address, *lines) = (from + LINES_A_STEP * LINE, left);
+            ask(from, LINES_A_STEP);
         }
     }
 
@@ -86,7 +86,10 @@ impl Fetching {
 
 #[inline(always)]
 fn ask(address: usize, lines: usize) {
-    for line in 0..lines {
-        prefetch(address + line * LINE);
+    if lines == LINES_A_STEP {
+        // Most are so many, which needs no loop.
+        (0..LINES_A_STEP).for_each(|line| prefetch(address + line * LINE));
+    } else {
+        (0..lines).for_each(|line| prefetch(address + line * LINE));
     }
 }
