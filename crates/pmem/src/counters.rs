@@ -48,6 +48,23 @@ impl Loads {
     }
 }
 
+/// Lines of a row that are stored non-temporally.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct LineCount {
+    /// How many they are.
+    pub lines: u64,
+    /// In how many blocks.
+    pub blocks: u64,
+}
+
+impl LineCount {
+    /// Lines that follow each other, from an offset on.
+    #[inline(always)]
+    pub fn of(offset: u64, lines: u64) -> Self {
+        Self { lines, blocks: units(offset, lines * LINE_BYTES, BLOCK_BYTES) }
+    }
+}
+
 /// How many aligned units of `unit` bytes a range touches.
 #[inline(always)]
 pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {
@@ -81,6 +98,13 @@ impl Counters {
         self.bytes_stored_nt += len;
         self.lines_written += units(offset, len, LINE_BYTES);
         self.blocks_written += units(offset, len, BLOCK_BYTES);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_lines(&mut self, count: LineCount) {
+        self.bytes_stored_nt += count.lines * LINE_BYTES;
+        self.lines_written += count.lines;
+        self.blocks_written += count.blocks;
     }
 
     #[inline(always)]

@@ -97,19 +97,36 @@ mod x86 {
             let mut line = start.wrapping_sub(start.addr() % LINE);
             let end = start.wrapping_add(len);
             while line < end {
-                // SAFETY: the line holds at least one byte of the range, so it is mapped; the
-                // feature was detected. No Rust-visible memory changes.
-                unsafe {
-                    match self.flush {
-                        Flush::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack)),
-                        Flush::ClflushOpt => {
-                            asm!("clflushopt [{}]", in(reg) line, options(nostack))
-                        }
-                        Flush::Clflush => _mm_clflush(line),
-                    }
-                }
+                // SAFETY: the line holds at least one byte of the range, so it is mapped.
+                unsafe { self.flush_line(line) };
                 line = line.wrapping_add(LINE);
             }
+        }
+
+        /// Starts writing back a line.
+        ///
+        /// # Safety
+        /// It is mapped.
+        #[inline(always)]
+        pub(crate) unsafe fn flush_line(self, line: *const u8) {
+            // SAFETY: mapped; the feature was detected. No Rust-visible memory changes.
+            unsafe {
+                match self.flush {
+                    Flush::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack)),
+                    Flush::ClflushOpt => asm!("clflushopt [{}]", in(reg) line, options(nostack)),
+                    Flush::Clflush => _mm_clflush(line),
+                }
+            }
+        }
+
+        /// Stores a line non-temporally. Durable after the next fence.
+        ///
+        /// # Safety
+        /// The line at `to` is mapped and owned by the caller in this phase.
+        #[inline(always)]
+        pub(crate) unsafe fn store_line(self, to: *mut u8, line: &[u8; LINE]) {
+            // SAFETY: forwarded to the caller.
+            unsafe { stream_line(to, line) }
         }
 
         /// Waits until this core's flushes and non-temporal stores are done.
@@ -177,12 +194,20 @@ mod x86 {
     // SAFETY: the caller keeps what is asked for above.
     unsafe fn stream(to: *mut u8, bytes: &[u8]) {
         for (i, line) in bytes.as_chunks::<LINE>().0.iter().enumerate() {
-            for (j, piece) in line.as_chunks::<16>().0.iter().enumerate() {
-                // SAFETY: reads 16 bytes of `piece`; writes as many of the caller's range.
-                unsafe {
-                    let value = _mm_loadu_si128(piece.as_ptr().cast());
-                    _mm_stream_si128(to.add(i * LINE + j * 16).cast::<__m128i>(), value);
-                }
+            // SAFETY: a line of the caller's range.
+            unsafe { stream_line(to.add(i * LINE), line) };
+        }
+    }
+
+    /// # Safety
+    /// As for `stream`.
+    #[inline(always)]
+    unsafe fn stream_line(to: *mut u8, line: &[u8; LINE]) {
+        for (i, piece) in line.as_chunks::<16>().0.iter().enumerate() {
+            // SAFETY: reads 16 bytes of `piece`; writes as many of the caller's line.
+            unsafe {
+                let value = _mm_loadu_si128(piece.as_ptr().cast());
+                _mm_stream_si128(to.add(i * 16).cast::<__m128i>(), value);
             }
         }
     }
@@ -235,6 +260,17 @@ mod portable {
         /// # Safety
         /// The range is mapped.
         pub(crate) unsafe fn flush(self, _: *const u8, _: usize) {}
+
+        /// # Safety
+        /// The line is mapped.
+        pub(crate) unsafe fn flush_line(self, _: *const u8) {}
+
+        /// # Safety
+        /// The line at `to` is mapped and owned by the caller in this phase.
+        pub(crate) unsafe fn store_line(self, to: *mut u8, line: &crate::Line) {
+            // SAFETY: forwarded to the caller.
+            unsafe { self.store_nt(to, line) }
+        }
 
         pub(crate) fn fence(self) {
             fence(Ordering::SeqCst);

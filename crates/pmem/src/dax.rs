@@ -24,7 +24,7 @@ use crate::health::{Health, lock};
 use crate::lock::Locked;
 use crate::mapping::page_ceil;
 use crate::memory::Space;
-use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
+use crate::{Description, Device, DeviceError, LINE_BYTES, Line, Mapping, PAGE_BYTES, PortState};
 
 /// A mapped file and how much of it is usable.
 #[derive(Debug)]
@@ -214,6 +214,13 @@ impl Device for Dax {
     }
 
     #[inline(always)]
+    // SAFETY: as above.
+    unsafe fn store_line(&self, _: &mut PortState, offset: u64, line: &Line) {
+        // SAFETY: a line of the caller's, which owns it in this phase.
+        unsafe { self.cpu.store_line(self.image().owned(offset, line.len()), line) }
+    }
+
+    #[inline(always)]
     fn order_stores(&self) {
         self.cpu.fence();
     }
@@ -223,6 +230,13 @@ impl Device for Dax {
         let start = self.image().at(offset, len as usize);
         // SAFETY: mapped (checked by `at`).
         unsafe { self.cpu.flush(start, len as usize) }
+    }
+
+    #[inline(always)]
+    fn flush_line(&self, _: &mut PortState, offset: u64) {
+        let line = self.image().at(offset, LINE_BYTES as usize);
+        // SAFETY: mapped (checked by `at`).
+        unsafe { self.cpu.flush_line(line) }
     }
 
     #[inline(always)]

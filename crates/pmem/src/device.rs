@@ -12,10 +12,12 @@ use std::sync::Arc;
 
 use crate::step::Step;
 use crate::sync::{point, writes};
-use crate::{Counters, DeviceError, Loads, Mapping, ReplayMarks};
+use crate::{Counters, DeviceError, LineCount, Loads, Mapping, ReplayMarks};
 
 /// Bytes of one CPU cache line: the unit of flushing.
 pub const LINE_BYTES: u64 = 64;
+/// One cache line.
+pub type Line = [u8; LINE_BYTES as usize];
 /// Bytes of one access of the persistent medium (Intel Optane's internal granularity, NV 5.3).
 pub const BLOCK_BYTES: u64 = 256;
 /// Bytes of the record that [`Device::write_mark`] keeps.
@@ -95,6 +97,23 @@ pub trait Device: Send + Sync + 'static {
     /// See the trait's section on ownership.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
 
+    /// As [`Device::store_nt`], of one line, for which [`Device::charge_lines`] is called apart.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership; the offset is that of a line.
+    #[inline(always)]
+    unsafe fn store_line(&self, port: &mut PortState, offset: u64, line: &Line) {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.store_nt(port, offset, line) }
+    }
+
+    /// Called for the lines of a row that [`Device::store_line`] stores, where writes cost
+    /// something.
+    #[inline(always)]
+    fn charge_lines(&self, port: &mut PortState, count: LineCount) {
+        let _ = (port, count);
+    }
+
     /// Makes this thread's non-temporal stores visible to other threads before its later stores.
     /// Makes nothing durable.
     #[inline(always)]
@@ -120,6 +139,12 @@ pub trait Device: Send + Sync + 'static {
 
     /// Starts writing the lines of a range back to the medium; durable after the same port's fence.
     fn flush(&self, port: &mut PortState, offset: u64, len: u64);
+
+    /// As [`Device::flush`], of the line that begins at an offset.
+    #[inline(always)]
+    fn flush_line(&self, port: &mut PortState, offset: u64) {
+        self.flush(port, offset, LINE_BYTES);
+    }
 
     /// Waits until everything that this port flushed or stored non-temporally is durable.
     fn fence(&self, port: &mut PortState);
@@ -360,6 +385,21 @@ impl<D: Device> Port<D> {
         unsafe { self.device.store_u64(&mut self.state, offset, value) }
     }
 
+    /// Stores two aligned words, one after the other.
+    ///
+    /// # Safety
+    /// The caller owns the words in this phase.
+    #[inline(always)]
+    pub unsafe fn store_two(&mut self, offset: u64, values: [u64; 2]) {
+        writes(self.device.image().base().wrapping_add(offset as usize));
+        self.state.counters.bytes_stored += 16;
+        // SAFETY: forwarded to the caller.
+        unsafe {
+            self.device.store_u64(&mut self.state, offset, values[0]);
+            self.device.store_u64(&mut self.state, offset + 8, values[1]);
+        }
+    }
+
     /// See [`Device::store_bytes`].
     ///
     /// # Safety
@@ -384,25 +424,34 @@ impl<D: Device> Port<D> {
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
 
-    /// Counts a non-temporal store that will be made in pieces, by [`Port::store_nt_counted`].
-    #[inline(always)]
-    pub fn count_store_nt(&mut self, offset: u64, len: u64) {
-        self.state.counters.count_store_nt(offset, len);
-    }
-
-    /// As [`Port::store_nt`], of what was counted already. Nothing happens if there is nothing to
-    /// store.
+    /// Stores a line non-temporally.
     ///
     /// # Safety
-    /// The caller owns the range in this phase.
+    /// The caller owns the line in this phase, which begins at the offset.
     #[inline(always)]
-    pub unsafe fn store_nt_counted(&mut self, offset: u64, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
+    pub unsafe fn store_line(&mut self, offset: u64, line: &Line) {
+        self.count_lines(LineCount { lines: 1, blocks: 1 });
+        // SAFETY: forwarded to the caller.
+        unsafe { self.store_line_counted(offset, line) }
+    }
+
+    /// Counts the lines of a row that [`Port::store_line_counted`] stores.
+    #[inline(always)]
+    pub fn count_lines(&mut self, count: LineCount) {
+        self.state.counters.count_lines(count);
+        self.device.charge_lines(&mut self.state, count);
+    }
+
+    /// As [`Port::store_line`], of a line that was counted already.
+    ///
+    /// # Safety
+    /// As for [`Port::store_line`].
+    #[inline(always)]
+    pub unsafe fn store_line_counted(&mut self, offset: u64, line: &Line) {
+        debug_assert!(offset.is_multiple_of(LINE_BYTES));
         writes(self.device.image().base().wrapping_add(offset as usize));
         // SAFETY: forwarded to the caller.
-        unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
+        unsafe { self.device.store_line(&mut self.state, offset, line) }
     }
 
     /// See [`Device::order_stores`].
@@ -426,7 +475,7 @@ impl<D: Device> Port<D> {
         point();
         debug_assert!(offset.is_multiple_of(LINE_BYTES));
         self.state.counters.count_line_flush();
-        self.device.flush(&mut self.state, offset, LINE_BYTES);
+        self.device.flush_line(&mut self.state, offset);
     }
 
     /// See [`Device::fence`].

@@ -31,7 +31,9 @@ use crate::counters::units;
 use crate::cpu::Cpu;
 use crate::mapping::Pages;
 use crate::memory::Memory;
-use crate::{BLOCK_BYTES, Description, Device, DeviceError, LINE_BYTES, Mapping, PortState};
+use crate::{
+    BLOCK_BYTES, Description, Device, DeviceError, LINE_BYTES, Line, LineCount, Mapping, PortState,
+};
 
 /// Read latency of DRAM that the profiles are relative to.
 const DRAM_READ_NS: u64 = 100;
@@ -241,6 +243,21 @@ impl Device for Emulated {
     }
 
     #[inline(always)]
+    // SAFETY: as above.
+    unsafe fn store_line(&self, _: &mut PortState, offset: u64, line: &Line) {
+        // SAFETY: mapped and owned by the caller in this phase.
+        unsafe { self.cpu.store_line(self.memory.image.mapping.owned(offset, line.len()), line) };
+    }
+
+    #[inline(always)]
+    fn charge_lines(&self, port: &mut PortState, LineCount { lines, blocks }: LineCount) {
+        if self.costs.write_ns > 0 {
+            let units = if self.costs.write_unit == LINE_BYTES { lines } else { blocks };
+            self.owe(port, units * self.costs.write_ns);
+        }
+    }
+
+    #[inline(always)]
     fn charges_loads(&self) -> bool {
         self.profile != Profile::None
     }
@@ -268,6 +285,14 @@ impl Device for Emulated {
         // SAFETY: mapped (checked by `at`).
         unsafe { self.cpu.flush(start, len as usize) };
         self.owe_write(port, offset, len);
+    }
+
+    #[inline(always)]
+    fn flush_line(&self, port: &mut PortState, offset: u64) {
+        let line = self.memory.image.mapping.at(offset, LINE_BYTES as usize);
+        // SAFETY: mapped (checked by `at`).
+        unsafe { self.cpu.flush_line(line) };
+        self.owe_write(port, offset, LINE_BYTES);
     }
 
     #[inline(always)]

@@ -52,14 +52,14 @@ mod area;
 pub mod sync;
 
 pub use area::MeasuringArea;
-pub use counters::{Counters, Loads};
+pub use counters::{Counters, LineCount, Loads};
 pub use cpu::{prefetch, prefetch_to_write};
 pub use crash::{
     Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Killed, Left, Numbered,
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;
-pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, MARK_BYTES, Port, PortState};
+pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, Line, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;

@@ -24,7 +24,8 @@ mod store;
 mod superblock;
 
 pub use digest::{
-    RowChange, StateHash, changed_lines, lines_gain, row_change, row_hash, word_gain,
+    RowChange, StateHash, changed_lines, lines_gain, only_line_gain, only_line_hash, row_change,
+    row_hash, word_gain,
 };
 pub use end_mark::EndMark;
 pub use error::StorageError;
@@ -33,7 +34,7 @@ pub use lines::ALL_LINES;
 pub use new_value::{NewValue, lines_around};
 pub use owners::Owners;
 pub use pool::SubPool;
-pub use row::RowLayout;
+pub use row::{RowLayout, Shape};
 pub use segments::{SegmentKind, SegmentUse, Segments};
 pub use store::{
     Opened, Store, StoreOptions, StoredTable, capture, class_bytes, class_of, class_pool,

@@ -1,20 +1,23 @@
 //! Lines of values, which are compared, hashed and written together, and masks of them: a bit for
 //! each of the first 63 lines of a value, and one for all further ones.
 
+use pmem::Line;
+
 /// Bytes of a cache line.
-pub const LINE: usize = pmem::LINE_BYTES as usize;
+pub const LINE: usize = size_of::<Line>();
 
 /// The last bytes of a value, less than a line or one, with zeros behind their end.
 ///
 /// Every final write does this several times, so the bytes are copied in two pieces of a constant
 /// length that may overlap, which takes a few instructions and no call.
 #[inline(always)]
-pub(crate) fn padded_line(rest: &[u8]) -> [u8; LINE] {
+pub fn padded_line(rest: &[u8]) -> Line {
     let mut line = [0; LINE];
     match rest.len() {
         32.. => copy_ends::<32>(&mut line, rest),
         16.. => copy_ends::<16>(&mut line, rest),
         8.. => copy_ends::<8>(&mut line, rest),
+        4.. => copy_ends::<4>(&mut line, rest),
         _ => line.iter_mut().zip(rest).for_each(|(to, from)| *to = *from),
     }
     line
@@ -22,7 +25,7 @@ pub(crate) fn padded_line(rest: &[u8]) -> [u8; LINE] {
 
 /// Copies the first and the last `N` bytes of at least `N` and at most `2 * N`.
 #[inline(always)]
-fn copy_ends<const N: usize>(line: &mut [u8; LINE], rest: &[u8]) {
+fn copy_ends<const N: usize>(line: &mut Line, rest: &[u8]) {
     let (Some(first), Some(last)) = (rest.first_chunk::<N>(), rest.last_chunk::<N>()) else {
         unreachable!("there are at least {N} bytes");
     };
@@ -50,6 +53,16 @@ pub fn lines_of(at: usize, len: usize) -> u64 {
 #[inline(always)]
 fn up_to(last: usize) -> u64 {
     ALL_LINES >> LINES_SINGLE.saturating_sub(last)
+}
+
+/// The lines of a mask that a value of so many lines has; none of a value of more than 64.
+#[inline(always)]
+pub(crate) fn single_lines(mask: u64, count: usize) -> Option<u64> {
+    match count {
+        0 => Some(0),
+        1..=64 => Some(mask & up_to(count - 1)),
+        _ => None,
+    }
 }
 
 /// Calls `each` with the lines of a mask, of a value of so many, in runs of consecutive ones: the

@@ -56,13 +56,6 @@ impl<'v> NewValue<'v> {
         Self { base, at, part, changed: changed | lines_of(at, part.len()) }
     }
 
-    /// What is replaced, and where, if nothing else differs from the row before the epoch.
-    #[inline(always)]
-    pub fn only_part(&self) -> Option<(usize, &'v [u8])> {
-        let is_only = !self.part.is_empty() && self.changed == lines_of(self.at, self.part.len());
-        is_only.then_some((self.at, self.part))
-    }
-
     /// Lines that may differ from the row's value before the epoch; all others do not.
     #[inline(always)]
     pub fn changed(&self) -> u64 {
@@ -86,12 +79,6 @@ impl<'v> NewValue<'v> {
         self.part.is_empty().then_some(self.base)
     }
 
-    /// The bytes of a range, if all of them are replaced.
-    #[inline(always)]
-    pub(crate) fn in_part(&self, range: Range<usize>) -> Option<&'v [u8]> {
-        self.part.get(range.start.checked_sub(self.at)?..range.end.checked_sub(self.at)?)
-    }
-
     /// The bytes of a range, in up to three pieces, some of which may be empty.
     #[inline(always)]
     pub fn pieces(&self, range: Range<usize>) -> [&'v [u8]; 3] {
@@ -106,13 +93,13 @@ impl<'v> NewValue<'v> {
 
     /// The bytes of a line; fewer than 64 of the last one.
     #[inline(always)]
-    pub(crate) fn line(&self, line: usize) -> &'v [u8] {
-        let (start, end) = (line * LINE, self.len().min((line + 1) * LINE));
-        // Lines are replaced as a whole.
-        match start.checked_sub(self.at) {
-            Some(from) if from < self.part.len() => &self.part[from..from + (end - start)],
-            _ => &self.base[start..end],
-        }
+    pub fn line(&self, line: usize) -> &'v [u8] {
+        let start = line * LINE;
+        let from = start.wrapping_sub(self.at);
+        // Lines are replaced as a whole, so that only the end of the value is within one.
+        let is_replaced = from < self.part.len();
+        let rest = if is_replaced { &self.part[from..] } else { &self.base[start..] };
+        rest.first_chunk::<LINE>().map_or(rest, |line| line)
     }
 
     /// Appends the whole value.

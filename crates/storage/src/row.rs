@@ -18,8 +18,8 @@ use crate::format::{
 use crate::lines::LINE;
 
 pub use write::{
-    First, NewVersion, clear_version, initialise, key_crc, write_changed_lines, write_part,
-    write_version, write_with_key, write_word,
+    First, NewVersion, clear_version, initialise, key_crc, write_changed_lines, write_first_line,
+    write_line, write_version, write_with_key, write_word,
 };
 
 /// Offset of the key in a row; it goes on past the header line.
@@ -45,6 +45,20 @@ pub struct RowLayout {
     pub value_bytes_max: u64,
     has_line_halves: bool,
     may_be_external: bool,
+    shape: Shape,
+}
+
+/// What final writes of a table's rows can count on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Halves that share lines, and a key of 8 bytes: most values are one word.
+    Short,
+    /// Halves of whole lines, a key of 8 bytes, and values of one line at most.
+    Line,
+    /// As `Line`, with longer values.
+    Lines,
+    /// Nothing.
+    Any,
 }
 
 impl RowLayout {
@@ -58,17 +72,26 @@ impl RowLayout {
         // Whole lines where there are any: a half that shares no line with the other is written by
         // itself.
         let half_bytes = if half >= 64 { half & !63 } else { half & !15 };
+        let has_line_halves = half_bytes > 0
+            && half_bytes.is_multiple_of(LINE as u64)
+            && heap_offset.is_multiple_of(LINE as u64);
+        let value_bytes_max = u64::from(record.value_bytes_max);
+        let may_be_external = value_bytes_max > half_bytes;
         Self {
             table,
             row_bytes,
             heap_offset,
             half_bytes,
             key_bytes_max,
-            value_bytes_max: u64::from(record.value_bytes_max),
-            has_line_halves: half_bytes > 0
-                && half_bytes.is_multiple_of(LINE as u64)
-                && heap_offset.is_multiple_of(LINE as u64),
-            may_be_external: u64::from(record.value_bytes_max) > half_bytes,
+            value_bytes_max,
+            has_line_halves,
+            may_be_external,
+            shape: match has_line_halves {
+                _ if may_be_external || key_bytes_max != 8 => Shape::Any,
+                false => Shape::Short,
+                true if value_bytes_max <= LINE as u64 => Shape::Line,
+                true => Shape::Lines,
+            },
         }
     }
 
@@ -84,6 +107,12 @@ impl RowLayout {
     #[inline(always)]
     pub fn half_offset(&self, row: u64, slot: usize) -> u64 {
         row + self.heap_offset + slot as u64 * self.half_bytes
+    }
+
+    /// What final writes can count on.
+    #[inline(always)]
+    pub fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// Whether the inline halves are whole lines, so that no line is shared and a value is followed

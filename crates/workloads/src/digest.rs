@@ -9,28 +9,20 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::api::{TableId, TableSpec, View};
 
-/// Words of a block of 64 bytes.
-const WORDS: usize = 8;
+/// Words of a block of 1024 bytes.
+const WORDS: usize = 128;
 
-/// Multipliers of the words of a block: digits of pi.
-const FACTORS: [u64; WORDS] = [
-    0x243f_6a88_85a3_08d3,
-    0x1319_8a2e_0370_7344,
-    0xa409_3822_299f_31d0,
-    0x082e_fa98_ec4e_6c89,
-    0x4528_21e6_38d0_1377,
-    0xbe54_66cf_34e9_0c6c,
-    0xc0ac_29b7_c97c_50dd,
-    0x3f84_d5b5_b547_0917,
-];
+/// How far the keys of the second sum are from those of the first.
+const SHIFT: usize = 4;
 
 /// Odd multipliers that spread bits: more digits of pi, made odd.
 const SPREAD: [u64; 3] = [0x9216_d5d9_8979_fb1b, 0xd131_0ba6_98df_b5ad, 0x2ffd_72db_d01a_dfb7];
 
-/// The hash of one row modulo 2^128, as it is defined, without any of the shortcuts that an engine
-/// may take: a number for table, key and length, and for each word of the value, padded with zeros,
-/// the word times a number for its place in its block of 64 bytes, times a number for table, key
-/// and block.
+/// The hash of one row as it is defined, without any of the shortcuts that an engine may take: two
+/// numbers modulo 2^64. Each is the sum of a number for table, key and length, and for each block
+/// of the value of a sum of products, one for each word of 8 bytes, times a number for table, key
+/// and block. The product is that of the halves of the word, to which those of a key for its place
+/// in the block are added modulo 2^32, less the same product of zero. Words are padded with zeros.
 #[must_use]
 pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
     let table = u64::from(table) + 1;
@@ -39,18 +31,35 @@ pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
         Err(_) => xxh3_64_with_seed(key, table),
     };
     let length = fold(seed ^ SPREAD[2], SPREAD[1].wrapping_mul(2 * value.len() as u64 + 1));
-    let low = length.wrapping_mul(SPREAD[0]) ^ seed;
-    let mut sum = u128::from(length) << 64 | u128::from(low);
+    let mut sums = [length.wrapping_mul(SPREAD[0]) ^ seed, length];
     for (number, bytes) in value.chunks(8).enumerate() {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         let block = seed.wrapping_add(SPREAD[2].wrapping_mul((number / WORDS) as u64));
         let spread = u128::from(block) * u128::from(SPREAD[0]);
-        let of_block = (spread ^ u128::from(block.rotate_left(32)) << 64) | 1;
-        let product = u128::from(u64::from_le_bytes(word)) * u128::from(FACTORS[number % WORDS]);
-        sum = sum.wrapping_add(product.wrapping_mul(of_block));
+        let factors = [spread as u64 | 1, (spread >> 64) as u64 ^ block.rotate_left(32) | 1];
+        for (sum, (shift, factor)) in sums.iter_mut().zip([0, SHIFT].into_iter().zip(factors)) {
+            let key = key_of_word((number % WORDS + shift) as u64);
+            let of_word = product(u64::from_le_bytes(word), key).wrapping_sub(product(0, key));
+            *sum = sum.wrapping_add(of_word.wrapping_mul(factor));
+        }
     }
-    sum
+    u128::from(sums[0]) | u128::from(sums[1]) << 64
+}
+
+/// The halves of a word and of its key, added and multiplied.
+fn product(word: u64, key: u64) -> u64 {
+    let low = (word as u32).wrapping_add(key as u32);
+    let high = ((word >> 32) as u32).wrapping_add((key >> 32) as u32);
+    u64::from(low) * u64::from(high)
+}
+
+/// The key of a word in its block: SplitMix64.
+fn key_of_word(number: u64) -> u64 {
+    let key = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    key ^ key >> 31
 }
 
 /// Both halves of a product.
@@ -59,16 +68,18 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The wrapping sum of [`row_hash`] over all rows of all tables.
+/// The sums of [`row_hash`] over all rows of all tables.
 #[must_use]
 pub fn state_digest(tables: &[TableSpec], view: &dyn View) -> u128 {
-    let mut sum = 0_u128;
+    let mut sums = [0_u64; 2];
     for table in 0..tables.len() as u16 {
         view.for_each(TableId(table), &mut |key, value| {
-            sum = sum.wrapping_add(row_hash(table, key, value));
+            let hash = row_hash(table, key, value);
+            sums[0] = sums[0].wrapping_add(hash as u64);
+            sums[1] = sums[1].wrapping_add((hash >> 64) as u64);
         });
     }
-    sum
+    u128::from(sums[0]) | u128::from(sums[1]) << 64
 }
 
 #[cfg(test)]

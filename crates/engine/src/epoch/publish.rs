@@ -11,7 +11,7 @@ use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePar
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, Medium, NO_PLACE, ONLY, OnlyVersion, Publication, Publisher, ReadPhase, Stopped,
+    CachePool, LastVersion, Medium, NO_PLACE, ONLY, Publication, Publisher, ReadPhase, Stopped,
     TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::Epoch;
@@ -168,7 +168,7 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> bool {
         let core = self.epoch.core;
         let (layout, entry) = (&core.tables[d.table as usize].layout, core.entries.get(d.id));
-        let to = OnlyVersion { entry, layout, word: d.word, sid };
+        let to = LastVersion { entry, layout, word: d.word, sid };
         match *write {
             PrivateWrite::Lines(part) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
@@ -178,7 +178,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 self.medium.persist_part(&to, seen, part, work)
             }
             PrivateWrite::Value(span) => {
-                self.medium.persist_word(&to, entry.base(), &scratch[span.range()], work)
+                self.medium.persist_whole(&to, entry.base(), &scratch[span.range()], work)
             }
             _ => false,
         }

@@ -15,13 +15,13 @@ use pmem::{Device, LINE_BYTES};
 use storage::lines::{ALL_LINES, LINE, for_each_run};
 use storage::row::{First, NewVersion};
 use storage::{
-    NewValue, RowLayout, SerialId, ValuePointer, changed_lines, row, row_change, row_hash,
+    NewValue, RowLayout, SerialId, Shape, ValuePointer, changed_lines, row, row_change, row_hash,
     word_gain,
 };
 
 use super::medium::version_epoch;
 use super::write::{Publication, Publisher, key_of, value_before};
-use super::{Medium, Place, RowEntry, ValueWord};
+use super::{LastVersion, Medium, Place, RowEntry, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -48,6 +48,16 @@ impl<D: Device> Medium<D> {
         cell: Option<&AtomicU64>,
         with: &mut Publisher<'_, '_>,
     ) -> Option<ValueWord> {
+        if to.layout.shape() == Shape::Line
+            && self.writes_by_shape(with.cache.is_on(), with.checkpoint_epoch, sid.epoch())
+        {
+            let &Publication { entry, layout, word, .. } = to;
+            let last = LastVersion { entry, layout, word, sid };
+            let word = self.persist_line(&last, to.base, value.line(0), with.work);
+            if word.is_some() {
+                return word;
+            }
+        }
         let before = to.entry.next();
         if value.in_one_piece().is_some() || takes_lines(to, value, before, with) {
             return self.persist_value(to, (sid, value), before, cell, with);

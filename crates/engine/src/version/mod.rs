@@ -36,7 +36,7 @@ pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
-pub(crate) use shapes::OnlyVersion;
+pub(crate) use shapes::LastVersion;
 pub(crate) use write::{Publication, Publisher, Write};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits

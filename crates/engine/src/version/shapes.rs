@@ -1,15 +1,17 @@
-//! Final writes of the two shapes that most have: lines of a long row that is changed in part, and
-//! a word.
+//! Final writes by the shape of the table ([`Shape`]): lines of a long row that is changed in part,
+//! a value that is one line, the first one included, and a word.
 //!
 //! Each does what `final_write.rs` does for any value, with fewer branches: the row has keys
-//! and values of a fixed kind, existed before, and has one writer; nothing is cached; and each
-//! epoch ends in a checkpoint, so that the slot is the one that is not the newest, and nothing is
-//! freed.
+//! and values of a fixed kind; nothing is cached; and each epoch ends in a
+//! checkpoint, so that the slot is the one that is not the newest, and nothing is freed. What
+//! changed is known, and not compared.
 
 use pmem::Device;
-use pmem::sync::atomic::AtomicU64;
-use storage::lines::lines_of;
-use storage::{NewValue, RowLayout, SerialId, lines_gain, row, word_gain};
+use storage::lines::padded_line;
+use storage::{
+    NewValue, RowLayout, SerialId, Shape, lines_gain, only_line_gain, only_line_hash, row,
+    word_gain,
+};
 
 use super::final_write::lines_to_write;
 use super::medium::version_epoch;
@@ -17,8 +19,8 @@ use super::write::Hidden;
 use super::{Medium, Place, ReadPhase, RowEntry, ValueWord};
 use crate::stats::WorkCounts;
 
-/// The only version of a row in this epoch.
-pub(crate) struct OnlyVersion<'e> {
+/// The last version of a row in this epoch.
+pub(crate) struct LastVersion<'e> {
     pub(crate) entry: &'e RowEntry,
     pub(crate) layout: &'e RowLayout,
     /// The key.
@@ -26,21 +28,17 @@ pub(crate) struct OnlyVersion<'e> {
     pub(crate) sid: SerialId,
 }
 
-impl<'e> OnlyVersion<'e> {
-    /// The bytes before this epoch, if there is a row; where the version before is on the medium,
-    /// as it is where nothing is cached.
-    #[inline(always)]
-    fn before(&self, base: ValueWord) -> Option<&'e [u8]> {
-        base.is_on_medium().then(|| ReadPhase::begin().bytes(base))
-    }
-
+impl LastVersion<'_> {
     fn key(&self) -> [u8; 8] {
         self.word.to_be_bytes()
     }
+}
 
-    fn cell(&self) -> &'e AtomicU64 {
-        self.entry.only_version(self.sid)
-    }
+/// The bytes before this epoch, if there is a row; where the version before is on the medium, as it
+/// is where nothing is cached.
+#[inline(always)]
+fn bytes_before<'e>(base: ValueWord) -> Option<&'e [u8]> {
+    base.is_on_medium().then(|| ReadPhase::begin().bytes(base))
 }
 
 impl<D: Device> Medium<D> {
@@ -54,93 +52,168 @@ impl<D: Device> Medium<D> {
         !has_cache && checkpoint_epoch + 1 == epoch && !self.port.device().charges_loads()
     }
 
-    /// Lines of a row are replaced that follow each other: `part` stands from `at` on. False
-    /// if the row has another shape; nothing has happened then.
+    /// The only version of a row replaces lines that follow each other: `part` stands from `at` on.
+    /// False if the row has another shape; nothing has happened then.
     #[inline(always)]
     pub(crate) fn persist_part(
         &mut self,
-        to: &OnlyVersion<'_>,
+        to: &LastVersion<'_>,
         base: ValueWord,
         (at, part): (usize, &[u8]),
         work: &mut WorkCounts,
     ) -> bool {
-        let layout = to.layout;
-        let fits = layout.has_line_halves() && !layout.may_be_external() && layout.has_exact_keys();
-        match to.before(base).filter(|_| fits) {
-            Some(old) if !part.is_empty() => self.persist_lines(to, old, (at, part), work),
+        let word = match (to.layout.shape(), bytes_before(base)) {
+            (Shape::Lines, Some(old)) if !part.is_empty() => {
+                self.replace_lines(to, old, (at, part), work)
+            }
+            // All of the value.
+            (Shape::Line, Some(old)) if part.len() == old.len() => {
+                self.replace_line(to, old, part, work)
+            }
             _ => return false,
-        }
+        };
+        self.hide(to, word, work);
         true
     }
 
-    #[inline(never)]
-    fn persist_lines(
+    /// The only version of a row is another value. False if the row has another shape; nothing has
+    /// happened then.
+    #[inline(always)]
+    pub(crate) fn persist_whole(
         &mut self,
-        to: &OnlyVersion<'_>,
+        to: &LastVersion<'_>,
+        base: ValueWord,
+        new: &[u8],
+        work: &mut WorkCounts,
+    ) -> bool {
+        let word = match to.layout.shape() {
+            Shape::Line => self.persist_line(to, base, new, work),
+            Shape::Short => self.persist_word(to, base, new, work),
+            Shape::Lines | Shape::Any => None,
+        };
+        let Some(word) = word else { return false };
+        self.hide(to, word, work);
+        true
+    }
+
+    /// Readers are led to the only version of a row by [`Medium::reveal`].
+    #[inline(always)]
+    fn hide(&mut self, to: &LastVersion<'_>, word: ValueWord, work: &mut WorkCounts) {
+        work.single_write_rows += 1;
+        self.hidden.push(Hidden { cell: to.entry.only_version(to.sid), word });
+    }
+
+    /// The final write of a value that is one line, if it has the length of the one before, or is
+    /// the first one of its row.
+    #[inline(always)]
+    pub(super) fn persist_line(
+        &mut self,
+        to: &LastVersion<'_>,
+        base: ValueWord,
+        new: &[u8],
+        work: &mut WorkCounts,
+    ) -> Option<ValueWord> {
+        if !to.entry.next().is_value() {
+            return Some(self.first_line(to, new, work));
+        }
+        let old = bytes_before(base).filter(|old| old.len() == new.len())?;
+        Some(self.replace_line(to, old, new, work))
+    }
+
+    #[inline(always)]
+    fn persist_word(
+        &mut self,
+        to: &LastVersion<'_>,
+        base: ValueWord,
+        new: &[u8],
+        work: &mut WorkCounts,
+    ) -> Option<ValueWord> {
+        let [old, new] = [bytes_before(base)?, new].map(|value| value.try_into().ok());
+        Some(self.replace_word(to, (u64::from_le_bytes(old?), u64::from_le_bytes(new?)), work))
+    }
+
+    #[inline(never)]
+    fn replace_lines(
+        &mut self,
+        to: &LastVersion<'_>,
         old: &[u8],
         (at, part): (usize, &[u8]),
         work: &mut WorkCounts,
-    ) {
+    ) -> ValueWord {
         let (row, slot) = self.begin_by_shape(to, work);
         if self.keeps_hash {
             let old_part = &old[at..at + part.len()];
             self.hash.add(lines_gain(to.layout.table, &to.key(), at, old_part, part));
         }
-        let changed = lines_of(at, part.len());
-        let lacking = lines_to_write(to.entry, to.layout, false, changed);
-        let version = (slot, to.sid);
+        let value = NewValue::with_lines(old, at, part, 0);
+        let lacking = lines_to_write(to.entry, to.layout, false, value.changed());
         // SAFETY: the owner of the row's only version owns the slot that nobody reads (see
         // `publication.rs`).
-        let value = unsafe {
-            if lacking & lines_of(0, old.len()) == changed {
-                row::write_part(&mut self.port, row, to.layout, version, (at, part), old.len())
-            } else {
-                let value = NewValue::with_lines(old, at, part, 0);
-                row::write_changed_lines(&mut self.port, row, to.layout, version, &value, lacking)
-            }
+        let at = unsafe {
+            let version = (slot, to.sid);
+            row::write_changed_lines(&mut self.port, row, to.layout, version, &value, lacking)
         };
-        self.end_by_shape(to, slot, value, old.len());
+        self.end_by_shape(to, slot, at, old.len())
     }
 
-    /// A row of one word gets another one. False if the row has another shape; nothing has happened
-    /// then.
-    #[inline(always)]
-    pub(crate) fn persist_word(
+    #[inline(never)]
+    fn replace_line(
         &mut self,
-        to: &OnlyVersion<'_>,
-        base: ValueWord,
+        to: &LastVersion<'_>,
+        old: &[u8],
         new: &[u8],
         work: &mut WorkCounts,
-    ) -> bool {
-        let fits = to.layout.has_short_halves() && to.layout.has_exact_keys();
-        let Some(Ok(old)) = to.before(base).filter(|_| fits).map(<[u8; 8]>::try_from) else {
-            return false;
+    ) -> ValueWord {
+        let (row, slot) = self.begin_by_shape(to, work);
+        let line = padded_line(new);
+        if self.keeps_hash {
+            let old = padded_line(old);
+            self.hash.add(only_line_gain(to.layout.table, &to.key(), &old, &line));
+        }
+        // The other half has another line now.
+        to.entry.set_same_parts(0);
+        let version = (slot, to.sid);
+        // SAFETY: as in `replace_lines`.
+        let at =
+            unsafe { row::write_line(&mut self.port, row, to.layout, version, (&line, new.len())) };
+        self.end_by_shape(to, slot, at, new.len())
+    }
+
+    #[inline(never)]
+    fn first_line(&mut self, to: &LastVersion<'_>, new: &[u8], work: &mut WorkCounts) -> ValueWord {
+        work.persistent_versions += 1;
+        self.rows += 1;
+        let (key, line) = (to.key(), padded_line(new));
+        if self.keeps_hash {
+            self.hash.add(only_line_hash(to.layout.table, &key, &line, new.len()));
+        }
+        let (row, version) = (to.entry.row(), (&key, to.sid));
+        // SAFETY: the row was created in this epoch and nobody reads it before it is published.
+        let at = unsafe {
+            row::write_first_line(&mut self.port, row, to.layout, version, (&line, new.len()))
         };
-        let Ok(new) = <[u8; 8]>::try_from(new) else { return false };
-        self.replace_word(to, (u64::from_le_bytes(old), u64::from_le_bytes(new)), work);
-        true
+        self.end_by_shape(to, 0, at, new.len())
     }
 
     #[inline(never)]
     fn replace_word(
         &mut self,
-        to: &OnlyVersion<'_>,
+        to: &LastVersion<'_>,
         (old, new): (u64, u64),
         work: &mut WorkCounts,
-    ) {
+    ) -> ValueWord {
         let (row, slot) = self.begin_by_shape(to, work);
         if self.keeps_hash {
             self.hash.add(word_gain(to.layout.table, &to.key(), old, new));
         }
-        // SAFETY: as in `persist_lines`.
+        // SAFETY: as in `replace_lines`.
         let value = unsafe { row::write_word(&mut self.port, row, to.layout, (slot, to.sid), new) };
-        self.end_by_shape(to, slot, value, size_of::<u64>());
+        self.end_by_shape(to, slot, value, size_of::<u64>())
     }
 
     /// The row, and the slot that is not the newest version's.
     #[inline(always)]
-    fn begin_by_shape(&self, to: &OnlyVersion<'_>, work: &mut WorkCounts) -> (u64, usize) {
-        work.single_write_rows += 1;
+    fn begin_by_shape(&self, to: &LastVersion<'_>, work: &mut WorkCounts) -> (u64, usize) {
         work.persistent_versions += 1;
         let (row, slot) = (to.entry.row(), 1 - to.entry.next().slot());
         let stale = version_epoch(self.port.device().image().base() as usize, row, slot);
@@ -148,12 +221,12 @@ impl<D: Device> Medium<D> {
         (row, slot)
     }
 
-    /// The version is written; readers are led to it by [`Medium::reveal`].
+    /// The version is written.
     #[inline(always)]
-    fn end_by_shape(&mut self, to: &OnlyVersion<'_>, slot: usize, value: u64, len: usize) {
+    fn end_by_shape(&self, to: &LastVersion<'_>, slot: usize, value: u64, len: usize) -> ValueWord {
         let address = self.port.device().image().base() as usize + value as usize;
         let word = ValueWord::new(Place::Medium, slot, address, len);
         to.entry.set_next(word);
-        self.hidden.push(Hidden { cell: to.cell(), word });
+        word
     }
 }

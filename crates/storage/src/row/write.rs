@@ -1,27 +1,49 @@
 //! Writing rows: the first line, versions, and values by whole lines. The order of stores is that
 //! of O-26; nothing is fenced here.
 
-use std::sync::LazyLock;
+use pmem::{BLOCK_BYTES, Device, Line, LineCount, Port};
 
-use pmem::{Device, Port};
-
-use super::RowLayout;
-use crate::format::{KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, ValuePointer};
-use crate::lines::{LINE, for_each_run, padded_line};
+use super::{RowLayout, Shape};
+use crate::format::{
+    KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, RowHeader, SerialId, ValuePointer, VersionWords,
+};
+use crate::lines::{LINE, for_each_run, padded_line, single_lines};
 use crate::new_value::NewValue;
 use crate::{class_bytes, class_of};
 
-/// A checksum of nothing yet. Kept, because making one asks the processor what it can do.
-static EMPTY_CRC: LazyLock<crc32fast::Hasher> = LazyLock::new(crc32fast::Hasher::new);
-
-/// Checksum of what never changes in a row.
-pub fn key_crc(table: u16, key: &[u8]) -> u32 {
-    let mut hasher = EMPTY_CRC.clone();
-    if let Ok(key) = <[u8; 8]>::try_from(key) {
-        let both = u128::from(table) | u128::from(u64::from_le_bytes(key)) << 16;
-        hasher.update(&both.to_le_bytes()[..10]);
-        return hasher.finalize();
+/// Remainders of a byte with so many bytes of zeros behind it, for CRC-32 of eight bytes at once.
+static REMAINDERS: [[u32; 256]; 8] = {
+    let mut tables = [[0; 256]; 8];
+    let mut number = 0;
+    while number < 8 * 256 {
+        let (table, byte) = (number / 256, number % 256);
+        let mut crc = if table == 0 { byte as u32 } else { tables[table - 1][byte] };
+        let mut bit = 0;
+        while bit < 8 {
+            crc = crc >> 1 ^ if crc & 1 == 0 { 0 } else { 0xedb8_8320 };
+            bit += 1;
+        }
+        tables[table][byte] = crc;
+        number += 1;
     }
+    tables
+};
+
+/// Checksum of what never changes in a row: CRC-32 of table and key.
+#[inline(always)]
+pub fn key_crc(table: u16, key: &[u8]) -> u32 {
+    let Ok(key) = <[u8; 8]>::try_from(key) else { return long_key_crc(table, key) };
+    let remainder = |zeros: usize, byte: u64| REMAINDERS[zeros][byte as usize & 0xff];
+    // Two bytes, then eight: a call of the library takes three times as long.
+    let table = u64::from(!table);
+    let crc = remainder(1, table) ^ remainder(0, table >> 8) ^ 0xffff;
+    let word = u64::from_le_bytes(key) ^ u64::from(crc);
+    !(0..8).fold(0, |crc, byte| crc ^ remainder(7 - byte, word >> (8 * byte)))
+}
+
+#[inline(never)]
+fn long_key_crc(table: u16, key: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
     hasher.update(&table.to_le_bytes());
     hasher.update(key);
     hasher.finalize()
@@ -146,35 +168,49 @@ pub unsafe fn write_changed_lines<D: Device>(
     at
 }
 
-/// As [`write_changed_lines`], of lines that follow each other: `part` is what a value of `len`
-/// bytes holds from `at` on.
+/// As [`write_changed_lines`], of a value that is a line, or `len` bytes with zeros behind them.
 ///
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-pub unsafe fn write_part<D: Device>(
+pub unsafe fn write_line<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
     (slot, sid): (usize, SerialId),
-    (at, part): (usize, &[u8]),
-    len: usize,
+    (line, len): (&Line, usize),
 ) -> u64 {
-    debug_assert!(layout.has_line_halves() && layout.is_inline(len as u64));
-    let value = layout.half_offset(row, slot);
-    let to = value + at as u64;
-    let (lines, rest) = part.split_at(part.len() - part.len() % LINE);
-    port.count_store_nt(to, part.len().next_multiple_of(LINE) as u64);
-    // SAFETY: owned by the caller; a half is whole lines.
+    debug_assert!(layout.shape() == Shape::Line);
+    let at = layout.half_offset(row, slot);
+    // SAFETY: owned by the caller.
     unsafe {
-        port.store_nt_counted(to, lines);
-        if !rest.is_empty() {
-            port.store_nt_counted(to + lines.len() as u64, &padded_line(rest));
-        }
+        port.store_line(at, line);
         let pointer = ValuePointer::inline(len as u64);
         write_words(port, row, (slot, sid, pointer), layout, First::No);
     }
-    value
+    at
+}
+
+/// As [`write_with_key`], of a value as that of [`write_line`].
+///
+/// # Safety
+/// As [`write_with_key`].
+#[inline(always)]
+pub unsafe fn write_first_line<D: Device>(
+    port: &mut Port<D>,
+    row: u64,
+    layout: &RowLayout,
+    (key, sid): (&[u8; 8], SerialId),
+    (line, len): (&Line, usize),
+) -> u64 {
+    debug_assert!(layout.shape() == Shape::Line);
+    let at = layout.half_offset(row, 0);
+    // SAFETY: owned by the caller.
+    unsafe {
+        port.store_line(at, line);
+        store_header(port, row, layout, key, (0, sid, ValuePointer::inline(len as u64)));
+    }
+    at
 }
 
 /// Writes serial id and pointer of a version, in this order, and flushes the header line; with the
@@ -192,10 +228,7 @@ unsafe fn write_words<D: Device>(
 ) {
     let words = row + slot as u64 * 16;
     // SAFETY: owned by the caller.
-    unsafe {
-        port.store_u64(words, sid.0);
-        port.store_u64(words + 8, pointer.0);
-    }
+    unsafe { port.store_two(words, [sid.0, pointer.0]) };
     match first {
         First::Yes => port.flush(row, layout.heap_offset),
         First::No => port.flush_line(row),
@@ -216,13 +249,34 @@ pub unsafe fn write_with_key<D: Device>(
 ) -> u64 {
     // SAFETY: owned by the caller.
     let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
-    let mut line = header_line(layout, key);
-    let words = version.slot * 16;
-    line[words..words + 8].copy_from_slice(&version.sid.0.to_le_bytes());
-    line[words + 8..words + 16].copy_from_slice(&pointer.0.to_le_bytes());
     // SAFETY: as above.
-    unsafe { port.store_nt(row, &line) };
+    unsafe { store_header(port, row, layout, key, (version.slot, version.sid, pointer)) };
     at
+}
+
+/// Writes the header line of a row with its only version.
+///
+/// # Safety
+/// As [`write_with_key`].
+#[inline(always)]
+unsafe fn store_header<D: Device>(
+    port: &mut Port<D>,
+    row: u64,
+    layout: &RowLayout,
+    key: &[u8; 8],
+    (slot, sid, pointer): (usize, SerialId, ValuePointer),
+) {
+    let mut header = RowHeader {
+        versions: [VersionWords::default(); 2],
+        table: layout.table,
+        key_bytes: key.len() as u16,
+        crc: key_crc(layout.table, key),
+        key: [0; KEY_BYTES_IN_HEADER as usize],
+    };
+    header.versions[slot] = VersionWords { serial_id: sid.0, pointer: pointer.0 };
+    header.key[..key.len()].copy_from_slice(key);
+    // SAFETY: as above.
+    unsafe { port.store_line(row, &zerocopy::transmute!(header)) };
 }
 
 /// Writes the value of a version; where it is, and the pointer to it.
@@ -288,29 +342,51 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 /// The caller owns the lines of the value.
 #[inline(always)]
 unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
+    let count = value.len().div_ceil(LINE);
+    let Some(mut left) = single_lines(lines, count) else {
+        // SAFETY: owned by the caller.
+        return unsafe { store_long(port, at, value, lines) };
+    };
+    let (mut count, mut block) = (LineCount::default(), u64::MAX);
+    while left != 0 {
+        let line = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let before = std::mem::replace(&mut block, (at + (line * LINE) as u64) / BLOCK_BYTES);
+        count.lines += 1;
+        count.blocks += u64::from(block != before);
+        // SAFETY: owned by the caller.
+        unsafe { store_line(port, at, value, line) };
+    }
+    port.count_lines(count);
+}
+
+/// [`store_lines`] of a value of which not every line has a bit of its own.
+///
+/// # Safety
+/// As [`store_lines`].
+#[inline(never)]
+unsafe fn store_long<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
     for_each_run(lines, value.len().div_ceil(LINE), |from, to| {
-        let run = at + (from * LINE) as u64;
-        let end = value.len().min(to * LINE);
-        let (whole, rest) = (end - end % LINE, end % LINE);
-        port.count_store_nt(run, ((to - from) * LINE) as u64);
-        let mut at = run;
-        let range = from * LINE..whole.max(from * LINE);
-        if let Some(piece) = value.in_part(range.clone()) {
-            // SAFETY: owned by the caller.
-            unsafe { port.store_nt_counted(at, piece) };
-            at += piece.len() as u64;
-        } else {
-            for piece in value.pieces(range) {
-                // SAFETY: as above.
-                unsafe { port.store_nt_counted(at, piece) };
-                at += piece.len() as u64;
-            }
-        }
-        if rest > 0 {
-            // SAFETY: as above; a half is whole lines.
-            unsafe { port.store_nt_counted(at, &padded_line(value.line(to - 1))) };
-        }
+        port.count_lines(LineCount::of(at + (from * LINE) as u64, (to - from) as u64));
+        // SAFETY: owned by the caller.
+        (from..to).for_each(|line| unsafe { store_line(port, at, value, line) });
     });
+}
+
+/// Stores a line of a value that was counted.
+///
+/// # Safety
+/// As [`store_lines`].
+#[inline(always)]
+unsafe fn store_line<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, line: usize) {
+    let (at, bytes) = (at + (line * LINE) as u64, value.line(line));
+    // SAFETY: owned by the caller; a half is whole lines.
+    unsafe {
+        match bytes.try_into() {
+            Ok(line) => port.store_line_counted(at, line),
+            Err(_) => port.store_line_counted(at, &padded_line(bytes)),
+        }
+    }
 }
 
 /// Empties a version slot, serial id first. Flushed, not fenced.

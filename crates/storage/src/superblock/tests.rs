@@ -96,6 +96,7 @@ fn o_53_only_a_torn_creation_counts_as_empty() {
         assert_eq!(error.is_corrupt(), !foreign, "{error}");
     }
     for changed in [
+        Superblock { version: FORMAT_VERSION - 1, ..superblock },
         Superblock { version: FORMAT_VERSION + 1, ..superblock },
         Superblock { features_required: FEATURES_KNOWN | 1 << 63, ..superblock },
     ] {
