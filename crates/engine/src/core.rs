@@ -2,6 +2,7 @@
 //! and what needs a table with its entries: looking keys up.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,47 @@ pub(crate) struct SequenceState {
     pub(crate) id: Option<EntryId>,
 }
 
+/// A map by table and key of a sequence.
+pub(crate) type BySequence<T> = HashMap<(u16, u64), T, BuildHasherDefault<NumberHasher>>;
+
+/// Hashes a few numbers. Who can choose them can make them collide, which costs time and nothing
+/// else.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline(always)]
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(u64::from(number));
+    }
+
+    #[inline(always)]
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(self.0.rotate_left(32) ^ number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Spreads a number over all 64 bits.
+#[inline(always)]
+pub(crate) fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
 /// Shared by all workers.
 pub(crate) struct Core {
     pub(crate) config: EngineConfig,
@@ -31,7 +73,7 @@ pub(crate) struct Core {
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
     /// All sequences ever drawn from, by table and key. Changed by the first worker only.
-    pub(crate) sequences: RwLock<HashMap<(u16, u64), SequenceState>>,
+    pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -48,7 +90,7 @@ impl Core {
             tables,
             entries,
             image_base,
-            sequences: RwLock::new(HashMap::new()),
+            sequences: RwLock::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
         }

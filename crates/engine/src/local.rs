@@ -55,6 +55,9 @@ pub(crate) enum DeclaredKind {
 }
 
 impl DeclaredKind {
+    /// How many there are.
+    pub(crate) const ALL: usize = Self::Piece as usize + 1;
+
     /// Whether the body of the call may write the row.
     #[inline(always)]
     pub(crate) fn is_of_body(self) -> bool {
@@ -142,7 +145,7 @@ pub(crate) struct Drawer {
 /// One call of the epoch. The spans of a worker's calls lie one after the other.
 ///
 /// Every phase goes through all of them, so what few calls have lies apart.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Txn {
     pub(crate) position: u32,
     pub(crate) declared: Span,

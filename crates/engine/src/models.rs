@@ -21,8 +21,8 @@ use crate::index::{EntryId, HashIndex};
 use crate::procedure::ProcedureTable;
 use crate::stats::WorkCounts;
 use crate::version::{
-    Appended, Chains, EntrySlab, EntrySupply, KeepNext, Publication, Publisher, ReadPhase,
-    RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
+    Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepNext, Publication, Publisher,
+    ReadPhase, RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
 use crate::{Engine, EngineConfig};
@@ -203,7 +203,8 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
         let append = |cell: &Cell, barrier: &Barrier, buffers: &[Mutex<Vec<Appended>>; 2], me| {
             let mut pool = TransientPool::new(me).unwrap();
             let position = 1 + me as u32;
-            if cell.entry().claim(sid(position.into()), &mut pool, &mut KeepNext).is_err() {
+            let by = AppendedBy::new(me as u64, EPOCH);
+            if cell.entry().claim((sid(position.into()), by), &mut pool, &mut KeepNext).is_err() {
                 buffers[me].lock().unwrap().push(Appended { position, id: cell.id });
             }
             barrier.wait(&cell.stopped).unwrap();
@@ -213,7 +214,7 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
                     let buffer = buffer.lock().unwrap();
                     buffer.iter().for_each(|&append| chains.add(&cell.slab, append));
                 }
-                chains.build(&cell.slab, EPOCH, &mut pool, &mut WorkCounts::default());
+                chains.build(&cell.slab, by, &mut pool, &mut WorkCounts::default());
             }
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
@@ -351,20 +352,22 @@ fn o_08_exactly_one_inserter_creates_the_row() {
         let mut pool = TransientPool::new(0).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let index = Arc::new(HashIndex::new(0));
-        index.find_or_insert(7, |_| true, || Ok::<_, Stopped>(EntryId(900))).unwrap();
+        index.find_or_begin(7, |_| true).unwrap_err().fill(EntryId(900));
         assert!(index.remove(7, EntryId(900)));
-        let insert = |index: &HashIndex, cell: &Cell, position| {
-            let make = || {
-                cell.entry().initialise(fixture().row, ValueWord::PENDING, sid(position));
-                Ok::<_, Stopped>(cell.id)
+        let insert =
+            |index: &HashIndex, cell: &Cell, position| match index.find_or_begin(7, |_| true) {
+                Ok(id) => {
+                    assert_eq!(id, cell.id);
+                    cell.entry().born_by(sid(position));
+                    false
+                }
+                Err(vacancy) => {
+                    let born = sid(position);
+                    cell.entry().initialise(fixture().row, ValueWord::PENDING, born);
+                    vacancy.fill(cell.id);
+                    true
+                }
             };
-            let (id, created) = index.find_or_insert(7, |_| true, make).unwrap();
-            assert_eq!(id, cell.id);
-            if !created {
-                cell.entry().born_by(sid(position));
-            }
-            created
-        };
         let other = (Arc::clone(&index), Arc::clone(&cell));
         let thread = spawn(move || insert(&other.0, &other.1, 1));
         let mine = insert(&index, &cell, 2);

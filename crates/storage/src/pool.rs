@@ -234,16 +234,21 @@ impl SubPool {
     ///
     /// # Errors
     /// `Limit` if no segment is left.
-    #[inline]
     pub fn bump<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<u64> {
         if self.fresh_count == 0 {
             self.enter_segment(port, segments)?;
         }
+        Ok(self.bump_in_segment().expect("a segment has slots"))
+    }
+
+    /// The same, if the segment in use has one.
+    #[inline(always)]
+    pub fn bump_in_segment(&mut self) -> Option<u64> {
         let slot = self.fresh;
+        self.fresh_count = self.fresh_count.checked_sub(1)?;
         self.fresh += self.slot_bytes;
-        self.fresh_count -= 1;
         self.now.bump += 1;
-        Ok(slot)
+        Some(slot)
     }
 
     /// Goes to the segment of the next fresh slot, and takes one if it is not there.

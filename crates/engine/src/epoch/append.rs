@@ -1,12 +1,10 @@
 //! The append step (NV 4.1, CA 3.2): every declared write gets its pending version, unless the
 //! insert step gave it one with its row.
 //!
-//! Calls are taken in groups: first all index buckets of a group are fetched, then all row entries,
-//! then the versions are appended, so that the misses of a group overlap, and those for the buckets
-//! of the next group with the work on this one. Either each append takes its row's lock, or appends
+//! Keys are found some at a time and ahead of the calls that declared them: the index buckets of the
+//! next ones are fetched while these are looked up, and their row entries while versions are
+//! appended to those before, so that the misses overlap. Either each append takes its row's lock, or appends
 //! to rows that have one already are collected: batch append.
-
-use std::ops::Range;
 
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
@@ -14,25 +12,34 @@ use storage::{NewValue, SerialId, row};
 use crate::AppendMethod;
 use crate::core::Core;
 use crate::epoch::batch::{self, Method, Outbox};
-use crate::index::EntryId;
-use crate::local::{Declarations, DeclaredKind, Local, Member, NO_ENTRY, Span};
+use crate::index::{EntryId, Home};
+use crate::local::{Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Span, Txn};
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
-use crate::table::KeyWord;
+use crate::table::{KeyWord, Table};
 use crate::version::{
-    CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
+    CachePool, Claim, EntrySlab, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
 };
 use crate::worker::{Epoch, Leave, Worker};
 
-/// Calls of a group.
-const GROUP: usize = 8;
+/// Keys that are found at a time.
+const KEYS: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let (local, port) = (&mut worker.local, &mut worker.medium.port);
     match epoch.core.config.append {
-        AppendMethod::RowLock => append_all(epoch, local, port, &mut RowLocks)?,
+        AppendMethod::RowLock => {
+            let mut locks = RowLocks(WorkCounts::default());
+            append_all(epoch, local, port, &mut locks)?;
+            local.work.version_arrays += locks.0.version_arrays;
+            local.work.insertion_moves += locks.0.insertion_moves;
+            local.work.contended_locks += locks.0.contended_locks;
+            local.work.locks_handed_over += locks.0.locks_handed_over;
+        }
         AppendMethod::Batch => {
-            append_all(epoch, local, port, &mut Outbox::new(epoch, local.worker))?;
+            let mut outbox = Outbox::new(epoch, local.worker);
+            append_all(epoch, local, port, &mut outbox)?;
+            outbox.close(&mut local.work);
             batch::make_arrays(epoch, local)?;
         }
     }
@@ -41,7 +48,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// One by one, under the lock of each row.
-struct RowLocks;
+struct RowLocks(WorkCounts);
 
 impl Method for RowLocks {
     #[inline(always)]
@@ -51,13 +58,12 @@ impl Method for RowLocks {
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
-        work: &mut WorkCounts,
     ) {
         let cost = entry.append(sid, pool, claim);
-        work.version_arrays += u64::from(cost.new_array);
-        work.insertion_moves += cost.moves as u64;
-        work.contended_locks += u64::from(cost.contended);
-        work.locks_handed_over += u64::from(cost.handed_over);
+        self.0.version_arrays += u64::from(cost.new_array);
+        self.0.insertion_moves += cost.moves as u64;
+        self.0.contended_locks += u64::from(cost.contended);
+        self.0.locks_handed_over += u64::from(cost.handed_over);
     }
 }
 
@@ -68,75 +74,127 @@ fn append_all<D: Device>(
     port: &mut Port<D>,
     method: &mut impl Method,
 ) -> Result<(), Leave> {
-    let calls = local.lists.txns.len();
-    let group_from = |from: usize| from..(from + GROUP).min(calls);
-    let mut now = group_from(0);
-    fetch_buckets(epoch.core, &local.lists, now.clone());
-    while !now.is_empty() {
-        find_entries(epoch.core, &mut local.lists, &local.reads, now.clone());
-        let next = group_from(now.end);
-        fetch_buckets(epoch.core, &local.lists, next.clone());
-        for index in now {
-            append_declared(epoch, local, method, index);
-            if !local.lists.extra(&local.lists.txns[index]).ranges.is_empty() {
-                append_ranges(epoch, local, method, index).map_err(crate::EngineError::Poisoned)?;
-            }
+    let mut finder = Finder::new(epoch.core, &local.lists);
+    let mut next = 0;
+    while next < local.lists.txns.len() {
+        while finder.is_behind(&local.lists.txns[next], &local.lists) {
+            finder.find_some(&mut local.lists, &local.reads);
+            local.reads.account_charged(port, epoch.core.image_base);
         }
-        local.reads.account_charged(port, epoch.core.image_base);
-        now = next;
+        next = append_declared(epoch, local, method, (next, &finder));
+        if has_ranges(&local.lists, &local.lists.txns[next - 1]) {
+            append_ranges(epoch, local, method, next - 1).map_err(crate::EngineError::Poisoned)?;
+        }
     }
     local.work.declared_keys += local.lists.declared.len() as u64;
     Ok(())
 }
 
-/// Asks for the index buckets of the declared keys of a group of calls.
-fn fetch_buckets(core: &Core, lists: &Declarations, calls: Range<usize>) {
-    for declared in &lists.declared[lists.declared_by(calls)] {
-        if declared.id == NO_ENTRY {
-            core.tables[declared.table as usize].hash.prefetch(declared.word);
+fn has_ranges(lists: &Declarations, txn: &Txn) -> bool {
+    txn.extra != Txn::NO_EXTRA && !lists.extras[txn.extra as usize].ranges.is_empty()
+}
+
+/// Finds the entries of declared keys, some keys ahead of the calls that are at their turn.
+struct Finder<'e> {
+    core: &'e Core,
+    /// How many keys are found.
+    found: usize,
+    /// Where the searches for the next keys begin.
+    homes: [Home<'e>; KEYS],
+}
+
+impl<'e> Finder<'e> {
+    fn new(core: &'e Core, lists: &Declarations) -> Self {
+        let mut finder = Self { core, found: 0, homes: [const { Home::NOWHERE }; KEYS] };
+        finder.fetch(&lists.declared);
+        finder
+    }
+
+    /// Whether keys are to be found before a call has its turn: so many that the entries of some
+    /// more are on their way then.
+    #[inline(always)]
+    fn is_behind(&self, txn: &Txn, lists: &Declarations) -> bool {
+        self.found < (txn.declared.to as usize + KEYS).min(lists.declared.len())
+    }
+
+    /// Asks for the buckets of the next keys, but those that the insert step found.
+    #[inline(always)]
+    fn fetch(&mut self, next: &[Declared]) {
+        for (declared, home) in next.iter().zip(&mut self.homes) {
+            if declared.id == NO_ENTRY {
+                *home = self.core.tables[declared.table as usize].hash.home(declared.word);
+            }
         }
+    }
+
+    /// Finds the next keys, and asks for the buckets of those behind them.
+    #[inline(never)]
+    fn find_some(&mut self, lists: &mut Declarations, reads: &Reads) {
+        let Declarations { declared, keys, .. } = lists;
+        let core = self.core;
+        let count = KEYS.min(declared.len() - self.found);
+        let (now, next) = declared[self.found..].split_at_mut(count);
+        for (declared, home) in now.iter_mut().zip(&self.homes) {
+            if declared.id == NO_ENTRY {
+                let table = &core.tables[declared.table as usize];
+                let found = if declared.is_word {
+                    home.find_exact(declared.word, &table.hash)
+                } else {
+                    find_any(core, table, (declared.word, &keys[declared.key.range()]), reads)
+                };
+                declared.id = found.unwrap_or(NO_ENTRY);
+            }
+            if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
+                core.entries.prefetch(declared.id);
+            }
+        }
+        self.found += count;
+        self.fetch(next);
     }
 }
 
-/// Looks up the declared keys of a group of calls.
-fn find_entries(core: &Core, lists: &mut Declarations, reads: &Reads, calls: Range<usize>) {
-    let span = lists.declared_by(calls);
-    for declared in &mut lists.declared[span] {
-        if declared.id == NO_ENTRY {
-            let table = &core.tables[declared.table as usize];
-            let found = if declared.is_word {
-                table.hash.find_exact(declared.word)
-            } else {
-                let word = KeyWord { hash: declared.word, key: &lists.keys[declared.key.range()] };
-                core.find(table, word, reads)
-            };
-            declared.id = found.unwrap_or(NO_ENTRY);
-        }
-        if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
-            core.entries.prefetch(declared.id);
-        }
-    }
+/// Finds a key that is not a word.
+#[inline(never)]
+fn find_any(
+    core: &Core,
+    table: &Table,
+    (hash, key): (u64, &[u8]),
+    reads: &Reads,
+) -> Option<EntryId> {
+    core.find(table, KeyWord { hash, key }, reads)
 }
 
-#[inline(always)]
+/// Appends what some calls declared by key, from one on, as far as keys are found ahead of them,
+/// but up to one with ranges at most. Returns the call behind them.
+#[inline(never)]
 fn append_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     method: &mut impl Method,
-    index: usize,
-) {
+    (mut next, finder): (usize, &Finder<'_>),
+) -> usize {
     let Local { lists, cache, pool, work, reads, .. } = local;
-    let txn = &lists.txns[index];
-    let sid = SerialId::new(epoch.number, u64::from(txn.position));
     let mut claimer = Claimer::new(epoch, cache, reads);
-    for declared in &lists.declared[txn.declared.range()] {
-        let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
-        if is_written && !declared.appended {
-            let row = (declared.id, epoch.core.entries.get(declared.id));
-            method.append(row, sid, pool, &mut claimer, work);
-            work.appends += 1;
+    let (entries, mut appended) = (&epoch.core.entries, 0);
+    for txn in &lists.txns[next..] {
+        if finder.is_behind(txn, lists) {
+            break;
+        }
+        next += 1;
+        let sid = SerialId::new(epoch.number, txn.position.into());
+        for declared in &lists.declared[txn.declared.range()] {
+            let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
+            if is_written && !declared.appended {
+                method.append((declared.id, entries.get(declared.id)), sid, pool, &mut claimer);
+                appended += 1;
+            }
+        }
+        if has_ranges(lists, txn) {
+            break;
         }
     }
+    work.appends += appended;
+    next
 }
 
 /// Resolves the declared ranges of a call: the rows born before it (CA 3.2, O-09).
@@ -149,42 +207,83 @@ fn append_ranges<D: Device>(
     let core = epoch.core;
     let Declarations { txns, extras, declared, ranges, members, keys, .. } = &mut local.lists;
     let txn = &txns[index];
-    let extra = &mut extras[txn.extra as usize];
+    let extra = &extras[txn.extra as usize];
     let sid = SerialId::new(epoch.number, u64::from(txn.position));
     let from = members.len();
     let written = || declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read);
-    let mut are_declared = false;
+    let (mut are_declared, mut are_sorted) = (false, true);
     for range in &ranges[extra.ranges.range()] {
         are_declared |= written().any(|d| d.table == range.table);
+        let table = core.table(range.table)?;
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
-        for (word, id) in core.range(core.table(range.table)?, low, high, &local.reads)? {
-            core.entries.prefetch(id);
-            members.push(Member { table: range.table, word, id });
+        let (before, of_range) = (members.last().copied(), members.len());
+        core.range(table, low, high, &local.reads)?.for_each_run(|words, ids| {
+            members.extend(words.iter().zip(ids).map(|(&word, &id)| {
+                core.entries.prefetch(id);
+                Member { table: range.table, word, id }
+            }));
+        });
+        // Keys that are not exact may have the same word.
+        let first = members.get(of_range).copied();
+        are_sorted &= table.exact && (of_range == from || first.is_none() || before < first);
+    }
+    if !are_sorted {
+        // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
+        members[from..].sort_unstable();
+        let mut before = None;
+        keep(members, from, |member| before.replace(member) != Some(member));
+    }
+    if are_declared {
+        // Few calls declare keys and ranges of one table.
+        keep(members, from, |member| !written().any(|d| d.id == member.id));
+    }
+    let Local { lists, cache, pool, work, reads, .. } = local;
+    let mut claimer = Claimer::new(epoch, cache, reads);
+    let of_call = &mut lists.members[from..];
+    let kept = append_members(&core.entries, of_call, sid, method, (pool, &mut claimer));
+    lists.members.truncate(from + kept);
+    work.appends += kept as u64;
+    lists.extras[lists.txns[index].extra as usize].members = Span::up_to(from, from + kept);
+    Ok(())
+}
+
+/// Appends to the members of a call that are born before it, and leaves only these in the list; how
+/// many.
+#[inline(never)]
+fn append_members(
+    entries: &EntrySlab,
+    members: &mut [Member],
+    sid: SerialId,
+    method: &mut impl Method,
+    (pool, claim): (&mut TransientPool, &mut impl Claim),
+) -> usize {
+    let mut kept = 0;
+    for at in 0..members.len() {
+        let member = members[at];
+        let entry = entries.get(member.id);
+        if entry.birth() < sid {
+            if kept < at {
+                members[kept] = member;
+            }
+            kept += 1;
+            method.append((member.id, entry), sid, pool, claim);
         }
     }
-    // Sorted for the body's lookups, and each row once where ranges overlap (O-02).
-    members[from..].sort_unstable();
-    // Few calls declare keys and ranges of one table.
-    let is_declared = |id| are_declared && written().any(|d| d.id == id);
+    kept
+}
+
+/// Keeps those members of the last call that are to be kept, of all from `from` on.
+#[inline(always)]
+fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) -> bool) {
     let mut kept = from;
     for at in from..members.len() {
         let member = members[at];
-        let is_first = kept == from || members[kept - 1] != member;
-        if is_first && core.entries.get(member.id).birth() < sid && !is_declared(member.id) {
+        if is_kept(member) {
             members[kept] = member;
             kept += 1;
         }
     }
     members.truncate(kept);
-    extra.members = Span::up_to(from, kept);
-    let Local { lists, cache, pool, work, reads, .. } = local;
-    let mut claimer = Claimer::new(epoch, cache, reads);
-    for member in &lists.members[from..kept] {
-        let row = (member.id, core.entries.get(member.id));
-        method.append(row, sid, pool, &mut claimer, work);
-        work.appends += 1;
-    }
-    Ok(())
 }
 
 /// Decides what the base of a row is when its first writer claims it.
@@ -227,6 +326,11 @@ impl<'c> Claimer<'c> {
 
 impl Claim for Claimer<'_> {
     #[inline(always)]
+    fn keeps_next(&self) -> bool {
+        self.every_epoch
+    }
+
+    #[inline(never)]
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if !next.is_value() {
             return next;

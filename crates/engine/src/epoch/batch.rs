@@ -13,7 +13,9 @@ use crate::calls::RUN_CALLS;
 use crate::index::EntryId;
 use crate::local::Local;
 use crate::stats::WorkCounts;
-use crate::version::{Appended, Buffers, Claim, ClaimedBy, EntrySlab, RowEntry, TransientPool};
+use crate::version::{
+    Appended, AppendedBy, Buffers, Claim, Claimed, EntrySlab, RowEntry, TransientPool,
+};
 use crate::worker::{Epoch, Leave};
 
 /// Appends whose row entries are fetched ahead, in each buffer.
@@ -28,13 +30,14 @@ pub(super) trait Method {
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
-        work: &mut WorkCounts,
     );
 }
 
 /// The buffers of one worker, while it fills them.
 pub(super) struct Outbox<'e> {
     buffers: RwLockWriteGuard<'e, Buffers>,
+    by: AppendedBy,
+    claims_of_others: u64,
 }
 
 impl<'e> Outbox<'e> {
@@ -42,7 +45,13 @@ impl<'e> Outbox<'e> {
     pub(super) fn new<D: Device>(epoch: &Epoch<'e, D>, worker: usize) -> Self {
         let mut buffers = epoch.shared.appends[worker].write().expect("no panic while locked");
         buffers.iter_mut().for_each(Vec::clear);
-        Self { buffers }
+        Self { buffers, by: AppendedBy::new(worker as u64, epoch.number), claims_of_others: 0 }
+    }
+
+    /// All is in the buffers.
+    pub(super) fn close(self, work: &mut WorkCounts) {
+        work.batched_appends += self.buffers.iter().map(|buffer| buffer.len() as u64).sum::<u64>();
+        work.claims_of_others += self.claims_of_others;
     }
 }
 
@@ -54,13 +63,12 @@ impl Method for Outbox<'_> {
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
-        work: &mut WorkCounts,
     ) {
-        let Err(ClaimedBy(by)) = entry.claim(sid, pool, claim) else { return };
-        let maker = maker(id, self.buffers.len());
-        self.buffers[maker].push(Appended { position: sid.position() as u32, id });
-        work.batched_appends += 1;
-        work.claims_of_others += u64::from(by != pool.worker);
+        if let Err(Claimed { by_other }) = entry.claim((sid, self.by), pool, claim) {
+            let maker = maker(id, self.buffers.len());
+            self.buffers[maker].push(Appended { position: sid.position() as u32, id });
+            self.claims_of_others += u64::from(by_other);
+        }
     }
 }
 
@@ -84,28 +92,29 @@ pub(super) fn make_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) ->
     let mut parts: Vec<&[Appended]> = buffers.iter().map(|b| b[local.worker].as_slice()).collect();
     let entries = &epoch.core.entries;
     in_serial_order(&mut parts, entries, |append| local.chains.add(entries, append));
-    local.chains.build(entries, epoch.number, &mut local.pool, &mut local.work);
+    let by = AppendedBy::new(local.pool.worker, epoch.number);
+    local.chains.build(entries, by, &mut local.pool, &mut local.work);
     Ok(())
 }
 
 /// Goes through the buffers of all workers, each in serial order itself, as their calls were dealt:
 /// the next few positions are in one buffer, those behind them in the next one.
 fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: impl FnMut(Appended)) {
-    let mut left: usize = parts.iter().map(|part| part.len()).sum();
     let mut end = 0;
-    while left > 0 {
+    while parts.iter().any(|part| !part.is_empty()) {
         for part in &mut *parts {
             end += RUN_CALLS as u32;
-            while let Some((first, rest)) = part.split_first()
-                && first.position < end
+            let mut taken = 0;
+            while let Some(&append) = part.get(taken)
+                && append.position < end
             {
-                if let Some(ahead) = part.get(AHEAD) {
+                if let Some(ahead) = part.get(taken + AHEAD) {
                     entries.prefetch(ahead.id);
                 }
-                each(*first);
-                *part = rest;
-                left -= 1;
+                each(append);
+                taken += 1;
             }
+            *part = &part[taken..];
         }
     }
 }

@@ -5,13 +5,12 @@
 //!    k. That makes the numbers dense and the same in replay (unlike the atomic counters of NV
 //!    6.2.3).
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 
-use crate::calls::{Abort, owned};
-use crate::core::SequenceState;
+use crate::calls::{Abort, RUN_CALLS, owned};
+use crate::core::{BySequence, SequenceState};
 use crate::declare::{Declaration, Draws};
 use crate::local::{ChangedSequence, Drawer, Local, Span};
 use crate::worker::{Epoch, Leave, Worker};
@@ -69,27 +68,28 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut next_of = vec![0usize; lists.len()];
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     let mut ranked: Vec<Ranked> = Vec::new();
-    let mut place_of = HashMap::new();
-    loop {
-        let smallest = (0..lists.len())
-            .filter_map(|l| lists[l].get(next_of[l]).map(|drawn| (drawn.position, l)))
-            .min();
-        let Some((position, list)) = smallest else {
-            break;
-        };
-        let drawn = &mut lists[list][next_of[list]];
-        next_of[list] += 1;
-        let name = (drawn.table, drawn.key);
-        let place = *place_of.entry(name).or_insert_with(|| {
-            let before = sequences.get(&name).map(|state| state.next);
-            ranked.push(Ranked { name, before, next: before.unwrap_or(0), drawer: None });
-            ranked.len() - 1
-        });
-        let sequence = &mut ranked[place];
-        drawn.value = sequence.next;
-        if !drawn.peek {
-            sequence.next += 1;
-            sequence.drawer = Some(position);
+    let mut place_of = BySequence::default();
+    let mut end = 0;
+    while lists.iter().zip(&next_of).any(|(list, &next)| next < list.len()) {
+        // As the calls were dealt: the next few positions are of one worker, those behind them of
+        // the next one.
+        for (list, next) in lists.iter_mut().zip(&mut next_of) {
+            end += RUN_CALLS as u32;
+            while let Some(drawn) = list.get_mut(*next).filter(|drawn| drawn.position < end) {
+                *next += 1;
+                let name = (drawn.table, drawn.key);
+                let place = *place_of.entry(name).or_insert_with(|| {
+                    let before = sequences.get(&name).map(|state| state.next);
+                    ranked.push(Ranked { name, before, next: before.unwrap_or(0), drawer: None });
+                    ranked.len() - 1
+                });
+                let sequence = &mut ranked[place];
+                drawn.value = sequence.next;
+                if !drawn.peek {
+                    sequence.next += 1;
+                    sequence.drawer = Some(drawn.position);
+                }
+            }
         }
     }
     for Ranked { name: (table, key), before, next, drawer } in ranked {

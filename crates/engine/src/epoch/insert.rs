@@ -5,19 +5,15 @@
 //! have no other writer; the other inserters append theirs in the append step. Ordered indexes take
 //! their new keys in one merge at the end.
 
-use std::convert::Infallible;
-
 use pmem::Device;
 use storage::SerialId;
 
-use crate::core::Core;
 use crate::epoch::staged::{self, Change};
 use crate::index::EntryId;
-use crate::local::{Declarations, Local};
+use crate::local::{Declarations, Local, Txn};
 use crate::reads::Reads;
-use crate::stats::WorkCounts;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{EntrySupply, Medium, ValueWord, initialise_row};
+use crate::version::{AppendedBy, EntrySupply, Medium, ValueWord, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 /// Keys whose buckets are fetched ahead.
@@ -36,52 +32,42 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     staged::apply(epoch, worker, Change::Add)
 }
 
+#[inline(never)]
 fn insert_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
     staged: &mut StagedKeys,
 ) {
-    let Local { lists, pool, supply, work, reads, .. } = &mut worker.local;
-    if lists.inserts.is_empty() {
-        return;
-    }
-    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work, reads };
-    for txn in 0..lists.txns.len() {
-        let position = lists.txns[txn].position;
-        let inserts = lists.extra(&lists.txns[txn]).inserts;
-        let sid = SerialId::new(epoch.number, u64::from(position));
-        for at in inserts.range() {
-            fetch_ahead(epoch.core, lists, at);
-            let Declarations { inserts, declared, keys, .. } = lists;
+    let by = AppendedBy::new(worker.local.worker as u64, epoch.number);
+    let Local { lists, supply, work, reads, .. } = &mut worker.local;
+    let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
+    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, reads };
+    let tables = &epoch.core.tables[..];
+    let mut created_count = 0;
+    for txn in txns.iter().filter(|txn| txn.extra != Txn::NO_EXTRA) {
+        let sid = SerialId::new(epoch.number, u64::from(txn.position));
+        for at in extras[txn.extra as usize].inserts.range() {
+            if let Some(&ahead) = inserts.get(at + AHEAD) {
+                let ahead = &declared[ahead as usize];
+                tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
+            }
             let declared = &mut declared[inserts[at] as usize];
-            let table = &epoch.core.tables[declared.table as usize];
-            let exact = declared.word.to_be_bytes();
-            let key = if table.exact { &exact[..] } else { &keys[declared.key.range()] };
-            let word = KeyWord { hash: declared.word, key };
-            let (id, created) = maker.find_or_create(table, word, sid);
-            if created {
-                epoch.core.entries.get(id).claim_new(sid, pool);
-                maker.work.appends += 1;
+            let table = &tables[declared.table as usize];
+            let key = KeyWord { hash: declared.word, key: &keys[declared.key.range()] };
+            let (id, is_new) = maker.find_or_create(table, key, sid);
+            if is_new {
+                epoch.core.entries.get(id).claim_new(sid, by);
+                created_count += 1;
                 if table.ordered.is_some() {
-                    staged[declared.table as usize].push((order_word(key), id));
+                    let word = if table.exact { key.hash } else { order_word(key.key) };
+                    staged[declared.table as usize].push((word, id));
                 }
             }
-            (declared.id, declared.appended) = (id, created);
+            (declared.id, declared.appended) = (id, is_new);
         }
     }
-}
-
-/// Asks for the index lines of the keys that come next: first for where their buckets are, and for
-/// the locks of these, then for the buckets.
-#[inline(always)]
-fn fetch_ahead(core: &Core, lists: &Declarations, at: usize) {
-    let inserted = |at: usize| lists.inserts.get(at).map(|&at| &lists.declared[at as usize]);
-    if let Some(ahead) = inserted(at + 2 * AHEAD) {
-        core.tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
-    }
-    if let Some(ahead) = inserted(at + AHEAD) {
-        core.tables[ahead.table as usize].hash.prefetch(ahead.word);
-    }
+    work.appends += created_count;
+    work.rows_inserted += created_count;
 }
 
 /// What is needed to make rows.
@@ -89,12 +75,12 @@ struct Maker<'m, 'e, D: Device> {
     epoch: &'m Epoch<'e, D>,
     medium: &'m mut Medium<D>,
     supply: &'m mut EntrySupply,
-    work: &'m mut WorkCounts,
     reads: &'m mut Reads,
 }
 
 impl<D: Device> Maker<'_, '_, D> {
-    /// The row entry of a key; creates entry and persistent row if there is none.
+    /// The row entry of a key, and whether it is new: creates entry and persistent row if there are
+    /// none.
     #[inline(always)]
     fn find_or_create(
         &mut self,
@@ -102,29 +88,56 @@ impl<D: Device> Maker<'_, '_, D> {
         word: KeyWord<'_>,
         sid: SerialId,
     ) -> (EntryId, bool) {
+        if table.exact {
+            self.find_or_create_as::<true>(table, word, sid)
+        } else {
+            self.find_or_create_any(table, word, sid)
+        }
+    }
+
+    /// The same where keys are exact, or not.
+    #[inline(always)]
+    fn find_or_create_as<const EXACT: bool>(
+        &mut self,
+        table: &Table,
+        word: KeyWord<'_>,
+        sid: SerialId,
+    ) -> (EntryId, bool) {
         let (epoch, core) = (self.epoch, self.epoch.core);
-        let make = || -> Result<EntryId, Infallible> {
-            let id = core.entries.take(self.supply);
-            let number = table.layout.table;
-            let row = self.medium.allocate(number.into(), epoch.store.segments());
-            if !table.exact {
-                initialise_row(&mut self.medium.port, row, &table.layout, word.key);
+        let same = |id| EXACT || core.key_of(id, self.reads) == word.key;
+        match table.hash.find_or_begin(word.hash, same) {
+            Ok(id) => {
+                let entry = core.entries.get(id);
+                if entry.birth().epoch() == epoch.number {
+                    entry.born_by(sid);
+                }
+                (id, false)
             }
-            core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
-            self.work.rows_inserted += 1;
-            Ok(id)
-        };
-        let reads = &*self.reads;
-        let same = |id| table.exact || core.key_of(id, reads) == word.key;
-        let Ok((id, created)) = table.hash.find_or_insert(word.hash, same, make);
-        self.reads.account_charged(&mut self.medium.port, core.image_base);
-        if !created {
-            let entry = core.entries.get(id);
-            if entry.birth().epoch() == epoch.number {
-                entry.born_by(sid);
+            Err(vacancy) => {
+                let id = core.entries.take(self.supply);
+                let number = table.layout.table;
+                let row = self.medium.allocate(number.into(), epoch.store.segments());
+                if !EXACT {
+                    initialise_row(&mut self.medium.port, row, &table.layout, word.key);
+                }
+                core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
+                vacancy.fill(id);
+                (id, true)
             }
         }
-        (id, created)
+    }
+
+    /// The same where keys are compared.
+    #[inline(never)]
+    fn find_or_create_any(
+        &mut self,
+        table: &Table,
+        word: KeyWord<'_>,
+        sid: SerialId,
+    ) -> (EntryId, bool) {
+        let found = self.find_or_create_as::<false>(table, word, sid);
+        self.reads.account_charged(&mut self.medium.port, self.epoch.core.image_base);
+        found
     }
 }
 
@@ -139,8 +152,10 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let word = KeyWord { hash: changed.key, key: &changed.key.to_be_bytes() };
             let table = &epoch.core.tables[changed.table as usize];
             let Local { supply, work, reads, .. } = &mut worker.local;
-            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, work, reads };
-            state.id = Some(maker.find_or_create(table, word, sid).0);
+            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, reads };
+            let (id, is_new) = maker.find_or_create(table, word, sid);
+            state.id = Some(id);
+            work.rows_inserted += u64::from(is_new);
         }
     }
 }

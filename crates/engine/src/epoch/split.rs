@@ -9,11 +9,12 @@
 //! behind one that it should have come before.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
+use crate::core::{NumberHasher, mix};
 use crate::index::EntryId;
 use crate::local::{NO_ENTRY, PieceState, QueuedPiece};
 use crate::worker::{Epoch, Leave, Worker};
@@ -65,25 +66,7 @@ fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usi
 }
 
 /// A map by row: all pieces of contended rows look into it.
-type ByRow<T> = HashMap<EntryId, T, BuildHasherDefault<RowHasher>>;
-
-/// Hashes numbers of rows, which nobody chooses.
-#[derive(Default)]
-struct RowHasher(u64);
-
-impl Hasher for RowHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = mix(self.0 ^ u64::from(*byte)));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = mix(u64::from(number));
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+type ByRow<T> = HashMap<EntryId, T, BuildHasherDefault<NumberHasher>>;
 
 /// The contended rows, one after the other, on a line of length 2^64.
 struct Line {
@@ -129,13 +112,6 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
     for (queue, mut pieces) in epoch.shared.pieces.iter().zip(queues) {
         queue.lock().expect("no panic while locked").append(&mut pieces);
     }
-}
-
-/// Spreads a number over all 64 bits.
-fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

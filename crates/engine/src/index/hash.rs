@@ -13,9 +13,9 @@ mod tests;
 
 use super::EntryId;
 use super::arena::Arena;
-use super::phase::PhaseCheck;
-use bucket::Bucket;
-use shard::{Head, Lock, Locked};
+use super::phase::{Inside, PhaseCheck};
+use bucket::{Bucket, NOBODY};
+use shard::{Head, Lock, Locked, NOTHING};
 
 /// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
 /// all shards take 4 KiB.
@@ -54,12 +54,24 @@ impl HashIndex {
         self.heads[shard_of(mixed)].prefetch(mixed);
     }
 
-    /// Asks for the lines that adding `word` begins with, but the bucket: a pure hint.
-    #[inline]
+    /// Asks for the lines that adding `word` begins with: a pure hint, in any phase.
+    #[inline(always)]
     pub fn prefetch_to_add(&self, word: u64) {
-        let shard = shard_of(bucket::mix(word));
-        pmem::prefetch(std::ptr::from_ref(&self.heads[shard]).addr());
+        let mixed = bucket::mix(word);
+        let shard = shard_of(mixed);
         pmem::prefetch_to_write(std::ptr::from_ref(&self.locks[shard]).addr());
+        self.heads[shard].prefetch(mixed);
+    }
+
+    /// Where the search for `word` begins, and asks for its line. Not for the insert step.
+    #[inline(always)]
+    pub fn home(&self, word: u64) -> Home<'_> {
+        let inside = self.phase.read();
+        let mixed = bucket::mix(word);
+        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+        let bucket = unsafe { self.heads[shard_of(mixed)].home(mixed) };
+        pmem::prefetch(std::ptr::from_ref(bucket).addr());
+        Home { bucket, _inside: inside }
     }
 
     /// Finds the entry whose word is `word` and for which `same` holds. Not for the insert
@@ -74,8 +86,18 @@ impl HashIndex {
     }
 
     /// Finds the entry whose word is `word` where words are exact. Not for the insert step.
-    #[inline]
+    #[inline(always)]
     pub fn find_exact(&self, word: u64) -> Option<EntryId> {
+        let inside = self.phase.read();
+        let mixed = bucket::mix(word);
+        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+        let bucket = unsafe { self.heads[shard_of(mixed)].home(mixed) };
+        Home { bucket, _inside: inside }.find_exact(word, self)
+    }
+
+    /// [`HashIndex::find_exact`] where the first bucket is full of others.
+    #[inline(never)]
+    fn find_further(&self, word: u64) -> Option<EntryId> {
         let _inside = self.phase.read();
         let mixed = bucket::mix(word);
         // SAFETY: this is a phase without changes, as the check asserts in debug builds.
@@ -83,32 +105,21 @@ impl HashIndex {
         bucket::find_exact(buckets, mixed, word)
     }
 
-    /// Finds the entry whose word is `word` and for which `same` holds, or adds the one that
-    /// `make` returns; the flag says whether it was added. For the insert step, from any
-    /// number of threads.
-    ///
-    /// `make` runs at most once, while the shard is locked: of all threads that come with one
-    /// key, exactly one makes its entry. Neither closure may use this index.
-    ///
-    /// # Errors
-    ///
-    /// Only those of `make`; nothing is added then.
-    #[inline]
-    pub fn find_or_insert<E>(
+    /// Finds the entry whose word is `word` and for which `same` holds, or else makes sure that
+    /// nobody but the caller adds it. For the insert step, from any number of threads.
+    #[inline(always)]
+    pub fn find_or_begin(
         &self,
         word: u64,
         same: impl FnMut(EntryId) -> bool,
-        make: impl FnOnce() -> Result<EntryId, E>,
-    ) -> Result<(EntryId, bool), E> {
-        let _inside = self.phase.change();
+    ) -> Result<EntryId, Vacancy<'_>> {
+        let inside = self.phase.change();
         let mixed = bucket::mix(word);
-        let mut shard = self.lock(shard_of(mixed));
-        if let Some(id) = bucket::find(shard.buckets(), mixed, word, same) {
-            return Ok((id, false));
+        let shard = self.lock(shard_of(mixed));
+        match bucket::locate(shard.buckets(), mixed, word, same) {
+            Ok((at, slot)) => Ok(shard.buckets()[at].id(slot)),
+            Err(at) => Err(Vacancy { shard, at, word, _inside: inside }),
         }
-        let id = make()?;
-        shard.insert(word, id);
-        Ok((id, true))
     }
 
     /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
@@ -174,8 +185,51 @@ impl HashIndex {
         }
     }
 
+    #[inline(always)]
     fn lock(&self, shard: usize) -> Locked<'_> {
         self.locks[shard].acquire(&self.heads[shard], &self.arena)
+    }
+}
+
+/// A word that is not in the index yet. Its shard is locked meanwhile, so of all threads that
+/// come with one key exactly one has this, and must not use the index in another way.
+#[derive(Debug)]
+#[must_use = "nothing is added until it is filled"]
+pub struct Vacancy<'i> {
+    shard: Locked<'i>,
+    /// The bucket with room.
+    at: usize,
+    word: u64,
+    _inside: Inside<'i>,
+}
+
+impl Vacancy<'_> {
+    /// Adds the word's entry.
+    #[inline(always)]
+    pub fn fill(mut self, id: EntryId) {
+        self.shard.insert_at(self.at, self.word, id);
+    }
+}
+
+/// The bucket in which the search for a word begins, as long as the index does not change.
+#[derive(Debug)]
+pub struct Home<'i> {
+    bucket: &'i Bucket,
+    _inside: Inside<'i>,
+}
+
+impl Home<'_> {
+    /// That of any word in an index without entries.
+    pub const NOWHERE: Self = Self { bucket: &NOTHING, _inside: Inside::NOWHERE };
+
+    /// [`HashIndex::find_exact`] of the word whose home this is in `index`.
+    #[inline(always)]
+    pub fn find_exact(&self, word: u64, index: &HashIndex) -> Option<EntryId> {
+        let found = self.bucket.find_exact(word);
+        if found != NOBODY {
+            return Some(found);
+        }
+        if self.bucket.is_full() { index.find_further(word) } else { None }
     }
 }
 

@@ -16,9 +16,19 @@ pub(super) struct PhaseCheck {
 #[must_use = "the check ends when this is dropped"]
 pub(super) struct Inside<'c> {
     #[cfg(debug_assertions)]
-    check: (&'c AtomicIsize, isize),
+    check: Option<(&'c AtomicIsize, isize)>,
     #[cfg(not(debug_assertions))]
     check: std::marker::PhantomData<&'c ()>,
+}
+
+impl Inside<'_> {
+    /// Of no index.
+    pub(super) const NOWHERE: Self = Self {
+        #[cfg(debug_assertions)]
+        check: None,
+        #[cfg(not(debug_assertions))]
+        check: std::marker::PhantomData,
+    };
 }
 
 impl PhaseCheck {
@@ -47,7 +57,7 @@ impl PhaseCheck {
         let is_free = before == 0 || (before > 0 && step > 0);
         let is_shared = before < 0 && before > ALONE && step == -1;
         assert!(is_free || is_shared, "an index changes in phases of its own");
-        Inside { check: (&self.inside, step) }
+        Inside { check: Some((&self.inside, step)) }
     }
 
     #[cfg(not(debug_assertions))]
@@ -63,7 +73,9 @@ const ALONE: isize = -(1 << 32);
 #[cfg(debug_assertions)]
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        self.check.0.fetch_sub(self.check.1, Ordering::Relaxed);
+        if let Some((inside, step)) = self.check {
+            inside.fetch_sub(step, Ordering::Relaxed);
+        }
     }
 }
 

@@ -53,27 +53,20 @@ impl VersionArray {
         array
     }
 
-    /// An array of so many positions and no more, given from the last to the first. It is nobody
-    /// else's until it is put into the row's entry.
-    ///
-    /// # Panics
-    /// If there are fewer or more.
+    /// An array of so many positions and no more, which `fill` writes in order. It is nobody else's
+    /// until it is put into the row's entry.
+    #[inline(always)]
     pub(super) fn exactly(
         pool: &mut TransientPool,
         len: usize,
-        mut descending: impl Iterator<Item = u32>,
+        fill: impl FnOnce(&mut [u32]),
     ) -> Self {
         // The first line has room for so many in any case.
-        let short = len <= CAPACITY_FIRST;
-        let array = Self::allocate(pool, if short { CAPACITY_FIRST } else { len });
+        let array = Self::allocate(pool, len.max(CAPACITY_FIRST));
         writes(array.words());
-        for index in (0..len).rev() {
-            let position = descending.next().expect("as many positions as were counted");
-            // SAFETY: freshly allocated by this worker, and the index is below len, which is not
-            // more than the capacity.
-            unsafe { *array.positions().add(index) = position };
-        }
-        assert!(descending.next().is_none(), "more positions than were counted");
+        // SAFETY: freshly allocated by this worker, and len is not more than the capacity; memory
+        // of the pool is mapped, and any bytes make positions.
+        fill(unsafe { std::slice::from_raw_parts_mut(array.positions(), len) });
         array.set_len(len);
         debug_assert!(array.sorted().windows(2).all(|w| w[0] < w[1]), "one serial id twice");
         array

@@ -8,7 +8,7 @@
 //! may be anywhere.
 
 use super::array::VersionArray;
-use super::{EntrySlab, TransientPool};
+use super::{AppendedBy, EntrySlab, TransientPool};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
 
@@ -26,7 +26,7 @@ pub(crate) struct Appended {
 #[derive(Debug, Clone, Copy)]
 struct Link {
     position: u32,
-    /// Index of the one before, if there is one.
+    /// Index of the one before; any index where there is none.
     before: u32,
 }
 
@@ -63,7 +63,7 @@ impl Chains {
     ///
     /// # Panics
     /// If the worker has 2^32 appends.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, entries: &EntrySlab, append: Appended) {
         let entry = entries.get(append.id);
         let chain = entry.chain();
@@ -83,7 +83,7 @@ impl Chains {
     pub(crate) fn build(
         &mut self,
         entries: &EntrySlab,
-        epoch: u64,
+        by: AppendedBy,
         pool: &mut TransientPool,
         work: &mut WorkCounts,
     ) {
@@ -99,11 +99,10 @@ impl Chains {
                 let other = self.links[chain.newest as usize].position;
                 VersionArray::new(pool, claimed.min(other), claimed.max(other))
             } else {
-                let all = NewestFirst { links: &self.links, chain, claimed: Some(claimed) };
-                VersionArray::exactly(pool, chain.len as usize + 1, all)
+                let fill = |positions: &mut [u32]| fill(positions, &self.links, chain, claimed);
+                VersionArray::exactly(pool, chain.len as usize + 1, fill)
             };
-            let handed_over = entry.set_array(epoch, array, pool);
-            work.locks_handed_over += u64::from(handed_over);
+            work.locks_handed_over += u64::from(entry.set_array(by, array));
         }
         work.version_arrays += self.rows.len() as u64;
         self.links.clear();
@@ -111,28 +110,20 @@ impl Chains {
     }
 }
 
-/// All positions of a row, from the last to the first.
-struct NewestFirst<'c> {
-    links: &'c [Link],
-    chain: Chain,
-    /// The position that claimed the row, until it is its turn.
-    claimed: Option<u32>,
-}
-
-impl Iterator for NewestFirst<'_> {
-    type Item = u32;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<u32> {
-        if self.chain.len == 0 {
-            return self.claimed.take();
-        }
-        let Link { position, before } = self.links[self.chain.newest as usize];
-        if self.claimed.is_some_and(|claimed| claimed > position) {
-            return self.claimed.take();
-        }
-        self.chain = Chain { len: self.chain.len - 1, newest: before };
-        Some(position)
+/// Writes the positions of a row from the last to the first: those of its chain, and the one that
+/// claimed it where that belongs.
+fn fill(positions: &mut [u32], links: &[Link], chain: Chain, claimed: u32) {
+    assert!(positions.len() == chain.len as usize + 1, "those of the chain, and the claim's");
+    let (mut link, mut after) = (links[chain.newest as usize], positions.len() - 1);
+    while after > 0 && link.position > claimed {
+        positions[after] = link.position;
+        after -= 1;
+        link = links[link.before as usize];
+    }
+    positions[after] = claimed;
+    for place in positions[..after].iter_mut().rev() {
+        *place = link.position;
+        link = links[link.before as usize];
     }
 }
 
@@ -142,7 +133,7 @@ mod tests {
     use storage::SerialId;
 
     use super::super::entry::Versions;
-    use super::super::{ClaimedBy, EntrySupply, KeepNext, ValueWord};
+    use super::super::{Claimed, EntrySupply, KeepNext, ValueWord};
     use super::*;
 
     const EPOCH: u64 = 9;
@@ -160,10 +151,11 @@ mod tests {
             entry.set_same_parts(0xf00f);
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EPOCH, position.into());
-                match entry.claim(sid, &mut pools[1], &mut KeepNext) {
+                let by = AppendedBy::new(1, EPOCH);
+                match entry.claim((sid, by), &mut pools[1], &mut KeepNext) {
                     Ok(()) => assert_eq!(index, 0),
-                    Err(by) => {
-                        assert_eq!(by, ClaimedBy(1));
+                    Err(claimed) => {
+                        assert_eq!(claimed, Claimed { by_other: false });
                         appends.push(Appended { position, id });
                     }
                 }
@@ -173,7 +165,7 @@ mod tests {
         let mut chains = Chains::default();
         appends.iter().for_each(|&append| chains.add(&slab, append));
         let mut work = WorkCounts::default();
-        chains.build(&slab, EPOCH, &mut pools[0], &mut work);
+        chains.build(&slab, AppendedBy::new(0, EPOCH), &mut pools[0], &mut work);
         assert!(chains.links.is_empty() && chains.rows.is_empty(), "nothing stays");
         (slab, ids, pools, work)
     }
@@ -220,7 +212,8 @@ mod tests {
             let entry = slab.get(id);
             entry.set_chain(Chain::from_word(value));
             let sid = SerialId::new(EPOCH + 1, 6);
-            entry.claim(sid, &mut pools[0], &mut KeepNext).unwrap();
+            let by = AppendedBy::new(0, EPOCH + 1);
+            entry.claim((sid, by), &mut pools[0], &mut KeepNext).unwrap();
             assert_eq!(entry.chain(), Chain::default());
             assert!(
                 matches!(entry.versions(EPOCH + 1), Versions::Single(first, _) if first == sid)

@@ -57,6 +57,9 @@ const _: () = assert!(size_of::<RowEntry>() == 64);
 /// What the first writer of a row in an epoch decides about the version before (called under the
 /// row's lock).
 pub(crate) trait Claim {
+    /// Whether the base is `next` itself wherever no version is cached.
+    fn keeps_next(&self) -> bool;
+
     /// Returns the base: `next` itself, the cached version, or a copy where the final write will
     /// overwrite the place of `next`.
     fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord;
@@ -68,6 +71,10 @@ pub(crate) struct KeepNext;
 
 #[cfg(test)]
 impl Claim for KeepNext {
+    fn keeps_next(&self) -> bool {
+        true
+    }
+
     fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
         next
     }
@@ -83,9 +90,12 @@ pub(crate) struct AppendCost {
     pub(crate) handed_over: bool,
 }
 
-/// Number of the worker that claimed a row.
+/// A row is claimed already.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ClaimedBy(pub(crate) u64);
+pub(crate) struct Claimed {
+    /// By another worker.
+    pub(crate) by_other: bool,
+}
 
 /// The versions of a row in the running epoch.
 pub(crate) enum Versions<'e> {
@@ -112,10 +122,33 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// The state of a row without an array to which a worker appended, given the state before.
-#[inline(always)]
-fn appended_by(pool: &TransientPool, epoch: u64, before: u64) -> u64 {
-    epoch << EPOCH_SHIFT | pool.worker << WORKER_SHIFT | before >> SAME_SHIFT << SAME_SHIFT
+/// The state of a row without an array to which a worker appended in an epoch, but for what it
+/// keeps of the state before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AppendedBy(u64);
+
+impl AppendedBy {
+    pub(crate) fn new(worker: u64, epoch: u64) -> Self {
+        Self(epoch << EPOCH_SHIFT | worker << WORKER_SHIFT)
+    }
+
+    /// The whole state, given the one before.
+    #[inline(always)]
+    fn after(self, before: u64) -> u64 {
+        self.0 | before >> SAME_SHIFT << SAME_SHIFT
+    }
+
+    /// Whether a state is of the same epoch.
+    #[inline(always)]
+    fn is_of_epoch(self, state: u64) -> bool {
+        (self.0 ^ state) & EPOCH_MASK << EPOCH_SHIFT == 0
+    }
+
+    /// Whether a worker other than this appended last.
+    #[inline(always)]
+    fn is_of_other(self, state: u64) -> bool {
+        (self.0 ^ state) & WORKER_MASK << WORKER_SHIFT != 0
+    }
 }
 
 impl RowEntry {
@@ -152,11 +185,11 @@ impl RowEntry {
     ) -> AppendCost {
         let (mut locked, contended) = self.lock();
         let state = locked.state;
-        let is_first = state >> EPOCH_SHIFT & EPOCH_MASK != sid.epoch();
-        let by_other = state >> WORKER_SHIFT & WORKER_MASK != pool.worker;
-        let handed_over = !is_first && by_other;
+        let by = AppendedBy::new(pool.worker, sid.epoch());
+        let is_first = !by.is_of_epoch(state);
+        let handed_over = !is_first && by.is_of_other(state);
         let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
-        let mine = appended_by(pool, sid.epoch(), state);
+        let mine = by.after(state);
         locked.state = if is_first {
             self.begin_versions(sid, pool, claim);
             mine
@@ -177,26 +210,25 @@ impl RowEntry {
         cost
     }
 
-    /// Adds the row's first pending version of the epoch, or says whose it is already: batch append
-    /// (CA 3.3). Who claims a row is the only one who touches its versions until the workers meet,
-    /// so there is no lock, and nobody spins for one that died (O-50).
+    /// Adds the row's first pending version of the epoch, or says that there is one already: batch
+    /// append (CA 3.3). Who claims a row is the only one who touches its versions until the workers
+    /// meet, so there is no lock, and nobody spins for one that died (O-50).
     #[inline(always)]
     pub(crate) fn claim(
         &self,
-        sid: SerialId,
+        (sid, by): (SerialId, AppendedBy),
         pool: &mut TransientPool,
         claim: &mut impl Claim,
-    ) -> Result<(), ClaimedBy> {
+    ) -> Result<(), Claimed> {
         let state = self.state.load(Ordering::Relaxed);
-        let claimed_by = |state| ClaimedBy(state >> WORKER_SHIFT & WORKER_MASK);
-        if state >> EPOCH_SHIFT & EPOCH_MASK == sid.epoch() {
-            return Err(claimed_by(state));
+        let claimed = |state| Claimed { by_other: by.is_of_other(state) };
+        if by.is_of_epoch(state) {
+            return Err(claimed(state));
         }
-        let mine = appended_by(pool, sid.epoch(), state);
         // Nothing else changes the state in this step, so whoever was faster claimed the row.
         self.state
-            .compare_exchange(state, mine, Ordering::Relaxed, Ordering::Relaxed)
-            .map_err(claimed_by)?;
+            .compare_exchange(state, by.after(state), Ordering::Relaxed, Ordering::Relaxed)
+            .map_err(claimed)?;
         self.begin_versions(sid, pool, claim);
         Ok(())
     }
@@ -205,7 +237,8 @@ impl RowEntry {
     #[inline(always)]
     fn begin_versions(&self, sid: SerialId, pool: &mut TransientPool, claim: &mut impl Claim) {
         let next = ValueWord(self.next.load(Ordering::Relaxed));
-        let base = claim.base(self, next, pool);
+        let is_kept = claim.keeps_next() && self.cached.load(Ordering::Relaxed) == 0;
+        let base = if is_kept { next } else { claim.base(self, next, pool) };
         self.base.store(base.0, Ordering::Relaxed);
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
@@ -232,22 +265,21 @@ impl RowEntry {
     /// Puts the array into the entry; by the worker that made it, so nobody else touches the entry.
     /// Says whether another worker had claimed the row.
     #[inline(always)]
-    pub(super) fn set_array(&self, epoch: u64, array: VersionArray, pool: &TransientPool) -> bool {
+    pub(super) fn set_array(&self, by: AppendedBy, array: VersionArray) -> bool {
         let state = self.state.load(Ordering::Relaxed);
-        debug_assert!(state & ARRAY == 0 && state >> EPOCH_SHIFT & EPOCH_MASK == epoch);
-        let mine = appended_by(pool, epoch, state);
+        debug_assert!(state & ARRAY == 0 && by.is_of_epoch(state));
         self.first.store(array.word(), Ordering::Relaxed);
-        self.state.store(mine | ARRAY, Ordering::Release);
-        state >> WORKER_SHIFT & WORKER_MASK != pool.worker
+        self.state.store(by.after(state) | ARRAY, Ordering::Release);
+        by.is_of_other(state)
     }
 
     /// The first append to a row that its writer just created (insert step): no other worker
     /// touches its versions before the append step.
-    #[inline]
-    pub(crate) fn claim_new(&self, sid: SerialId, pool: &TransientPool) {
+    #[inline(always)]
+    pub(crate) fn claim_new(&self, sid: SerialId, by: AppendedBy) {
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-        self.state.store(appended_by(pool, sid.epoch(), 0), Ordering::Relaxed);
+        self.state.store(by.0, Ordering::Relaxed);
     }
 
     /// The versions of the running epoch. After append only.
@@ -354,6 +386,7 @@ impl RowEntry {
     }
 
     /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.
+    #[inline(always)]
     pub(crate) fn initialise(&self, row: u64, next: ValueWord, birth: SerialId) {
         debug_assert!(row.is_multiple_of(64));
         let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;
@@ -419,22 +452,29 @@ impl EntrySlab {
     ///
     /// # Panics
     /// If 2^32 rows exist, or as many as the address space has room for.
+    #[inline(always)]
     pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
         if let Some(id) = supply.free.pop() {
             return id;
         }
         if supply.fresh.is_empty() {
-            let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
-            let end = u64::from(first) + 2 * u64::from(SUPPLY_ENTRIES);
-            let most = (self.memory.len() / size_of::<RowEntry>() as u64).min(1 << 32);
-            assert!(end <= most, "more than {most} rows");
-            supply.fresh = first..first + SUPPLY_ENTRIES;
-            // Touched by a store first: a page that is read first is faulted in twice.
-            self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
+            self.refill(supply);
         }
-        let id = supply.fresh.next().expect("just filled");
+        let id = supply.fresh.start;
+        supply.fresh.start += 1;
         self.prefetch(EntryId(id + FRESH_AHEAD));
         EntryId(id)
+    }
+
+    #[inline(never)]
+    fn refill(&self, supply: &mut EntrySupply) {
+        let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
+        let end = u64::from(first) + 2 * u64::from(SUPPLY_ENTRIES);
+        let most = (self.memory.len() / size_of::<RowEntry>() as u64).min(1 << 32);
+        assert!(end <= most, "more than {most} rows");
+        supply.fresh = first..first + SUPPLY_ENTRIES;
+        // Touched by a store first: a page that is read first is faulted in twice.
+        self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
     }
 
     /// Makes the pages of so many fresh entries present.

@@ -91,7 +91,18 @@ impl<D: Device> Medium<D> {
     ///
     /// # Panics
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
+    #[inline(always)]
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
+        let (sub_pools, bumping) = (&mut self.sub_pools[pool], self.bumping[pool]);
+        let has_popped_all = self.popping[pool] >= sub_pools.len();
+        if has_popped_all && let Some(slot) = sub_pools[bumping].bump_in_segment() {
+            return slot;
+        }
+        self.allocate_any(pool, segments)
+    }
+
+    #[inline(never)]
+    fn allocate_any(&mut self, pool: usize, segments: &Segments) -> u64 {
         let sub_pools = &mut self.sub_pools[pool];
         // Sub-pools before this one have nothing that may be taken until the next checkpoint, after
         // which other sub-pools are dealt. The collector runs before values are taken.

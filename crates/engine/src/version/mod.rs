@@ -31,7 +31,7 @@ pub(crate) use cached::CachePool;
 pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
-pub(crate) use entry::{Claim, ClaimedBy, EntrySlab, EntrySupply, RowEntry};
+pub(crate) use entry::{AppendedBy, Claim, Claimed, EntrySlab, EntrySupply, RowEntry};
 pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;

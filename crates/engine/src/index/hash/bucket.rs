@@ -13,12 +13,16 @@ use super::super::EntryId;
 /// Entries in a bucket.
 pub(super) const SLOTS_COUNT: usize = 4;
 
+/// The id of a slot that is not taken.
+pub(super) const NOBODY: EntryId = EntryId(u32::MAX);
+
 /// One cache line of entries; the first `used` are taken.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Bucket {
     words: [u64; SLOTS_COUNT],
-    ids: [EntryId; SLOTS_COUNT],
+    /// The complements of the ids: a slot that is not taken has 0, [`NOBODY`]'s.
+    ids: [u32; SLOTS_COUNT],
     used: u32,
 }
 
@@ -29,15 +33,21 @@ const _: () = {
 
 impl Bucket {
     /// A bucket without entries; its bytes are all zero.
-    pub(super) const EMPTY: Self =
-        Self { words: [0; SLOTS_COUNT], ids: [EntryId(0); SLOTS_COUNT], used: 0 };
+    pub(super) const EMPTY: Self = Self { words: [0; SLOTS_COUNT], ids: [0; SLOTS_COUNT], used: 0 };
 
     /// The entries in it.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, EntryId)> {
-        self.words.into_iter().zip(self.ids).take(self.used as usize)
+        let entry = |slot| (self.words[slot], self.id(slot));
+        (0..self.used as usize).map(entry)
     }
 
-    fn is_full(&self) -> bool {
+    #[inline(always)]
+    pub(super) fn id(&self, slot: usize) -> EntryId {
+        EntryId(!self.ids[slot])
+    }
+
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
         self.used as usize == SLOTS_COUNT
     }
 
@@ -46,15 +56,32 @@ impl Bucket {
     #[inline(always)]
     fn slots_with(&self, word: u64) -> u32 {
         let taken = (1 << self.used) - 1;
-        let equal = |slot: usize| u32::from(self.words[slot] == word) << slot;
-        (0..SLOTS_COUNT).fold(0, |slots, slot| slots | equal(slot)) & taken
+        self.slots_equal(word) & taken
     }
 
+    /// The same, with slots that are not taken and had it once.
+    #[inline(always)]
+    fn slots_equal(&self, word: u64) -> u32 {
+        let equal = |slot: usize| u32::from(self.words[slot] == word) << slot;
+        (0..SLOTS_COUNT).fold(0, |slots, slot| slots | equal(slot))
+    }
+
+    /// The entry of a word that is exact, or [`NOBODY`]. What a slot held before is told from what
+    /// it holds by its id, and comes after all that are taken.
+    #[inline(always)]
+    pub(super) fn find_exact(&self, word: u64) -> EntryId {
+        match self.slots_equal(word) {
+            0 => NOBODY,
+            slots => self.id(slots.trailing_zeros() as usize % SLOTS_COUNT),
+        }
+    }
+
+    #[inline(always)]
     fn push(&mut self, word: u64, id: EntryId) {
         let slot = self.used as usize;
         assert!(slot < SLOTS_COUNT);
         self.words[slot] = word;
-        self.ids[slot] = id;
+        self.ids[slot] = !id.0;
         self.used += 1;
     }
 
@@ -62,9 +89,10 @@ impl Bucket {
     fn swap_remove(&mut self, slot: usize) -> (u64, EntryId) {
         let last = self.used as usize - 1;
         assert!(slot <= last);
-        let taken = (self.words[slot], self.ids[slot]);
+        let taken = (self.words[slot], self.id(slot));
         self.words[slot] = self.words[last];
         self.ids[slot] = self.ids[last];
+        self.ids[last] = 0;
         self.used -= 1;
         taken
     }
@@ -95,7 +123,7 @@ pub(super) fn find(
     word: u64,
     same: impl FnMut(EntryId) -> bool,
 ) -> Option<EntryId> {
-    locate(buckets, mixed, word, same).map(|(at, slot)| buckets[at].ids[slot])
+    locate(buckets, mixed, word, same).ok().map(|(at, slot)| buckets[at].id(slot))
 }
 
 /// Finds the entry that has this word where words are exact.
@@ -105,25 +133,23 @@ pub(super) fn find_exact(buckets: &[Bucket], mixed: u64, word: u64) -> Option<En
     let mut at = mixed as usize & mask;
     loop {
         let bucket = &buckets[at];
-        let slots = bucket.slots_with(word);
-        if slots != 0 {
-            return Some(bucket.ids[slots.trailing_zeros() as usize % SLOTS_COUNT]);
-        }
-        if !bucket.is_full() {
-            return None;
+        let found = bucket.find_exact(word);
+        if found != NOBODY || !bucket.is_full() {
+            return (found != NOBODY).then_some(found);
         }
         at = (at + 1) & mask;
     }
 }
 
-/// Finds the bucket and the slot of the entry that has this word and passes `same`.
+/// Finds the bucket and the slot of the entry that has this word and passes `same`, or else the
+/// bucket that has room for it.
 #[inline(always)]
 pub(super) fn locate(
     buckets: &[Bucket],
     mixed: u64,
     word: u64,
     mut same: impl FnMut(EntryId) -> bool,
-) -> Option<(usize, usize)> {
+) -> Result<(usize, usize), usize> {
     let mask = buckets.len() - 1;
     let mut at = mixed as usize & mask;
     loop {
@@ -131,16 +157,22 @@ pub(super) fn locate(
         let mut slots = bucket.slots_with(word);
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize;
-            if same(bucket.ids[slot]) {
-                return Some((at, slot));
+            if same(bucket.id(slot)) {
+                return Ok((at, slot));
             }
             slots &= slots - 1;
         }
         if !bucket.is_full() {
-            return None;
+            return Err(at);
         }
         at = (at + 1) & mask;
     }
+}
+
+/// Adds an entry to a bucket that has room for it.
+#[inline(always)]
+pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId) {
+    buckets[at].push(word, id);
 }
 
 /// Adds an entry.
@@ -163,7 +195,7 @@ pub(super) fn remove_at(buckets: &mut [Bucket], mut hole: usize, mut slot: usize
             return;
         }
         let Some((from, moved)) = find_displaced(buckets, hole) else { return };
-        let (word, id) = (buckets[from].words[moved], buckets[from].ids[moved]);
+        let (word, id) = (buckets[from].words[moved], buckets[from].id(moved));
         buckets[hole].push(word, id);
         (hole, slot) = (from, moved);
     }

@@ -11,7 +11,7 @@ use super::super::memory::prefetch_line;
 use super::bucket::{self, Bucket, SLOTS_COUNT};
 
 /// What a shard without memory points to. It has no room by its limit, so nobody writes it.
-static NOTHING: Bucket = Bucket::EMPTY;
+pub(super) static NOTHING: Bucket = Bucket::EMPTY;
 
 /// Where a shard's buckets are. Kept apart from the lock, so that the heads of all shards stay
 /// in the nearest cache while readers use nothing else.
@@ -49,12 +49,25 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Asks for the line of a bucket; right in any phase, since nothing is read.
+    /// Asks for the line of a bucket; right in any phase, since nothing of it is read.
     #[inline(always)]
     pub(super) fn prefetch(&self, mixed: u64) {
         let buckets = self.buckets.load(Ordering::Relaxed);
         let at = mixed as usize & self.mask.load(Ordering::Relaxed);
         prefetch_line(buckets.wrapping_add(at));
+    }
+
+    /// The bucket where a mixed word belongs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Head::buckets`].
+    #[inline(always)]
+    // SAFETY: the caller keeps the shard from changing, see above.
+    pub(super) unsafe fn home(&self, mixed: u64) -> &Bucket {
+        let at = mixed as usize & self.mask.load(Ordering::Relaxed);
+        // SAFETY: the mask is less than the number of buckets; the rest is as in `buckets`.
+        unsafe { &*self.buckets.load(Ordering::Relaxed).add(at) }
     }
 
     /// The buckets.
@@ -81,25 +94,32 @@ impl Lock {
     }
 
     /// Waits for the lock.
+    #[inline(always)]
     pub(super) fn acquire<'i>(&'i self, head: &'i Head, arena: &'i Arena) -> Locked<'i> {
-        let mut turns = 0_u32;
         while self.is_held.swap(true, Ordering::Acquire) {
-            while self.is_held.load(Ordering::Relaxed) {
-                turns += 1;
-                // The holder may have lost its processor to whoever spins here.
-                if turns.is_multiple_of(polls(64)) {
-                    thread::yield_now();
-                } else {
-                    spin_loop();
-                }
-            }
+            self.wait();
         }
         Locked { head, lock: self, arena }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        let mut turns = 0_u32;
+        while self.is_held.load(Ordering::Relaxed) {
+            turns += 1;
+            // The holder may have lost its processor to whoever spins here.
+            if turns.is_multiple_of(polls(64)) {
+                thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
     }
 }
 
 impl Locked<'_> {
     /// The buckets.
+    #[inline(always)]
     pub(super) fn buckets(&self) -> &[Bucket] {
         reads(self.head);
         // SAFETY: this thread holds the lock, and changing takes `&mut self`.
@@ -114,17 +134,26 @@ impl Locked<'_> {
     /// Adds an entry, after growing if it is time to.
     pub(super) fn insert(&mut self, word: u64, id: EntryId) {
         let len = self.lock.len();
-        if len == self.lock.len_max.load(Ordering::Relaxed) {
-            self.reserve(len + 1);
-        }
+        self.reserve(len + 1);
         bucket::place(self.buckets_mut(), word, id);
+        self.lock.len.store(len + 1, Ordering::Relaxed);
+    }
+
+    /// Adds an entry, where the search for it ended in a bucket with room.
+    #[inline(always)]
+    pub(super) fn insert_at(&mut self, at: usize, word: u64, id: EntryId) {
+        let len = self.lock.len();
+        if len == self.lock.len_max.load(Ordering::Relaxed) {
+            return self.insert(word, id);
+        }
+        bucket::place_at(self.buckets_mut(), at, word, id);
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
 
     /// Removes the entry that has this word and this id; returns whether there was one.
     pub(super) fn remove(&mut self, mixed: u64, word: u64, id: EntryId) -> bool {
         let found = bucket::locate(self.buckets(), mixed, word, |other| other == id);
-        let Some((at, slot)) = found else { return false };
+        let Ok((at, slot)) = found else { return false };
         bucket::remove_at(self.buckets_mut(), at, slot);
         self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
         true
@@ -158,6 +187,7 @@ impl Locked<'_> {
         }
     }
 
+    #[inline(always)]
     fn buckets_mut(&mut self) -> &mut [Bucket] {
         writes(self.head);
         assert!(self.lock.len_max.load(Ordering::Relaxed) > 0, "the shard has memory of its own");
@@ -171,6 +201,7 @@ impl Locked<'_> {
 }
 
 impl Drop for Locked<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.lock.is_held.store(false, Ordering::Release);
     }

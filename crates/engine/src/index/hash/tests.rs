@@ -1,8 +1,6 @@
 //! The hash index against a map, from many threads, and under churn.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,17 +36,17 @@ fn check_equal(index: &HashIndex, model: &BTreeMap<u64, EntryId>, ties: &Ties) {
 }
 
 fn find_or_insert(index: &HashIndex, ties: &Ties, key: u64) -> bool {
-    let made = Cell::new(false);
-    let outcome = index.find_or_insert(
-        ties.word(key),
-        |id| u64::from(id.0) == key,
-        || {
-            made.set(true);
-            Ok::<_, Infallible>(EntryId(key as u32))
-        },
-    );
-    assert_eq!(outcome, Ok((EntryId(key as u32), made.get())));
-    made.get()
+    let id = EntryId(key as u32);
+    match index.find_or_begin(ties.word(key), |id| u64::from(id.0) == key) {
+        Ok(found) => {
+            assert_eq!(found, id);
+            false
+        }
+        Err(vacancy) => {
+            vacancy.fill(id);
+            true
+        }
+    }
 }
 
 proptest! {
@@ -76,6 +74,10 @@ proptest! {
                 6 => {
                     let found = index.find(ties.word(key), |other| other == id);
                     prop_assert_eq!(found, model.get(&key).copied());
+                    if divisor == 1 {
+                        prop_assert_eq!(index.find_exact(key), found);
+                        prop_assert_eq!(index.home(key).find_exact(key, &index), found);
+                    }
                 }
                 _ => index.reserve(key as usize),
             }
@@ -85,23 +87,14 @@ proptest! {
 }
 
 #[test]
-fn a_failed_make_adds_nothing() {
-    let index = HashIndex::new(0);
-    assert_eq!(index.find_or_insert(7, |_| true, || Err("full")), Err("full"));
-    assert_eq!(index.len(), 0);
-    assert_eq!(index.find_exact(7), None);
-    let made = index.find_or_insert(7, |_| true, || Ok::<_, &str>(EntryId(1)));
-    assert_eq!(made, Ok((EntryId(1), true)));
-    assert_eq!(index.find_exact(7), Some(EntryId(1)));
-}
-
-#[test]
-fn a_panicking_make_leaves_the_shard_usable() {
+fn a_panic_before_an_entry_is_added_leaves_the_shard_usable() {
     let index = HashIndex::new(0);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        index.find_or_insert(7, |_| true, || -> Result<EntryId, ()> { panic!("in make") })
+        let _vacancy = index.find_or_begin(7, |_| true).unwrap_err();
+        panic!("while it is made");
     }));
     assert!(outcome.is_err());
+    assert_eq!(index.find_exact(7), None);
     index.insert_unique(7, EntryId(2));
     assert_eq!(index.find_exact(7), Some(EntryId(2)));
 }

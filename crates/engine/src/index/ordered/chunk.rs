@@ -88,35 +88,48 @@ impl Chunk {
     pub(super) fn insert_run<O: KeyOrder>(&mut self, run: &[Entry], gap: Gap, order: &O) {
         let len = self.len() + run.len();
         assert!(len <= ENTRIES_MAX);
-        let (mut end, mut to) = (self.len(), len);
-        for (nth, &entry) in run.iter().enumerate().rev() {
-            let at = match nth {
-                0 => gap.first,
-                _ if nth == run.len() - 1 => gap.last,
-                _ => self.count_before_entry(gap.first..end, entry, order),
+        // From the end: the entries of the run that belong to one place, and what comes after it.
+        let (mut left, mut end, mut at) = (run.len(), self.len(), gap.last);
+        loop {
+            self.words.copy_within(at..end, at + left);
+            self.ids.copy_within(at..end, at + left);
+            let is_here = |entry: Entry| {
+                at == gap.first
+                    || compare((self.words[at - 1], self.ids[at - 1]), entry, order).is_lt()
             };
-            debug_assert!(
-                at == end || compare((self.words[at], self.ids[at]), entry, order).is_ne(),
-                "a key comes once"
-            );
-            to -= end - at;
-            self.words.copy_within(at..end, to);
-            self.ids.copy_within(at..end, to);
-            (end, to) = (at, to - 1);
-            (self.words[to], self.ids[to]) = entry;
+            let before = run[..left - 1].iter().rposition(|&entry| !is_here(entry));
+            let from = before.map_or(0, |before| before + 1);
+            self.write(at + from, &run[from..left]);
+            if from == 0 {
+                break;
+            }
+            (left, end) = (from, at);
+            at = self.count_before_entry(gap.first..end, run[left - 1], order);
         }
-        assert_eq!(end, to, "what comes before the run stays where it is");
         self.len = len as u32;
         self.hint = (gap.last + run.len()) as u32;
     }
 
+    /// Keeps what comes before a gap, and adds a run behind it.
+    pub(super) fn cut_and_add(&mut self, gap: usize, run: &[Entry]) {
+        self.write(gap, run);
+        self.len = (gap + run.len()) as u32;
+        self.hint = self.len;
+    }
+
+    /// Writes entries from a slot on.
+    #[inline(always)]
+    fn write(&mut self, at: usize, entries: &[Entry]) {
+        let slots = at..at + entries.len();
+        let (words, ids) = (&mut self.words[slots.clone()], &mut self.ids[slots]);
+        for ((word, id), entry) in words.iter_mut().zip(ids).zip(entries) {
+            (*word, *id) = *entry;
+        }
+    }
+
     /// Replaces all entries; the hint says where in them the last ones came.
     pub(super) fn fill(&mut self, entries: &[Entry], hint: usize) {
-        assert!(entries.len() <= ENTRIES_MAX);
-        for (slot, &(word, id)) in entries.iter().enumerate() {
-            self.words[slot] = word;
-            self.ids[slot] = id;
-        }
+        self.write(0, entries);
         self.len = entries.len() as u32;
         self.hint = hint as u32;
     }
@@ -204,11 +217,15 @@ impl Chunk {
         }
     }
 
-    fn words(&self) -> &[u64] {
+    /// The words, in order.
+    #[inline]
+    pub(super) fn words(&self) -> &[u64] {
         &self.words[..self.len()]
     }
 
-    fn ids(&self) -> &[EntryId] {
+    /// The ids, in the order of the words.
+    #[inline]
+    pub(super) fn ids(&self) -> &[EntryId] {
         &self.ids[..self.len()]
     }
 

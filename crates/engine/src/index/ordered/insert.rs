@@ -113,18 +113,18 @@ impl<O: KeyOrder> Merger<'_, O> {
     /// Splits at the end of an ascending sequence, which leaves its chunks full behind it: the
     /// next keys go to the end of the last one. What came after gets a chunk of its own.
     fn split_sequence(&mut self, at: usize, chunk: &mut Chunk, run: &[Entry], gap: usize) {
-        let mut merged = std::mem::take(&mut self.merged);
-        merge_into(&mut merged, chunk, run, self.order);
-        let (left, right) = merged.split_at(gap + run.len());
-        let (kept, added) = left.split_at(left.len().min(ENTRIES_MAX));
-        chunk.fill(kept, kept.len());
+        let mut after = std::mem::take(&mut self.merged);
+        after.clear();
+        after.extend(chunk.entries().skip(gap));
+        let (kept, added) = run.split_at(run.len().min(ENTRIES_MAX - gap));
+        chunk.cut_and_add(gap, kept);
         for entries in added.chunks(ENTRIES_MAX) {
             self.add(at, entries, entries.len());
         }
-        if !right.is_empty() {
-            self.add(at, right, 0);
+        if !after.is_empty() {
+            self.add(at, &after, 0);
         }
-        self.merged = merged;
+        self.merged = after;
     }
 
     /// Splits into equal chunks that have room for more of the kind.

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use super::super::EntryId;
 use super::super::phase::Inside;
 use super::chunk::Chunk;
 use super::directory::Directory;
@@ -87,6 +88,24 @@ impl<'i> Range<'i> {
     fn prefetch(&self, chunk: usize) {
         if self.front.chunk <= chunk && chunk <= self.back.chunk {
             Chunk::prefetch_ends(self.directory.chunk(chunk).as_ptr());
+        }
+    }
+}
+
+impl Range<'_> {
+    /// Visits all entries in runs, with their words and ids apart.
+    #[inline(always)]
+    pub fn for_each_run(self, mut each: impl FnMut(&[u64], &[EntryId])) {
+        for at in self.front.chunk..=self.back.chunk {
+            let chunk = self.chunk(at);
+            let first = if at == self.front.chunk { self.front.slot } else { 0 };
+            let end = if at == self.back.chunk { self.back.slot } else { chunk.len() };
+            if at > self.front.chunk {
+                self.prefetch(at + 1);
+            }
+            if first < end {
+                each(&chunk.words()[first..end], &chunk.ids()[first..end]);
+            }
         }
     }
 }

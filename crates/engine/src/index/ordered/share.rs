@@ -1,5 +1,6 @@
 //! How the workers divide the keys of all lists among themselves.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::directory::Directory;
@@ -19,7 +20,7 @@ pub(super) struct Part<'l> {
     pub(super) lists: &'l [&'l [Entry]],
 }
 
-impl Part<'_> {
+impl<'l> Part<'l> {
     /// The chunks that are this worker's to change.
     pub(super) fn chunks<O: KeyOrder>(&self, directory: &Directory, order: &O) -> Range<usize> {
         let cuts = self.cuts(order);
@@ -32,6 +33,9 @@ impl Part<'_> {
     /// none at either end.
     pub(super) fn cuts<O: KeyOrder>(&self, order: &O) -> (Option<Entry>, Option<Entry>) {
         assert!(self.part < self.parts);
+        if self.parts == 1 {
+            return (None, None);
+        }
         let total = self.lists.iter().map(|list| list.len()).sum::<usize>();
         let stride = (total / (self.parts * SAMPLES_PER_PART)).max(1);
         // A list shorter than the stride has its first key sampled, which does little harm.
@@ -45,25 +49,28 @@ impl Part<'_> {
         (cut(self.part), cut(self.part + 1))
     }
 
-    /// The keys of all lists from `low` on and before `high`, merged.
+    /// The keys of all lists from `low` on and before `high`, merged if there is more than one.
     pub(super) fn gather<O: KeyOrder>(
         &self,
         low: Option<Entry>,
         high: Option<Entry>,
         order: &O,
-    ) -> Vec<Entry> {
+    ) -> Cow<'l, [Entry]> {
         let place = |list: &[Entry], cut: Option<Entry>, end| {
             cut.map_or(end, |cut| list.partition_point(|&entry| compare(entry, cut, order).is_lt()))
         };
-        let mut run = Vec::new();
-        for list in self.lists {
+        let part_of = |list: &&'l [Entry]| {
             debug_assert!(list.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()));
-            run.extend_from_slice(&list[place(list, low, 0)..place(list, high, list.len())]);
+            &list[place(list, low, 0)..place(list, high, list.len())]
+        };
+        if let [list] = self.lists {
+            return Cow::Borrowed(part_of(list));
         }
+        let mut run: Vec<_> = self.lists.iter().flat_map(|list| part_of(list)).copied().collect();
         // The stable sort recognises the sorted pieces and merges them.
         run.sort_by(|&a, &b| compare(a, b, order));
         debug_assert!(run.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()));
-        run
+        Cow::Owned(run)
     }
 }
 

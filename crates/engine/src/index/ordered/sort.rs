@@ -1,5 +1,5 @@
 //! Sorting a worker's list by exact words: a radix sort from the lowest digit up, over as few
-//! digits as the list seems to need.
+//! digits as the list seems to need; where most keys follow the one before closely, of such runs.
 //!
 //! A list is in the order in which calls come, and calls often name keys that ascend within
 //! some group: the lines of an order, the orders of a district. Stable passes over the digits of
@@ -13,6 +13,11 @@ use super::order::Entry;
 const ENTRIES_FEW: usize = 64;
 const DIGITS_MAX: usize = 4;
 
+/// Entries whose words ascend by so little at a time are a run, and runs of so many entries, on
+/// average, are sorted as wholes.
+const CLOSE: u64 = 256;
+const RUN_LONG: usize = 4;
+
 /// Bits of a digit at most: its counters fit into the nearest cache with room to spare.
 const DIGIT_BITS: u32 = 10;
 const COUNTERS: usize = 1 << DIGIT_BITS;
@@ -21,6 +26,9 @@ const COUNTERS: usize = 1 << DIGIT_BITS;
 #[derive(Clone, Debug, Default)]
 pub struct SortRoom {
     entries: Vec<Entry>,
+    /// The first word of each run, and its number; and where each of them begins.
+    runs: Vec<Entry>,
+    starts: Vec<u32>,
     /// How many entries have a digit, and then where the next of them goes.
     counters: Vec<u32>,
 }
@@ -64,6 +72,53 @@ impl Iterator for Digits {
 
 /// Sorts a list by its words, which must be exact.
 pub(super) fn sort_by_words(list: &mut [Entry], room: &mut SortRoom) {
+    let (mut runs, mut starts) = (std::mem::take(&mut room.runs), std::mem::take(&mut room.starts));
+    (runs.clear(), starts.clear());
+    let runs_max = list.len() / RUN_LONG;
+    let mut before = 0;
+    for (at, &(word, _)) in list.iter().enumerate() {
+        let follows = before <= word && word - before <= CLOSE && at > 0;
+        if !follows && runs.len() <= runs_max {
+            runs.push((word, EntryId(runs.len() as u32)));
+            starts.push(at as u32);
+        }
+        before = word;
+    }
+    starts.push(list.len() as u32);
+    if runs.len() > runs_max || !sort_by_runs(list, (&mut runs, &starts), room) {
+        sort_by_entries(list, room);
+    }
+    (room.runs, room.starts) = (runs, starts);
+}
+
+/// Sorts a list whose runs are given, if they are apart from each other; else it stays.
+fn sort_by_runs(
+    list: &mut [Entry],
+    (runs, starts): (&mut [Entry], &[u32]),
+    room: &mut SortRoom,
+) -> bool {
+    if runs.len() <= 1 {
+        return true;
+    }
+    sort_by_entries(runs, room);
+    room.entries.clear();
+    let mut are_apart = true;
+    let mut last = 0;
+    for &(first, EntryId(number)) in &*runs {
+        let (from, to) = (starts[number as usize], starts[number as usize + 1]);
+        let run = &list[from as usize..to as usize];
+        are_apart &= last <= first;
+        last = run[run.len() - 1].0;
+        room.entries.extend_from_slice(run);
+    }
+    if are_apart {
+        list.copy_from_slice(&room.entries);
+    }
+    are_apart
+}
+
+/// Sorts a list entry by entry.
+fn sort_by_entries(list: &mut [Entry], room: &mut SortRoom) {
     if list.len() < ENTRIES_FEW {
         list.sort_unstable_by_key(|entry| entry.0);
         return;
