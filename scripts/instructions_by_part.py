@@ -12,7 +12,7 @@ import sys
 PARTS = [
     ("declare", r"engine/src/(declare|local|epoch/(declare|draw))"),
     ("find, insert", r"engine/src/(index|table|core|epoch/(insert|staged|remove))"),
-    ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry))"),
+    ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry|slab))"),
     ("input log", r"engine/src/(calls|epoch/log_inputs)|storage/src/input_log"),
     ("prefetch, plan", r"engine/src/(fetching|epoch/ahead)"),
     ("execute, read", r"engine/src/(transaction|reads|procedure|piece|version/(read|mod|cached)|"

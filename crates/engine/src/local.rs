@@ -55,9 +55,6 @@ pub(crate) enum DeclaredKind {
 }
 
 impl DeclaredKind {
-    /// How many there are.
-    pub(crate) const ALL: usize = Self::Piece as usize + 1;
-
     /// Whether the body of the call may write the row.
     #[inline(always)]
     pub(crate) fn is_of_body(self) -> bool {

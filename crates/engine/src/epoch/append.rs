@@ -1,10 +1,10 @@
 //! The append step (NV 4.1, CA 3.2): every declared write gets its pending version, unless the
 //! insert step gave it one with its row.
 //!
-//! Keys are found some at a time and ahead of the calls that declared them: the index buckets of the
-//! next ones are fetched while these are looked up, and their row entries while versions are
-//! appended to those before, so that the misses overlap. Either each append takes its row's lock, or appends
-//! to rows that have one already are collected: batch append.
+//! Keys are found some at a time and ahead of the calls that declared them: the index buckets of
+//! the next ones are fetched while these are looked up, and their row entries while versions are
+//! appended to those before, so that the misses overlap. Either each append takes its row's lock,
+//! or appends to rows that have one already are collected: batch append.
 
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
@@ -16,7 +16,7 @@ use crate::index::{EntryId, Home};
 use crate::local::{Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Span, Txn};
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
-use crate::table::{KeyWord, Table};
+use crate::table::KeyWord;
 use crate::version::{
     CachePool, Claim, EntrySlab, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
 };
@@ -136,13 +136,11 @@ impl<'e> Finder<'e> {
         let (now, next) = declared[self.found..].split_at_mut(count);
         for (declared, home) in now.iter_mut().zip(&self.homes) {
             if declared.id == NO_ENTRY {
-                let table = &core.tables[declared.table as usize];
-                let found = if declared.is_word {
-                    home.find_exact(declared.word, &table.hash)
-                } else {
-                    find_any(core, table, (declared.word, &keys[declared.key.range()]), reads)
+                declared.id = match home.find_exact(declared.word) {
+                    Some(id) if declared.is_word => id,
+                    None if declared.is_word && home.ends() => NO_ENTRY,
+                    _ => find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY),
                 };
-                declared.id = found.unwrap_or(NO_ENTRY);
             }
             if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
                 core.entries.prefetch(declared.id);
@@ -153,15 +151,12 @@ impl<'e> Finder<'e> {
     }
 }
 
-/// Finds a key that is not a word.
+/// Finds a key that is not a word, or not where the search for it begins.
 #[inline(never)]
-fn find_any(
-    core: &Core,
-    table: &Table,
-    (hash, key): (u64, &[u8]),
-    reads: &Reads,
-) -> Option<EntryId> {
-    core.find(table, KeyWord { hash, key }, reads)
+fn find_any(core: &Core, declared: &Declared, keys: &[u8], reads: &Reads) -> Option<EntryId> {
+    let table = &core.tables[declared.table as usize];
+    let key = if declared.is_word { &[] } else { &keys[declared.key.range()] };
+    core.find(table, KeyWord { hash: declared.word, key }, reads)
 }
 
 /// Appends what some calls declared by key, from one on, as far as keys are found ahead of them,

@@ -9,11 +9,11 @@ use pmem::Device;
 use storage::SerialId;
 
 use crate::epoch::staged::{self, Change};
-use crate::index::EntryId;
+use crate::index::{EntryId, Vacancy};
 use crate::local::{Declarations, Local, Txn};
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{AppendedBy, EntrySupply, Medium, ValueWord, initialise_row};
+use crate::version::{AppendedBy, EntrySupply, Medium, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 /// Keys whose buckets are fetched ahead.
@@ -41,29 +41,37 @@ fn insert_declared<D: Device>(
     let by = AppendedBy::new(worker.local.worker as u64, epoch.number);
     let Local { lists, supply, work, reads, .. } = &mut worker.local;
     let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
-    let mut maker = Maker { epoch, medium: &mut worker.medium, supply, reads };
-    let tables = &epoch.core.tables[..];
+    let mut maker = Maker { epoch, by, medium: &mut worker.medium, supply, reads };
+    let (tables, inserts, declared) = (&epoch.core.tables[..], &inserts[..], &mut declared[..]);
     let mut created_count = 0;
     for txn in txns.iter().filter(|txn| txn.extra != Txn::NO_EXTRA) {
         let sid = SerialId::new(epoch.number, u64::from(txn.position));
-        for at in extras[txn.extra as usize].inserts.range() {
-            if let Some(&ahead) = inserts.get(at + AHEAD) {
+        let of_call = extras[txn.extra as usize].inserts.range();
+        for (at, &insert) in (of_call.start + AHEAD..).zip(&inserts[of_call]) {
+            if let Some(&ahead) = inserts.get(at) {
                 let ahead = &declared[ahead as usize];
                 tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
             }
-            let declared = &mut declared[inserts[at] as usize];
+            let declared = &mut declared[insert as usize];
             let table = &tables[declared.table as usize];
-            let key = KeyWord { hash: declared.word, key: &keys[declared.key.range()] };
-            let (id, is_new) = maker.find_or_create(table, key, sid);
-            if is_new {
-                epoch.core.entries.get(id).claim_new(sid, by);
-                created_count += 1;
-                if table.ordered.is_some() {
-                    let word = if table.exact { key.hash } else { order_word(key.key) };
-                    staged[declared.table as usize].push((word, id));
+            let (found, word) = if table.exact {
+                (maker.find_or_create(table, declared.word, sid), declared.word)
+            } else {
+                let key = &keys[declared.key.range()];
+                let word = KeyWord { hash: declared.word, key };
+                (maker.find_or_create_any(table, word, sid), order_word(key))
+            };
+            declared.id = match found {
+                Ok(created) => {
+                    created_count += 1;
+                    declared.appended = true;
+                    if table.ordered.is_some() {
+                        staged[declared.table as usize].push((word, created));
+                    }
+                    created
                 }
-            }
-            (declared.id, declared.appended) = (id, is_new);
+                Err(id) => id,
+            };
         }
     }
     work.appends += created_count;
@@ -73,71 +81,72 @@ fn insert_declared<D: Device>(
 /// What is needed to make rows.
 struct Maker<'m, 'e, D: Device> {
     epoch: &'m Epoch<'e, D>,
+    by: AppendedBy,
     medium: &'m mut Medium<D>,
     supply: &'m mut EntrySupply,
     reads: &'m mut Reads,
 }
 
 impl<D: Device> Maker<'_, '_, D> {
-    /// The row entry of a key, and whether it is new: creates entry and persistent row if there are
-    /// none.
+    /// Creates entry and persistent row of a key that is a word, unless there are some.
     #[inline(always)]
     fn find_or_create(
         &mut self,
         table: &Table,
-        word: KeyWord<'_>,
+        word: u64,
         sid: SerialId,
-    ) -> (EntryId, bool) {
-        if table.exact {
-            self.find_or_create_as::<true>(table, word, sid)
-        } else {
-            self.find_or_create_any(table, word, sid)
+    ) -> Result<EntryId, EntryId> {
+        match table.hash.find_exact_or_begin(word) {
+            Ok(id) => Err(self.share(id, sid)),
+            Err(vacancy) => Ok(self.create(table, vacancy, &[], sid)),
         }
     }
 
-    /// The same where keys are exact, or not.
-    #[inline(always)]
-    fn find_or_create_as<const EXACT: bool>(
-        &mut self,
-        table: &Table,
-        word: KeyWord<'_>,
-        sid: SerialId,
-    ) -> (EntryId, bool) {
-        let (epoch, core) = (self.epoch, self.epoch.core);
-        let same = |id| EXACT || core.key_of(id, self.reads) == word.key;
-        match table.hash.find_or_begin(word.hash, same) {
-            Ok(id) => {
-                let entry = core.entries.get(id);
-                if entry.birth().epoch() == epoch.number {
-                    entry.born_by(sid);
-                }
-                (id, false)
-            }
-            Err(vacancy) => {
-                let id = core.entries.take(self.supply);
-                let number = table.layout.table;
-                let row = self.medium.allocate(number.into(), epoch.store.segments());
-                if !EXACT {
-                    initialise_row(&mut self.medium.port, row, &table.layout, word.key);
-                }
-                core.entries.get(id).initialise(row, ValueWord::PENDING, sid);
-                vacancy.fill(id);
-                (id, true)
-            }
-        }
-    }
-
-    /// The same where keys are compared.
+    /// The same for other keys.
     #[inline(never)]
     fn find_or_create_any(
         &mut self,
         table: &Table,
         word: KeyWord<'_>,
         sid: SerialId,
-    ) -> (EntryId, bool) {
-        let found = self.find_or_create_as::<false>(table, word, sid);
-        self.reads.account_charged(&mut self.medium.port, self.epoch.core.image_base);
+    ) -> Result<EntryId, EntryId> {
+        let core = self.epoch.core;
+        let same = |id| core.key_of(id, self.reads) == word.key;
+        let found = match table.hash.find_or_begin(word.hash, same) {
+            Ok(id) => Err(self.share(id, sid)),
+            Err(vacancy) => Ok(self.create(table, vacancy, word.key, sid)),
+        };
+        self.reads.account_charged(&mut self.medium.port, core.image_base);
         found
+    }
+
+    #[inline(always)]
+    fn create(
+        &mut self,
+        table: &Table,
+        vacancy: Vacancy<'_>,
+        key: &[u8],
+        sid: SerialId,
+    ) -> EntryId {
+        let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
+        let id = entries.take(self.supply);
+        let row = self.medium.allocate(table.layout.table.into(), epoch.store.segments());
+        if !key.is_empty() {
+            initialise_row(&mut self.medium.port, row, &table.layout, key);
+        }
+        entries.get(id).create(row, sid, self.by);
+        vacancy.fill(id);
+        id
+    }
+
+    /// The key has a row, perhaps from another inserter.
+    #[inline(never)]
+    fn share(&self, id: EntryId, sid: SerialId) -> EntryId {
+        let entry = self.epoch.core.entries.get(id);
+        if entry.birth().epoch() == self.epoch.number {
+            entry.born_by(sid);
+        }
+        id
     }
 }
 
@@ -149,12 +158,13 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let state = sequences.get_mut(&(changed.table, changed.key)).expect("it was drawn from");
         if state.id.is_none() {
             let sid = SerialId::new(epoch.number, u64::from(changed.position));
-            let word = KeyWord { hash: changed.key, key: &changed.key.to_be_bytes() };
             let table = &epoch.core.tables[changed.table as usize];
             let Local { supply, work, reads, .. } = &mut worker.local;
-            let mut maker = Maker { epoch, medium: &mut worker.medium, supply, reads };
-            let (id, is_new) = maker.find_or_create(table, word, sid);
-            state.id = Some(id);
+            let by = AppendedBy::NOBODY;
+            let mut maker = Maker { epoch, by, medium: &mut worker.medium, supply, reads };
+            let found = maker.find_or_create(table, changed.key, sid);
+            let is_new = found.is_ok();
+            state.id = Some(found.unwrap_or_else(|id| id));
             work.rows_inserted += u64::from(is_new);
         }
     }

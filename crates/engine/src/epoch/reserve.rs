@@ -12,12 +12,11 @@ use crate::{EngineError, Result};
 /// Adds what this worker's calls declared.
 pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     let tables = epoch.core.tables.len();
-    // By table, then by kind.
-    let mut counts = vec![[0u64; DeclaredKind::ALL]; tables];
-    for declared in &worker.local.lists.declared {
-        counts[declared.table as usize][declared.kind as usize] += 1;
+    let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
+    for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
+        writes[declared.table as usize] += 1;
+        inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
     }
-    let mut inserts: Vec<u64> = counts.iter().map(|of| of[DeclaredKind::Insert as usize]).collect();
     if epoch.leads(worker) {
         for changed in &worker.local.sequences {
             inserts[changed.table as usize] += u64::from(changed.before.is_none());
@@ -26,8 +25,7 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
     for table in 0..tables {
         demand.inserts[table] += inserts[table];
-        let reads = counts[table][DeclaredKind::Read as usize];
-        demand.writes[table] += counts[table].iter().sum::<u64>() - reads;
+        demand.writes[table] += writes[table];
         demand.row_segments += row_segments(worker, table, inserts[table]);
     }
     for range in &worker.local.lists.ranges {

@@ -92,7 +92,9 @@ impl HashIndex {
         let mixed = bucket::mix(word);
         // SAFETY: this is a phase without changes, as the check asserts in debug builds.
         let bucket = unsafe { self.heads[shard_of(mixed)].home(mixed) };
-        Home { bucket, _inside: inside }.find_exact(word, self)
+        let home = Home { bucket, _inside: inside };
+        let found = home.find_exact(word);
+        if found.is_some() || home.ends() { found } else { self.find_further(word) }
     }
 
     /// [`HashIndex::find_exact`] where the first bucket is full of others.
@@ -102,7 +104,7 @@ impl HashIndex {
         let mixed = bucket::mix(word);
         // SAFETY: this is a phase without changes, as the check asserts in debug builds.
         let buckets = unsafe { self.heads[shard_of(mixed)].buckets() };
-        bucket::find_exact(buckets, mixed, word)
+        bucket::find_exact_or_room(buckets, mixed, word).ok()
     }
 
     /// Finds the entry whose word is `word` and for which `same` holds, or else makes sure that
@@ -120,6 +122,20 @@ impl HashIndex {
             Ok((at, slot)) => Ok(shard.buckets()[at].id(slot)),
             Err(at) => Err(Vacancy { shard, at, word, _inside: inside }),
         }
+    }
+
+    /// [`HashIndex::find_or_begin`] where words are exact.
+    #[inline(always)]
+    pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, Vacancy<'_>> {
+        let inside = self.phase.change();
+        let mixed = bucket::mix(word);
+        let shard = self.lock(shard_of(mixed));
+        bucket::find_exact_or_room(shard.buckets(), mixed, word).map_err(|at| Vacancy {
+            shard,
+            at,
+            word,
+            _inside: inside,
+        })
     }
 
     /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
@@ -206,7 +222,7 @@ pub struct Vacancy<'i> {
 impl Vacancy<'_> {
     /// Adds the word's entry.
     #[inline(always)]
-    pub fn fill(mut self, id: EntryId) {
+    pub fn fill(self, id: EntryId) {
         self.shard.insert_at(self.at, self.word, id);
     }
 }
@@ -222,14 +238,17 @@ impl Home<'_> {
     /// That of any word in an index without entries.
     pub const NOWHERE: Self = Self { bucket: &NOTHING, _inside: Inside::NOWHERE };
 
-    /// [`HashIndex::find_exact`] of the word whose home this is in `index`.
+    /// The entry of the word whose home this is, if it is here and words are exact.
     #[inline(always)]
-    pub fn find_exact(&self, word: u64, index: &HashIndex) -> Option<EntryId> {
+    pub fn find_exact(&self, word: u64) -> Option<EntryId> {
         let found = self.bucket.find_exact(word);
-        if found != NOBODY {
-            return Some(found);
-        }
-        if self.bucket.is_full() { index.find_further(word) } else { None }
+        (found != NOBODY).then_some(found)
+    }
+
+    /// Whether a word that is not here is nowhere.
+    #[inline(always)]
+    pub fn ends(&self) -> bool {
+        !self.bucket.is_full()
     }
 }
 

@@ -1,18 +1,13 @@
-//! Row entries: what DRAM knows of a row, in one cache line, and the slab that holds them.
-
-// Only hands out ids, and is read by debug assertions everywhere: no place for an explorer.
-use std::sync::atomic::AtomicU32;
+//! Row entries: what DRAM knows of a row, in one cache line.
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::spin_loop;
-use pmem::{DeviceError, Mapping};
 use storage::SerialId;
 use storage::format::EPOCH_MAX;
 
 use super::array::VersionArray;
 use super::batch::Chain;
 use super::{TransientPool, ValueWord};
-use crate::index::EntryId;
 
 const LOCKED: u64 = 1;
 const ARRAY: u64 = 2;
@@ -128,6 +123,9 @@ impl Drop for Locked<'_> {
 pub(crate) struct AppendedBy(u64);
 
 impl AppendedBy {
+    /// Nobody did.
+    pub(crate) const NOBODY: Self = Self(0);
+
     pub(crate) fn new(worker: u64, epoch: u64) -> Self {
         Self(epoch << EPOCH_SHIFT | worker << WORKER_SHIFT)
     }
@@ -273,13 +271,13 @@ impl RowEntry {
         by.is_of_other(state)
     }
 
-    /// The first append to a row that its writer just created (insert step): no other worker
-    /// touches its versions before the append step.
+    /// Makes the entry that of a row which this writer creates (insert step), with the first append
+    /// to it: no other worker touches its versions before the append step.
     #[inline(always)]
-    pub(crate) fn claim_new(&self, sid: SerialId, by: AppendedBy) {
+    pub(crate) fn create(&self, row: u64, sid: SerialId, by: AppendedBy) {
+        self.initialise_as(by.0, row, ValueWord::PENDING, sid);
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
-        self.state.store(by.0, Ordering::Relaxed);
     }
 
     /// The versions of the running epoch. After append only.
@@ -386,11 +384,15 @@ impl RowEntry {
     }
 
     /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.
-    #[inline(always)]
     pub(crate) fn initialise(&self, row: u64, next: ValueWord, birth: SerialId) {
+        self.initialise_as(0, row, next, birth);
+    }
+
+    #[inline(always)]
+    fn initialise_as(&self, state: u64, row: u64, next: ValueWord, birth: SerialId) {
         debug_assert!(row.is_multiple_of(64));
         let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;
-        self.state.store(0, Ordering::Relaxed);
+        self.state.store(state, Ordering::Relaxed);
         self.base.store(next.0, Ordering::Relaxed);
         self.next.store(next.0, Ordering::Relaxed);
         self.cached.store(0, Ordering::Relaxed);
@@ -398,106 +400,22 @@ impl RowEntry {
         self.row.store((row / 64) | (generation << GENERATION_SHIFT), Ordering::Relaxed);
     }
 
+    /// Touches an entry that was never used, by a store.
+    pub(super) fn touch(&self) {
+        self.state.store(0, Ordering::Relaxed);
+    }
+
     /// The row is gone; lists that still name the entry see another generation.
-    fn retire(&self) {
+    pub(super) fn retire(&self) {
         let row = self.row.load(Ordering::Relaxed);
         self.row.store(row.wrapping_add(1 << GENERATION_SHIFT), Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
     }
 }
 
-/// All row entries of an engine: one reservation, so that an id is an address. Entries are handed
-/// out to workers in runs and reused through per-worker free lists.
-pub(crate) struct EntrySlab {
-    memory: Mapping,
-    used: AtomicU32,
-}
-
-/// One worker's supply of entries.
-#[derive(Debug, Default)]
-pub(crate) struct EntrySupply {
-    free: Vec<EntryId>,
-    fresh: std::ops::Range<u32>,
-}
-
-/// Entries taken from the slab at a time.
-const SUPPLY_ENTRIES: u32 = 1024;
-
-/// How far ahead fresh entries are fetched: they were never touched, and are written one by one.
-const FRESH_AHEAD: u32 = 8;
-
-impl EntrySlab {
-    pub(crate) fn new() -> Result<Self, DeviceError> {
-        // Address space for every id, unless the system allows less; zeros are a valid entry.
-        let entry = size_of::<RowEntry>() as u64;
-        let memory = Mapping::reserve_up_to((1 << 32) * entry, (1 << 20) * entry)?;
-        Ok(Self { memory, used: AtomicU32::new(0) })
-    }
-
-    /// The entry with an id.
-    #[inline(always)]
-    pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
-        debug_assert!(id.0 < self.used.load(Ordering::Relaxed), "an id of this slab");
-        // SAFETY: ids come from `take`, which stays inside the mapping; entries consist of atomics,
-        // for which zeros are valid, and live as long as the slab.
-        unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, id: EntryId) {
-        super::prefetch(self.memory.base() as usize + id.0 as usize * size_of::<RowEntry>());
-    }
-
-    /// Takes an entry.
-    ///
-    /// # Panics
-    /// If 2^32 rows exist, or as many as the address space has room for.
-    #[inline(always)]
-    pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
-        if let Some(id) = supply.free.pop() {
-            return id;
-        }
-        if supply.fresh.is_empty() {
-            self.refill(supply);
-        }
-        let id = supply.fresh.start;
-        supply.fresh.start += 1;
-        self.prefetch(EntryId(id + FRESH_AHEAD));
-        EntryId(id)
-    }
-
-    #[inline(never)]
-    fn refill(&self, supply: &mut EntrySupply) {
-        let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
-        let end = u64::from(first) + 2 * u64::from(SUPPLY_ENTRIES);
-        let most = (self.memory.len() / size_of::<RowEntry>() as u64).min(1 << 32);
-        assert!(end <= most, "more than {most} rows");
-        supply.fresh = first..first + SUPPLY_ENTRIES;
-        // Touched by a store first: a page that is read first is faulted in twice.
-        self.get(EntryId(first)).state.store(0, Ordering::Relaxed);
-    }
-
-    /// Makes the pages of so many fresh entries present.
-    pub(crate) fn populate(&self, count: u64) {
-        let entry = size_of::<RowEntry>() as u64;
-        let first = u64::from(self.used.load(Ordering::Relaxed)) * entry;
-        self.memory.populate(first, (count * entry).min(self.memory.len() - first));
-    }
-
-    /// Gives an entry back; after execution only.
-    pub(crate) fn give_back(&self, supply: &mut EntrySupply, id: EntryId) {
-        self.get(id).retire();
-        supply.free.push(id);
-    }
-
-    /// Bytes of DRAM in use.
-    pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.used.load(Ordering::Relaxed)) * size_of::<RowEntry>() as u64
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{EntrySlab, EntrySupply};
     use super::*;
 
     #[test]

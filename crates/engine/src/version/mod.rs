@@ -23,6 +23,7 @@ mod pool;
 mod publication;
 mod read;
 mod shapes;
+mod slab;
 mod write;
 
 pub(crate) use batch::{Appended, Buffers, Chains};
@@ -31,12 +32,13 @@ pub(crate) use cached::CachePool;
 pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
-pub(crate) use entry::{AppendedBy, Claim, Claimed, EntrySlab, EntrySupply, RowEntry};
+pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
 pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
 pub(crate) use shapes::LastVersion;
+pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
 
 /// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits

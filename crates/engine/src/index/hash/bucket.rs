@@ -126,16 +126,23 @@ pub(super) fn find(
     locate(buckets, mixed, word, same).ok().map(|(at, slot)| buckets[at].id(slot))
 }
 
-/// Finds the entry that has this word where words are exact.
+/// Finds the entry that has this word where words are exact, or else the bucket that has room.
 #[inline(always)]
-pub(super) fn find_exact(buckets: &[Bucket], mixed: u64, word: u64) -> Option<EntryId> {
+pub(super) fn find_exact_or_room(
+    buckets: &[Bucket],
+    mixed: u64,
+    word: u64,
+) -> Result<EntryId, usize> {
     let mask = buckets.len() - 1;
     let mut at = mixed as usize & mask;
     loop {
         let bucket = &buckets[at];
         let found = bucket.find_exact(word);
-        if found != NOBODY || !bucket.is_full() {
-            return (found != NOBODY).then_some(found);
+        if found != NOBODY {
+            return Ok(found);
+        }
+        if !bucket.is_full() {
+            return Err(at);
         }
         at = (at + 1) & mask;
     }

@@ -141,13 +141,18 @@ impl Locked<'_> {
 
     /// Adds an entry, where the search for it ended in a bucket with room.
     #[inline(always)]
-    pub(super) fn insert_at(&mut self, at: usize, word: u64, id: EntryId) {
+    pub(super) fn insert_at(mut self, at: usize, word: u64, id: EntryId) {
         let len = self.lock.len();
         if len == self.lock.len_max.load(Ordering::Relaxed) {
-            return self.insert(word, id);
+            return self.grow_and_insert(word, id);
         }
         bucket::place_at(self.buckets_mut(), at, word, id);
         self.lock.len.store(len + 1, Ordering::Relaxed);
+    }
+
+    #[inline(never)]
+    fn grow_and_insert(mut self, word: u64, id: EntryId) {
+        self.insert(word, id);
     }
 
     /// Removes the entry that has this word and this id; returns whether there was one.
