@@ -8,6 +8,7 @@
 //! may be anywhere.
 
 use super::array::VersionArray;
+use super::entry::Chain;
 use super::{AppendedBy, EntrySlab, TransientPool};
 use crate::index::EntryId;
 use crate::stats::WorkCounts;
@@ -28,23 +29,6 @@ struct Link {
     position: u32,
     /// Index of the one before; any index where there is none.
     before: u32,
-}
-
-/// The appends of one row: how many, and the index of the newest.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chain {
-    len: u32,
-    newest: u32,
-}
-
-impl Chain {
-    pub(super) fn from_word(word: u64) -> Self {
-        Self { len: (word >> 32) as u32, newest: word as u32 }
-    }
-
-    pub(super) fn word(self) -> u64 {
-        u64::from(self.len) << 32 | u64::from(self.newest)
-    }
 }
 
 /// Rows whose entries are fetched ahead.

@@ -6,7 +6,6 @@ use storage::SerialId;
 use storage::format::EPOCH_MAX;
 
 use super::array::VersionArray;
-use super::batch::Chain;
 use super::{TransientPool, ValueWord};
 
 const LOCKED: u64 = 1;
@@ -100,6 +99,23 @@ pub(crate) enum Versions<'e> {
     Single(SerialId, &'e AtomicU64),
     /// Several.
     Array(VersionArray),
+}
+
+/// The appends of one row: how many, and the index of the newest.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) len: u32,
+    pub(super) newest: u32,
+}
+
+impl Chain {
+    pub(super) fn from_word(word: u64) -> Self {
+        Self { len: (word >> 32) as u32, newest: word as u32 }
+    }
+
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.len) << 32 | u64::from(self.newest)
+    }
 }
 
 /// A row's lock. Given back even where a claim panics: nobody may spin for a worker that died

@@ -66,7 +66,7 @@ impl<'l> Part<'l> {
         if let [list] = self.lists {
             return Cow::Borrowed(part_of(list));
         }
-        let mut run: Vec<_> = self.lists.iter().flat_map(|list| part_of(list)).copied().collect();
+        let mut run: Vec<_> = self.lists.iter().flat_map(part_of).copied().collect();
         // The stable sort recognises the sorted pieces and merges them.
         run.sort_by(|&a, &b| compare(a, b, order));
         debug_assert!(run.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()));

@@ -73,7 +73,8 @@ impl Iterator for Digits {
 /// Sorts a list by its words, which must be exact.
 pub(super) fn sort_by_words(list: &mut [Entry], room: &mut SortRoom) {
     let (mut runs, mut starts) = (std::mem::take(&mut room.runs), std::mem::take(&mut room.starts));
-    (runs.clear(), starts.clear());
+    runs.clear();
+    starts.clear();
     let runs_max = list.len() / RUN_LONG;
     let mut before = 0;
     for (at, &(word, _)) in list.iter().enumerate() {
