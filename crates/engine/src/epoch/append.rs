@@ -82,16 +82,12 @@ fn append_all<D: Device>(
             local.reads.account_charged(port, epoch.core.image_base);
         }
         next = append_declared(epoch, local, method, (next, &finder));
-        if has_ranges(&local.lists, &local.lists.txns[next - 1]) {
+        if !local.lists.extra(&local.lists.txns[next - 1]).ranges.is_empty() {
             append_ranges(epoch, local, method, next - 1).map_err(crate::EngineError::Poisoned)?;
         }
     }
     local.work.declared_keys += local.lists.declared.len() as u64;
     Ok(())
-}
-
-fn has_ranges(lists: &Declarations, txn: &Txn) -> bool {
-    txn.extra != Txn::NO_EXTRA && !lists.extras[txn.extra as usize].ranges.is_empty()
 }
 
 /// Finds the entries of declared keys, some keys ahead of the calls that are at their turn.
@@ -184,7 +180,7 @@ fn append_declared<D: Device>(
                 appended += 1;
             }
         }
-        if has_ranges(lists, txn) {
+        if !lists.extra(txn).ranges.is_empty() {
             break;
         }
     }
