@@ -283,7 +283,7 @@ pub fn answer<'a>(answer: &engine::Answer<'a>) -> Answer<'a> {
     match answer {
         engine::Answer::Committed(output) => Answer::Committed(output),
         engine::Answer::Aborted(abort) => Answer::Aborted(abort.code),
-        engine::Answer::Resubmitted => Answer::Resubmitted,
+        engine::Answer::Deferred => Answer::Deferred,
         engine::Answer::Failed(_) => Answer::Failed,
     }
 }

@@ -108,7 +108,7 @@ pub struct Report {
     /// Words of the first failed one.
     pub first_failure: Option<String>,
     /// How often a transaction was put off to the next epoch.
-    pub resubmitted: u64,
+    pub deferred: u64,
     /// Transactions that wait for an epoch after the last one; not answered, not lost.
     pub carried: u64,
     /// Time in epochs.
@@ -192,7 +192,7 @@ impl Balance {
     fn new(tally: &Tally, workers: usize) -> Self {
         let (stats, workers) = (&tally.stats, workers as f64);
         let work = &stats.work;
-        let calls = (work.committed + work.aborted + work.failed + work.resubmitted) as f64;
+        let calls = (work.committed + work.aborted + work.failed + work.deferred) as f64;
         let by_phase = |of: fn(&PhaseStats) -> (f64, f64), factor| {
             let mut named = Named::default();
             for (phase, did) in Phase::ALL.iter().zip(&stats.phases) {
@@ -258,7 +258,7 @@ impl Report {
             aborted: work.aborted,
             failed: work.failed,
             first_failure: tally.first_failure.clone(),
-            resubmitted: work.resubmitted,
+            deferred: work.deferred,
             carried: 0,
             seconds: seconds(tally.run_ns),
             throughput_txn_per_s: tally.throughput(),

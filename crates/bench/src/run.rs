@@ -204,7 +204,7 @@ struct Run<'a, D: Device> {
     ack: Option<AckLog>,
     verifier: Option<Verifier<'a>>,
     observer: Option<Box<dyn Observer>>,
-    /// Calls that the last epoch re-submitted, in order.
+    /// Calls that the last epoch deferred, in order.
     carried: Vec<(ProcedureId, Vec<u8>)>,
     calls: Calls,
     tally: Tally,
@@ -222,7 +222,6 @@ impl<'a, D: Device> Run<'a, D> {
         mut ack: Option<AckLog>,
     ) -> Result<Self> {
         let config = settings.engine_config(job, instance());
-        let resubmissions_max = config.resubmissions_max;
         let (engine, recovery) = Engine::open(
             Arc::clone(&device),
             config,
@@ -233,7 +232,7 @@ impl<'a, D: Device> Run<'a, D> {
         if let Some(ack) = &mut ack {
             ack.check_recovered(epoch, &engine.state_hash().to_string())?;
         }
-        let mut verifier = settings.verify.then(|| Verifier::new(job, resubmissions_max));
+        let mut verifier = settings.verify.then(|| Verifier::new(job));
         if let Some(verifier) = &mut verifier {
             verifier.catch_up(epoch, engine.state_hash().0)?;
         }
@@ -354,7 +353,7 @@ impl<'a, D: Device> Run<'a, D> {
         Ok((outcome, ns))
     }
 
-    /// Hands all answers of an epoch to the observer, and keeps what was re-submitted.
+    /// Hands all answers of an epoch to the observer, and keeps what was deferred.
     fn tell_observer(&mut self, outcome: &EpochOutcome) {
         let before = std::mem::take(&mut self.carried);
         for position in 0..outcome.len() {
@@ -363,7 +362,7 @@ impl<'a, D: Device> Run<'a, D> {
                 None => self.calls.get(position - before.len()),
             };
             let answer = answer(&outcome.answer(position));
-            if answer == workloads::Answer::Resubmitted {
+            if answer == workloads::Answer::Deferred {
                 self.carried.push((procedure, args.to_vec()));
             }
             if let Some(observer) = &mut self.observer {

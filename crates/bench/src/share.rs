@@ -247,7 +247,7 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
         }
         // Index and entry.
         Phase::Remove => 2 * work.rows_removed,
-        Phase::Declare | Phase::LogInputs | Phase::Checkpoint => 0,
+        Phase::Serial | Phase::Declare | Phase::LogInputs | Phase::Checkpoint => 0,
     };
     let lines = stats.phases[phase as usize].medium.lines_read;
     // Where reads cost something headers are among the lines.

@@ -116,7 +116,7 @@ fn summary(report: &Report) -> Table {
             row("committed", grouped(report.committed as f64), "txn"),
             row("aborted", grouped(report.aborted as f64), "txn"),
             row("failed", grouped(report.failed as f64), "txn"),
-            row("re-submitted", grouped(report.resubmitted as f64), "times"),
+            row("deferred", grouped(report.deferred as f64), "times"),
             row("waiting for the next epoch", grouped(report.carried as f64), "txn"),
             row("rows", grouped(report.rows as f64), "rows"),
         ],

@@ -56,7 +56,7 @@ impl Tally {
                 false => 0,
             };
             match outcome.answer(position) {
-                Answer::Resubmitted => waited.push(before + ns),
+                Answer::Deferred => waited.push(before + ns),
                 answer => {
                     if let Answer::Failed(why) = answer {
                         self.first_failure.get_or_insert_with(|| why.to_string());

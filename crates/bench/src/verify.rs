@@ -1,6 +1,6 @@
 //! `--verify`: the same calls, one by one, through the serial oracle.
 //!
-//! The oracle keeps its own list of re-submitted calls, so it needs nothing from the engine but the
+//! The oracle keeps its own list of deferred calls, so it needs nothing from the engine but the
 //! answers to compare. On a resumed run it first runs all the epochs before, which it can generate.
 
 use engine::{Calls, EpochOutcome};
@@ -21,8 +21,6 @@ const BYTES_SHOWN: usize = 48;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Carried {
     procedure: ProcedureId,
-    /// How often it was re-submitted.
-    attempt: u16,
     args: Vec<u8>,
 }
 
@@ -32,23 +30,15 @@ pub(crate) struct Verifier<'j> {
     names: Vec<&'static str>,
     oracle: Oracle,
     carried: Vec<Carried>,
-    resubmissions_max: u16,
     /// Last epoch that the oracle has run.
     epoch: u64,
 }
 
 impl<'j> Verifier<'j> {
-    pub(crate) fn new(job: &'j Job, resubmissions_max: u16) -> Self {
+    pub(crate) fn new(job: &'j Job) -> Self {
         let mut oracle = job.oracle();
         oracle.watch_chains();
-        Self {
-            job,
-            names: job.procedures().names,
-            oracle,
-            carried: Vec::new(),
-            resubmissions_max,
-            epoch: 0,
-        }
+        Self { job, names: job.procedures().names, oracle, carried: Vec::new(), epoch: 0 }
     }
 
     /// Calls in the longest chain of the last epoch in which each needs what the one before left.
@@ -72,7 +62,7 @@ impl<'j> Verifier<'j> {
         let expected = self.run_epoch(calls);
         if outcome.carried_in != carried.len() || outcome.len() != expected.len() {
             return Err(BenchError::Difference(format!(
-                "{}: the engine ran {} calls, {} of them re-submitted; the oracle {} and {}",
+                "{}: the engine ran {} calls, {} of them deferred; the oracle {} and {}",
                 self.job.epoch_name(self.epoch),
                 outcome.len(),
                 outcome.carried_in,
@@ -157,19 +147,12 @@ impl<'j> Verifier<'j> {
         let carried = before.iter().map(|call| (call.procedure, call.args.as_slice()));
         let batch: Vec<(ProcedureId, &[u8])> =
             carried.chain((0..calls.len()).map(|i| calls.get(i))).collect();
-        let mut answers = self.oracle.run_epoch(&batch);
+        let answers = self.oracle.run_epoch(&batch, before.len());
         let mut carried = Vec::new();
-        for (position, answer) in answers.iter_mut().enumerate() {
-            if *answer != OracleAnswer::Resubmitted {
-                continue;
+        for ((procedure, args), answer) in batch.iter().zip(&answers) {
+            if *answer == OracleAnswer::Deferred {
+                carried.push(Carried { procedure: *procedure, args: args.to_vec() });
             }
-            let attempt = before.get(position).map_or(0, |call| call.attempt);
-            if attempt >= self.resubmissions_max {
-                *answer = OracleAnswer::Failed;
-                continue;
-            }
-            let (procedure, args) = batch[position];
-            carried.push(Carried { procedure, attempt: attempt + 1, args: args.to_vec() });
         }
         self.carried = carried;
         self.epoch += 1;
@@ -185,7 +168,7 @@ fn show_engine(answer: &engine::Answer<'_>) -> String {
     match answer {
         engine::Answer::Committed(output) => format!("committed with {}", hex(output)),
         engine::Answer::Aborted(abort) => abort.to_string(),
-        engine::Answer::Resubmitted => "re-submitted".to_string(),
+        engine::Answer::Deferred => "deferred".to_string(),
         engine::Answer::Failed(why) => format!("failed: {why}"),
     }
 }
@@ -194,7 +177,7 @@ fn show_oracle(answer: &OracleAnswer) -> String {
     match answer {
         OracleAnswer::Committed(output) => format!("committed with {}", hex(output)),
         OracleAnswer::Aborted(code) => format!("aborted with code {code}"),
-        OracleAnswer::Resubmitted => "re-submitted".to_string(),
+        OracleAnswer::Deferred => "deferred".to_string(),
         OracleAnswer::Failed => "failed".to_string(),
     }
 }
@@ -229,7 +212,7 @@ mod tests {
         let device = Arc::new(Dram::new(1 << 30, 1 << 30)?);
         let (tables, procedures) = (job.table_definitions(), job.procedures().table);
         let (mut engine, _) = Engine::open(device, EngineConfig::default(), &tables, procedures)?;
-        let mut verifier = Verifier::new(beside, 16);
+        let mut verifier = Verifier::new(beside);
         let mut calls = Calls::new();
         for epoch in 1..=epochs {
             job.fill(epoch, &mut calls)?;

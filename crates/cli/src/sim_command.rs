@@ -61,7 +61,6 @@ struct Explored {
 #[derive(Debug, Serialize)]
 struct SeldomShown {
     images_with_a_carry: u64,
-    images_with_a_last_try: u64,
     images_with_an_empty_epoch: u64,
     images_decided_about: u64,
     lives_after_a_larger_epoch: u64,
@@ -191,7 +190,6 @@ fn explored(
         lives_ended_by_a_call: tally.ended,
         seldom: SeldomShown {
             images_with_a_carry: tally.seldom.carried,
-            images_with_a_last_try: tally.seldom.last_try,
             images_with_an_empty_epoch: tally.seldom.empty,
             images_decided_about: tally.seldom.decided,
             lives_after_a_larger_epoch: tally.seldom.smaller,
@@ -310,10 +308,9 @@ fn render_seldom(explored: &Explored, to: &mut String) -> std::fmt::Result {
     let seldom = &explored.seldom;
     writeln!(
         to,
-        "{} images with calls to be made again, {} at their last try; {} with an epoch without \
-         calls; {} lives after the loss of a larger epoch",
+        "{} images with deferred calls; {} with an epoch without calls; {} lives after the loss of \
+         a larger epoch",
         seldom.images_with_a_carry,
-        seldom.images_with_a_last_try,
         seldom.images_with_an_empty_epoch,
         seldom.lives_after_a_larger_epoch
     )?;

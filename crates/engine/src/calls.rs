@@ -1,6 +1,7 @@
 //! What goes into an epoch and what comes out: calls in serial order, answers by position.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use storage::format::EPOCH_CALLS_MAX;
@@ -11,31 +12,58 @@ use crate::{EngineError, Result};
 /// Most bytes of one call's arguments.
 pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 
+/// In which part of its epoch a call runs. Part of the log's format, so that whoever replays it
+/// decides nothing (O-65).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Part {
+    /// In parallel with others, after it has declared its write set.
+    Parallel = 0,
+    /// In the serial part.
+    Serial = 1,
+    /// In the serial part, because an epoch before deferred it.
+    Deferred = 2,
+    /// Nowhere: it was deferred, and there is no space for it by itself. That is its answer (O-75).
+    Refused = 3,
+}
+
+impl Part {
+    fn of(number: u16) -> Option<Self> {
+        let all = [Self::Parallel, Self::Serial, Self::Deferred, Self::Refused];
+        all.into_iter().find(|&part| part as u16 == number)
+    }
+
+    /// Whether an epoch before deferred the call.
+    fn is_carried(self) -> bool {
+        matches!(self, Self::Deferred | Self::Refused)
+    }
+}
+
 /// One call in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call<'c> {
     pub(crate) procedure: u16,
-    /// How often it was re-submitted before.
-    pub(crate) attempt: u16,
+    pub(crate) part: Part,
     pub(crate) arguments: &'c [u8],
 }
 
 /// The word in front of a call's arguments, of which each field is little-endian: procedure (2
-/// bytes), attempt (2), bytes of arguments (4). Part of the log's format.
+/// bytes), [`Part`] (2), bytes of arguments (4). Part of the log's format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header(pub(crate) u64);
 
 impl Header {
-    pub(crate) fn new(procedure: u16, attempt: u16, bytes: usize) -> Self {
-        Self(u64::from(procedure) | u64::from(attempt) << 16 | (bytes as u64) << 32)
+    pub(crate) fn new(procedure: u16, part: Part, bytes: usize) -> Self {
+        Self(u64::from(procedure) | (part as u64) << 16 | (bytes as u64) << 32)
     }
 
     pub(crate) fn procedure(self) -> u16 {
         self.0 as u16
     }
 
-    pub(crate) fn attempt(self) -> u16 {
-        (self.0 >> 16) as u16
+    /// The part of the epoch; `None` for a word that is no header.
+    pub(crate) fn part(self) -> Option<Part> {
+        Part::of((self.0 >> 16) as u16)
     }
 
     pub(crate) fn bytes(self) -> usize {
@@ -57,6 +85,10 @@ pub struct Calls {
     words: Vec<u64>,
     /// One more than the largest number of a procedure.
     procedures: usize,
+    /// Calls that are to run in the serial part ...
+    serial: usize,
+    /// ... and those of them that an epoch before deferred.
+    carried: usize,
 }
 
 impl Calls {
@@ -90,6 +122,7 @@ impl Calls {
         self.starts.clear();
         self.words.clear();
         self.procedures = 0;
+        (self.serial, self.carried) = (0, 0);
     }
 
     /// Appends a call; its position is the number of calls before it.
@@ -97,10 +130,19 @@ impl Calls {
     /// # Errors
     /// `Limit` if the arguments are longer than 1 MiB or the batch has 2^24 - 1 calls.
     pub fn push(&mut self, procedure: u16, arguments: &[u8]) -> Result<()> {
-        self.push_attempt(procedure, 0, arguments)
+        self.push_to(Part::Parallel, procedure, arguments)
     }
 
-    pub(crate) fn push_attempt(&mut self, procedure: u16, attempt: u16, args: &[u8]) -> Result<()> {
+    /// Appends a call that runs in the serial part of the epoch: before all others and alone, so
+    /// that it need not say what it will write. It is never deferred.
+    ///
+    /// # Errors
+    /// As [`Calls::push`].
+    pub fn push_serial(&mut self, procedure: u16, arguments: &[u8]) -> Result<()> {
+        self.push_to(Part::Serial, procedure, arguments)
+    }
+
+    pub(crate) fn push_to(&mut self, part: Part, procedure: u16, args: &[u8]) -> Result<()> {
         if args.len() > ARGUMENT_BYTES_MAX {
             return Err(EngineError::Limit(format!(
                 "arguments of {} bytes, at most {ARGUMENT_BYTES_MAX}",
@@ -109,7 +151,9 @@ impl Calls {
         }
         check_count(self.len() + 1)?;
         self.starts.push(self.words.len());
-        self.words.push(Header::new(procedure, attempt, args.len()).0.to_le());
+        self.words.push(Header::new(procedure, part, args.len()).0.to_le());
+        self.serial += usize::from(part != Part::Parallel);
+        self.carried += usize::from(part.is_carried());
         let (whole, rest) = args.as_chunks();
         self.words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
         if !rest.is_empty() {
@@ -131,23 +175,84 @@ impl Calls {
         self.starts.extend(calls.starts.iter().map(|start| words + start));
         self.words.extend_from_slice(&calls.words);
         self.procedures = self.procedures.max(calls.procedures);
+        self.serial += calls.serial;
+        self.carried += calls.carried;
         Ok(())
+    }
+
+    /// Some of the calls, as they are.
+    pub fn cut(&self, positions: Range<usize>) -> Self {
+        let mut calls = Self::new();
+        for position in positions {
+            let Call { procedure, part, arguments } = self.call(position);
+            calls.push_to(part, procedure, arguments).expect("they were in a batch before");
+        }
+        calls
+    }
+
+    /// The same calls, of which the first `count` are for the serial part.
+    pub fn first_serial(&self, count: usize) -> Self {
+        let mut calls = Self::new();
+        for position in 0..self.len() {
+            let Call { procedure, part, arguments } = self.call(position);
+            let part = if position < count { Part::Serial } else { part };
+            calls.push_to(part, procedure, arguments).expect("they were in a batch before");
+        }
+        calls
+    }
+
+    /// Calls that are to run in the serial part. In an epoch they are the first.
+    pub(crate) fn serial(&self) -> usize {
+        self.serial
+    }
+
+    /// Those of them that an epoch before deferred: the first.
+    pub(crate) fn carried(&self) -> usize {
+        self.carried
+    }
+
+    /// Some of the calls, for a part of an epoch.
+    pub(crate) fn some(&self, positions: Range<usize>, part: Part) -> Result<Self> {
+        let mut some = Self::new();
+        for position in positions {
+            let (procedure, arguments) = self.get(position);
+            some.push_to(part, procedure, arguments)?;
+        }
+        Ok(some)
+    }
+
+    /// Deferred calls and others in their serial order (O-71): those that were deferred, those for
+    /// the serial part, the rest; and the position of each of the others.
+    pub(crate) fn in_serial_order(carried: &Self, calls: &Self) -> Result<(Self, Vec<u32>)> {
+        let (mut all, mut positions) = (carried.clone(), vec![0; calls.len()]);
+        check_count(carried.len() + calls.len())?;
+        for is_serial in [true, false] {
+            for (number, position) in positions.iter_mut().enumerate() {
+                let call = calls.call(number);
+                if (call.part != Part::Parallel) == is_serial {
+                    *position = all.len() as u32;
+                    all.push_to(call.part, call.procedure, call.arguments)?;
+                }
+            }
+        }
+        Ok((all, positions))
     }
 
     /// The call at a position.
     #[inline]
     pub(crate) fn call(&self, position: usize) -> Call<'_> {
-        let record = &self.words[self.starts[position]..];
-        let header = Header(u64::from_le(record[0]));
-        let arguments = &crate::version::bytes_of_words(&record[1..])[..header.bytes()];
-        Call { procedure: header.procedure(), attempt: header.attempt(), arguments }
+        let (procedure, arguments) = self.get(position);
+        let header = Header(u64::from_le(self.words[self.starts[position]]));
+        let part = header.part().expect("a header that was made here");
+        Call { procedure, part, arguments }
     }
 
     /// Procedure and arguments of the call at a position.
     #[inline]
     pub fn get(&self, position: usize) -> (u16, &[u8]) {
-        let call = self.call(position);
-        (call.procedure, call.arguments)
+        let record = &self.words[self.starts[position]..];
+        let header = Header(u64::from_le(record[0]));
+        (header.procedure(), &crate::version::bytes_of_words(&record[1..])[..header.bytes()])
     }
 
     /// The records of some calls that follow each other, as they are logged.
@@ -210,10 +315,11 @@ pub enum Answer<'a> {
     Committed(&'a [u8]),
     /// Aborted on purpose.
     Aborted(&'a Abort),
-    /// What its declaration read changed before it could run; it runs again in the next epoch.
-    Resubmitted,
-    /// Failed for a reason that is not the application's choice: panic, undeclared write, a key or
-    /// value beyond its limit, too many re-submissions. Nothing was written.
+    /// It would have written what its write set did not predict, or what its declaration had read
+    /// has changed: it runs again, in the serial part of the next epoch, and then has its answer.
+    Deferred,
+    /// Failed for a reason that is not the application's choice: panic, a key or value beyond its
+    /// limit. Nothing was written.
     Failed(&'a str),
 }
 
@@ -221,7 +327,7 @@ pub enum Answer<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
     Aborted(Abort),
-    Resubmitted,
+    Deferred,
     Failed(String),
 }
 
@@ -333,7 +439,7 @@ impl WorkerAnswers {
         }
         match &self.failures[ran.failure as usize - 1] {
             Failure::Aborted(abort) => Answer::Aborted(abort),
-            Failure::Resubmitted => Answer::Resubmitted,
+            Failure::Deferred => Answer::Deferred,
             Failure::Failed(why) => Answer::Failed(why),
         }
     }
@@ -393,8 +499,13 @@ pub struct EpochInfo {
 pub struct EpochOutcome {
     /// Its number.
     pub epoch: u64,
-    /// The first calls of the epoch are those that the epoch before re-submitted: this many.
+    /// The first answers are those to calls that an epoch before deferred: this many.
     pub carried_in: usize,
+    /// Which answers are [`Answer::Deferred`], in the order in which these calls run next.
+    pub deferred: Vec<u32>,
+    /// Procedures of which a call of the serial part said what it may write: it did not call
+    /// [`crate::WriteSet::is_unknown`].
+    pub predicted: BTreeSet<u16>,
     /// State hash at its end, if it is maintained.
     pub state_hash: Option<storage::StateHash>,
     /// What it did and how long each phase took.
@@ -404,6 +515,21 @@ pub struct EpochOutcome {
 }
 
 impl EpochOutcome {
+    /// From now on calls have the numbers in which they were submitted; until now, their
+    /// positions.
+    pub(crate) fn number_as_submitted(&mut self, positions: &[u32]) {
+        let mut number_of: Vec<u32> = (0..self.places.len() as u32).collect();
+        for (number, &position) in (self.carried_in as u32..).zip(positions) {
+            number_of[position as usize] = number;
+        }
+        let mut places = self.places.clone();
+        for (position, &number) in number_of.iter().enumerate() {
+            places[number as usize] = self.places[position];
+        }
+        self.places = places;
+        self.deferred.iter_mut().for_each(|call| *call = number_of[*call as usize]);
+    }
+
     /// Calls of the epoch, those carried in included.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -414,12 +540,13 @@ impl EpochOutcome {
         self.places.is_empty()
     }
 
-    /// The answer to the call at a position; the batch's first call is at `carried_in`.
+    /// The answer to a call, in the order in which they were submitted: the first of the batch is
+    /// at `carried_in`.
     ///
     /// # Panics
-    /// If the epoch had no such position.
-    pub fn answer(&self, position: usize) -> Answer<'_> {
-        let (worker, index) = self.places[position];
+    /// If the epoch had not as many calls.
+    pub fn answer(&self, number: usize) -> Answer<'_> {
+        let (worker, index) = self.places[number];
         self.workers[worker as usize].answer(index as usize)
     }
 }
@@ -431,7 +558,7 @@ mod tests {
     fn batch(lengths: &[usize]) -> Calls {
         let mut calls = Calls::new();
         for (number, &len) in lengths.iter().enumerate() {
-            calls.push_attempt(number as u16, 7, &vec![number as u8 + 1; len]).unwrap();
+            calls.push_serial(number as u16, &vec![number as u8 + 1; len]).unwrap();
         }
         calls
     }
@@ -442,10 +569,10 @@ mod tests {
         for (position, len) in [0, 1, 8, 9, 1000].into_iter().enumerate() {
             let arguments = vec![position as u8 + 1; len];
             let call = calls.call(position);
-            assert_eq!((call.procedure, call.attempt), (position as u16, 7));
+            assert_eq!((call.procedure, call.part), (position as u16, Part::Serial));
             assert_eq!(call.arguments, arguments);
             assert!(call.arguments.as_ptr().addr().is_multiple_of(8));
-            let mut record = vec![position as u8, 0, 7, 0, len as u8, (len >> 8) as u8, 0, 0];
+            let mut record = vec![position as u8, 0, 1, 0, len as u8, (len >> 8) as u8, 0, 0];
             record.extend(arguments);
             record.resize(record.len().next_multiple_of(8), 0);
             assert_eq!(calls.records(position..position + 1), record);
@@ -479,7 +606,7 @@ mod tests {
         answers.commit(1);
         answers.output.extend_from_slice(b"gone too");
         answers.fail(2, Failure::Failed("why".into()));
-        answers.fail(3, Failure::Resubmitted);
+        answers.fail(3, Failure::Deferred);
         answers.output.extend_from_slice(b"two");
         answers.commit(0);
         let places = places(std::slice::from_ref(&answers), 6);
@@ -487,7 +614,7 @@ mod tests {
             Answer::Committed(b"two"),
             Answer::Committed(b""),
             Answer::Failed("why"),
-            Answer::Resubmitted,
+            Answer::Deferred,
             Answer::Aborted(&Abort { code: 9, message: Cow::Borrowed("") }),
             Answer::Committed(b"one"),
         ];

@@ -22,9 +22,6 @@ pub struct EngineConfig {
     /// devices that capture, the image is captured that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
     pub checkpoint_every: u64,
-    /// How often a call whose reconnaissance went stale is re-submitted before it fails. Default
-    /// 16.
-    pub resubmissions_max: u16,
     /// Split-on-demand (CA 3.4): rows with at least so many versions in an epoch are contended, and
     /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
     /// 0 (the default): pieces always run with their calls.
@@ -54,7 +51,6 @@ impl Default for EngineConfig {
             cache_bytes: 0,
             cache_epochs: 20,
             checkpoint_every: 1,
-            resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
@@ -95,8 +91,7 @@ impl EngineConfig {
         };
         range("workers", self.workers as u64, 1, WORKERS_MAX as u64)?;
         range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
-        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
-        range("resubmissions_max", self.resubmissions_max.into(), 0, 60_000)
+        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)
     }
 }
 

@@ -10,9 +10,11 @@ use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::core::Core;
+use crate::index::EntryId;
 use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
+use crate::overlay::{Found, Overlay};
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, word_of};
 use crate::version::{ReadPhase, Stopped, Waiter};
@@ -77,6 +79,20 @@ impl Core {
     }
 }
 
+/// The value that a row had before an epoch, in which nobody writes it yet.
+pub(crate) fn value_before<'p>(
+    core: &Core,
+    phase: ReadPhase<'p>,
+    (id, epoch): (EntryId, u64),
+    reads: &Reads,
+) -> Option<&'p [u8]> {
+    let sid = SerialId::new(epoch, 0);
+    let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
+    let word = seen.expect("nobody writes the row yet").word;
+    reads.charge_value(word);
+    word.is_value().then(|| phase.bytes(word))
+}
+
 /// Why a lookup failed: a mistake of the procedure, or the engine was stopped.
 #[derive(Debug)]
 pub(crate) enum LookupError {
@@ -107,10 +123,14 @@ pub(crate) struct Declaration<'a> {
     pub(crate) epoch: u64,
     /// First declared key of this call.
     pub(crate) first: usize,
+    /// What the serial part has written, if the call runs there.
+    pub(crate) overlay: Option<&'a mut Overlay>,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
     /// The first mistake: the call fails with it, however its function ends.
     pub(crate) mistake: Option<String>,
+    /// Nothing is predicted.
+    pub(crate) is_unknown: bool,
 }
 
 /// One bit for each of 1024 hashes, so that most new keys need not be compared with all the others
@@ -141,7 +161,33 @@ impl<'a> Declaration<'a> {
     ) -> Self {
         let first = lists.declared.len();
         let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
-        Self { core, lists, reads, phase, epoch, first, filter, mistake: None }
+        Self {
+            core,
+            lists,
+            reads,
+            phase,
+            epoch,
+            first,
+            overlay: None,
+            filter,
+            mistake: None,
+            is_unknown: false,
+        }
+    }
+
+    /// The same of a call of the serial part, which looks up what that has written until now.
+    pub(crate) fn serial(
+        core: &'a Core,
+        lists: &'a mut Declarations,
+        (reads, overlay): (&'a Reads, &'a mut Overlay),
+        epoch: u64,
+    ) -> Self {
+        Self { overlay: Some(overlay), ..Self::new(core, lists, reads, epoch) }
+    }
+
+    /// The value of a row as it was before the epoch.
+    fn value_before(&self, id: EntryId) -> Option<&'a [u8]> {
+        value_before(self.core, self.phase, (id, self.epoch), self.reads)
     }
 
     #[cold]
@@ -150,16 +196,15 @@ impl<'a> Declaration<'a> {
     }
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+        if self.overlay.is_some() {
+            return self.look_in_overlay(table, key);
+        }
         let core = self.core;
         let found = core.row_table(table).and_then(|t| Ok(core.find(t, t.word(key)?, self.reads)));
         match found {
             Ok(Some(id)) => {
-                let sid = SerialId::new(self.epoch, 0);
-                let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
                 self.lists.lookups.push(Lookup::Row(id));
-                let word = seen.expect("nobody writes the row yet").word;
-                self.reads.charge_value(word);
-                word.is_value().then(|| self.phase.bytes(word))
+                self.value_before(id)
             }
             Ok(None) => {
                 let key = self.lists.keep_key(key);
@@ -170,6 +215,23 @@ impl<'a> Declaration<'a> {
                 self.note(what);
                 None
             }
+        }
+    }
+
+    fn look_in_overlay(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+        let core = self.core;
+        let word = match core.row_table(table).and_then(|t| t.word(key)) {
+            Ok(word) => word,
+            Err(what) => {
+                self.note(what);
+                return None;
+            }
+        };
+        let overlay = self.overlay.as_deref().expect("the serial part");
+        match overlay.look(core, table, word, self.reads) {
+            Found::Kept(kept) => Some(overlay.bytes(kept)),
+            Found::Before(id) => self.value_before(id),
+            Found::Absent => None,
         }
     }
 
@@ -327,6 +389,14 @@ impl WriteSet<'_> {
         self.declaration.note(what);
     }
 
+    /// What the call will write is not known: it is deferred, to run in the serial part of the next
+    /// epoch. Whoever submits such calls better submits them for the serial part at once
+    /// ([`crate::Calls::push_serial`]).
+    #[cold]
+    pub fn is_unknown(&mut self) {
+        self.declaration.is_unknown = true;
+    }
+
     /// The call may insert or overwrite `key`, update or delete it.
     #[inline]
     pub fn insert(&mut self, table: u16, key: &[u8]) {
@@ -408,6 +478,16 @@ impl WriteSet<'_> {
     /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch.
     pub fn lookup_scan(&mut self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) {
         let declaration = &mut self.declaration;
+        if let Some(overlay) = declaration.overlay.as_deref_mut() {
+            let (core, phase, reads) = (declaration.core, declaration.phase, declaration.reads);
+            let epoch = declaration.epoch;
+            let mut before = |id| value_before(core, phase, (id, epoch), reads);
+            let from = (reads, &mut before as &mut dyn FnMut(EntryId) -> _);
+            if let Err(what) = overlay.scan(core, table, (low, high), false, from, each) {
+                declaration.note(what);
+            }
+            return;
+        }
         let sid = SerialId::new(declaration.epoch, 0);
         let mut waiter = Waiter::new(declaration.core.stopped());
         let mut fingerprint = 0;

@@ -1,16 +1,17 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, SerialId, StateHash, Store, SubPool, row_hash};
+use storage::{EndMark, SerialId, StateHash, Store, row_hash};
 
-use crate::calls::{Calls, EpochInfo, EpochOutcome, WorkerAnswers, places};
+use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
 use crate::core::{Core, RowKeys};
+use crate::crew;
 use crate::declare::Visit;
 use crate::demand::SpaceDemand;
 use crate::epoch;
@@ -21,7 +22,7 @@ use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
-use crate::worker::{Epoch, Leave, Past, Progress, Shared, Totals, Worker};
+use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
 
 /// A deterministic database engine over one device.
@@ -31,10 +32,12 @@ pub struct Engine<D: Device> {
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
     shared: Shared,
+    /// The same for an epoch that one worker runs.
+    shared_alone: Shared,
     /// Last finished epoch.
     epoch: u64,
     totals: Totals,
-    /// Calls that the last epoch re-submitted.
+    /// Calls that are deferred to the next epoch.
     carry: Calls,
     table_ids: Vec<u16>,
     last_capture: u64,
@@ -49,11 +52,13 @@ impl<D: Device> Engine<D> {
         hash: StateHash,
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
+        let shared_alone = Shared::new(1, core.tables.len());
         let checkpoint = store.checkpoint();
         Self {
             core,
             procedures,
             shared,
+            shared_alone,
             workers,
             epoch: checkpoint.epoch,
             totals: Totals { hash, rows: checkpoint.rows as i64 },
@@ -64,21 +69,49 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Runs the next epoch: first the calls that the last one re-submitted, then `calls`, in this
-    /// serial order. When it returns, the inputs are durable and all results are known.
+    /// Runs the next epoch. Its serial order is: the calls that the last one deferred; then those
+    /// of `calls` that are for the serial part; then the others. When it returns, the inputs are
+    /// durable and all results are known.
     ///
     /// # Errors
     /// `Limit` and `Storage(Device(Full))`: nothing was logged or executed, and the engine goes on.
     /// Any other error stops the engine: open the store again.
     pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(calls)?;
-        if self.carry.is_empty() {
-            return self.run(calls, info, None, 0);
+        if self.carry.is_empty() && calls.serial() == 0 {
+            return self.run(calls, info, None);
         }
-        let carried_in = self.carry.len();
-        let mut all = self.carry.clone();
-        all.append(calls)?;
-        self.run(&all, info, None, carried_in)
+        let (all, positions) = Calls::in_serial_order(&self.carry, calls)?;
+        let mut outcome = self.run(&all, info, None)?;
+        outcome.number_as_submitted(&positions);
+        Ok(outcome)
+    }
+
+    /// Runs an epoch of deferred calls only: of as many as there is space for. One that has no
+    /// space by itself is refused: it fails, and the log says so. For callers whose own calls were
+    /// refused; each such epoch brings at least one deferred call to its end (O-75).
+    ///
+    /// # Errors
+    /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
+    pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
+        self.check(&Calls::new())?;
+        let mut count = self.carry.len();
+        loop {
+            let first = self.carry.some(0..count, Part::Deferred)?;
+            match self.run(&first, info, None) {
+                Err(error) if error.is_limit() && count > 1 => count /= 2,
+                Err(error) if error.is_limit() && count == 1 => {
+                    let first = self.carry.some(0..1, Part::Refused)?;
+                    return self.run(&first, info, None);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// The deferred calls that an epoch of these calls does not run: the last ones.
+    fn still_carried(&self, calls: &Calls) -> Result<Calls> {
+        self.carry.some(calls.carried()..self.carry.len(), Part::Deferred)
     }
 
     fn check(&self, calls: &Calls) -> Result<()> {
@@ -104,6 +137,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Runs an epoch, small ones on the thread of the caller alone.
     // `scripts/instructions.sh` counts what happens in it.
     #[inline(never)]
     pub(crate) fn run(
@@ -111,7 +145,25 @@ impl<D: Device> Engine<D> {
         calls: &Calls,
         info: EpochInfo,
         past: Option<Past<'_>>,
-        carried_in: usize,
+    ) -> Result<EpochOutcome> {
+        let is_small = past.is_none() && crew::is_small(calls);
+        if is_small {
+            std::mem::swap(&mut self.shared, &mut self.shared_alone);
+        }
+        let workers = if is_small { 1 } else { self.workers.len() };
+        let result = self.run_on(workers, calls, info, past);
+        if is_small {
+            std::mem::swap(&mut self.shared, &mut self.shared_alone);
+        }
+        result
+    }
+
+    fn run_on(
+        &mut self,
+        workers: usize,
+        calls: &Calls,
+        info: EpochInfo,
+        past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
         let number = self.epoch + 1;
         let started = (self.core.config.clock)();
@@ -125,6 +177,7 @@ impl<D: Device> Engine<D> {
             None => number - before >= every,
             Some(past) => past.last,
         };
+        let still_carried = self.still_carried(calls)?;
         let context = Epoch {
             core: &self.core,
             procedures: &self.procedures,
@@ -133,28 +186,21 @@ impl<D: Device> Engine<D> {
             calls,
             info,
             number,
-            workers: self.workers.len(),
+            workers,
             checkpoint_epoch,
             ends_in_checkpoint: captures || due(checkpoint_epoch),
             ends_in_capture: captures && due(self.last_capture),
             replay: past,
             before: self.totals,
+            still_carried: &still_carried,
         };
         let (ends_in_checkpoint, ends_in_capture) =
             (context.ends_in_checkpoint, context.ends_in_capture);
         // After a replay in which the process died, calls run one by one, to find out in which.
         let one_by_one = past.is_some_and(|past| past.deaths.are_known());
-        let mut result = Ok(());
-        if !one_by_one {
-            result = run_workers(&context, &mut self.workers);
-        }
-        // Spread over the sub-pools of several workers an epoch may need more space than it did
-        // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
-        let does_not_fit = past.is_some() && matches!(&result, Err(e) if e.is_limit());
-        if one_by_one || does_not_fit {
-            let (alone, shared) = run_alone(&context, &mut self.workers);
-            result = alone;
-            self.shared.take_results(shared);
+        let (result, left) = crew::run(&context, &mut self.workers, one_by_one);
+        if let Some(left) = left {
+            self.shared.take_results(left);
         }
         if let Err(error) = result {
             return Err(self.judge(number, past, calls, error));
@@ -164,9 +210,9 @@ impl<D: Device> Engine<D> {
             self.last_capture = number;
         }
         if ends_in_checkpoint {
-            rotate(&mut self.workers);
+            crew::rotate(&mut self.workers);
         }
-        let outcome = self.finish(calls, number, started, carried_in)?;
+        let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {
             let mark = EndMark { epoch: number, hash: outcome.state_hash };
             mark.write(self.store.device().as_ref())?;
@@ -228,34 +274,42 @@ impl<D: Device> Engine<D> {
     /// Takes over what the workers left.
     fn finish(
         &mut self,
+        workers: usize,
         calls: &Calls,
-        epoch: u64,
-        started: u64,
-        carried_in: usize,
+        (epoch, started): (u64, u64),
     ) -> Result<EpochOutcome> {
         let sum = *self.shared.totals.get_mut().expect("no panic while locked");
         self.totals.hash.merge(sum.hash);
         self.totals.rows += sum.rows;
-        self.carry.clear();
-        for &(position, attempt) in
-            self.shared.carried.get_mut().expect("no panic while locked").iter()
-        {
+        let deferred =
+            std::mem::take(self.shared.carried.get_mut().expect("no panic while locked"));
+        self.carry = self.still_carried(calls)?;
+        for &position in &deferred {
             let (procedure, arguments) = calls.get(position as usize);
-            self.carry.push_attempt(procedure, attempt, arguments)?;
+            self.carry.push_to(Part::Deferred, procedure, arguments)?;
         }
+        let overlay = self.shared.overlay.get_mut().expect("no panic while locked");
+        let predicted = match calls.serial() {
+            0 => BTreeSet::new(),
+            _ => std::mem::take(&mut overlay.predicted),
+        };
         let mut stats = EpochStats::default();
-        for worker in &mut self.workers {
+        for worker in &mut self.workers[..workers] {
             let calls = worker.local.answers.len() as u64;
             stats.add_worker(&worker.local.work, &worker.laps, calls);
             stats.medium.add(&worker.medium.port.take_counters());
         }
         stats.phase_ns = self.workers[0].laps.phase_ns();
         stats.total_ns = (self.core.config.clock)().saturating_sub(started);
-        let answers: Vec<WorkerAnswers> =
-            self.workers.iter_mut().map(|w| std::mem::take(&mut w.local.answers)).collect();
+        let answers: Vec<WorkerAnswers> = self.workers[..workers]
+            .iter_mut()
+            .map(|w| std::mem::take(&mut w.local.answers))
+            .collect();
         Ok(EpochOutcome {
             epoch,
-            carried_in,
+            carried_in: calls.carried(),
+            deferred,
+            predicted,
             state_hash: self.running_hash(),
             stats,
             places: places(&answers, calls.len()),
@@ -300,7 +354,7 @@ impl<D: Device> Engine<D> {
         self.totals.rows as u64
     }
 
-    /// Calls that the last epoch re-submitted; they are the first of the next one.
+    /// Calls that are deferred; they are the first of the next epoch.
     pub fn carried(&self) -> usize {
         self.carry.len()
     }
@@ -419,7 +473,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// A call that the last epoch re-submitted: procedure and arguments.
+    /// A deferred call: procedure and arguments.
     ///
     /// # Panics
     /// If there are not as many.
@@ -483,9 +537,7 @@ impl<D: Device> Engine<D> {
         }
         let captures = self.store.device().captures();
         if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
-            let everything: Vec<(u32, u16)> =
-                (0..self.carry.len()).map(|p| (p as u32, self.carry.call(p).attempt)).collect();
-            let bytes = epoch::encode_carry(&self.carry, &everything);
+            let bytes = epoch::encode_carry(&self.carry);
             let port = &mut self.workers[0].medium.port;
             self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
             self.store.log().make_durable()?;
@@ -555,108 +607,6 @@ impl<D: Device> Reading<D> {
     }
 }
 
-/// Gives everything that belongs to the medium to the first worker.
-fn gather<D: Device>(workers: &mut [Worker<D>]) {
-    let (first, others) = workers.split_first_mut().expect("at least one worker");
-    for other in others {
-        for (pool, sub_pools) in other.medium.sub_pools.iter_mut().enumerate() {
-            first.medium.sub_pools[pool].append(sub_pools);
-        }
-        first.collect.append(&mut other.collect);
-        first.medium.stale.append(&mut other.medium.stale);
-        first.already_collected.extend(other.already_collected.drain());
-    }
-    first.medium.search_all_sub_pools();
-}
-
-/// Hands every worker's sub-pools to the next worker. Else the slots that one worker frees would
-/// pile up in its sub-pools while another one takes fresh ones for ever.
-fn rotate<D: Device>(workers: &mut [Worker<D>]) {
-    let mut sub_pools: Vec<_> =
-        workers.iter_mut().map(|w| std::mem::take(&mut w.medium.sub_pools)).collect();
-    sub_pools.rotate_right(1);
-    for (worker, sub_pools) in workers.iter_mut().zip(sub_pools) {
-        worker.medium.sub_pools = sub_pools;
-        worker.medium.search_all_sub_pools();
-    }
-}
-
-/// Deals sub-pools out to all workers (O-44).
-pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]) {
-    let count = workers.len();
-    for sub_pool in sub_pools {
-        let worker = &mut workers[sub_pool.number() as usize % count];
-        worker.medium.sub_pools[sub_pool.pool() as usize].push(sub_pool);
-    }
-    workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
-}
-
-/// Runs an epoch on the first worker, with all sub-pools in its hands. Returns what it left.
-fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (Result<()>, Shared) {
-    gather(workers);
-    let shared = Shared::new(1, context.core.tables.len());
-    let alone = Epoch { shared: &shared, workers: 1, ..*context };
-    let result = run_workers(&alone, &mut workers[..1]);
-    let sub_pools = workers[0].medium.sub_pools.iter_mut().flat_map(std::mem::take).collect();
-    deal(sub_pools, workers);
-    (result, shared)
-}
-
-/// Runs an epoch on all workers; the calling thread is the first.
-fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
-    let (first, others) = workers.split_first_mut().expect("at least one worker");
-    let results: Vec<std::result::Result<(), Leave>> = pmem::sync::thread::scope(|scope| {
-        let handles: Vec<_> =
-            others.iter_mut().map(|worker| scope.spawn(|| run_worker(context, worker))).collect();
-        let mine = run_worker(context, first);
-        let joined = handles.into_iter().map(|h| {
-            h.join().unwrap_or_else(|_| {
-                Err(Leave::Failed(EngineError::Poisoned("a worker thread died".into())))
-            })
-        });
-        std::iter::once(mine).chain(joined).collect()
-    });
-    let mut stopped = false;
-    for result in results {
-        match result {
-            Ok(()) => {}
-            Err(Leave::Failed(error)) => return Err(error),
-            Err(Leave::Refused) => {
-                let refused = context.shared.refused.lock().expect("no panic while locked").take();
-                return Err(refused.expect("the first worker says why"));
-            }
-            Err(Leave::Stopped) => stopped = true,
-        }
-    }
-    if stopped {
-        let reason = context.core.stop_reason().unwrap_or_else(|| "a worker failed".into());
-        return Err(EngineError::Poisoned(reason));
-    }
-    Ok(())
-}
-
-/// Runs an epoch as one worker; a failure or a panic stops the engine, so that nobody waits (O-50).
-fn run_worker<D: Device>(
-    context: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-) -> std::result::Result<(), Leave> {
-    let result = catch_unwind(AssertUnwindSafe(|| epoch::run(context, worker)))
-        .unwrap_or_else(|panic| Err(Leave::Failed(panicked(panic.as_ref()))));
-    if let Err(Leave::Failed(error)) = &result {
-        context.core.stop(error.to_string());
-    }
-    result
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> EngineError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_string())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into());
-    EngineError::Poisoned(format!("a worker panicked: {text}"))
-}
-
 /// A worker with nothing in it yet.
 pub(crate) fn new_worker<D: Device>(
     number: usize,
@@ -694,6 +644,7 @@ pub(crate) fn new_worker<D: Device>(
     let medium = Medium {
         port: Port::new(Arc::clone(store.device()), number as u32),
         sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        changed: vec![0; storage::format::POOLS],
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.state_hash,

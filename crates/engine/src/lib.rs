@@ -12,6 +12,7 @@ mod append_method;
 mod calls;
 mod config;
 mod core;
+mod crew;
 mod deaths;
 mod declare;
 mod demand;
@@ -26,6 +27,7 @@ mod instances;
 mod local;
 #[cfg(all(test, feature = "loom"))]
 mod models;
+mod overlay;
 mod piece;
 mod procedure;
 mod program;

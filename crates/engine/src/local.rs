@@ -155,7 +155,7 @@ impl Txn {
 }
 
 /// What a call declared besides keys that may be updated or are read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Extra {
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,
@@ -379,6 +379,18 @@ impl<'d> CallView<'d> {
         &self.lists.declared[piece.declared as usize]
     }
 
+    /// A declared key; `room` is for one that is a word.
+    pub(crate) fn key_of<'k>(self, of: &Declared, room: &'k mut [u8; 8]) -> &'k [u8]
+    where
+        'd: 'k,
+    {
+        if !of.is_word {
+            return self.key(of.key);
+        }
+        *room = of.word.to_be_bytes();
+        room
+    }
+
     pub(crate) fn key(self, span: Span) -> &'d [u8] {
         &self.lists.keys[span.range()]
     }
@@ -431,8 +443,8 @@ pub(crate) struct Local {
     pub(crate) work: WorkCounts,
     /// Sequences that changed in this epoch (first worker only): row, next number, serial position.
     pub(crate) sequences: Vec<ChangedSequence>,
-    /// Calls to carry to the next epoch: position and attempt.
-    pub(crate) carried: Vec<(u32, u16)>,
+    /// Positions of the calls that it deferred to the next epoch.
+    pub(crate) carried: Vec<u32>,
 }
 
 /// A sequence that was drawn from in this epoch.
@@ -480,7 +492,7 @@ impl Declarations {
     }
 
     /// Forgets the epoch before and keeps the memory.
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.txns.clear();
         self.extras.clear();
         self.draws.clear();

@@ -3,8 +3,8 @@
 //!
 //! It sees the state before its call, and writes nothing but its row. Where the row is contended
 //! the rest of the call may run at the same time on another worker, so neither sees what the other
-//! writes; the call gets a number from it. A mistake stops the engine,
-//! also if the piece ignores it.
+//! writes; the call gets a number from it. A mistake stops the engine, also if the piece ignores
+//! it; but in the serial part it is the failure of its call.
 
 use std::ops::Range;
 
@@ -83,6 +83,7 @@ impl Piece<'_> {
     /// [`Stop`] if the engine was stopped.
     pub fn value(&mut self) -> Result<Option<&[u8]>, Stop> {
         match self.write {
+            PieceWrite::None if self.tx.is_serial() => self.serial_value(),
             PieceWrite::None => Ok(self.see()?.map(|(_, value)| value)),
             PieceWrite::Value => Ok(Some(&self.tx.local.piece_value)),
             PieceWrite::Lines { seen, at } => {
@@ -121,7 +122,7 @@ impl Piece<'_> {
         part: Range<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        if !matches!(self.write, PieceWrite::None) {
+        if self.tx.is_serial() || !matches!(self.write, PieceWrite::None) {
             return self.modify_part_again(part, change);
         }
         let Some((seen, value)) = self.see()? else { return Ok(false) };
@@ -137,7 +138,9 @@ impl Piece<'_> {
         part: Range<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        self.copy_to_change()?;
+        if !self.copy_to_change()? {
+            return Ok(false);
+        }
         let whole = &mut self.tx.local.piece_value;
         let all = 0..whole.len();
         change_part(whole, all, part, change).map_err(|stop| self.tx.spoiled.note(stop))?;
@@ -171,11 +174,26 @@ impl<'a> Piece<'a> {
         self.tx.see_word(id).map_err(|stopped| self.tx.spoiled.note(stopped.into()))
     }
 
+    /// The row's value in the serial part.
+    fn serial_value(&mut self) -> Result<Option<&[u8]>, Stop> {
+        let declared = self.declared();
+        let key = self.tx.key_of(&declared);
+        let spoiled = self.tx.spoiled;
+        self.tx.serial_get(declared.table, &key).map_err(|stop| spoiled.note(stop))
+    }
+
     /// Makes a private copy of the value if there is none; false where the row does not exist.
     fn copy_to_change(&mut self) -> Result<bool, Stop> {
         match self.write {
             PieceWrite::Value => {}
             PieceWrite::Lines { seen, at } => self.make_whole(seen, at),
+            PieceWrite::None if self.tx.is_serial() => {
+                let Some(value) = self.serial_value()?.map(<[u8]>::to_vec) else {
+                    return Ok(false);
+                };
+                self.tx.local.piece_value = value;
+                self.write = PieceWrite::Value;
+            }
             PieceWrite::None => {
                 let Some((_, value)) = self.see()? else { return Ok(false) };
                 self.tx.local.piece_value.extend_from_slice(value);

@@ -1,18 +1,17 @@
 //! What the log's inputs mean: the program that logged them, as the log keeps it.
 //!
 //! A replay must come to the past that was answered. So the log says which procedures its calls
-//! are of, for which tables, and everything else besides the inputs that decides what a call comes
-//! to; replay uses these values, and is refused where the program of today is another one. What
+//! are of, and for which tables; replay is refused where the program of today is another one. What
 //! cannot be told from outside, the body of a procedure, is found by the state hashes in the log.
 
 use storage::TableDefinition;
 
 use crate::procedure::ProcedureTable;
-use crate::{EngineConfig, EngineError, Result};
+use crate::{EngineError, Result};
 
 /// Raised with every change after which the engine might come to another state or answer for the
 /// same log, limits that procedures can run into included.
-const SEMANTICS_VERSION: u32 = 1;
+const SEMANTICS_VERSION: u32 = 2;
 
 /// A procedure or a table: its name, and its types in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +24,6 @@ struct Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     semantics: u32,
-    pub(crate) resubmissions_max: u16,
     /// In the order of their numbers.
     procedures: Vec<Part>,
     tables: Vec<Part>,
@@ -34,7 +32,6 @@ pub(crate) struct Program {
 impl Program {
     /// The program that opens the store now.
     pub(crate) fn current(
-        config: &EngineConfig,
         tables: &[TableDefinition],
         table_types: &[String],
         procedures: &ProcedureTable,
@@ -43,7 +40,6 @@ impl Program {
         let tables = tables.iter().zip(types);
         Self {
             semantics: SEMANTICS_VERSION,
-            resubmissions_max: config.resubmissions_max,
             procedures: procedures
                 .named()
                 .map(|(name, types)| Part { name: name.to_string(), types: types.to_string() })
@@ -54,7 +50,6 @@ impl Program {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.semantics.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&u32::from(self.resubmissions_max).to_le_bytes());
         for parts in [&self.procedures, &self.tables] {
             bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
             for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
@@ -133,12 +128,13 @@ struct Reader<'b> {
 
 impl Reader<'_> {
     fn program(&mut self) -> Option<Program> {
-        Some(Program {
-            semantics: self.number()?,
-            resubmissions_max: self.number()?.try_into().ok()?,
-            procedures: self.parts()?,
-            tables: self.parts()?,
-        })
+        let semantics = self.number()?;
+        if semantics != SEMANTICS_VERSION {
+            // Whatever else it says, it says it in another way.
+            self.rest = &[];
+            return Some(Program { semantics, procedures: Vec::new(), tables: Vec::new() });
+        }
+        Some(Program { semantics, procedures: self.parts()?, tables: self.parts()? })
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -174,7 +170,6 @@ mod tests {
         };
         Program {
             semantics: SEMANTICS_VERSION,
-            resubmissions_max: 7,
             procedures: parts(procedures),
             tables: parts(tables),
         }

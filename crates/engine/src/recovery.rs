@@ -31,7 +31,8 @@ use storage::{
 
 use crate::calls::Calls;
 use crate::core::{Core, RowKeys, SequenceState};
-use crate::engine::{Engine, deal, new_worker};
+use crate::crew::deal;
+use crate::engine::{Engine, new_worker};
 use crate::epoch::decode_carry;
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
@@ -119,9 +120,9 @@ fn open<D: Device>(
     let table_ids = store.table_ids(definitions.tables)?;
     let procedures = (definitions.procedures)(&table_ids)?;
     let Definitions { tables, table_types, .. } = definitions;
-    let program = Program::current(&config, tables, table_types, &procedures);
-    let resubmissions_max = compare_programs(&store, &log, &program)?;
-    let carry = read_carry(&store, &log, procedures.len())?;
+    let program = Program::current(tables, table_types, &procedures);
+    compare_programs(&store, &log, &program)?;
+    let carry = read_carry(&store, procedures.len())?;
     if log.sealed.is_empty() && !created {
         store.device().accept()?;
     }
@@ -143,10 +144,8 @@ fn open<D: Device>(
 
     let mut engine =
         Engine::assemble((core, procedures), Arc::new(store), workers, table_ids, hash);
-    let own = std::mem::replace(&mut engine.core.config.resubmissions_max, resubmissions_max);
     engine.set_carry(carry);
     replay(&mut engine, &log, end_mark, &mut report)?;
-    engine.core.config.resubmissions_max = own;
     begin_program(&mut engine, &program, is_new && log.sealed.is_empty())?;
     report.epoch = engine.epoch();
     report.load_log_ns = loaded.saturating_sub(started);
@@ -157,17 +156,13 @@ fn open<D: Device>(
 }
 
 /// Whether what the log has to replay, or carries over, means the same to this program as to the
-/// one that logged it. Returns the limit of re-submissions that the replay has to use.
-fn compare_programs<D: Device>(
-    store: &Store<D>,
-    log: &Recovered,
-    program: &Program,
-) -> Result<u16> {
+/// one that logged it.
+fn compare_programs<D: Device>(store: &Store<D>, log: &Recovered, program: &Program) -> Result<()> {
     let logged = Program::decode(&store.log().program().unwrap_or_default())?;
     let is_needed = !log.sealed.is_empty() || store.checkpoint().carry_calls > 0;
     match logged.filter(|_| is_needed) {
-        Some(logged) => logged.check(program).map(|()| logged.resubmissions_max),
-        None => Ok(program.resubmissions_max),
+        Some(logged) => logged.check(program),
+        None => Ok(()),
     }
 }
 
@@ -179,11 +174,10 @@ fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, plan: &ScanPlan)
     }
 }
 
-/// The calls that the checkpoint hands over to the next epoch. Where something is replayed, the
-/// replay makes those of the last epoch, and the log holds the first ones with their epoch.
-fn read_carry<D: Device>(store: &Store<D>, log: &Recovered, procedures: usize) -> Result<Calls> {
+/// The calls that the checkpoint hands over to the next epoch.
+fn read_carry<D: Device>(store: &Store<D>, procedures: usize) -> Result<Calls> {
     let checkpoint = store.checkpoint();
-    if !log.sealed.is_empty() || checkpoint.carry_calls == 0 {
+    if checkpoint.carry_calls == 0 {
         return Ok(Calls::new());
     }
     let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {

@@ -104,9 +104,14 @@ fn replay_epoch<D: Device>(
 ) -> Result<()> {
     let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
+    if calls.carried() > engine.carried() {
+        let (are, were) = (calls.carried(), engine.carried());
+        let what = format!("epoch {epoch} has {are} calls that were deferred to it, of {were}");
+        return Err(StorageError::Corrupt(what).into());
+    }
     let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
     past.deaths.begin(epoch);
-    let outcome = engine.run(&calls, info, Some(past), 0)?;
+    let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
     engine.core.config.watch.replayed(&outcome);
     report.replay.add(&outcome.stats.medium);

@@ -6,6 +6,8 @@ use pmem::Counters;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Phase {
+    /// The calls of the serial part run.
+    Serial,
     /// Sequences are drawn, write sets are declared, space is reserved.
     Declare,
     /// Inputs are written to the log and made durable.
@@ -28,7 +30,8 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 10] = [
+        Phase::Serial,
         Phase::Declare,
         Phase::LogInputs,
         Phase::Insert,
@@ -43,6 +46,7 @@ impl Phase {
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Phase::Serial => "serial",
             Phase::LogInputs => "log_inputs",
             Phase::Declare => "declare",
             Phase::Insert => "insert",
@@ -83,8 +87,10 @@ counts! {
         aborted,
         /// Calls that failed (panic, undeclared write, limit).
         failed,
-        /// Calls that were re-submitted.
-        resubmitted,
+        /// Calls that were deferred to the next epoch.
+        deferred,
+        /// Calls that ran in the serial part.
+        serial,
         /// Rows created.
         rows_inserted,
         /// Rows removed, those never born included.

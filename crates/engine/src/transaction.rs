@@ -7,6 +7,7 @@
 
 mod modify;
 mod read;
+mod serial;
 mod slots;
 mod spoiled;
 
@@ -19,6 +20,7 @@ use crate::core::Core;
 use crate::declare::{LookupError, Visit};
 use crate::index::EntryId;
 use crate::local::{AheadRow, CallView, DeclaredKind, Local, NO_ENTRY, PrivateWrite, Span};
+use crate::overlay::Overlay;
 use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
 
@@ -28,8 +30,12 @@ use crate::version::{ReadPhase, Stopped, Waiter};
 pub enum Stop {
     /// The transaction gives up on purpose.
     Abort(Abort),
-    /// A mistake of the body: undeclared write, unknown table, key or value beyond its limit.
+    /// A mistake of the body: unknown table, key or value beyond its limit; in a call with pieces
+    /// also a write that was not declared.
     Mistake(String),
+    /// It wrote what its write set did not predict, or predicted nothing: it runs again, in the
+    /// serial part of the next epoch, whatever its body makes of this.
+    Deferred,
     /// Another worker failed; the engine is stopped.
     Stopped,
 }
@@ -66,6 +72,7 @@ impl std::fmt::Display for Stop {
         match self {
             Self::Abort(abort) => abort.fmt(f),
             Self::Mistake(what) => f.write_str(what),
+            Self::Deferred => f.write_str("the call is deferred to the next epoch"),
             Self::Stopped => f.write_str("the engine was stopped"),
         }
     }
@@ -85,6 +92,16 @@ pub(crate) trait PublishNow {
         call: CallView<'_>,
         number: usize,
     ) -> Result<u64, Stopped>;
+    /// The same in the serial part, where a piece may fail.
+    fn serial_piece(
+        &mut self,
+        _: &mut Local,
+        _: &mut Overlay,
+        _: CallView<'_>,
+        _: usize,
+    ) -> Result<u64, Stop> {
+        unreachable!("in the serial part only")
+    }
 }
 
 /// Rows of a scan that are fetched ahead: at its start, and at most.
@@ -117,6 +134,8 @@ pub struct Transaction<'a> {
     pub(crate) timestamp_ns: u64,
     pub(crate) seed: u64,
     pub(crate) committed: bool,
+    /// What the serial part has written, if it runs there.
+    pub(crate) serial: Option<&'a mut Overlay>,
     /// What its functions have failed with; every one that the body calls notes it.
     pub(crate) spoiled: &'a Spoiled,
 }
@@ -185,6 +204,9 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     fn get_any(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let spoiled = self.spoiled;
+        if self.is_serial() {
+            return self.serial_get(table, key).map_err(|stop| spoiled.note(stop));
+        }
         self.try_get(table, key).map_err(|stop| spoiled.note(stop))
     }
 
@@ -248,7 +270,11 @@ impl<'a> Transaction<'a> {
         each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let spoiled = self.spoiled;
-        self.try_get_many(table, keys, each).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_get_many(table, keys, each),
+            false => self.try_get_many(table, keys, each),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]
@@ -297,6 +323,10 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
+        if self.is_serial() {
+            let result = self.serial_scan(table, (low, high), descending, each);
+            return result.map_err(|stop| self.spoiled.note(stop));
+        }
         let mut rows = std::mem::take(&mut self.local.ahead);
         let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
         self.local.ahead = rows;
@@ -359,7 +389,11 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let spoiled = self.spoiled;
-        self.try_insert(table, key, value).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_insert(table, key, value),
+            false => self.try_insert(table, key, value),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]
@@ -377,7 +411,11 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
         let spoiled = self.spoiled;
-        self.try_update(table, key, value).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_update(table, key, value),
+            false => self.try_update(table, key, value),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]
@@ -396,7 +434,11 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an undeclared key.
     pub fn delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
         let spoiled = self.spoiled;
-        self.try_delete(table, key).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_delete(table, key),
+            false => self.try_delete(table, key),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]
@@ -419,6 +461,10 @@ impl<'a> Transaction<'a> {
     /// ignored: such a call does not commit.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.spoiled.check()?;
+        if self.is_serial() {
+            // Nobody else runs, so that nothing is gained, and it may still fail.
+            return Ok(());
+        }
         self.committed = true;
         let result = self.publisher.publish_written(self.local, self.call);
         result.map_err(|stopped| self.spoiled.note(stopped.into()))
@@ -439,12 +485,19 @@ impl<'a> Transaction<'a> {
             return Err(self.mistake(format!("the result of piece {number} of {count}")));
         }
         self.commit_point()?;
+        if let Some(overlay) = self.serial.as_deref_mut() {
+            let result = self.publisher.serial_piece(self.local, overlay, self.call, number);
+            return result.map_err(|stop| self.spoiled.note(stop));
+        }
         let result = self.publisher.piece_result(self.local, self.call, number);
         result.map_err(|stopped| self.spoiled.note(stopped.into()))
     }
 
     /// For a piece: reads a row that its call does not write.
     pub(crate) fn get_before(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        if self.is_serial() {
+            return self.serial_get_before(table, key);
+        }
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
         let id = core.find(t, word, &self.local.reads).unwrap_or(NO_ENTRY);
@@ -455,10 +508,7 @@ impl<'a> Transaction<'a> {
         if declared.clone().any(|d| d.id == id && d.kind != DeclaredKind::Read)
             || self.call.members().iter().any(|m| m.id == id)
         {
-            return Err(Stop::Mistake(format!(
-                "table {:?}: a piece reads key {key:02x?}, which its call may write",
-                t.name
-            )));
+            return Err(of_its_call(t, key));
         }
         Ok(self.see(id, false)?)
     }
@@ -508,6 +558,17 @@ impl<'a> Transaction<'a> {
 fn too_long(t: &Table, len: usize) -> Stop {
     let most = t.layout.value_bytes_max;
     Stop::Mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
+}
+
+#[cold]
+fn undeclared(t: &Table, key: &[u8]) -> Stop {
+    Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name))
+}
+
+#[cold]
+fn of_its_call(t: &Table, key: &[u8]) -> Stop {
+    let name = &t.name;
+    Stop::Mistake(format!("table {name:?}: a piece reads key {key:02x?}, which its call may write"))
 }
 
 #[cold]

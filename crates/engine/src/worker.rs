@@ -17,6 +17,7 @@ use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local, QueuedPiece};
+use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
 use crate::version::{Buffers, Gone, Medium, Stopped};
@@ -135,7 +136,7 @@ pub(crate) struct Shared {
     pub(crate) appends: Vec<RwLock<Buffers>>,
     /// Space that the epoch may need at most.
     pub(crate) demand: Mutex<SpaceDemand>,
-    /// Bytes of calls that might be re-submitted.
+    /// Bytes of calls that might be deferred.
     pub(crate) carry_bytes: AtomicU64,
     /// Rows that do not exist any more, by the worker that ran their last writers.
     pub(crate) gone: Vec<RwLock<Vec<Gone>>>,
@@ -153,8 +154,10 @@ pub(crate) struct Shared {
     pub(crate) pieces: Vec<Mutex<Vec<QueuedPiece>>>,
     /// Sums over workers.
     pub(crate) totals: Mutex<Totals>,
-    /// Positions and attempts of calls to carry.
-    pub(crate) carried: Mutex<Vec<(u32, u16)>>,
+    /// Positions of the calls that are deferred to the next epoch.
+    pub(crate) carried: Mutex<Vec<u32>>,
+    /// What the serial part has written.
+    pub(crate) overlay: RwLock<Overlay>,
     /// A call that failed when it was too late to take its writes back: position, and what
     /// happened.
     pub(crate) poisoned: Mutex<Option<(u32, String)>>,
@@ -199,6 +202,7 @@ impl Shared {
             pieces: (0..workers).map(|_| Mutex::default()).collect(),
             totals: Mutex::default(),
             carried: Mutex::default(),
+            overlay: RwLock::default(),
             poisoned: Mutex::default(),
         }
     }
@@ -224,6 +228,8 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) replay: Option<Past<'e>>,
     /// State hash and rows before the epoch.
     pub(crate) before: Totals,
+    /// Deferred calls that this epoch does not run.
+    pub(crate) still_carried: &'e Calls,
 }
 
 /// What recovery knows of an epoch that it replays.

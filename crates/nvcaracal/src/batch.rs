@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use engine::Calls;
 
+use crate::body;
 use crate::queue::check_arguments;
 use crate::ticket::Group;
 use crate::{Data, Database, Error, Procedure, Result, Ticket};
 
 /// Calls that are submitted together; see [`Database::batch`].
 ///
-/// They are neighbours in the serial order, but each commits or aborts by itself.
+/// They run in their order, but each commits or aborts by itself. Others run in between only where
+/// one is deferred ([`Procedure::write_set`]), which then runs after the rest.
 ///
 /// ```
 /// # use nvcaracal::{Procedure, Stop, Table, Transaction, WriteSet};
@@ -93,12 +95,21 @@ impl<'d> Batch<'d> {
         self.push(false)
     }
 
+    /// The calls. Those for the serial part of an epoch come before all others there, so if one is
+    /// for it, all before it are, too.
+    fn in_order(&self) -> Calls {
+        let procedures = (0..self.calls.len()).map(|at| self.calls.get(at).0);
+        let serial = self.database.routing().serial_before(procedures);
+        if serial == 0 { self.calls.clone() } else { self.calls.first_serial(serial) }
+    }
+
     fn push(self, wait: bool) -> Result<Submitted> {
         let count = self.calls.len();
+        body::check_outside()?;
         if count == 0 {
             return Ok(Submitted { group: Arc::default(), first: 0, count });
         }
-        let (group, first) = self.database.queue().push_all(self.calls, wait)?;
+        let (group, first) = self.database.queue().push_all(self.in_order(), wait)?;
         Ok(Submitted { group, first, count })
     }
 }

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use engine::{MemoryUse, RecoveryReport};
 
+use crate::body;
 use crate::driver::Driver;
-use crate::queue::{Limits, Queue};
-use crate::sequencer::{Sequencer, Shared, panic_text};
+use crate::queue::{Limits, Queue, check_arguments};
+use crate::routing::Routing;
+use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
 use crate::{
     Batch, Data, Error, Key, KeyRange, Options, Procedure, Result, Stats, Table, Ticket, View,
 };
@@ -30,6 +32,7 @@ pub struct Database {
 
 struct Inner {
     shared: Arc<Shared>,
+    seat: Arc<Seat>,
     numbers: HashMap<TypeId, u16>,
     report: RecoveryReport,
     device: String,
@@ -48,16 +51,20 @@ impl Database {
         device: String,
         numbers: HashMap<TypeId, u16>,
         limits: Limits,
-        wait_max: Duration,
+        (wait_max, serial_calls_max): (Duration, usize),
     ) -> Result<Self> {
-        let shared = Arc::new(Shared { queue: Queue::new(limits), recorder: Mutex::default() });
-        let sequencer = Sequencer::new(Arc::clone(&shared), driver, wait_max);
+        let routing = Routing::new(numbers.len());
+        let (queue, recorder, pace) = (Queue::new(limits), Mutex::default(), Pace::default());
+        let shared = Arc::new(Shared { queue, recorder, routing, pace });
+        let sequencer = Sequencer::new(Arc::clone(&shared), driver, serial_calls_max);
+        let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
+        let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
         let handle = thread
-            .spawn(move || sequencer.run())
+            .spawn(move || sequencer::run(&of_thread.0, &of_thread.1, wait_max))
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
-        Ok(Self { inner: Arc::new(Inner { shared, numbers, report, device, sequencer }) })
+        Ok(Self { inner: Arc::new(Inner { shared, seat, numbers, report, device, sequencer }) })
     }
 
     /// Submits a call and waits for its answer. When it returns, the call is durable.
@@ -65,12 +72,26 @@ impl Database {
     /// # Errors
     /// As [`Database::submit`] and [`Ticket::wait`].
     pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
-        self.submit(procedure)?.wait()
+        let number = self.number::<P>()?;
+        body::check_outside()?;
+        let Inner { shared, seat, .. } = &*self.inner;
+        let at_once = procedure.with_bytes(|arguments| {
+            check_arguments(arguments)?;
+            Ok::<_, Error>(shared.run_at_once(seat, (number, arguments)))
+        });
+        match at_once? {
+            Some(group) => Ticket::new(group, 0).wait(),
+            None => self.submit(procedure)?.wait(),
+        }
     }
 
     /// Submits a call; waits while the queue is full.
     ///
-    /// Calls that one thread submits one after the other are in this order in the serial order.
+    /// A call comes after every call that was answered before it was submitted. Calls of one thread
+    /// that are under way together mostly keep their order, but one that is deferred
+    /// ([`Procedure::write_set`]) comes later, and calls of procedures that are often deferred come
+    /// first in their epoch: wait for an answer on which the next call depends, or use a
+    /// [`Database::batch`].
     ///
     /// # Errors
     /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered;
@@ -89,8 +110,10 @@ impl Database {
 
     fn push<P: Procedure>(&self, procedure: &P, wait: bool) -> Result<Ticket<P::Output>> {
         let number = self.number::<P>()?;
-        let queue = &self.inner.shared.queue;
-        let (group, index) = procedure.with_bytes(|bytes| queue.push(number, bytes, wait))?;
+        body::check_outside()?;
+        let Shared { queue, routing, .. } = &*self.inner.shared;
+        let how = (routing.is_serial(number), wait);
+        let (group, index) = procedure.with_bytes(|bytes| queue.push(number, bytes, how))?;
         Ok(Ticket::new(group, index))
     }
 
@@ -106,6 +129,10 @@ impl Database {
     /// Starts a batch of calls that run in one epoch, one directly after the other.
     pub fn batch(&self) -> Batch<'_> {
         Batch::new(self)
+    }
+
+    pub(crate) fn routing(&self) -> &Routing {
+        &self.inner.shared.routing
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -181,12 +208,22 @@ impl Database {
         &self,
         what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
     ) -> Result<R> {
+        body::check_outside()?;
+        // A panic of a reader is the reader's own.
+        let caught = move |driver: &mut dyn Driver| {
+            catch_unwind(AssertUnwindSafe(|| what(driver)))
+                .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref()))))
+        };
+        let Inner { shared, seat, .. } = &*self.inner;
+        if let Some(mut seat) = shared.take_idle(seat)
+            && let Some(sequencer) = seat.as_mut()
+        {
+            return body::within(|| caught(sequencer.driver()));
+        }
         let (sender, receiver) = sync_channel(1);
-        self.inner.shared.queue.request(Box::new(move |driver| {
+        shared.queue.request(Box::new(move |driver| {
             let result = match driver {
-                // A panic of a reader is the reader's own.
-                Ok(driver) => catch_unwind(AssertUnwindSafe(|| what(driver)))
-                    .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref())))),
+                Ok(driver) => body::within(|| caught(driver)),
                 Err(error) => Err(error.clone()),
             };
             // Nobody waits any more if the caller was killed.

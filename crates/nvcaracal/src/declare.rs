@@ -52,7 +52,7 @@ impl Draws<'_, '_> {
     }
 
     /// Reads a row as of the end of the previous epoch. If it is another one when the transaction
-    /// runs, the engine re-submits the transaction by itself.
+    /// runs, the transaction is deferred.
     pub fn lookup<K: Key + ?Sized, V: Data>(
         &mut self,
         table: Table<K, V>,
@@ -83,6 +83,11 @@ impl WriteSet<'_, '_> {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
         value
+    }
+
+    /// What the transaction will write cannot be said: it is deferred, and runs alone.
+    pub fn unknown(&mut self) {
+        self.inner.is_unknown();
     }
 
     /// The transaction may insert this row; or update or delete it.
@@ -170,8 +175,7 @@ impl WriteSet<'_, '_> {
     }
 
     /// Reads a row as of the end of the previous epoch, to find out what to declare. If it is
-    /// another one when the transaction runs, the engine re-submits the transaction by itself, up
-    /// to [`Options::resubmissions_max`](crate::Options::resubmissions_max) times.
+    /// another one when the transaction runs, the transaction is deferred.
     pub fn lookup<K: Key + ?Sized, V: Data>(
         &mut self,
         table: Table<K, V>,
@@ -182,7 +186,7 @@ impl WriteSet<'_, '_> {
     }
 
     /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in
-    /// ascending order, until `each` breaks. As with [`WriteSet::lookup`], a change re-submits the
+    /// ascending order, until `each` breaks. As with [`WriteSet::lookup`], a change defers the
     /// transaction.
     pub fn lookup_scan<K: Key + ?Sized, V: Data>(
         &mut self,

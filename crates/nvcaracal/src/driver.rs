@@ -22,6 +22,7 @@ use crate::{Error, Result};
 /// An engine over some device.
 pub(crate) trait Driver: Send {
     fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome>;
+    fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
     fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
     fn scan(&self, table: u16, range: &Bytes, each: Visit<'_>) -> engine::Result<()>;
@@ -51,6 +52,10 @@ struct Hosted<D: Device> {
 impl<D: Device> Driver for Hosted<D> {
     fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome> {
         self.engine.run_epoch(calls, info)
+    }
+
+    fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome> {
+        self.engine.run_deferred(info)
     }
 
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {

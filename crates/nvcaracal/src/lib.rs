@@ -7,8 +7,8 @@
 //!
 //! # A tour
 //!
-//! A transaction is a Rust type. Its fields are its arguments; it says what it may write, then does
-//! it.
+//! A transaction is a Rust type. Its fields are its arguments; it predicts what it may write, if it
+//! can, so that it runs on all cores beside others ([`Procedure::write_set`]), and does it.
 //!
 //! ```
 //! use nvcaracal::{Abort, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
@@ -98,16 +98,15 @@
 //! that they can be repeated, for instance by inserting a row under a number that the caller chose.
 //! On the devices `dram` and `emulated` nothing survives the process.
 //!
-//! A *mistake* of a procedure (a panic, a write that it did not declare, a key beyond its limit) is
-//! the answer to that call only. It wrote nothing, and the database goes on. That holds also for a
+//! A *mistake* of a procedure (a panic, a key beyond its limit, a value of another type) is the
+//! answer to that call only. It wrote nothing, and the database goes on. That holds also for a
 //! procedure that ignores the error and returns `Ok`: the first mistake is the answer. [`Error`]
 //! says which is which.
 //!
 //! # What it is not
 //!
 //! * **Not interactive.** A transaction is submitted whole; there is no `begin` and `commit` with
-//!   something of the program's in between. What a transaction will write must be known from its
-//!   arguments, or from what its declaration reads ([`WriteSet::lookup`]).
+//!   something of the program's in between.
 //! * **Not for the lowest latency.** An answer comes at the end of an epoch, together with many
 //!   others: at best tens of microseconds in memory, and one sync of the disk on `file`. Submit
 //!   from many threads, or many tickets from one.
@@ -139,6 +138,7 @@
 extern crate self as nvcaracal;
 
 mod batch;
+mod body;
 mod data;
 mod database;
 mod declare;
@@ -150,6 +150,7 @@ mod piece;
 mod procedure;
 mod queue;
 mod range;
+mod routing;
 mod schema;
 mod sequencer;
 mod stats;

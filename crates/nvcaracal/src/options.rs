@@ -28,8 +28,8 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | |
 /// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 10 epochs on `file`, else 1 | 1 | 1,000,000 |
-/// | [`resubmissions_max`](Self::resubmissions_max) | 16 | 0 | 60,000 |
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
+/// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
@@ -50,8 +50,8 @@ pub struct Options {
     cache_bytes: Option<u64>,
     cache_epochs: u64,
     checkpoint_every: Option<u64>,
-    resubmissions_max: u16,
     split_threshold: u32,
+    serial_calls_max: usize,
     epoch_wait_max: Duration,
     limits: Limits,
     store: StoreOptions,
@@ -75,8 +75,8 @@ impl Default for Options {
             cache_bytes: None,
             cache_epochs: 20,
             checkpoint_every: None,
-            resubmissions_max: 16,
             split_threshold: 0,
+            serial_calls_max: 64,
             epoch_wait_max: Duration::from_micros(500),
             limits: Limits { calls: 100_000, bytes: 256 << 20, epoch_calls: 20_000 },
             store: StoreOptions::default(),
@@ -150,9 +150,10 @@ impl Options {
         self
     }
 
-    /// How often a call runs again because what its declaration read has changed, before it fails.
-    pub fn resubmissions_max(mut self, times: u16) -> Self {
-        self.resubmissions_max = times;
+    /// Epochs of at most so many calls run one after the other on one thread, whatever their write
+    /// sets say: that takes less time than waking the workers. 0: none does.
+    pub fn serial_calls_max(mut self, calls: usize) -> Self {
+        self.serial_calls_max = calls;
         self
     }
 
@@ -254,7 +255,8 @@ impl Options {
         if let Some(mistake) = self.mistake {
             return Err(Error::mistake(mistake));
         }
-        let (limits, wait_max) = (self.limits, self.epoch_wait_max);
+        let limits = self.limits;
+        let epochs = (self.epoch_wait_max, self.serial_calls_max);
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
         in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
@@ -263,7 +265,7 @@ impl Options {
         let plan = self.plan(device);
         plan.config.validate()?;
         let (driver, report) = driver::open(plan)?;
-        Database::start(driver, report, name, numbers, limits, wait_max)
+        Database::start(driver, report, name, numbers, limits, epochs)
     }
 
     fn plan(self, device: DeviceSpec) -> Plan {
@@ -275,7 +277,6 @@ impl Options {
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 cache_epochs: self.cache_epochs,
                 checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
-                resubmissions_max: self.resubmissions_max,
                 split_threshold: self.split_threshold,
                 store: StoreOptions { instance: random(), ..self.store },
                 clock: monotonic_ns,

@@ -4,6 +4,7 @@ use std::any::TypeId;
 
 use engine::{Abort, PieceFunctions, ProcedureDefinition, Stop};
 
+use crate::body;
 use crate::schema::{SCHEMAS_MAX, Schema};
 use crate::{Data, Draws, Piece, Transaction, WriteSet};
 
@@ -62,8 +63,17 @@ pub trait Procedure: Data + 'static {
         Ok(())
     }
 
-    /// Declares every row that [`Procedure::run`] may write. Reads need not be declared.
-    fn write_set(&self, set: &mut WriteSet);
+    /// Predicts which rows [`Procedure::run`] may write, so that it can run on all cores beside
+    /// others. Reads need not be declared.
+    ///
+    /// It is never an error to leave the set: a transaction that would write another row is
+    /// *deferred*. It runs again in the next epoch, alone and before all others, and then comes to
+    /// its end, whatever it writes. So does one of a procedure without this function. Calls of
+    /// procedures that are often deferred are run that way at once. A transaction with pieces keeps
+    /// to its set: leaving it is a mistake there, and so it is after a commit point.
+    fn write_set(&self, set: &mut WriteSet) {
+        set.unknown();
+    }
 
     /// Does it. Nothing that it wrote is seen by anybody until it returns `Ok`.
     ///
@@ -153,10 +163,11 @@ fn draw<P: Procedure>(
     inner: &mut engine::Draws<'_>,
 ) -> Result<(), Abort> {
     let mut draws = Draws { inner, schema };
-    P::with_value(arguments, |procedure| procedure.draws(&mut draws)).unwrap_or_else(|| {
-        draws.inner.mistake(undecodable::<P>());
-        Ok(())
-    })
+    P::with_value(arguments, |procedure| body::within(|| procedure.draws(&mut draws)))
+        .unwrap_or_else(|| {
+            draws.inner.mistake(undecodable::<P>());
+            Ok(())
+        })
 }
 
 #[inline(never)]
@@ -166,7 +177,9 @@ fn declare<P: Procedure>(
     inner: &mut engine::WriteSet<'_>,
 ) -> Result<(), Abort> {
     let mut set = WriteSet { inner, schema };
-    if P::with_value(arguments, |procedure| procedure.write_set(&mut set)).is_none() {
+    if P::with_value(arguments, |procedure| body::within(|| procedure.write_set(&mut set)))
+        .is_none()
+    {
         set.inner.mistake(undecodable::<P>());
     }
     Ok(())
@@ -179,7 +192,7 @@ fn piece<P: Procedure>(
     inner: &mut engine::Piece<'_>,
 ) -> Result<u64, Stop> {
     let mut piece = Piece { inner, schema };
-    P::with_value(arguments, |procedure| procedure.piece(&mut piece))
+    P::with_value(arguments, |procedure| body::within(|| procedure.piece(&mut piece)))
         .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))
 }
 
@@ -199,7 +212,7 @@ fn run<P: Procedure>(
     inner: &mut engine::Transaction<'_>,
 ) -> Result<(), Stop> {
     let mut tx = Transaction { inner, schema };
-    let output = P::with_value(arguments, |procedure| procedure.run(&mut tx))
+    let output = P::with_value(arguments, |procedure| body::within(|| procedure.run(&mut tx)))
         .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))?;
     output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
     Ok(())

@@ -84,18 +84,29 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether nothing waits and more is accepted.
+    pub(crate) fn is_idle(&self) -> bool {
+        let inner = self.inner();
+        inner.calls == 0 && inner.requests.is_empty() && inner.ended.is_none()
+    }
+
+    /// Why nothing more is accepted.
+    pub(crate) fn why_ended(&self) -> Error {
+        self.inner().ended.clone().unwrap_or_else(Error::closed)
+    }
+
     /// Calls and argument bytes that wait, and threads that wait for room.
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
         Waiting { calls: inner.calls, bytes: inner.bytes, threads: inner.blocked }
     }
 
-    /// Appends a call; where its answer will be.
+    /// Appends a call, for the serial part of its epoch or not; where its answer will be.
     pub(crate) fn push(
         &self,
         procedure: u16,
         arguments: &[u8],
-        wait: bool,
+        (is_serial, wait): (bool, bool),
     ) -> Result<(Arc<Group>, u32)> {
         check_arguments(arguments)?;
         // As they are counted when the batch is taken.
@@ -103,7 +114,10 @@ impl Queue {
         let mut inner = self.make_room(1, bytes, wait)?;
         let batch = inner.open_batch(1, self.limits.epoch_calls);
         let index = batch.calls.len() as u32;
-        batch.calls.push(procedure, arguments)?;
+        match is_serial {
+            true => batch.calls.push_serial(procedure, arguments)?,
+            false => batch.calls.push(procedure, arguments)?,
+        }
         let group = Arc::clone(&batch.group);
         self.pushed(inner, 1, bytes);
         Ok((group, index))
@@ -206,22 +220,16 @@ impl Queue {
 
     /// Waits for work. If fewer calls than `enough` are there, waits for more, but not longer than
     /// `most`.
-    pub(crate) fn take(&self, carries: bool, enough: usize, most: Duration) -> Work {
+    pub(crate) fn wait(&self, carries: bool, enough: usize, most: Duration) {
         let mut inner = self.inner();
         let mut waited = most.is_zero();
         loop {
-            if !inner.requests.is_empty() {
-                return Work::Requests(std::mem::take(&mut inner.requests));
-            }
-            let closing = inner.ended.is_some();
-            if inner.calls > 0 && (waited || closing || inner.calls >= enough) {
-                return Work::Epoch(self.take_batch(inner));
-            }
-            if inner.calls == 0 && carries {
-                return Work::Carried;
-            }
-            if inner.calls == 0 && closing {
-                return Work::Close;
+            let is_all = inner.calls == 0 || inner.calls >= enough;
+            let is_urgent = !inner.requests.is_empty() || inner.ended.is_some();
+            let has_work = is_urgent || inner.calls > 0 || carries;
+            if has_work && (is_all || waited || is_urgent) {
+                inner.wanted = None;
+                return;
             }
             let more_may_come = inner.calls > 0;
             inner.wanted = Some(if more_may_come { enough } else { 1 });
@@ -232,6 +240,21 @@ impl Queue {
                 self.work.wait(inner).unwrap_or_else(PoisonError::into_inner)
             };
         }
+    }
+
+    /// Takes what is there.
+    pub(crate) fn take(&self, carries: bool) -> Option<Work> {
+        let mut inner = self.inner();
+        if !inner.requests.is_empty() {
+            return Some(Work::Requests(std::mem::take(&mut inner.requests)));
+        }
+        if inner.calls > 0 {
+            return Some(Work::Epoch(self.take_batch(inner)));
+        }
+        if carries {
+            return Some(Work::Carried);
+        }
+        inner.ended.is_some().then_some(Work::Close)
     }
 
     fn take_batch(&self, mut inner: MutexGuard<'_, Inner>) -> Batch {

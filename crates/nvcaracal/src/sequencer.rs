@@ -1,4 +1,6 @@
-//! The sequencer: one thread that forms epochs, runs them, and hands out the answers.
+//! The sequencer forms epochs, runs them, and hands out the answers. It belongs to one thread; but
+//! where nobody else has anything to do, the thread that submits a call and waits for it runs the
+//! epoch itself, which saves waking two threads.
 //!
 //! It alone reads the clock for transactions, and makes their seeds; both are logged. An epoch
 //! begins as soon as the engine is free and anything waits. While it runs, the next one fills, so
@@ -10,13 +12,15 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Answer, Calls, EpochInfo, EpochOutcome};
 
 use crate::driver::Driver;
 use crate::queue::{Batch, Queue, Work};
+use crate::routing::Routing;
 use crate::stats::Recorder;
 use crate::ticket::{Group, Place};
 use crate::{Error, Result};
@@ -28,9 +32,59 @@ const REFUSED_MAX: usize = 32;
 pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) recorder: Mutex<Recorder>,
+    pub(crate) routing: Routing,
+    pub(crate) pace: Pace,
 }
 
+/// How the sequencer gets on.
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// Calls of the last epoch, and how long it took.
+    calls: AtomicUsize,
+    ns: AtomicU64,
+    /// Whether calls are deferred.
+    is_carrying: AtomicBool,
+}
+
+/// The sequencer, until the database is closed or something has failed.
+pub(crate) type Seat = Mutex<Option<Sequencer>>;
+
+/// Callers run epochs themselves if the last one had at most so many calls.
+const CALLS_OF_FEW: usize = 2;
+
 impl Shared {
+    /// Takes the sequencer, if it has nothing to do.
+    pub(crate) fn take_idle<'s>(
+        &self,
+        seat: &'s Seat,
+    ) -> Option<MutexGuard<'s, Option<Sequencer>>> {
+        let sequencer = seat.try_lock().ok()?;
+        (sequencer.is_some() && self.queue.is_idle()).then_some(sequencer)
+    }
+
+    /// Runs a call in an epoch of its own on this thread, if there is nobody to share one with:
+    /// where its answer is.
+    pub(crate) fn run_at_once(
+        &self,
+        seat: &Seat,
+        (procedure, arguments): (u16, &[u8]),
+    ) -> Option<Arc<Group>> {
+        if self.pace.calls.load(Ordering::Relaxed) > CALLS_OF_FEW {
+            return None;
+        }
+        let mut seat = self.take_idle(seat)?;
+        let sequencer = seat.as_mut().filter(|sequencer| sequencer.serial_calls_max > 0)?;
+        let mut calls = Calls::new();
+        calls.push_serial(procedure, arguments).ok()?;
+        let group = Arc::<Group>::default();
+        let batch = Batch { calls, group: Arc::clone(&group), opened: Instant::now() };
+        if let Err(error) = sequencer.attend(Work::Epoch(batch)) {
+            // Whoever waits gets this, and the thread finds the seat empty.
+            seat.take().expect("it was there").give_up(&error);
+        }
+        Some(group)
+    }
+
     pub(crate) fn record(&self, note: impl FnOnce(&mut Recorder)) {
         note(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -48,9 +102,8 @@ pub(crate) struct Sequencer {
     /// The group of the epoch that runs.
     running: Option<Arc<Group>>,
     clock: Clock,
-    wait_max: Duration,
-    /// Calls of the last epoch and how long it took.
-    last: (usize, Duration),
+    /// Epochs of at most so many calls run in the serial part.
+    serial_calls_max: usize,
 }
 
 /// Whose calls an epoch runs.
@@ -89,65 +142,112 @@ impl Clock {
     }
 }
 
+/// The sequencer's thread: works until the database is closed or something fails, and then closes
+/// the engine.
+pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()> {
+    let pace = &shared.pace;
+    loop {
+        let calls = pace.calls.load(Ordering::Relaxed);
+        let most = (Duration::from_nanos(pace.ns.load(Ordering::Relaxed)) / 8).min(wait_max);
+        let is_carrying = || pace.is_carrying.load(Ordering::Relaxed);
+        shared.queue.wait(is_carrying(), calls / 2, most);
+        let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sequencer) = seat.as_mut() else {
+            // A caller's epoch has ended it, and the queue with it.
+            return Err(shared.queue.why_ended());
+        };
+        // What was carried a caller's epoch may have run.
+        let Some(work) = shared.queue.take(is_carrying()) else { continue };
+        match sequencer.attend(work) {
+            Ok(true) => {}
+            Ok(false) => {
+                let sequencer = seat.take().expect("just used");
+                drop(seat);
+                // Requests that came while the last one was being done.
+                shared.queue.fail(&Error::closed());
+                return Ok(sequencer.driver.close()?);
+            }
+            Err(error) => {
+                seat.take().expect("just used").give_up(&error);
+                return Err(error);
+            }
+        }
+    }
+}
+
 impl Sequencer {
-    pub(crate) fn new(shared: Arc<Shared>, driver: Box<dyn Driver>, wait_max: Duration) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        driver: Box<dyn Driver>,
+        serial_calls_max: usize,
+    ) -> Self {
         let status = driver.status();
         shared.record(|recorder| recorder.place(status));
+        shared.pace.is_carrying.store(status.carried > 0, Ordering::Relaxed);
         Self {
             carried: (0..status.carried).map(|_| None).collect(),
             shared,
             driver,
             running: None,
             clock: Clock { last_ns: 0, seed: random() },
-            wait_max,
-            last: (0, Duration::ZERO),
+            serial_calls_max,
         }
     }
 
-    /// Runs until the database is closed or something fails; then closes the engine.
-    pub(crate) fn run(mut self) -> Result<()> {
-        let result = catch_unwind(AssertUnwindSafe(|| self.work()))
-            .unwrap_or_else(|panic| Err(Error::stopped(panic_text(panic.as_ref()))));
-        if let Err(error) = result {
-            self.give_up(&error);
-            return Err(error);
-        }
-        // Requests that came while the last one was being done.
-        self.shared.queue.fail(&Error::closed());
-        Ok(self.driver.close()?)
-    }
-
-    fn work(&mut self) -> Result<()> {
-        loop {
-            let (calls, time) = self.last;
-            let most = (time / 8).min(self.wait_max);
-            match self.shared.queue.take(!self.carried.is_empty(), calls / 2, most) {
-                Work::Epoch(batch) => self.run_batch(batch)?,
-                Work::Carried => {
-                    let nobody =
-                        Part { group: Arc::default(), first: 0, is_all: true, opened: None };
-                    // They had space once; that they have none now is nobody's to repair.
-                    self.run_part(&Calls::new(), &nobody)?
-                        .map_err(|error| Error::stopped(error.to_string()))?;
-                }
-                Work::Requests(requests) => {
-                    requests.into_iter().for_each(|request| request(Ok(self.driver.as_mut())));
-                }
-                Work::Close => return Ok(()),
+    /// Does what is to be done; whether there may be more.
+    fn attend(&mut self, work: Work) -> Result<bool> {
+        let attend = || match work {
+            Work::Epoch(batch) => self.run_batch(batch).map(|()| true),
+            Work::Carried => self.run_deferred().map(|()| true),
+            Work::Requests(requests) => {
+                requests.into_iter().for_each(|request| request(Ok(self.driver.as_mut())));
+                Ok(true)
             }
-        }
+            Work::Close => Ok(false),
+        };
+        let result = catch_unwind(AssertUnwindSafe(attend))
+            .unwrap_or_else(|panic| Err(Error::stopped(panic_text(panic.as_ref()))));
+        self.shared.pace.is_carrying.store(!self.carried.is_empty(), Ordering::Relaxed);
+        result
+    }
+
+    /// Between two epochs.
+    pub(crate) fn driver(&mut self) -> &mut dyn Driver {
+        self.driver.as_mut()
+    }
+
+    /// Runs an epoch of deferred calls only. That there is no space even to log them is nobody's to
+    /// repair.
+    fn run_deferred(&mut self) -> Result<()> {
+        let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
+        let outcome = self.driver.run_deferred(self.clock.next());
+        let outcome = outcome.map_err(|error| Error::stopped(error.to_string()))?;
+        self.deliver(outcome, &Calls::new(), &nobody);
+        Ok(())
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
         let started = Instant::now();
         self.running = Some(Arc::clone(&batch.group));
-        let Batch { calls, group, opened } = batch;
+        let Batch { mut calls, group, opened } = batch;
+        if calls.len() <= self.serial_calls_max {
+            // Few calls are done sooner than workers are woken.
+            calls = calls.first_serial(calls.len());
+        }
         let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
-        if let Err(refusal) = self.run_part(&calls, &all)? {
+        let mut result = self.run_part(&calls, &all)?;
+        while result.is_err() && !self.carried.is_empty() {
+            // Deferred calls go first, and each epoch of them brings some to their end (O-75).
+            self.run_deferred()?;
+            result = self.run_part(&calls, &all)?;
+        }
+        if let Err(refusal) = result {
             self.run_in_pieces(&calls, &Part { is_all: false, ..all }, refusal)?;
         }
         self.running = None;
-        self.last = (calls.len(), started.elapsed());
+        let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.shared.pace.calls.store(calls.len(), Ordering::Relaxed);
+        self.shared.pace.ns.store(ns, Ordering::Relaxed);
         self.shared.queue.recycle(calls);
         Ok(())
     }
@@ -157,7 +257,7 @@ impl Sequencer {
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
         match self.driver.run_epoch(calls, self.clock.next()) {
             Ok(outcome) => {
-                self.deliver(outcome, part);
+                self.deliver(outcome, calls, part);
                 Ok(Ok(()))
             }
             Err(error) if error.is_limit() => Ok(Err(error.into())),
@@ -173,7 +273,7 @@ impl Sequencer {
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
             let part = Part { first: all.first + at as u32, ..all.clone() };
-            match self.run_part(&some(calls, piece.clone())?, &part)? {
+            match self.run_part(&calls.cut(piece.clone()), &part)? {
                 Ok(()) => (at, size, refused) = (piece.end, size * 2, 0),
                 Err(_) if piece.len() > 1 => size = piece.len() / 2,
                 Err(error) => {
@@ -194,36 +294,32 @@ impl Sequencer {
     }
 
     /// Hands out the answers of an epoch: of calls that were carried in, then of its own.
-    fn deliver(&mut self, outcome: EpochOutcome, part: &Part) {
+    fn deliver(&mut self, outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let outcome = Arc::new(outcome);
         let carried_in = outcome.carried_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };
-        let is_again = |position| outcome.answer(position) == Answer::Resubmitted;
         let index = |position| part.first + (position - carried_in) as u32;
         // Counted before anybody can ask.
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
         self.shared.record(|recorder| recorder.epoch(outcome.stats.clone(), status, latency));
 
-        assert_eq!(carried_in, self.carried.len(), "the engine carries over what we think it does");
-        for (position, owner) in std::mem::take(&mut self.carried).into_iter().enumerate() {
-            match owner {
-                owner if is_again(position) => self.carried.push_back(owner),
-                Some((group, index)) => group.answer_one(index, Ok(place(position))),
-                None => {}
+        // No call is deferred twice.
+        for (position, owner) in self.carried.drain(..carried_in).enumerate() {
+            if let Some((group, index)) = owner {
+                group.answer_one(index, Ok(place(position)));
             }
         }
-        let own = carried_in..outcome.len();
-        if outcome.stats.work.resubmitted > 0 {
-            for position in own.clone().filter(|&position| is_again(position)) {
-                self.carried.push_back(Some((Arc::clone(&part.group), index(position))));
-            }
-        }
+        let deferred = outcome.deferred.iter().map(|&position| index(position as usize));
+        self.carried.extend(deferred.map(|index| Some((Arc::clone(&part.group), index))));
+        self.shared.routing.learn(calls, &outcome);
         if part.is_all {
             return part.group.answer_all(place(carried_in));
         }
-        for position in own.filter(|&position| !is_again(position)) {
-            part.group.answer_one(index(position), Ok(place(position)));
+        for position in carried_in..outcome.len() {
+            if outcome.answer(position) != Answer::Deferred {
+                part.group.answer_one(index(position), Ok(place(position)));
+            }
         }
     }
 
@@ -233,16 +329,6 @@ impl Sequencer {
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.carried.drain(..).flatten().for_each(|(group, _)| group.end(error));
     }
-}
-
-/// Some of the calls.
-fn some(calls: &Calls, positions: Range<usize>) -> Result<Calls> {
-    let mut some = Calls::new();
-    for position in positions {
-        let (procedure, arguments) = calls.get(position);
-        some.push(procedure, arguments)?;
-    }
-    Ok(some)
 }
 
 /// What a panic said.

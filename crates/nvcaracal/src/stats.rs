@@ -27,8 +27,8 @@ pub struct Stats {
     pub aborted: u64,
     /// Calls that failed.
     pub failed: u64,
-    /// How often a call was re-submitted, because what its declaration read had changed.
-    pub resubmitted: u64,
+    /// How often a call was deferred, because what its declaration read had changed.
+    pub deferred: u64,
     /// Calls that were refused for lack of space.
     pub refused: u64,
     /// Calls that wait in the queue now, and the bytes of their arguments.
@@ -60,7 +60,7 @@ impl Recorder {
         stats.committed += epoch.work.committed;
         stats.aborted += epoch.work.aborted;
         stats.failed += epoch.work.failed;
-        stats.resubmitted += epoch.work.resubmitted;
+        stats.deferred += epoch.work.deferred;
         stats.last_epoch = epoch;
         if let Some(latency) = latency {
             self.latencies.record(latency);

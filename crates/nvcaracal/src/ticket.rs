@@ -32,7 +32,7 @@ pub(crate) struct Group {
 struct State {
     /// Outcome of the epoch, and the position of the group's first call.
     outcome: Option<Place>,
-    /// Calls whose answers came from elsewhere: they were re-submitted, or their epoch was refused.
+    /// Calls whose answers came from elsewhere: they were deferred, or their epoch was refused.
     others: HashMap<u32, Result<Place>>,
     /// What all calls get that have no answer yet.
     ended: Option<Error>,
@@ -47,7 +47,7 @@ impl State {
         }
         if let Some(Place { outcome, position: first }) = &self.outcome {
             let position = first + index as usize;
-            if outcome.answer(position) != Answer::Resubmitted {
+            if outcome.answer(position) != Answer::Deferred {
                 return Some(Ok(Place { outcome: Arc::clone(outcome), position }));
             }
         }
@@ -68,7 +68,7 @@ impl Group {
         }
     }
 
-    /// Answers all calls but those that were re-submitted.
+    /// Answers all calls but those that were deferred.
     pub(crate) fn answer_all(&self, first: Place) {
         self.change(|state| state.outcome = Some(first));
     }
@@ -177,6 +177,6 @@ fn read<T: Data>(place: Result<Place>) -> Result<T> {
         }),
         Answer::Aborted(abort) => Err(Error::aborted(abort)),
         Answer::Failed(what) => Err(Error::failed(what)),
-        Answer::Resubmitted => unreachable!("no place is given to a call that runs again"),
+        Answer::Deferred => unreachable!("no place is given to a call that runs again"),
     }
 }

@@ -129,7 +129,7 @@ pub struct CheckpointRecord {
     pub hash_high: u64,
     /// Live rows.
     pub rows: u64,
-    /// Calls that were re-submitted in this epoch; the log carries them to the next.
+    /// Calls that were deferred in this epoch; the log carries them to the next.
     pub carry_calls: u32,
     /// CRC-32 of the struct with this field zero.
     pub crc: u32,

@@ -277,7 +277,7 @@ pub enum Answer<'a> {
     /// Aborted on purpose with this code.
     Aborted(u32),
     /// Not executed yet: what it read in reconnaissance changed; it runs again in a later epoch.
-    Resubmitted,
+    Deferred,
     /// Anything else (panic, undeclared write, too many re-submissions).
     Failed,
 }

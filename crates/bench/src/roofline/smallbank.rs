@@ -201,7 +201,7 @@ mod tests {
             calls.push((workload.generate(1, position, &mut args), args));
         }
         let borrowed: Vec<_> = calls.iter().map(|(id, args)| (*id, &args[..])).collect();
-        for ((id, args), answer) in calls.iter().zip(oracle.run_epoch(&borrowed)) {
+        for ((id, args), answer) in calls.iter().zip(oracle.run_epoch(&borrowed, 0)) {
             let here = bank_here.run(call(*id, args));
             let there = match answer {
                 OracleAnswer::Committed(output) => Some(words(&output)),

@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
 
     /// Takes the place of an older run.
     #[inline(always)]
-    fn refill(&mut self, lists: &'a Declarations, calls: Range<usize>) {
+    fn refill(&mut self, lists: &'a Declarations, calls: Range<usize>, serial: usize) {
         self.lists = lists;
         self.declared = lists.declared_by(calls.clone());
         self.plan.clear();
@@ -123,7 +123,9 @@ impl<'a> Run<'a> {
                 self.rows += members;
                 of_call += members;
             }
-            self.is_long |= of_call == 0 || of_call > ROWS_LONG;
+            // Calls of the serial part have run, and those without rows have nothing to do.
+            let says_nothing = of_call == 0 && txn.position as usize >= serial;
+            self.is_long |= says_nothing || of_call > ROWS_LONG;
         }
         self.calls = calls;
     }
@@ -230,7 +232,8 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         fetch_all(self.epoch.calls.records(first..end));
         let (worker, index) = owner(first, self.lists.len());
         let run = &mut self.ring[self.end % RING];
-        run.refill(&self.lists[worker], index..index + (end - first));
+        let serial = self.epoch.calls.serial();
+        run.refill(&self.lists[worker], index..index + (end - first), serial);
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
         run.members().for_each(|(_, member)| entries.prefetch(member.id));

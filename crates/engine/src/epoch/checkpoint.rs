@@ -14,6 +14,7 @@ use pmem::Device;
 use storage::StateHash;
 
 use crate::EngineError;
+use crate::calls::Part;
 use crate::epoch::log_inputs::encode_carry;
 use crate::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
@@ -29,7 +30,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.reach(worker, Moment::Committed);
     epoch.barrier()?;
     if epoch.ends_in_checkpoint {
-        worker.medium.sub_pools.iter_mut().flatten().for_each(storage::SubPool::checkpointed);
+        worker.medium.checkpointed();
         worker.collect.append(&mut worker.medium.stale);
     }
     if epoch.ends_in_capture {
@@ -44,16 +45,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 /// Step 1.
 fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
-    let segments = epoch.store.segments();
-    let sequence = epoch.store.next_sequence();
-    let port = &mut worker.medium.port;
-    for sub_pool in worker.medium.sub_pools.iter_mut().flatten() {
-        sub_pool.flush(port, segments);
-        if epoch.ends_in_checkpoint {
-            sub_pool.save(port, sequence);
-        }
-    }
-    port.fence();
+    let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
+    worker.medium.save(epoch.store.segments(), sequence);
+    worker.medium.port.fence();
 }
 
 fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
@@ -112,13 +106,19 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let captures = store.device().captures();
     let recovery_starts_here =
         if captures { epoch.ends_in_capture } else { epoch.ends_in_checkpoint };
-    if recovery_starts_here && !carried.is_empty() {
-        let bytes = encode_carry(epoch.calls, &carried);
+    let carried_on = epoch.still_carried.len() + carried.len();
+    if recovery_starts_here && carried_on > 0 {
+        let mut carry = epoch.still_carried.clone();
+        for &position in carried.iter() {
+            let (procedure, arguments) = epoch.calls.get(position as usize);
+            carry.push_to(Part::Deferred, procedure, arguments)?;
+        }
+        let bytes = encode_carry(&carry);
         store.log().write_carry(port, epoch.number + 1, &bytes)?;
         store.log().make_durable()?;
     }
     if epoch.ends_in_checkpoint {
-        store.commit(port, epoch.number, hash, sum.rows as u64, carried.len() as u32);
+        store.commit(port, epoch.number, hash, sum.rows as u64, carried_on as u32);
     }
     let durable =
         if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };

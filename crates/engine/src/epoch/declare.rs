@@ -1,4 +1,5 @@
-//! Step two of the declarations: write sets.
+//! Step two of the declarations: write sets. A call of the serial part has run already; it declares
+//! the rows whose last writer there it is (O-73).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,19 +10,28 @@ use pmem::sync::atomic::Ordering;
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
-use crate::local::{Declarations, Drawer, Extra, Local, Span, Txn};
+use crate::local::{
+    Declarations, Declared, DeclaredKind, Drawer, Extra, Local, NO_ENTRY, Span, Txn,
+};
+use crate::overlay::{Overlay, OverlayRow};
 use crate::reads::Reads;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut drawers = std::mem::take(&mut worker.local.drawers);
     let mut drawn = drawers.iter_mut().peekable();
+    let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
+        if position < epoch.calls.serial() {
+            declare_written(&mut worker.local.lists, position as u32, &overlay);
+            continue;
+        }
         let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
         let Local { lists, reads, .. } = &mut worker.local;
         declare_one(epoch, (lists, reads), position, drawer);
         reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
     }
+    drop(overlay);
     drawers.clear();
     worker.local.drawers = drawers;
     if !worker.local.lists.pieces.is_empty() {
@@ -43,6 +53,35 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
+/// Declares what a call of the serial part wrote last.
+fn declare_written(lists: &mut Declarations, position: u32, overlay: &Overlay) {
+    let (from, inserts_from) = (lists.declared.len(), lists.inserts.len());
+    for row in overlay.written_by(position) {
+        let key = match row.is_word {
+            true => Span::EMPTY,
+            false => lists.keep_key(overlay.key(row, &mut [0; 8])),
+        };
+        let kind = match row.id {
+            NO_ENTRY => DeclaredKind::Insert,
+            _ => DeclaredKind::Update,
+        };
+        if kind == DeclaredKind::Insert {
+            lists.inserts.push(lists.declared.len() as u32);
+        }
+        let &OverlayRow { word, table, is_word, id, .. } = row;
+        lists.declared.push(Declared { word, key, table, kind, is_word, appended: false, id });
+    }
+    let declared = Span::up_to(from, lists.declared.len());
+    let inserts = Span::up_to(inserts_from, lists.inserts.len());
+    let extra = if inserts.is_empty() {
+        Txn::NO_EXTRA
+    } else {
+        lists.extras.push(Extra { inserts, ..Extra::default() });
+        lists.extras.len() as u32 - 1
+    };
+    lists.txns.push(Txn { position, declared, extra });
+}
+
 fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
     (lists, reads): (&mut Declarations, &Reads),
@@ -56,9 +95,7 @@ fn declare_one<D: Device>(
     if let Some(drawer) = drawer {
         (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
     }
-    if epoch.skips(position) {
-        early = Some(Failure::Failed("a verdict in the log says that it must not run".into()));
-    }
+    early = early.or_else(|| epoch.skips(position).then(|| Failure::Failed(LEFT_OUT.into())));
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
@@ -66,10 +103,13 @@ fn declare_one<D: Device>(
         let mut set = WriteSet { declaration, draws };
         let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
         let mut mistake = set.declaration.mistake.take();
+        let is_unknown = set.declaration.is_unknown;
         if lists.pieces.len() > pieces_from && procedure.pieces.is_none() {
-            mistake.get_or_insert_with(|| "it declares a piece and has no function for it".into());
+            mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
         }
-        if !matches!((&result, &mistake), (Ok(Ok(())), None)) {
+        if is_unknown {
+            early = Some(Failure::Deferred);
+        } else if !matches!((&result, &mistake), (Ok(Ok(())), None)) {
             early = ending(result, mistake);
         }
     }
@@ -113,6 +153,9 @@ fn declare_one<D: Device>(
     }
 }
 
+pub(super) const LEFT_OUT: &str = "a verdict in the log says that it must not run";
+pub(super) const PIECES_WITHOUT_FUNCTION: &str = "it declares a piece and has no function for it";
+
 /// How a step of a declaration ended, if it ended the call: with its first mistake, whatever came
 /// after that.
 #[inline]
@@ -138,12 +181,9 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("the procedure panicked: {text}")
 }
 
-/// Bytes of calls that might be re-submitted: those that looked something up.
+/// Bytes of the calls that might be deferred: all but those of the serial part (O-78).
 fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
-    let lists = &worker.local.lists;
-    if lists.lookups.is_empty() {
-        return 0;
-    }
-    let looked = lists.txns.iter().filter(|txn| !lists.extra(txn).lookups.is_empty());
-    looked.map(|t| log_inputs::record_bytes(epoch.calls.get(t.position as usize).1.len())).sum()
+    let of_worker = worker.local.lists.txns.iter().map(|txn| txn.position as usize);
+    let parallel = of_worker.filter(|&position| position >= epoch.calls.serial());
+    parallel.map(|position| log_inputs::record_bytes(epoch.calls.get(position).1.len())).sum()
 }

@@ -1,4 +1,5 @@
-//! Step one of the declarations: drawing from sequences.
+//! Step one of the declarations: drawing from sequences. Calls of the serial part have drawn before
+//! (`serial.rs`).
 //!
 //! 1. Every worker lets its calls draw; a call that aborts here takes its draws back.
 //! 2. The first worker ranks all draws in serial order: the k-th drawer of a sequence gets base +
@@ -9,17 +10,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
 
-use crate::calls::{Abort, RUN_CALLS, owned};
+use crate::calls::{Abort, Failure, RUN_CALLS, owned};
 use crate::core::{BySequence, SequenceState};
 use crate::declare::{Declaration, Draws};
-use crate::local::{ChangedSequence, Drawer, Local, Span};
+use crate::local::{ChangedSequence, Drawer, Drawn, Local, Span};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     if !epoch.procedures.draws() {
         return Ok(());
     }
-    for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
+    let owned = owned(worker.local.worker, epoch.workers, epoch.calls.len());
+    for position in owned.filter(|&position| position >= epoch.calls.serial()) {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         if let Some(draw) = procedure.draws.filter(|_| !epoch.skips(position)) {
@@ -47,9 +49,7 @@ fn draw_one<D: Device>(
     let Local { lists, reads, drawers, .. } = local;
     let (draws_from, lookups_from) = (lists.draws.len(), lists.lookups.len());
     let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
-    let mut draws = Draws { declaration, position };
-    let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
-    let early = super::declare::ending(result, draws.declaration.mistake.take());
+    let early = run_step(Draws { declaration, position }, draw);
     if early.is_some() {
         lists.draws.truncate(draws_from);
     }
@@ -61,6 +61,48 @@ fn draw_one<D: Device>(
     });
 }
 
+/// Lets a call draw; what it comes to if it ends in that.
+pub(super) fn run_step(
+    mut draws: Draws<'_>,
+    draw: impl FnOnce(&mut Draws<'_>) -> Result<(), Abort>,
+) -> Option<Failure> {
+    let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
+    super::declare::ending(result, draws.declaration.mistake.take())
+}
+
+/// Gives the draws of a call of the serial part their numbers.
+pub(super) fn rank_at_once<D: Device>(
+    epoch: &Epoch<'_, D>,
+    drawn: &mut [Drawn],
+    (changed, place_of): (&mut Vec<ChangedSequence>, &mut BySequence<usize>),
+) {
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
+    for drawn in drawn {
+        let (table, key, position) = (drawn.table, drawn.key, drawn.position);
+        let before = sequences.get(&(table, key)).map(|state| state.next);
+        drawn.value = before.unwrap_or(0);
+        if drawn.peek {
+            continue;
+        }
+        let next = drawn.value + 1;
+        draw_up_to(&mut sequences, (table, key), next, epoch.number);
+        let place = *place_of.entry((table, key)).or_insert(changed.len());
+        match changed.get_mut(place) {
+            Some(changed) => (changed.next, changed.position) = (next, position),
+            None => changed.push(ChangedSequence { table, key, before, next, position }),
+        }
+    }
+}
+
+/// The next number of a sequence is another one, in an epoch.
+fn draw_up_to(sequences: &mut BySequence<SequenceState>, name: (u16, u64), next: u64, epoch: u64) {
+    let state = sequences.entry(name).or_default();
+    if state.drawn_in != epoch {
+        (state.drawn_in, state.start) = (epoch, state.next);
+    }
+    state.next = next;
+}
+
 /// Gives every draw its number, in serial order over all workers.
 fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut lists: Vec<_> =
@@ -69,6 +111,12 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     let mut ranked: Vec<Ranked> = Vec::new();
     let mut place_of = BySequence::default();
+    // The serial part drew before.
+    for changed in worker.local.sequences.drain(..) {
+        let ChangedSequence { table, key, before, next, position } = changed;
+        place_of.insert((table, key), ranked.len());
+        ranked.push(Ranked { name: (table, key), before, next, drawer: Some(position) });
+    }
     let mut end = 0;
     while lists.iter().zip(&next_of).any(|(list, &next)| next < list.len()) {
         // As the calls were dealt: the next few positions are of one worker, those behind them of
@@ -96,11 +144,7 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let Some(position) = drawer else {
             continue;
         };
-        let state: &mut SequenceState = sequences.entry((table, key)).or_default();
-        if state.drawn_in != epoch.number {
-            (state.drawn_in, state.start) = (epoch.number, state.next);
-        }
-        state.next = next;
+        draw_up_to(&mut sequences, (table, key), next, epoch.number);
         worker.local.sequences.push(ChangedSequence { table, key, before, next, position });
     }
 }

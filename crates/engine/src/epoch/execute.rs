@@ -4,8 +4,8 @@
 //! smallest unfinished call is the next one of whoever took it, so it can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
-//! all of them (O-03, `publish.rs`). Pieces of contended rows run apart from their calls (CA 3.4,
-//! `piece.rs`).
+//! all of them (O-03, `publish.rs`). Calls of the serial part have run before (`serial.rs`): theirs
+//! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -40,7 +40,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         .collect();
     let has_cache = local.cache.is_on();
     let by_shape = medium.writes_by_shape(has_cache, epoch.checkpoint_epoch, epoch.number);
-    let mut runner = Runner { epoch, lists: &lists, medium, by_shape };
+    let overlay = epoch.shared.overlay.read().expect("no panic while locked");
+    let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, medium, by_shape };
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
@@ -90,6 +91,9 @@ fn run_call<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: CallView<'_>,
 ) -> Result<(), Leave> {
+    if (call.position as usize) < epoch.calls.serial() {
+        return Ok(runner.publish_serial(local, call)?);
+    }
     local.writes.clear();
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
@@ -122,10 +126,14 @@ fn look_again<D: Device>(
         local.work.waits += waiter.waits;
         if !holds {
             runner.publish(local, call, Mode::Abort)?;
-            return Ok(Some(resubmit(epoch, local, call.position)));
+            return Ok(Some(defer(local, call.position)));
         }
     }
-    Ok(call.early().cloned())
+    let early = call.early().cloned();
+    if matches!(early, Some(Failure::Deferred)) {
+        defer(local, call.position);
+    }
+    Ok(early)
 }
 
 /// The running transaction of a call, at its beginning.
@@ -145,6 +153,7 @@ pub(super) fn begin<'t, D: Device>(
         call,
         next_declared: 0,
         next_member: 0,
+        serial: None,
         sid: SerialId::new(epoch.number, u64::from(call.position)),
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
@@ -197,6 +206,7 @@ fn take_back<D: Device>(
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
         Ok(Err(Stop::Abort(abort))) => Failure::Aborted(abort),
         Ok(Err(Stop::Mistake(what))) => Failure::Failed(what),
+        Ok(Err(Stop::Deferred)) => defer(local, call.position),
         Err(panic) => Failure::Failed(panic_text(panic.as_ref())),
     };
     if committed {
@@ -214,7 +224,7 @@ fn text(failure: &Failure) -> String {
     match failure {
         Failure::Aborted(abort) => abort.to_string(),
         Failure::Failed(what) => what.clone(),
-        Failure::Resubmitted => String::new(),
+        Failure::Deferred => Stop::Deferred.to_string(),
     }
 }
 
@@ -282,17 +292,10 @@ fn scan_again(
     Ok(same_length && fingerprint == before)
 }
 
-/// What a call gets whose lookups went stale: another try in the next epoch, or an error (design
-/// 3.3).
-fn resubmit<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, position: u32) -> Failure {
-    let attempt = epoch.calls.call(position as usize).attempt + 1;
-    if attempt > epoch.core.config.resubmissions_max {
-        return Failure::Failed(format!(
-            "what the declaration read changed before each of {attempt} executions"
-        ));
-    }
-    local.carried.push((position, attempt));
-    Failure::Resubmitted
+/// The call runs again in the serial part of the next epoch, where it comes to its end.
+fn defer(local: &mut Local, position: u32) -> Failure {
+    local.carried.push(position);
+    Failure::Deferred
 }
 
 fn count_answers(local: &mut Local) {
@@ -301,7 +304,7 @@ fn count_answers(local: &mut Local) {
     for failure in failures {
         match failure {
             Failure::Aborted(_) => local.work.aborted += 1,
-            Failure::Resubmitted => local.work.resubmitted += 1,
+            Failure::Deferred => local.work.deferred += 1,
             Failure::Failed(_) => local.work.failed += 1,
         }
     }

@@ -1,15 +1,15 @@
 //! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3,
 //! O-13).
 //!
-//! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), attempt
-//! (2), argument bytes (4), arguments, padded to a multiple of 8. Stream s of S holds the calls
-//! that worker s of S owns, in order. What the numbers mean is in the log's record of the program
-//! (`program.rs`).
+//! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), in which
+//! part of the epoch it runs (2), argument bytes (4), arguments, padded to a multiple of 8. Stream
+//! s of S holds the calls that worker s of S owns, in order. What the numbers mean is in the log's
+//! record of the program (`program.rs`).
 
 use pmem::Device;
 use storage::input_log::{LogError, LoggedEpoch, SealInfo};
 
-use crate::calls::{Calls, HEADER_BYTES, Header, RUN_CALLS, owned_runs};
+use crate::calls::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};
 use crate::worker::{Epoch, Leave, Worker};
 use crate::{EngineError, Result};
 
@@ -38,7 +38,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             streams,
         };
         epoch.store.log().seal(&mut worker.medium.port, &seal)?;
-        if epoch.store.device().captures() {
+        if epoch.store.device().captures() && epoch.workers > 1 {
             // A sync takes milliseconds: it runs beside the initialization phase.
             let store = std::sync::Arc::clone(epoch.store);
             let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
@@ -83,13 +83,13 @@ struct Records<'b> {
 }
 
 impl<'b> Records<'b> {
-    fn next(&mut self) -> Option<(u16, u16, &'b [u8])> {
+    fn next(&mut self) -> Option<Call<'b>> {
         let header = Header(u64::from_le_bytes(*self.rest.first_chunk()?));
         let end = HEADER_BYTES + header.bytes().next_multiple_of(8);
         let (record, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest;
         let arguments = &record[HEADER_BYTES..HEADER_BYTES + header.bytes()];
-        Some((header.procedure(), header.attempt(), arguments))
+        Some(Call { procedure: header.procedure(), part: header.part()?, arguments })
     }
 }
 
@@ -113,9 +113,17 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
     let mut calls = Calls::new();
     for position in 0..logged.seal.calls as usize {
         let stream = position / RUN_CALLS % streams.len();
-        let (procedure, attempt, arguments) =
-            streams[stream].next().ok_or_else(|| corrupt("a stream ends too early"))?;
-        calls.push_attempt(procedure, attempt, arguments)?;
+        let call = streams[stream].next().ok_or_else(|| corrupt("a stream ends too early"))?;
+        let (carried, serial) = (calls.carried(), calls.serial());
+        let is_late = match call.part {
+            Part::Parallel => false,
+            Part::Serial => serial < position,
+            Part::Deferred | Part::Refused => carried < position,
+        };
+        if is_late {
+            return Err(corrupt("its calls are in another order than that of an epoch"));
+        }
+        calls.push_to(call.part, call.procedure, call.arguments)?;
     }
     if streams.iter().any(|s| !s.rest.is_empty()) {
         return Err(corrupt("a stream is too long"));
@@ -128,17 +136,9 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
     }
 }
 
-/// Calls to be carried over, one record after the other.
-pub(crate) fn encode_carry(calls: &Calls, carried: &[(u32, u16)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for &(position, attempt) in carried {
-        let (procedure, arguments) = calls.get(position as usize);
-        let header = Header::new(procedure, attempt, arguments.len());
-        bytes.extend_from_slice(&header.0.to_le_bytes());
-        bytes.extend_from_slice(arguments);
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-    }
-    bytes
+/// Deferred calls, one record after the other.
+pub(crate) fn encode_carry(carry: &Calls) -> Vec<u8> {
+    if carry.is_empty() { Vec::new() } else { carry.records(0..carry.len()).to_vec() }
 }
 
 /// Reads what `encode_carry` wrote.
@@ -152,8 +152,8 @@ pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
     };
     let mut records = Records { rest: bytes };
     let mut calls = Calls::new();
-    while let Some((procedure, attempt, arguments)) = records.next() {
-        calls.push_attempt(procedure, attempt, arguments)?;
+    while let Some(call) = records.next() {
+        calls.push_to(Part::Deferred, call.procedure, call.arguments)?;
     }
     if !records.rest.is_empty() {
         return Err(corrupt("a record is cut off"));
@@ -176,7 +176,7 @@ mod tests {
         for length in lengths {
             let mut calls = Calls::new();
             calls.push(0, &vec![1; length]).unwrap();
-            let record = encode_carry(&calls, &[(0, 1)]);
+            let record = encode_carry(&calls);
             assert_eq!(record.len() as u64, record_bytes(length), "{length} bytes of arguments");
             assert_eq!(calls.records_bytes() as u64, record_bytes(length), "{length} bytes");
         }

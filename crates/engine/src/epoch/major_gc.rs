@@ -41,7 +41,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         };
         if !already_collected.contains(&offset) {
             let pool = class_pool(class_of(pointer.value_bytes())) as usize;
-            worker.medium.sub_pools[pool][0].push(&mut worker.medium.port, segments, offset)?;
+            worker.medium.free(pool, offset, segments)?;
             worker.local.work.major_collections += 1;
         }
         clear.push((at, slot));

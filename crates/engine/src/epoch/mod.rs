@@ -21,6 +21,7 @@ mod publish;
 mod remove;
 mod reserve;
 mod reuse;
+mod serial;
 mod split;
 mod staged;
 
@@ -35,6 +36,10 @@ use crate::worker::{Epoch, Leave, Worker};
 pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     epoch.start_clock(worker);
     worker.local.start_epoch();
+
+    epoch.begin(worker, Phase::Serial);
+    serial::run(epoch, worker)?;
+    epoch.lap(worker, Phase::Serial);
 
     epoch.begin(worker, Phase::Declare);
     draw::run(epoch, worker)?;

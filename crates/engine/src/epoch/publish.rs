@@ -8,6 +8,7 @@ use storage::{ALL_LINES, NewValue, SerialId};
 use crate::core::Core;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePart, PrivateWrite};
+use crate::overlay::{Now, Overlay};
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
@@ -44,6 +45,8 @@ pub(super) struct Runner<'r, 'e, D: Device> {
     pub(super) epoch: &'r Epoch<'e, D>,
     /// What the calls of each worker declared.
     pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
+    /// What the calls of the serial part wrote.
+    pub(super) overlay: &'r Overlay,
     pub(super) medium: &'r mut Medium<D>,
     /// Whether final writes of frequent shapes take the short way (`version/shapes.rs`).
     pub(super) by_shape: bool,
@@ -153,6 +156,37 @@ impl<D: Device> Runner<'_, '_, D> {
         if mode != Mode::Written && !call.pieces().is_empty() {
             self.settle_pieces(local, call, mode == Mode::Commit)?;
         }
+        Ok(())
+    }
+
+    /// Publishes what a call of the serial part wrote: the rows whose last writer there it is.
+    #[inline(never)]
+    pub(super) fn publish_serial(
+        &mut self,
+        local: &mut Local,
+        call: CallView<'_>,
+    ) -> Result<(), Stopped> {
+        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
+        let Local { pool, cache, work, .. } = local;
+        let with = &mut publisher(self.epoch, (pool, cache, work));
+        let overlay = self.overlay;
+        for (number, (d, row)) in
+            call.declared.iter().zip(overlay.written_by(call.position)).enumerate()
+        {
+            debug_assert!((d.table, d.word) == (row.table, row.word), "as it was declared");
+            let to = version_of(
+                self.epoch.core,
+                (d.id, d.table, d.word),
+                (sid, call.access(number).place),
+            );
+            let write = match row.now {
+                Now::Value(kept) => Write::Value(NewValue::whole(overlay.bytes(kept))),
+                Now::Deleted => Write::Tombstone,
+                Now::Unchanged => unreachable!("it was written"),
+            };
+            self.medium.publish(&to, write, with)?;
+        }
+        self.reveal();
         Ok(())
     }
 

@@ -70,8 +70,7 @@ fn remove_one<D: Device>(
         worker.local.cache.retire(cached);
     }
     worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
-    let (port, sub_pools) = (&mut worker.medium.port, &mut worker.medium.sub_pools);
-    sub_pools[row.table as usize][0].push(port, epoch.store.segments(), entry.row())?;
+    worker.medium.free(row.table.into(), entry.row(), epoch.store.segments())?;
     worker.local.work.rows_removed += 1;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
+use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
 use crate::demand::TableSpace;
@@ -32,7 +33,20 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         demand.covered[range.table as usize] = true;
     }
     demand.collected += worker.collect.len() as u64;
+    // What a pool has at hand matters only where the epoch may take or free some of its slots. With
+    // several workers each may come to do that for calls that others declared.
+    let is_external = |(table, &writes): (usize, &u64)| {
+        (writes > 0 || demand.covered[table]) && epoch.core.tables[table].layout.may_be_external()
+    };
+    let has_values = demand.collected > 0 || writes.iter().enumerate().any(is_external);
     for (pool, sub_pools) in worker.medium.sub_pools.iter().enumerate() {
+        let is_concerned = match writes.get(pool) {
+            Some(&writes) => writes > 0 || demand.covered[pool],
+            None => pool >= TABLES_MAX && has_values,
+        };
+        if epoch.workers == 1 && !is_concerned {
+            continue;
+        }
         let slots = sub_pools.iter().map(|l| l.available() + l.room()).sum();
         let entries = sub_pools.first().map_or(0, storage::SubPool::free_list_room);
         demand.slots_at_hand[pool] = demand.slots_at_hand[pool].min(slots);
@@ -42,6 +56,9 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 
 /// Segments that a worker must take to create rows.
 fn row_segments<D: Device>(worker: &Worker<D>, table: usize, rows: u64) -> u64 {
+    if rows == 0 {
+        return 0;
+    }
     let sub_pools = &worker.medium.sub_pools[table];
     let at_hand: u64 = sub_pools.iter().map(|l| l.available() + l.room()).sum();
     rows.saturating_sub(at_hand).div_ceil(sub_pools[0].slots_per_segment())
@@ -60,10 +77,11 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
         reserved?;
     }
     if epoch.replay.is_none() {
+        let carry_bytes = epoch.shared.carry_bytes.load(Ordering::Relaxed);
         let demand = Demand {
             streams: epoch.workers as u16,
             bytes: epoch.calls.records_bytes() as u64,
-            carry_bytes: epoch.shared.carry_bytes.load(Ordering::Relaxed),
+            carry_bytes: carry_bytes + epoch.still_carried.records_bytes() as u64,
         };
         epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
     }

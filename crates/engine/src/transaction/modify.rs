@@ -20,7 +20,11 @@ impl Transaction<'_> {
         change: F,
     ) -> Result<bool, Stop> {
         let spoiled = self.spoiled;
-        self.try_modify(table, key, change).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_modify(table, key, change),
+            false => self.try_modify(table, key, change),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]
@@ -55,7 +59,11 @@ impl Transaction<'_> {
         change: F,
     ) -> Result<bool, Stop> {
         let spoiled = self.spoiled;
-        self.try_modify_part(table, key, part, change).map_err(|stop| spoiled.note(stop))
+        let result = match self.is_serial() {
+            true => self.serial_modify_part(table, key, part, change),
+            false => self.try_modify_part(table, key, part, change),
+        };
+        result.map_err(|stop| spoiled.note(stop))
     }
 
     #[inline(always)]

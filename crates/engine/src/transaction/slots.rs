@@ -42,27 +42,45 @@ impl Transaction<'_> {
         }
     }
 
-    /// A key that was not declared for writing: a declared range may cover it, but no row existed
-    /// at this position. Reading says so, writing does nothing. Returns the index of its private
-    /// write.
+    /// A key that was not declared for writing. Where no row exists at this position, reading says
+    /// so and writing does nothing: then this returns the index of a private write. Any other write
+    /// was not predicted (O-67).
     #[cold]
     pub(super) fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
-        let CallView { lists, extra, .. } = self.call;
-        let covered = lists.ranges[extra.ranges.range()].iter().any(|range| {
-            range.table == table
-                && &lists.keys[range.low.range()] <= key
-                && key < &lists.keys[range.high.range()]
-        });
-        if !covered {
-            let what = format!("table {:?}: write of undeclared key {key:02x?}", t.name);
-            return Err(Stop::Mistake(what));
+        if !self.is_in_range(table, key) {
+            if self.keeps_to_its_set() {
+                return Err(super::undeclared(t, key));
+            }
+            if self.try_get(table, key)?.is_some() {
+                return Err(Stop::Deferred);
+            }
         }
         self.local.writes.push(PrivateWrite::None);
         Ok(self.local.writes.len() - 1)
     }
 
+    /// Whether a declared range covers a key.
+    pub(super) fn is_in_range(&self, table: u16, key: &[u8]) -> bool {
+        let CallView { lists, extra, .. } = self.call;
+        lists.ranges[extra.ranges.range()].iter().any(|range| {
+            range.table == table
+                && &lists.keys[range.low.range()] <= key
+                && key < &lists.keys[range.high.range()]
+        })
+    }
+
+    /// Whether it can no longer be deferred, or its pieces could not: then leaving its write set is
+    /// a mistake (O-68).
+    fn keeps_to_its_set(&self) -> bool {
+        self.committed || !self.call.pieces().is_empty()
+    }
+
+    /// An insert of a key that was not declared for it.
     #[cold]
     pub(super) fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
+        if !self.keeps_to_its_set() {
+            return Stop::Deferred;
+        }
         let name = &self.core.tables[table as usize].name;
         Stop::Mistake(format!(
             "table {name:?}: insert of key {key:02x?}, which was declared for update only"

@@ -6,24 +6,43 @@
 //! once.
 
 use std::cell::Cell;
+use std::panic::resume_unwind;
 
 use super::{Stop, Transaction};
 
-/// What the functions of a running transaction have failed with: the first mistake, or that the
-/// engine was stopped, which counts more.
+/// What the functions of a running transaction have failed with: the first mistake; or that it is
+/// deferred, which counts more (O-66); or that the engine was stopped, which counts most.
 #[derive(Default)]
-pub(crate) struct Spoiled(Cell<Option<Box<Stop>>>);
+pub(crate) struct Spoiled(Cell<Option<Box<Stop>>>, Cell<u32>);
+
+/// A body that goes on after so many errors tries the same again and again: it is ended by an
+/// unwinding like that of a panic.
+const ERRORS_MAX: u32 = 1 << 16;
+
+/// How much an error counts.
+fn rank(stop: &Stop) -> u8 {
+    match stop {
+        Stop::Abort(_) | Stop::Mistake(_) => 0,
+        Stop::Deferred => 1,
+        Stop::Stopped => 2,
+    }
+}
 
 impl Spoiled {
     /// Notes an error, and gives it back.
     #[cold]
     #[inline(never)]
     pub(crate) fn note(&self, stop: Stop) -> Stop {
-        let noted = match (self.0.take(), &stop) {
-            (Some(before), Stop::Mistake(_) | Stop::Abort(_)) => before,
+        let noted = match self.0.take() {
+            Some(before) if rank(&before) >= rank(&stop) => before,
             _ => Box::new(stop.clone()),
         };
         self.0.set(Some(noted));
+        self.1.set(self.1.get() + 1);
+        if self.1.get() == ERRORS_MAX {
+            self.1.set(0);
+            resume_unwind(Box::new("it went on after many errors"));
+        }
         stop
     }
 

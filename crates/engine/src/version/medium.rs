@@ -3,7 +3,7 @@
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
-use storage::{RowLayout, Segments, SerialId, StateHash, SubPool, ValuePointer, row};
+use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, ValuePointer, row};
 
 use super::RowEntry;
 use super::write::{Hidden, Publication};
@@ -19,6 +19,9 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) popping: Vec<usize>,
     /// For each pool, the sub-pool whose bump allocator is in use.
     pub(crate) bumping: Vec<usize>,
+    /// For each pool, in how many checkpoints its offsets have to be saved: in two after a change,
+    /// into one set each.
+    pub(crate) changed: Vec<u8>,
     /// Whether the state hash is maintained.
     pub(crate) keeps_hash: bool,
     /// Difference to the state hash in this epoch, if it is maintained.
@@ -77,9 +80,46 @@ impl<D: Device> Medium<D> {
 
     pub(super) fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {
         let pool = storage::class_pool(storage::class_of(len)) as usize;
-        self.sub_pools[pool][0]
-            .push(&mut self.port, segments, offset)
-            .expect("space was reserved before the epoch");
+        self.free(pool, offset, segments).expect("space was reserved before the epoch");
+    }
+
+    /// Gives a slot of a pool back.
+    pub(crate) fn free(
+        &mut self,
+        pool: usize,
+        offset: u64,
+        segments: &Segments,
+    ) -> Result<(), StorageError> {
+        self.changed[pool] = CHECKPOINTS;
+        self.sub_pools[pool][0].push(&mut self.port, segments, offset)
+    }
+
+    /// Flushes what the epoch changed, and saves the offsets for a checkpoint, if one is due.
+    pub(crate) fn save(&mut self, segments: &Segments, sequence: Option<u64>) {
+        for (sub_pools, _) in changed(&mut self.sub_pools, &mut self.changed) {
+            for sub_pool in sub_pools {
+                sub_pool.flush(&mut self.port, segments);
+                if let Some(sequence) = sequence {
+                    sub_pool.save(&mut self.port, sequence);
+                }
+            }
+        }
+    }
+
+    /// The same by the port of a worker that runs the epoch alone: this one has changed nothing in
+    /// it, but may have before (O-81).
+    pub(crate) fn save_by(&mut self, port: &mut Port<D>, sequence: u64) {
+        for (sub_pools, _) in changed(&mut self.sub_pools, &mut self.changed) {
+            sub_pools.iter_mut().for_each(|sub_pool| sub_pool.save(port, sequence));
+        }
+    }
+
+    /// The checkpoint is durable.
+    pub(crate) fn checkpointed(&mut self) {
+        for (sub_pools, left) in changed(&mut self.sub_pools, &mut self.changed) {
+            sub_pools.iter_mut().for_each(SubPool::checkpointed);
+            *left -= 1;
+        }
     }
 
     pub(super) fn allocate_value(&mut self, len: u64, segments: &Segments) -> u64 {
@@ -93,6 +133,7 @@ impl<D: Device> Medium<D> {
     /// If no space was reserved for it, which is a bug (O-43); the engine stops.
     #[inline(always)]
     pub(crate) fn allocate(&mut self, pool: usize, segments: &Segments) -> u64 {
+        self.changed[pool] = CHECKPOINTS;
         let (sub_pools, bumping) = (&mut self.sub_pools[pool], self.bumping[pool]);
         let has_popped_all = self.popping[pool] >= sub_pools.len();
         if has_popped_all && let Some(slot) = sub_pools[bumping].bump_in_segment() {
@@ -124,11 +165,28 @@ impl<D: Device> Medium<D> {
             .expect("space was reserved before the epoch")
     }
 
-    /// Slots may have become available, or other sub-pools were dealt to this worker.
+    /// Other sub-pools were dealt to this worker.
+    pub(crate) fn take_over(&mut self) {
+        self.changed.fill(CHECKPOINTS);
+        self.search_all_sub_pools();
+    }
+
+    /// Slots may have become available.
     pub(crate) fn search_all_sub_pools(&mut self) {
         self.popping.fill(0);
         self.bumping.fill(0);
     }
+}
+
+/// The two sets of offsets of a sub-pool are saved in turn.
+const CHECKPOINTS: u8 = 2;
+
+/// The pools that have changed since their offsets were saved twice.
+fn changed<'m>(
+    pools: &'m mut [Vec<SubPool>],
+    left: &'m mut [u8],
+) -> impl Iterator<Item = (&'m mut Vec<SubPool>, &'m mut u8)> {
+    pools.iter_mut().zip(left).filter(|(_, left)| **left > 0)
 }
 
 /// Prepares the persistent row of a key that is being inserted. The row was just allocated by this

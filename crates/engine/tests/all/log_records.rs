@@ -22,7 +22,7 @@ const OTHER: [u8; 8] = [2; 8];
 
 /// Adds its argument to the row.
 const DEPOSIT: u16 = 0;
-/// Has looked at the row before it declares: if another call changed it, it is re-submitted.
+/// Has looked at the row before it declares: if another call changed it, it is deferred.
 const MIRROR: u16 = 1;
 /// Adds to the row, and fails when that cannot be taken back any more.
 const TOO_LATE: u16 = 2;
@@ -67,12 +67,12 @@ fn too_late(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
 #[derive(Debug, Clone, Copy)]
 struct Program {
     first_name: &'static str,
-    resubmissions_max: u16,
+    /// It has one procedure more.
+    has_more: bool,
     checkpoint_every: u64,
 }
 
-const PROGRAM: Program =
-    Program { first_name: "deposit", resubmissions_max: 16, checkpoint_every: 100 };
+const PROGRAM: Program = Program { first_name: "deposit", has_more: false, checkpoint_every: 100 };
 
 type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
 
@@ -80,18 +80,19 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
     let tables = [rows(8)];
     let mut procedures = |_: &[u16]| {
         let mut table = ProcedureTable::new();
-        for (name, write_set, body) in [
+        let all = [
             (program.first_name, declare as engine::WriteSetFn, deposit as engine::BodyFn),
             ("mirror", look_and_declare, mirror),
             ("too late", declare, too_late),
-        ] {
+            ("more", declare, deposit),
+        ];
+        for (name, write_set, body) in all.into_iter().take(3 + usize::from(program.has_more)) {
             table.add(ProcedureDefinition { name, draws: None, write_set, body, pieces: None });
         }
         Ok(table)
     };
     let config = EngineConfig {
         checkpoint_every: program.checkpoint_every,
-        resubmissions_max: program.resubmissions_max,
         store: StoreOptions {
             segment_bytes: 4096,
             log_segment_bytes: 4096,
@@ -259,20 +260,20 @@ fn o_49_a_killed_process_verdict_is_made_durable_at_open() {
     );
 }
 
-/// O-29, O-65: another limit of re-submissions is another program: its record takes the place of
-/// the one before. Whenever the power is cut, one of them is there, and the calls that were carried
-/// over run as that one says, or another program is refused.
+/// O-29, O-65: the record of a program with one procedure more takes the place of the one before.
+/// Whenever the power is cut, one of them is there, and the calls that were carried over run, or
+/// another program is refused.
 #[test]
 fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
     let often = Program { checkpoint_every: 1, ..PROGRAM };
-    let strict = Program { resubmissions_max: 2, ..PROGRAM };
+    let more = Program { has_more: true, ..PROGRAM };
     let device = Arc::new(device());
     let (mut engine, _) = open(&device, often).unwrap();
     run(&mut engine, &[(DEPOSIT, 1), (MIRROR, 0)]).unwrap();
     assert_eq!(engine.carried(), 1);
     drop(engine);
     let life = recorded(&device, |device| {
-        let (mut engine, _) = open(device, strict).unwrap();
+        let (mut engine, _) = open(device, more).unwrap();
         run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
         run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
     });
@@ -282,7 +283,7 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
         let error = open(&load(), renamed).err();
         let refused = matches!(error, Some(EngineError::OtherProgram(_)));
         assert!(refused, "after {position} events: {error:?}");
-        for program in [PROGRAM, strict, often] {
+        for program in [more, Program { checkpoint_every: 1, ..more }] {
             let opened = open(&load(), program);
             let (engine, _) =
                 opened.unwrap_or_else(|error| panic!("after {position} events: {error}"));
@@ -292,9 +293,9 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
     });
     each_kill(
         &life,
-        |device| drop(open(device, PROGRAM).unwrap()),
+        |device| drop(open(device, more).unwrap()),
         |kill, device| {
-            let opened = open(device, strict);
+            let opened = open(device, more);
             let (engine, _) = opened.unwrap_or_else(|error| panic!("killed after {kill}: {error}"));
             assert_eq!(row(&engine), engine.epoch(), "killed after {kill} events");
         },

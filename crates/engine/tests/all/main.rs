@@ -17,6 +17,7 @@ mod pieces;
 mod properties;
 mod repair;
 mod schedules;
+mod serial;
 mod smoke;
 mod state_hash;
 mod steady_space;

@@ -98,7 +98,6 @@ fn o_06_a_part_is_seen_as_any_write_is() {
     let mistakes = [
         (2, "bytes 190 to 201 of a value of 200 bytes"),
         (3, "bytes 9 to 8 of a value of 200 bytes"),
-        (6, "undeclared"),
     ];
     for (call, text) in mistakes {
         let answers = run(&mut engine, &[call]);
@@ -106,4 +105,5 @@ fn o_06_a_part_is_seen_as_any_write_is() {
     }
     assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), row(9));
     assert_eq!(run(&mut engine, &[5]), [Ok(vec![0])]);
+    assert_eq!(run(&mut engine, &[6]), [Ok(vec![])], "there is no such row to change");
 }

@@ -12,7 +12,6 @@ use crate::support::rows;
 
 /// What the looking call looks up.
 const LOOKED_AT: u8 = 1;
-const UNDECLARED: [u8; 8] = [99; 8];
 
 const WRITE: u16 = 0;
 const DELETE: u16 = 1;
@@ -40,7 +39,7 @@ fn procedures() -> ProcedureTable {
         ("write", declare, insert),
         ("delete", declare, |args, tx| tx.delete(0, args).map(drop)),
         ("abort", declare, |_, _| Err(Abort::new("on purpose").into())),
-        ("mistake", declare, |_, tx| tx.insert(0, &UNDECLARED, &[0; 8])),
+        ("mistake", declare, |_, tx| tx.insert(0, b"short", &[0; 8])),
         ("look", look, insert),
     ];
     for (name, write_set, body) in bodies {
@@ -79,7 +78,7 @@ fn calls_rows_and_versions_are_counted() {
                 (LOOK, 6),
             ];
             let work = run(&mut engine, &made);
-            let calls = (work.committed, work.aborted, work.failed, work.resubmitted);
+            let calls = (work.committed, work.aborted, work.failed, work.deferred);
             assert_eq!(calls, (3, 2, 3, 2), "{append:?} {workers}");
             // Six keys were declared, and two of them became rows.
             let rows = (work.rows_inserted, work.rows_removed, work.version_arrays);
@@ -87,7 +86,7 @@ fn calls_rows_and_versions_are_counted() {
 
             // The two calls that looked are made again in front of these.
             let work = run(&mut engine, &[(DELETE, LOOKED_AT), (DELETE, 2), (WRITE, 7)]);
-            let calls = (work.committed, work.aborted, work.failed, work.resubmitted);
+            let calls = (work.committed, work.aborted, work.failed, work.deferred);
             assert_eq!(calls, (5, 0, 0, 0), "{append:?} {workers}");
             let rows = (work.rows_inserted, work.rows_removed, work.version_arrays);
             assert_eq!(rows, (3, 2, 0), "{append:?} {workers}");

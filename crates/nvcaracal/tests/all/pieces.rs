@@ -86,6 +86,8 @@ fn every_seat_is_sold_once_whether_pieces_are_split_off_or_not() {
         for workers in [1, 3] {
             let db = dram(options().workers(workers).split_threshold(threshold));
             db.call(Stock { event: 1, seats: 5000 }).unwrap();
+            // The first call of a procedure runs alone, and shows that it has a write set.
+            assert!(db.call(Buy { sale: 7, event: 1, ask: 0 }).is_err());
             let mut batch = db.batch();
             let buy = |sale| Buy { sale, event: 1, ask: sale % 3 };
             let added: Vec<_> =

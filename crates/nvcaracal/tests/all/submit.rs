@@ -37,7 +37,7 @@ fn many_threads_conserve_the_sum() {
     assert_eq!(sum(&db), 50 * accounts as i64);
     let stats = db.stats();
     assert_eq!(stats.committed + stats.aborted, accounts + 8 * 20 * 50);
-    assert_eq!((stats.failed, stats.resubmitted, stats.refused), (0, 0, 0));
+    assert_eq!((stats.failed, stats.deferred, stats.refused), (0, 0, 0));
     assert_eq!(stats.queued_calls, 0);
     assert_eq!(stats.rows, accounts);
     assert!(stats.latency_p50 > Duration::ZERO && stats.latency_p50 <= stats.latency_p99);

@@ -3,7 +3,9 @@
 use storage::input_log::RESERVE_SEGMENTS;
 
 use super::decide::Decision;
-use crate::history::{Mix, Random, Setup, add_corners, batch, churn, fatal, stale_look};
+use crate::history::{
+    Mix, Random, Setup, add_corners, batch, churn, fatal, for_serial_part, stale_look,
+};
 
 /// The image of a store without any segment, with some room for the directory.
 const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
@@ -137,9 +139,7 @@ impl Case {
         let workers = if random.percent(90) { 1 } else { case.setup.workers };
         let room_for = checkpoint_every.min(4 + random.below(3));
         let to_the_end = room_for < checkpoint_every && workers == 1 && random.percent(70);
-        // Without calls that may be carried over nothing is promised to them.
-        let resubmissions_max = case.setup.resubmissions_max.max(u16::from(to_the_end));
-        let setup = Setup { workers, checkpoint_every, resubmissions_max, ..case.setup };
+        let setup = Setup { workers, checkpoint_every, ..case.setup };
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
@@ -208,7 +208,7 @@ impl Case {
 }
 
 /// The calls of one epoch after the other. If the log is to be full, there are spells of epochs
-/// that look things up and carry calls over, and spells of epochs that do not: an epoch that may
+/// that may carry calls over, and spells of epochs that do not: an epoch that may
 /// carry calls over is refused as long as there is no room for those too, so that only the others
 /// fill a log up to its last segment.
 pub(super) struct Spells {
@@ -255,8 +255,11 @@ impl Spells {
             };
         }
         self.left -= 1;
-        let lookups = if self.quiet { 0 } else { self.mix.lookups };
-        let mut all = batch(random, &Mix { lookups, ..self.mix }, calls);
+        let mut all = batch(random, &self.mix, calls);
+        if self.quiet {
+            // Calls of the serial part are never deferred, so that nothing is promised to them.
+            all = all.into_iter().map(for_serial_part).collect();
+        }
         if !self.quiet && random.percent(self.carries) {
             all.extend(stale_look(random, &self.mix));
         }
@@ -272,7 +275,6 @@ fn setup(random: &mut Random) -> Setup {
         checkpoint_every: random.pick(&[1, 1, 1, 2, 3]),
         // The small one has room for a few values only.
         cache_bytes: random.pick(&[0, 0, 2 << 10, 64 << 10]),
-        resubmissions_max: random.pick(&[16, 16, 16, 0, 1, 2]),
         segment_bytes,
         ..Setup::random(random)
     }

@@ -32,9 +32,6 @@ const EPOCHS_AFTER_A_KILL: u64 = 5;
 /// A store of which all rows are replaced in every epoch runs on for so many at most.
 const CHURN_EPOCHS: u64 = 4;
 
-/// Of a hundred opens, how many are with a limit of re-submissions of their own.
-const OTHER_PROGRAM_PERCENT: u64 = 15;
-
 /// Images that one point of each class costs, with what follows from them: more or less.
 const IMAGES_OF_A_CLASS: u64 = 200;
 
@@ -164,7 +161,7 @@ pub fn explore_case(
     let Case { setup, batches, close, decision, .. } = case;
     let plan = Plan { setup, batches, close: *close, decision: *decision };
     let device = Arc::new(explorer.device());
-    let explored = explorer.live(&device, &plan, Known::new(&case.setup)).and_then(|life| {
+    let explored = explorer.live(&device, &plan, Known::new()).and_then(|life| {
         let opening = Class::Creation;
         let beginning = Beginning { oldest: 0, epoch: 0, depth: 0, opening, few: false };
         explorer.life(&life, beginning)
@@ -423,12 +420,6 @@ impl Explorer<'_> {
         let mut setup = self.case.setup.reopened(&mut self.random);
         if self.case.setup.workers == 1 && !self.random.percent(2) {
             setup.workers = 1;
-        }
-        // Another limit is another program, whose record the open puts in place of the one before.
-        // Drawn aside, so that all else is what it is without.
-        let mut aside = Random::new(self.random.clone().word());
-        if aside.percent(OTHER_PROGRAM_PERCENT) {
-            setup.resubmissions_max = aside.pick(&[0, 1, 2, 16]);
         }
         setup
     }

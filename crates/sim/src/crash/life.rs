@@ -10,7 +10,9 @@ use storage::StorageError;
 use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
 use crate::history::procedures::procedures;
-use crate::history::{Expected, Model, Pair, Program, Setup, compare_answers, compare_hash};
+use crate::history::{
+    Expected, Model, Pair, Program, Setup, compare_answers, compare_hash, serial_order,
+};
 
 /// What the oracle says of the epochs so far: the state after each, and the answers of each. The
 /// first element is that of epoch 0.
@@ -24,9 +26,8 @@ pub(super) struct Known {
 
 impl Known {
     /// Of an empty store.
-    pub(super) fn new(setup: &Setup) -> Self {
-        let empty = Model { resubmissions_max: setup.resubmissions_max, ..Model::default() };
-        Self { models: vec![Arc::new(empty)], answers: vec![Arc::default()], ended: None }
+    pub(super) fn new() -> Self {
+        Self { models: vec![Arc::default()], answers: vec![Arc::default()], ended: None }
     }
 
     /// Without what comes after `epoch`.
@@ -150,10 +151,7 @@ impl Life {
         device.mark(Place::Opened.encode());
         let mut known = known;
         let model = known.models.last().expect("at least that of epoch 0");
-        // What was replayed went by the limit of the log; from now on this one holds.
-        let resubmissions_max = plan.setup.resubmissions_max;
-        let model = Model { resubmissions_max, ..Model::clone(model) };
-        let mut pair = Pair { engine, model };
+        let mut pair = Pair { engine, model: Model::clone(model) };
         pair.compare_state()?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
         let life = |trace, known, ended, (epochs, refused, refused_by_log)| Self {
@@ -171,12 +169,14 @@ impl Life {
                     refused_by_log += u64::from(by_log);
                 }
                 Ran::Answered(answers) => {
+                    let answers = by_position(answers, batch);
                     device.mark(Place::Answered(pair.model.epoch).encode());
                     known.models.push(Arc::new(pair.model.clone()));
                     known.answers.push(Arc::new(answers));
                     epochs += 1;
                 }
                 Ran::Ended(answers) => {
+                    let answers = by_position(answers, batch);
                     known.ended = Some(Ended { epoch: pair.model.epoch, decision: plan.decision });
                     known.models.push(Arc::new(pair.model));
                     known.answers.push(Arc::new(answers));
@@ -197,6 +197,12 @@ impl Life {
         }
         Ok(life(device.take_trace(), known, false, (epochs, refused, refused_by_log)))
     }
+}
+
+/// Answers by number, in serial order: replay knows no other.
+fn by_position(answers: Vec<Expected>, batch: &[Vec<u8>]) -> Vec<Expected> {
+    let order = serial_order(answers.len() - batch.len(), batch);
+    order.into_iter().map(|number| answers[number].clone()).collect()
 }
 
 /// Runs an epoch, if the device has room for it.

@@ -246,11 +246,11 @@ fn after(before: Point, place: Place, opening: Class) -> Point {
 
 fn class_of(phase: Phase, before: Class, opening: Class, depth: usize) -> Class {
     match phase {
-        Phase::Declare if depth > 0 => opening,
+        Phase::Serial | Phase::Declare if depth > 0 => opening,
         // Execution waits for the log.
         Phase::LogInputs if before == Class::EvictAppend => Class::EvictAppend,
         Phase::LogInputs if depth > 0 => opening,
-        Phase::Declare | Phase::LogInputs => Class::Log,
+        Phase::Serial | Phase::Declare | Phase::LogInputs => Class::Log,
         Phase::Insert => Class::Insert,
         Phase::MajorGc => Class::MajorGc,
         Phase::EvictCache | Phase::Append => Class::EvictAppend,

@@ -7,8 +7,6 @@ use super::points::{Class, DEPTH_MAX, Point};
 pub struct Seldom {
     /// Recovered with calls that are to be made again.
     pub carried: u64,
-    /// Of these, with a call at its last try.
-    pub last_try: u64,
     /// Recovered by a replay of an epoch without calls.
     pub empty: u64,
     /// Opened only after somebody decided about an epoch that a call has ended.
@@ -20,7 +18,6 @@ pub struct Seldom {
 impl Seldom {
     pub(super) fn add(&mut self, other: &Self) {
         self.carried += other.carried;
-        self.last_try += other.last_try;
         self.empty += other.empty;
         self.decided += other.decided;
         self.smaller += other.smaller;

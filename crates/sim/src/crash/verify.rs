@@ -209,12 +209,10 @@ fn recover(
 }
 
 fn seldom(known: &Known, epoch: u64, replayed: u64, decided: bool) -> Seldom {
-    let Model { carry, resubmissions_max, .. } = &*known.models[epoch as usize];
-    let last_try = carry.iter().any(|(_, attempt)| attempt >= resubmissions_max);
+    let Model { carry, .. } = &*known.models[epoch as usize];
     let replayed = &known.answers[(epoch - replayed + 1) as usize..=epoch as usize];
     Seldom {
         carried: u64::from(!carry.is_empty()),
-        last_try: u64::from(last_try),
         empty: u64::from(replayed.iter().any(|answers| answers.is_empty())),
         decided: u64::from(decided),
         smaller: 0,

@@ -48,7 +48,7 @@ fn aborted_writers(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
     calls
 }
 
-/// A write of a row, and calls that looked at it while they declared: all of them are re-submitted.
+/// A write of a row, and calls that looked at it while they declared: all of them are deferred.
 /// If they write that row themselves, the first makes the others stale once more, and so on, up to
 /// and beyond the limit of tries. Where there are many keys they are so many and so long that their
 /// carry does not fit one segment of the log.

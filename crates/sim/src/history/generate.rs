@@ -1,6 +1,8 @@
 //! Random programs over few keys, with everything that a body may do wrong.
 
-use super::program::{HASHED, LONG, ORDERED, Op, Program, Step, WORD, WORDS, is_ordered};
+use super::program::{
+    HASHED, LONG, ORDERED, Op, Program, Step, WORD, WORDS, for_serial_part, is_ordered,
+};
 use super::random::Random;
 
 /// How programs are mixed.
@@ -48,10 +50,19 @@ impl Mix {
 
 /// The calls of an epoch, as arguments.
 pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
-    (0..calls).map(|_| program(random, mix).encode()).collect()
+    // Drawn aside, so that the programs are what they are without.
+    let mut aside = Random::new(random.clone().word());
+    let serial = if aside.percent(60) { 0 } else { aside.pick(&[5, 20, 60, 100]) };
+    let mut call = || {
+        let program = program(random, mix);
+        let arguments = program.encode();
+        let is_serial = aside.percent(serial) && !program.is_fatal();
+        if is_serial { for_serial_part(arguments) } else { arguments }
+    };
+    (0..calls).map(|_| call()).collect()
 }
 
-/// A write of a row, and a call that looked at the row while declaring: it is re-submitted, unless
+/// A write of a row, and a call that looked at the row while declaring: it is deferred, unless
 /// the value stays the same.
 pub fn stale_look(random: &mut Random, mix: &Mix) -> [Vec<u8>; 2] {
     let (table, key) = (mix.table(random), mix.key(random));

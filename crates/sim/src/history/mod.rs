@@ -12,11 +12,14 @@ pub mod shrink;
 
 pub use corners::{add_corners, churn, fatal};
 pub use generate::{Mix, batch, stale_look};
-pub use model::{Expected, Model};
+pub use model::{Expected, Model, serial_order};
 pub use pair::{
     Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, info, to_calls,
 };
-pub use program::{HASHED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS};
+pub use program::{
+    HASHED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS, for_serial_part,
+    is_serial,
+};
 pub use random::Random;
 
 /// A number from the environment, to run more than the default.

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use engine::Stop;
 use storage::{StateHash, row_hash};
 
-use super::pair::Setup;
 use super::program::{
     self, Declaring, Ending, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece, SEQUENCES,
-    VALUE_BYTES_MAX,
+    VALUE_BYTES_MAX, is_serial,
 };
 
 /// What must become of a call.
@@ -19,23 +18,23 @@ pub enum Expected {
     Committed(Vec<u8>),
     /// With this code.
     Aborted(u32),
-    /// Its reconnaissance was stale; it runs again in the next epoch.
-    Resubmitted,
+    /// Its reconnaissance was stale, or it wrote what it had not declared; it runs first in the
+    /// next epoch.
+    Deferred,
     /// Failed, with an answer that says this.
     Failed(&'static str),
 }
 
 const PANICKED: &str = "panicked";
 const LEFT_OUT: &str = "a verdict in the log";
-const RESUBMITTED_TOO_OFTEN: &str = "changed before each";
 
 /// By which the seed of an epoch becomes that of its calls.
 const SEED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The state after an epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The state after an epoch; by default that of an empty store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
     /// Last finished epoch.
     pub epoch: u64,
@@ -43,23 +42,8 @@ pub struct Model {
     pub tables: [Table; ROW_TABLES],
     /// The next number of each sequence.
     pub sequences: BTreeMap<u64, u64>,
-    /// Calls to run again first, and how often they ran.
-    pub carry: Vec<(Vec<u8>, u16)>,
-    /// How often a call runs again before it fails.
-    pub resubmissions_max: u16,
-}
-
-impl Default for Model {
-    /// An empty store, with the usual limit.
-    fn default() -> Self {
-        Self {
-            epoch: 0,
-            tables: Default::default(),
-            sequences: BTreeMap::new(),
-            carry: Vec::new(),
-            resubmissions_max: Setup::default().resubmissions_max,
-        }
-    }
+    /// Calls that are deferred to the next epoch.
+    pub carry: Vec<Vec<u8>>,
 }
 
 /// What a declaration read.
@@ -89,44 +73,79 @@ struct Call {
     pieces: Vec<(u8, Vec<u8>)>,
     mistake: Option<&'static str>,
     early: Option<Expected>,
+    /// It runs in the serial part.
+    is_serial: bool,
+}
+
+/// What all calls of an epoch share.
+struct InEpoch<'m> {
+    before: &'m Model,
+    timestamp_ns: u64,
+}
+
+/// The numbers of an epoch's calls, in their serial order.
+pub fn serial_order(carried: usize, calls: &[Vec<u8>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..carried).collect();
+    for serial in [true, false] {
+        let of_part = (0..calls.len()).filter(|&at| is_serial(&calls[at]) == serial);
+        order.extend(of_part.map(|at| carried + at));
+    }
+    order
+}
+
+fn declare((now, before): (&Model, &Model), program: &Program, call: &mut Call) {
+    if call.early.is_none() {
+        let ending = program::declare(&program.declares, &mut Declaration { now, before, call });
+        call.early = early(ending, call.mistake.take());
+    }
 }
 
 impl Model {
-    /// Runs the next epoch: first what the last one carries over, then `calls`.
+    /// Runs the next epoch: first what the last one deferred, then those of `calls` that are for
+    /// the serial part, then the others. The answers are in the order of their numbers.
     pub fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
         self.epoch += 1;
         let before = self.clone();
-        let fresh = calls.iter().map(|arguments| (arguments.clone(), 0));
-        let all: Vec<(Vec<u8>, u16)> =
-            std::mem::take(&mut self.carry).into_iter().chain(fresh).collect();
-        let programs: Vec<Program> = all.iter().map(|(bytes, _)| Program::decode(bytes)).collect();
-        let mut on_the_way: Vec<Call> = programs.iter().map(|p| self.draw(&before, p)).collect();
-        for (program, call) in programs.iter().zip(&mut on_the_way) {
-            if call.early.is_none() {
-                let mut declaration = Declaration { before: &before, call };
-                let ending = program::declare(&program.declares, &mut declaration);
-                call.early = early(ending, call.mistake.take());
-            }
+        let carried = std::mem::take(&mut self.carry);
+        let positions = serial_order(carried.len(), calls);
+        let all: Vec<&Vec<u8>> = carried.iter().chain(calls).collect();
+        let serial = carried.len() + calls.iter().filter(|call| is_serial(call)).count();
+        let mut expected = vec![Expected::Deferred; all.len()];
+        let epoch = InEpoch { before: &before, timestamp_ns };
+        let (of_serial_part, others) = positions.split_at(serial);
+        for (position, &number) in of_serial_part.iter().enumerate() {
+            let program = Program::decode(all[number]);
+            expected[number] = self.run_serial(&epoch, &program, position);
         }
-        let mut expected = Vec::new();
-        for (position, (program, call)) in programs.iter().zip(on_the_way).enumerate() {
-            let answer = self.execute(&before, program, call, position, timestamp_ns);
-            let (arguments, attempt) = &all[position];
-            expected.push(match answer {
-                Expected::Resubmitted if *attempt < self.resubmissions_max => {
-                    self.carry.push((arguments.clone(), attempt + 1));
-                    Expected::Resubmitted
-                }
-                Expected::Resubmitted => Expected::Failed(RESUBMITTED_TOO_OFTEN),
-                other => other,
-            });
+        let programs: Vec<Program> = others.iter().map(|&n| Program::decode(all[n])).collect();
+        let mut on_the_way: Vec<Call> =
+            programs.iter().map(|p| self.draw((&before, &before), p)).collect();
+        for (program, call) in programs.iter().zip(&mut on_the_way) {
+            declare((&before, &before), program, call);
+        }
+        for (position, (program, call)) in (serial..).zip(programs.iter().zip(on_the_way)) {
+            let number = positions[position];
+            expected[number] = self.execute(&epoch, program, call, position);
+            if expected[number] == Expected::Deferred {
+                self.carry.push(all[number].clone());
+            }
         }
         expected
     }
 
+    /// A call of the serial part: its declaration sees what those before it left.
+    fn run_serial(&mut self, epoch: &InEpoch<'_>, program: &Program, position: usize) -> Expected {
+        let now = self.clone();
+        let mut call = self.draw((&now, epoch.before), program);
+        declare((&now, epoch.before), program, &mut call);
+        call.seen.clear();
+        call.is_serial = true;
+        self.execute(epoch, program, call, position)
+    }
+
     /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever
     /// follows.
-    fn draw(&mut self, before: &Model, program: &Program) -> Call {
+    fn draw(&mut self, states: (&Model, &Model), program: &Program) -> Call {
         let mut call = Call::default();
         if program.is_fatal() {
             return Call { early: Some(Expected::Failed(LEFT_OUT)), ..call };
@@ -134,7 +153,8 @@ impl Model {
         if program.draws.is_empty() {
             return call;
         }
-        let ending = program::declare(&program.draws, &mut Declaration { before, call: &mut call });
+        let mut declaration = Declaration { now: states.0, before: states.1, call: &mut call };
+        let ending = program::declare(&program.draws, &mut declaration);
         call.early = early(ending, call.mistake.take());
         if call.early.is_none() {
             for (sequence, peek) in std::mem::take(&mut call.draws) {
@@ -152,28 +172,28 @@ impl Model {
 
     fn execute(
         &mut self,
-        before: &Model,
+        epoch: &InEpoch<'_>,
         program: &Program,
         call: Call,
         position: usize,
-        timestamp_ns: u64,
     ) -> Expected {
         if !call.seen.iter().all(|seen| self.holds(seen)) {
-            return Expected::Resubmitted;
+            return Expected::Deferred;
         }
         if let Some(answer) = call.early {
             return answer;
         }
         let serial_id = self.epoch << 24 | position as u64;
         let seed = super::info(self.epoch).seed ^ serial_id.wrapping_mul(SEED_FACTOR);
-        let info = [serial_id, timestamp_ns, seed];
+        let info = [serial_id, epoch.timestamp_ns, seed];
         let mut running = Transaction {
-            before,
+            before: epoch.before,
             now: self,
             program,
             call: &call,
             own: BTreeMap::new(),
             out: vec![],
+            committed: false,
             info,
         };
         let ending = program::run(&program.body, &mut running);
@@ -262,6 +282,7 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
                 [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED, FOR_PIECE, NO_PIECE];
             Some(Expected::Failed(known.into_iter().find(|k| *k == what).expect("one of ours")))
         }
+        (Err(Ending::Stop(Stop::Deferred)), None) => Some(Expected::Deferred),
         (Err(Ending::Stop(Stop::Stopped)), None) => unreachable!("the oracle never stops"),
         (Ok(()), None) => None,
     }
@@ -280,8 +301,10 @@ fn takes(table: u8, key: &[u8]) -> bool {
     if table == LONG { (1..=40).contains(&key.len()) } else { key.len() == 8 }
 }
 
-/// A declaration sees the end of the epoch before.
+/// A declaration sees the end of the epoch before; in the serial part, what calls before it left.
 struct Declaration<'m> {
+    now: &'m Model,
+    /// The end of the epoch before, where sequences start.
     before: &'m Model,
     call: &'m mut Call,
 }
@@ -310,13 +333,13 @@ impl Declaring for Declaration<'_> {
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
-        let value = self.before.tables[usize::from(table)].get(key).cloned();
+        let value = self.now.tables[usize::from(table)].get(key).cloned();
         self.call.seen.push(Seen::Point(table, key.to_vec(), value.clone()));
         value
     }
 
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
-        let rows: Rows = self.before.range(table, low, high).take(limit).collect();
+        let rows: Rows = self.now.range(table, low, high).take(limit).collect();
         self.call.seen.push(Seen::Scan(table, low.to_vec(), high.to_vec(), limit, rows.clone()));
         rows
     }
@@ -363,6 +386,8 @@ struct Transaction<'m> {
     call: &'m Call,
     own: BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>,
     out: Vec<u8>,
+    /// It came to its commit point.
+    committed: bool,
     info: [u64; 3],
 }
 
@@ -374,19 +399,29 @@ impl Transaction<'_> {
         }
     }
 
-    /// Whether a key may be written, and if so, inserted.
-    fn may(&self, table: u8, key: &[u8]) -> Result<Kind, Stop> {
+    /// Whether a key may be written, inserted if that is asked. `None`: there is no such row.
+    fn may(&self, table: u8, key: &[u8], inserts: bool) -> Result<Option<()>, Stop> {
         let declared = self.call.declared.get(&(table, key.to_vec())).copied().flatten();
         let in_range = self
             .call
             .ranges
             .iter()
             .any(|(t, low, high)| *t == table && &low[..] <= key && key < &high[..]);
-        match declared {
-            Some(Kind::Piece) => Err(Stop::Mistake(FOR_PIECE.into())),
-            Some(kind) if kind != Kind::Read => Ok(kind),
-            _ if in_range => Ok(Kind::Update),
-            _ => Err(Stop::Mistake(UNDECLARED.into())),
+        let keeps_to_its_set = !self.call.pieces.is_empty() || self.committed;
+        let kind = match declared {
+            Some(Kind::Piece) => return Err(Stop::Mistake(FOR_PIECE.into())),
+            Some(kind) if kind != Kind::Read => Some(kind),
+            _ if in_range => Some(Kind::Update),
+            _ => None,
+        };
+        match kind {
+            _ if self.call.is_serial && self.call.pieces.is_empty() => Ok(Some(())),
+            Some(Kind::Insert) => Ok(Some(())),
+            Some(_) if !inserts => Ok(Some(())),
+            Some(_) if keeps_to_its_set => Err(Stop::Mistake(UPDATE_ONLY.into())),
+            None if keeps_to_its_set => Err(Stop::Mistake(UNDECLARED.into())),
+            None if !inserts && self.value(table, key).is_none() => Ok(None),
+            _ => Err(Stop::Deferred),
         }
     }
 
@@ -428,22 +463,19 @@ impl Running for Transaction<'_> {
     }
 
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
-        if self.may(table, key)? != Kind::Insert {
-            return Err(Stop::Mistake(UPDATE_ONLY.into()));
-        }
+        self.may(table, key, true)?;
         self.write(table, key, Some(value))
     }
 
     fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
-        self.may(table, key)?;
-        if self.value(table, key).is_none() {
+        if self.may(table, key, false)?.is_none() || self.value(table, key).is_none() {
             return Ok(false);
         }
         self.write(table, key, Some(value)).map(|()| true)
     }
 
     fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
-        self.may(table, key)?;
+        self.may(table, key, false)?;
         let Some(mut value) = self.value(table, key) else {
             return Ok(false);
         };
@@ -452,8 +484,7 @@ impl Running for Transaction<'_> {
     }
 
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
-        self.may(table, key)?;
-        if self.value(table, key).is_none() {
+        if self.may(table, key, false)?.is_none() || self.value(table, key).is_none() {
             return Ok(false);
         }
         self.write(table, key, None).map(|()| true)
@@ -468,6 +499,7 @@ impl Running for Transaction<'_> {
     }
 
     fn commit_point(&mut self) -> Result<(), Stop> {
+        self.committed = true;
         Ok(())
     }
 
@@ -475,6 +507,7 @@ impl Running for Transaction<'_> {
         if number >= self.call.pieces.len() {
             return Err(Stop::Mistake(NO_PIECE.into()));
         }
+        self.committed = true;
         Ok(self.now.piece(self.program, self.call, number).0)
     }
 

@@ -13,7 +13,7 @@ use storage::{IndexKind, StoreOptions, TableDefinition};
 
 use super::model::{Expected, Model};
 use super::procedures::{number_of, procedures};
-use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, is_ordered};
+use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, is_ordered, is_serial};
 use super::random::Random;
 
 /// Choices that must change no answer and no state.
@@ -27,9 +27,6 @@ pub struct Setup {
     pub cache_epochs: u64,
     /// See [`EngineConfig`].
     pub checkpoint_every: u64,
-    /// See [`EngineConfig`]. What is replayed goes by the limit of the run before; the same at
-    /// every open, unless a test gives its oracle the other one, too.
-    pub resubmissions_max: u16,
     /// See [`EngineConfig`].
     pub split_threshold: u32,
     /// See [`EngineConfig`].
@@ -49,7 +46,6 @@ impl Default for Setup {
             cache_bytes: 0,
             cache_epochs: 20,
             checkpoint_every: 1,
-            resubmissions_max: 16,
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
@@ -73,7 +69,6 @@ impl Setup {
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
             cache_epochs: random.pick(&[0, 1, 20]),
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
-            resubmissions_max: Self::default().resubmissions_max,
             split_threshold: random.pick(&[0, 1, 2, 4]),
             append,
             state_hash,
@@ -89,8 +84,8 @@ impl Setup {
 
     /// Other choices for the same store.
     pub fn reopened(&self, random: &mut Random) -> Self {
-        let Self { row_bytes, segment_bytes, resubmissions_max, .. } = *self;
-        Self { row_bytes, segment_bytes, resubmissions_max, ..Self::random(random) }
+        let Self { row_bytes, segment_bytes, .. } = *self;
+        Self { row_bytes, segment_bytes, ..Self::random(random) }
     }
 
     /// As an engine takes them.
@@ -100,7 +95,6 @@ impl Setup {
             cache_bytes: self.cache_bytes,
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
-            resubmissions_max: self.resubmissions_max,
             split_threshold: self.split_threshold,
             append: self.append,
             state_hash: self.state_hash,
@@ -162,7 +156,12 @@ pub fn info(epoch: u64) -> EpochInfo {
 pub fn to_calls(batch: &[Vec<u8>]) -> Calls {
     let mut calls = Calls::new();
     for arguments in batch {
-        calls.push(number_of(arguments), arguments).expect("programs are short");
+        let procedure = number_of(arguments);
+        let pushed = match is_serial(arguments) {
+            true => calls.push_serial(procedure, arguments),
+            false => calls.push(procedure, arguments),
+        };
+        pushed.expect("programs are short");
     }
     calls
 }
@@ -338,7 +337,7 @@ pub fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<
         let same = match (&answer, expected) {
             (Answer::Committed(bytes), Expected::Committed(right)) => *bytes == &right[..],
             (Answer::Aborted(abort), Expected::Aborted(code)) => abort.code == *code,
-            (Answer::Resubmitted, Expected::Resubmitted) => true,
+            (Answer::Deferred, Expected::Deferred) => true,
             (Answer::Failed(why), Expected::Failed(part)) => why.contains(part),
             _ => false,
         };

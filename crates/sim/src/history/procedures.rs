@@ -20,7 +20,7 @@ pub const DRAWING: u16 = 1;
 
 /// Which procedure runs a program.
 pub fn number_of(arguments: &[u8]) -> u16 {
-    if arguments[0] == 0 { PLAIN } else { DRAWING }
+    if Program::decode(arguments).draws.is_empty() { PLAIN } else { DRAWING }
 }
 
 /// The procedures that run programs.

@@ -231,6 +231,21 @@ fn digest(value: Option<&[u8]>) -> u64 {
     value.map_or(7, |v| v.iter().fold(v.len() as u64 + 11, |h, &b| mix(h ^ u64::from(b))))
 }
 
+/// In the first byte of a program: it is for the serial part of its epoch.
+const SERIAL: u8 = 0x80;
+
+/// Whether an encoded program is for the serial part.
+pub fn is_serial(arguments: &[u8]) -> bool {
+    arguments[0] & SERIAL != 0
+}
+
+/// An encoded program, for the serial part.
+#[must_use]
+pub fn for_serial_part(mut arguments: Vec<u8>) -> Vec<u8> {
+    arguments[0] |= SERIAL;
+    arguments
+}
+
 /// A program: what a call draws, declares and does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
@@ -283,8 +298,9 @@ impl Program {
     /// If no [`Program::encode`] made them.
     pub fn decode(bytes: &[u8]) -> Self {
         let mut steps: Vec<Step> = bytes[2..].chunks_exact(8).map(decode_step).collect();
-        let body = steps.split_off(usize::from(bytes[0]) + usize::from(bytes[1]));
-        let declares = steps.split_off(usize::from(bytes[0]));
+        let draws = usize::from(bytes[0] & !SERIAL);
+        let body = steps.split_off(draws + usize::from(bytes[1]));
+        let declares = steps.split_off(draws);
         Self { draws: steps, declares, body }
     }
 }

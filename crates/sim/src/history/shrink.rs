@@ -1,6 +1,6 @@
 //! Makes a failing history small: what can be left out without making it pass, is.
 
-use super::program::Program;
+use super::program::{Program, for_serial_part, is_serial};
 
 /// An epoch of a history: its calls, and what is done after it, by a number that the test
 /// understands.
@@ -72,18 +72,23 @@ fn shrink_program<A: Clone>(
     call: usize,
     fails: &mut dyn FnMut(&[Step<A>]) -> bool,
 ) {
-    let mut program = Program::decode(&history[epoch].calls[call]);
+    let before = &history[epoch].calls[call];
+    let (mut program, is_serial) = (Program::decode(before), is_serial(before));
+    let encode = |program: &Program| match is_serial {
+        true => for_serial_part(program.encode()),
+        false => program.encode(),
+    };
     for part in 0..3 {
         let mut steps = program.parts()[part].clone();
         drop_parts(&mut steps, &mut |fewer| {
             let mut smaller = program.clone();
             *smaller.parts()[part] = fewer.to_vec();
             let mut with = history.to_vec();
-            with[epoch].calls[call] = smaller.encode();
+            with[epoch].calls[call] = encode(&smaller);
             fails(&with)
         });
         *program.parts()[part] = steps;
-        history[epoch].calls[call] = program.encode();
+        history[epoch].calls[call] = encode(&program);
     }
 }
 
@@ -94,7 +99,8 @@ pub fn describe<A: std::fmt::Debug>(history: &[Step<A>]) -> String {
         text += &format!("epoch {}:\n", epoch + 1);
         for (position, call) in step.calls.iter().enumerate() {
             let Program { draws, declares, body } = Program::decode(call);
-            text += &format!("  call {position}:\n");
+            let part = if is_serial(call) { ", for the serial part" } else { "" };
+            text += &format!("  call {position}{part}:\n");
             for (name, steps) in [("draws", draws), ("declares", declares), ("body", body)] {
                 for step in steps {
                     text += &format!("    {name} {step:?}\n");

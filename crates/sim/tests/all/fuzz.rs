@@ -101,7 +101,7 @@ fn fuzz_workload<W: Workload>(workload: &W) {
         let examples: Vec<Vec<u8>> = of.map(|call| call.1.clone()).collect();
         let iterations = effort("NVCARACAL_FUZZ", 300);
         let report = decode(&examples, seed, iterations, &mut |bytes| {
-            oracle.run_epoch(&[(procedure, bytes)]);
+            oracle.run_epoch(&[(procedure, bytes)], 0);
         });
         let name = workload.name();
         report.unwrap_or_else(|failure| panic!("{name}, procedure {procedure}: {failure}"));

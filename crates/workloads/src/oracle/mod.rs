@@ -2,18 +2,20 @@
 //!
 //! One epoch, in this order:
 //!
-//! 1. The draws of all transactions, in serial order. Lookups see the state at the end of the
+//! 0. The transactions that an epoch before deferred, one by one: each draws, declares and runs on
+//!    the state as it is.
+//! 1. The draws of the others, in serial order. Lookups see the state at the end of the
 //!    previous epoch. A transaction that aborts here draws nothing.
-//! 2. The write sets of all transactions, against the same state. No body has run yet, so "the end
-//!    of the previous epoch" is simply the current state.
+//! 2. The write sets of these, against the state before step 0.
 //! 3. The bodies, one by one. First everything that the transaction looked up in 1 and 2 is looked
-//!    up again; if anything differs it is answered `Resubmitted` and writes nothing (what it drew
+//!    up again; if anything differs it is answered `Deferred` and writes nothing (what it drew
 //!    is lost). Then, if it aborted in 1 or 2, that is its answer. Else its body runs on the state
 //!    as it is; an error undoes its writes.
 //!
-//! Writes must be declared: an insert needs a declared insert; an update or delete needs any
-//! declaration of the key, or a range around it. An undeclared write fails the transaction. The
-//! caller feeds re-submitted calls at the front of the next epoch, in order.
+//! Writes must be declared: an insert needs a declared insert; an update or delete of a row that
+//! exists needs any declaration of the key, or a range around it. An undeclared write defers the
+//! transaction; one with pieces fails. The caller feeds deferred calls at the front of the next
+//! epoch, in order.
 
 mod chains;
 mod declaring;
@@ -27,7 +29,7 @@ use crate::api::{
 };
 use chains::Chains;
 use declaring::{Declaration, Declaring, Wanted};
-use running::{PieceRunning, Running};
+use running::{PieceRunning, Running, Written};
 use state::{Error, Lookup, Rows, State};
 
 /// What became of a transaction; [`Answer`] with its own bytes.
@@ -37,9 +39,10 @@ pub enum OracleAnswer {
     Committed(Vec<u8>),
     /// Aborted on purpose with this code.
     Aborted(u32),
-    /// A lookup did not hold; must run again in the next epoch.
-    Resubmitted,
-    /// It wrote what it had not declared, or used a table in a way that its kind does not allow.
+    /// A lookup did not hold, or it wrote what it had not declared; it runs first in the next
+    /// epoch.
+    Deferred,
+    /// It used a table in a way that its kind does not allow.
     Failed,
 }
 
@@ -50,7 +53,7 @@ impl OracleAnswer {
         match self {
             Self::Committed(output) => Answer::Committed(output),
             Self::Aborted(code) => Answer::Aborted(*code),
-            Self::Resubmitted => Answer::Resubmitted,
+            Self::Deferred => Answer::Deferred,
             Self::Failed => Answer::Failed,
         }
     }
@@ -84,6 +87,8 @@ pub struct Oracle {
     state: State,
     procedures: Vec<Entry>,
     chains: Option<Chains>,
+    /// What rows were before the deferred calls of this epoch wrote them.
+    before: Vec<Written>,
 }
 
 impl Oracle {
@@ -99,7 +104,7 @@ impl Oracle {
             sequences: vec![BTreeMap::new(); specs.len()],
             starts: HashMap::new(),
         };
-        Self { state, procedures: entries.0, chains: None }
+        Self { state, procedures: entries.0, chains: None, before: Vec::new() }
     }
 
     /// From now on finds out how far the calls of an epoch depend on one another.
@@ -124,7 +129,7 @@ impl Oracle {
         for i in 0..workload.load_count() {
             let mut args = Vec::new();
             let procedure = workload.load(i, &mut args);
-            let answers = oracle.run_epoch(&[(procedure, &args)]);
+            let answers = oracle.run_epoch(&[(procedure, &args)], 0);
             assert!(
                 matches!(answers[0], OracleAnswer::Committed(_)),
                 "loading transaction {i} came to {:?}",
@@ -134,22 +139,55 @@ impl Oracle {
         oracle
     }
 
-    /// Runs one epoch of calls in serial order; one answer for each.
+    /// Runs one epoch of calls in serial order, of which the first `carried` were deferred by the
+    /// epoch before; one answer for each.
     ///
     /// # Panics
     /// If a procedure number is not registered, or a body panics.
-    pub fn run_epoch(&mut self, calls: &[(ProcedureId, &[u8])]) -> Vec<OracleAnswer> {
+    pub fn run_epoch(
+        &mut self,
+        calls: &[(ProcedureId, &[u8])],
+        carried: usize,
+    ) -> Vec<OracleAnswer> {
         self.state.starts.clear();
         if let Some(chains) = &mut self.chains {
             chains.clear();
         }
+        let (carried, calls) = calls.split_at(carried);
+        let mut answers = Vec::new();
+        for call in carried {
+            let mut declaration = self.draw(*call);
+            self.declare(*call, &mut declaration);
+            declaration.lookups.clear();
+            answers.push(self.execute(*call, declaration, true));
+        }
+        // Lookups of the others see the state before.
+        let before = std::mem::take(&mut self.before);
+        let now = self.put_back(before);
         let mut declarations: Vec<Declaration> =
             calls.iter().map(|call| self.draw(*call)).collect();
         for (call, declaration) in calls.iter().zip(&mut declarations) {
             self.declare(*call, declaration);
         }
+        self.put_back(now);
         let numbered = calls.iter().zip(declarations);
-        numbered.map(|(call, declaration)| self.execute(*call, declaration)).collect()
+        answers.extend(numbered.map(|(call, drawn)| self.execute(*call, drawn, false)));
+        answers
+    }
+
+    /// Puts what rows were before some writes in their place, last write first; returns what they
+    /// were until now.
+    fn put_back(&mut self, writes: Vec<Written>) -> Vec<Written> {
+        let mut until_now = Vec::new();
+        for (table, key, value) in writes.into_iter().rev() {
+            let rows = &mut self.state.tables[usize::from(table.0)];
+            let replaced = match value {
+                Some(value) => rows.insert(key.clone(), value),
+                None => rows.remove(&key),
+            };
+            until_now.push((table, key, replaced));
+        }
+        until_now
     }
 
     /// Writes a row, or a sequence's next number (8 little-endian bytes), past every rule; `None`
@@ -227,16 +265,18 @@ impl Oracle {
         &mut self,
         (procedure, args): (ProcedureId, &[u8]),
         declaration: Declaration,
+        is_serial: bool,
     ) -> OracleAnswer {
         if let Some(chains) = &mut self.chains {
             declaration.lookups.iter().for_each(|lookup| read_again(chains, lookup));
         }
         if !declaration.lookups.iter().all(|lookup| self.state.still_holds(lookup)) {
             self.end_in_chain(&declaration);
-            return OracleAnswer::Resubmitted;
+            return OracleAnswer::Deferred;
         }
         match declaration.outcome {
             Some(Error::Abort(code)) => return OracleAnswer::Aborted(code),
+            Some(Error::Deferred) => return OracleAnswer::Deferred,
             Some(Error::Broken) => return OracleAnswer::Failed,
             None => {}
         }
@@ -244,6 +284,7 @@ impl Oracle {
         let mut running = Running {
             state: &mut self.state,
             declaration: &declaration,
+            is_serial,
             chains: self.chains.as_mut(),
             undo: Vec::new(),
             output: Vec::new(),
@@ -254,13 +295,19 @@ impl Oracle {
                 if let Some(chains) = &mut running.chains {
                     chains.end(&declaration.keys, written);
                 }
-                let mut output = running.output;
+                let Running { mut output, undo, .. } = running;
+                if is_serial {
+                    self.before.extend(undo);
+                }
                 let mut results = Vec::new();
                 for (number, (table, key)) in declaration.pieces.iter().enumerate() {
                     if let Some(chains) = &mut self.chains {
                         chains.piece(*table, key);
                     }
                     let row = self.state.tables[usize::from(table.0)].get_mut(key);
+                    if is_serial {
+                        self.before.push((*table, key.clone(), row.as_deref().cloned()));
+                    }
                     let result = piece(args, number, &mut PieceRunning { row });
                     results.push(result.unwrap_or_else(|_| panic!("piece {number} failed")));
                 }
@@ -272,6 +319,7 @@ impl Oracle {
                 self.end_in_chain(&declaration);
                 match error {
                     Error::Abort(code) => OracleAnswer::Aborted(code),
+                    Error::Deferred => OracleAnswer::Deferred,
                     Error::Broken => OracleAnswer::Failed,
                 }
             }

@@ -7,23 +7,35 @@ use crate::oracle::chains::Chains;
 use crate::oracle::declaring::Declaration;
 use crate::oracle::state::{Error, State};
 
+/// A row that was written, and what it was before.
+pub(super) type Written = (TableId, Vec<u8>, Option<Vec<u8>>);
+
 /// A running transaction: writes go straight to the state, and are undone if it fails.
 pub(super) struct Running<'a> {
     pub(super) state: &'a mut State,
     pub(super) declaration: &'a Declaration,
+    /// It runs in the serial part of its epoch.
+    pub(super) is_serial: bool,
     pub(super) chains: Option<&'a mut Chains>,
-    pub(super) undo: Vec<(TableId, Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) undo: Vec<Written>,
     pub(super) output: Vec<u8>,
 }
 
 impl Running<'_> {
+    /// Whether a row may be changed: any, if it does not exist or in the serial part; but a call
+    /// with pieces keeps to its declaration.
     fn may_change(&self, table: TableId, key: &[u8]) -> Result<(), Error> {
         let in_range = |(of, low, high): &(TableId, Vec<u8>, Vec<u8>)| {
             *of == table && low.as_slice() <= key && key < high.as_slice()
         };
         let declared = self.declaration.keys.get(table, key).is_some()
             || self.declaration.ranges.iter().any(in_range);
-        if declared { Ok(()) } else { Err(Error::Broken) }
+        match self.declaration.pieces.is_empty() {
+            _ if declared => Ok(()),
+            false => Err(Error::Broken),
+            true if self.is_serial || !self.state.rows(table).contains_key(key) => Ok(()),
+            true => Err(Error::Deferred),
+        }
     }
 
     /// The row as it is; a read counts for the chains of calls.
@@ -81,8 +93,11 @@ impl Tx for Running<'_> {
     }
 
     fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        if self.declaration.keys.get(table, key) != Some(true) {
-            return Err(Error::Broken);
+        let is_declared = self.declaration.keys.get(table, key) == Some(true);
+        match self.declaration.pieces.is_empty() {
+            false if !is_declared => return Err(Error::Broken),
+            true if !is_declared && !self.is_serial => return Err(Error::Deferred),
+            _ => {}
         }
         self.write(table, key, Some(value.to_vec()));
         Ok(())

@@ -11,6 +11,8 @@ pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Why a transaction did not commit.
 pub(super) enum Error {
     Abort(u32),
+    /// It wrote what it had not declared.
+    Deferred,
     Broken,
 }
 

@@ -3,7 +3,7 @@
 //! What it writes depends on which orders these are, and on who ordered them. A deterministic
 //! engine must know both before the first body of the epoch runs, and looking at NEW-ORDER at the
 //! end of the previous epoch would make all deliveries of a warehouse in one epoch want the same
-//! orders, so all but one would be re-submitted. Instead:
+//! orders, so all but one would be deferred. Instead:
 //!
 //! 1. Each delivery draws from a sequence of its warehouse. The sequence also tells where this
 //!    epoch began, so a delivery knows its rank: how many deliveries of its warehouse come before
@@ -14,7 +14,7 @@
 //!    undelivered there, if that was there when the epoch began, which the district's order
 //!    sequence tells, since order ids are dense. If not, the district is skipped.
 //! 3. It looks up that order for its customer. Only its own delivery changes an order, so this
-//!    lookup always holds, as does that of 2: a delivery is never re-submitted, two deliveries
+//!    lookup always holds, as does that of 2: a delivery is never deferred, two deliveries
 //!    never want the same order, and the orders are delivered in the order of their ids without
 //!    holes.
 //!

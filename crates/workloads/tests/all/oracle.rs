@@ -165,30 +165,30 @@ fn committed(output: &[u8]) -> OracleAnswer {
 }
 
 #[test]
-fn a_lookup_that_no_longer_holds_re_submits() {
+fn a_lookup_that_no_longer_holds_is_deferred() {
     let mut oracle = Oracle::loaded(&Five);
     let calls: &[(ProcedureId, &[u8])] = &[(1, b"xa"), (0, b"aZ"), (1, b"ya"), (1, b"zb")];
-    let answers = oracle.run_epoch(calls);
+    let answers = oracle.run_epoch(calls, 0);
     let ok = committed(b"");
-    assert_eq!(answers, [ok.clone(), ok.clone(), OracleAnswer::Resubmitted, ok.clone()]);
+    assert_eq!(answers, [ok.clone(), ok.clone(), OracleAnswer::Deferred, ok.clone()]);
     assert_eq!(rows(&oracle), "aZ b1 c2 x0 z1 ");
-    assert_eq!(oracle.run_epoch(&[(1, b"ya")]), [ok]);
+    assert_eq!(oracle.run_epoch(&[(1, b"ya")], 1), [ok]);
     assert_eq!(rows(&oracle), "aZ b1 c2 x0 yZ z1 ");
 }
 
 #[test]
 fn an_abort_while_declaring_counts_only_if_its_lookups_hold() {
     let mut oracle = Oracle::loaded(&Five);
-    let answers = oracle.run_epoch(&[(1, b"xq"), (0, b"q!"), (1, b"xq")]);
+    let answers = oracle.run_epoch(&[(1, b"xq"), (0, b"q!"), (1, b"xq")], 0);
     let aborted = OracleAnswer::Aborted(7);
-    assert_eq!(answers, [aborted, committed(b""), OracleAnswer::Resubmitted]);
-    assert_eq!(oracle.run_epoch(&[(1, b"xq")]), [committed(b"")]);
+    assert_eq!(answers, [aborted, committed(b""), OracleAnswer::Deferred]);
+    assert_eq!(oracle.run_epoch(&[(1, b"xq")], 1), [committed(b"")]);
 }
 
 #[test]
 fn draws_are_ranks_and_only_early_aborts_leave_no_gap() {
     let mut oracle = Oracle::loaded(&Five);
-    let answers = oracle.run_epoch(&[(2, b""), (2, b"a"), (2, b"b"), (2, b"")]);
+    let answers = oracle.run_epoch(&[(2, b""), (2, b"a"), (2, b"b"), (2, b"")], 0);
     assert_eq!(
         answers,
         [
@@ -198,26 +198,33 @@ fn draws_are_ranks_and_only_early_aborts_leave_no_gap() {
             committed(&[2, 0])
         ]
     );
-    assert_eq!(oracle.run_epoch(&[(2, b""), (2, b"")]), [committed(&[3, 3]), committed(&[4, 3])]);
+    assert_eq!(
+        oracle.run_epoch(&[(2, b""), (2, b"")], 0),
+        [committed(&[3, 3]), committed(&[4, 3])]
+    );
     assert_eq!(oracle.get(NUMBERS, &[0; 8]), Some(5_u64.to_le_bytes().to_vec()));
 }
 
 #[test]
-fn ranges_see_what_came_before_and_phantoms_re_submit() {
+fn ranges_see_what_came_before_and_phantoms_defer() {
     let mut oracle = Oracle::loaded(&Five);
     // The second looks only at the first row, so the row that comes after does not matter to it.
-    let answers = oracle.run_epoch(&[(0, b"bb"), (3, b"ac"), (3, b"ac1"), (0, b"ad")]);
+    let answers = oracle.run_epoch(&[(0, b"bb"), (3, b"ac"), (3, b"ac1"), (0, b"ad")], 0);
     let ok = committed(b"");
-    assert_eq!(answers, [ok.clone(), OracleAnswer::Resubmitted, committed(b"ba"), ok.clone()]);
+    assert_eq!(answers, [ok.clone(), OracleAnswer::Deferred, committed(b"ba"), ok.clone()]);
     assert_eq!(rows(&oracle), "ad c2 ");
-    let answers = oracle.run_epoch(&[(0, b"bb"), (3, b"ac"), (3, b"ca")]);
-    assert_eq!(answers, [ok.clone(), OracleAnswer::Resubmitted, ok]);
+    let answers = oracle.run_epoch(&[(0, b"bb"), (3, b"ac"), (3, b"ca")], 0);
+    assert_eq!(answers, [ok.clone(), OracleAnswer::Deferred, ok]);
 }
 
 #[test]
-fn undeclared_writes_fail_and_are_undone() {
+fn undeclared_writes_are_undone_and_made_in_the_next_epoch() {
     let mut oracle = Oracle::loaded(&Five);
-    let answers = oracle.run_epoch(&[(4, b"update"), (4, b"insert"), (4, b"modify")]);
-    assert_eq!(answers, [OracleAnswer::Failed, OracleAnswer::Failed, OracleAnswer::Failed]);
+    let calls: &[(ProcedureId, &[u8])] = &[(4, b"update"), (4, b"insert"), (4, b"modify")];
+    let answers = oracle.run_epoch(calls, 0);
+    assert_eq!(answers, [OracleAnswer::Deferred, OracleAnswer::Deferred, OracleAnswer::Deferred]);
     assert_eq!(rows(&oracle), "a0 b1 c2 ");
+    let ok = committed(b"");
+    assert_eq!(oracle.run_epoch(calls, 3), [ok.clone(), ok.clone(), ok]);
+    assert_eq!(rows(&oracle), "alost b c2 ");
 }

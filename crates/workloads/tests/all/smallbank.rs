@@ -19,7 +19,7 @@ fn money_agrees_with_the_answers() {
         assert_eq!(run.check(), Vec::<String>::new());
         run.epochs(&workload, 4, 2_000);
         assert_eq!(run.check(), Vec::<String>::new());
-        assert_eq!(run.resubmitted, 0);
+        assert_eq!(run.deferred, 0);
     }
 }
 

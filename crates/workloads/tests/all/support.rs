@@ -13,7 +13,7 @@ pub(crate) struct Run {
     pub(crate) observer: Box<dyn Observer>,
     /// Every final answer with its call, in serial order.
     pub(crate) answered: Vec<(Call, OracleAnswer)>,
-    pub(crate) resubmitted: u64,
+    pub(crate) deferred: u64,
     waiting: Vec<Call>,
     epoch: u64,
 }
@@ -23,29 +23,30 @@ impl Run {
         let oracle = Oracle::loaded(workload);
         let observer = workload.observer(&oracle);
         let (answered, waiting) = (Vec::new(), Vec::new());
-        Self { oracle, observer, answered, resubmitted: 0, waiting, epoch: 0 }
+        Self { oracle, observer, answered, deferred: 0, waiting, epoch: 0 }
     }
 
     pub(crate) fn epochs<W: Workload>(&mut self, workload: &W, epochs: u64, transactions: u64) {
         for _ in 0..epochs {
             let mut calls = std::mem::take(&mut self.waiting);
+            let carried = calls.len();
             for position in 0..transactions {
                 let mut args = Vec::new();
                 let procedure = workload.generate(self.epoch, position, &mut args);
                 calls.push((procedure, args));
             }
             self.epoch += 1;
-            self.calls(calls);
+            self.calls(calls, carried);
         }
     }
 
-    fn calls(&mut self, calls: Vec<Call>) {
+    fn calls(&mut self, calls: Vec<Call>, carried: usize) {
         let borrowed: Vec<_> = calls.iter().map(|(id, args)| (*id, args.as_slice())).collect();
-        let answers = self.oracle.run_epoch(&borrowed);
+        let answers = self.oracle.run_epoch(&borrowed, carried);
         for (call, answer) in calls.into_iter().zip(answers) {
             self.observer.observe(call.0, &call.1, answer.as_answer());
-            if answer == OracleAnswer::Resubmitted {
-                self.resubmitted += 1;
+            if answer == OracleAnswer::Deferred {
+                self.deferred += 1;
                 self.waiting.push(call);
             } else {
                 self.answered.push((call, answer));

@@ -110,7 +110,7 @@ fn both_mixes_stay_consistent() {
             run.epochs(&workload, 1, 400);
             assert_eq!(run.check(), Vec::<String>::new(), "{warehouses} {mix:?}");
         }
-        assert_eq!(run.resubmitted, 0);
+        assert_eq!(run.deferred, 0);
         assert!(run.counts().values().all(|counts| counts[2] == 0), "{:?}", run.counts());
     }
 }
@@ -181,7 +181,7 @@ fn read_only_answers_agree_with_the_state() {
         if procedure != 2 && procedure != 4 {
             continue;
         }
-        let answers = run.oracle.run_epoch(&[(procedure, &args)]);
+        let answers = run.oracle.run_epoch(&[(procedure, &args)], 0);
         let OracleAnswer::Committed(output) = &answers[0] else { panic!("{:?}", answers[0]) };
         if procedure == 4 {
             assert!(little_endian(output)[0] <= 300);
@@ -218,7 +218,7 @@ fn stock_level_counts_what_is_short() {
     let level = |oracle: &mut Oracle, threshold: u32| {
         let mut args = args.clone();
         args[5..9].copy_from_slice(&threshold.to_le_bytes());
-        match &oracle.run_epoch(&[(4, &args)])[0] {
+        match &oracle.run_epoch(&[(4, &args)], 0)[0] {
             OracleAnswer::Committed(output) => little_endian(output)[0],
             other => panic!("{other:?}"),
         }

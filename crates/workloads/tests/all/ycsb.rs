@@ -25,7 +25,7 @@ fn counters_agree_with_the_answers() {
         assert_eq!(run.check(), Vec::<String>::new());
         run.epochs(&workload, 3, 200);
         assert_eq!(run.counts()[&0], [600, 0, 0]);
-        assert_eq!(run.resubmitted, 0);
+        assert_eq!(run.deferred, 0);
         assert_eq!(run.check(), Vec::<String>::new());
     }
 }
@@ -58,7 +58,7 @@ fn an_update_overwrites_its_part_and_only_that() {
     let mut args = Vec::new();
     let procedure = workload.generate(0, 0, &mut args);
     assert_eq!(args.len(), 8 + 80 + 1000);
-    let answers = oracle.run_epoch(&[(procedure, &args)]);
+    let answers = oracle.run_epoch(&[(procedure, &args)], 0);
     let after = oracle.get(USERTABLE, &key).unwrap();
     assert_eq!(before[..8], 0_u64.to_le_bytes());
     assert_eq!(after[..8], 1_u64.to_le_bytes());

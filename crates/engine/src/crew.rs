@@ -1,0 +1,171 @@
+//! Who runs an epoch: all workers, one for a small epoch, or one with everything in its hands.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pmem::Device;
+use storage::SubPool;
+
+use crate::calls::Calls;
+use crate::epoch;
+use crate::worker::{Epoch, Leave, Shared, Worker};
+use crate::{EngineError, Result};
+
+/// Runs an epoch on as many workers as it is for; in a replay on one, if its calls are to run one
+/// by one, or if it does not fit otherwise. What that one left is returned, too.
+pub(crate) fn run<D: Device>(
+    context: &Epoch<'_, D>,
+    workers: &mut [Worker<D>],
+    one_by_one: bool,
+) -> (Result<()>, Option<Shared>) {
+    if context.workers < workers.len() {
+        return (run_small(context, workers), None);
+    }
+    if !one_by_one {
+        let result = run_workers(context, workers);
+        // Spread over the sub-pools of several workers an epoch may need more space than it did
+        // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
+        let does_not_fit = matches!(&result, Err(error) if error.is_limit());
+        if context.replay.is_none() || !does_not_fit {
+            return (result, None);
+        }
+    }
+    let (result, left) = run_alone(context, workers);
+    (result, Some(left))
+}
+
+/// Gives everything that belongs to the medium to the first worker.
+fn gather<D: Device>(workers: &mut [Worker<D>]) {
+    let (first, others) = workers.split_first_mut().expect("at least one worker");
+    for other in others {
+        for (pool, sub_pools) in other.medium.sub_pools.iter_mut().enumerate() {
+            first.medium.sub_pools[pool].append(sub_pools);
+        }
+        first.collect.append(&mut other.collect);
+        first.medium.stale.append(&mut other.medium.stale);
+        first.already_collected.extend(other.already_collected.drain());
+    }
+    first.medium.take_over();
+}
+
+/// Hands every worker's sub-pools to the next worker. Else the slots that one worker frees would
+/// pile up in its sub-pools while another one takes fresh ones for ever.
+pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>]) {
+    let take = |w: &mut Worker<D>| {
+        (std::mem::take(&mut w.medium.sub_pools), std::mem::take(&mut w.medium.changed))
+    };
+    let mut sub_pools: Vec<_> = workers.iter_mut().map(take).collect();
+    sub_pools.rotate_right(1);
+    for (worker, of_other) in workers.iter_mut().zip(sub_pools) {
+        (worker.medium.sub_pools, worker.medium.changed) = of_other;
+        worker.medium.search_all_sub_pools();
+    }
+}
+
+/// Deals sub-pools out to all workers (O-44).
+pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]) {
+    let count = workers.len();
+    for sub_pool in sub_pools {
+        let worker = &mut workers[sub_pool.number() as usize % count];
+        worker.medium.sub_pools[sub_pool.pool() as usize].push(sub_pool);
+    }
+    workers.iter_mut().for_each(|w| w.medium.take_over());
+}
+
+/// Most calls of an epoch that one worker runs: more would be published faster by all.
+const SMALL_CALLS: usize = 1000;
+
+/// Whether an epoch is a serial part, and few calls of it.
+pub(crate) fn is_small(calls: &Calls) -> bool {
+    calls.serial() == calls.len() && calls.len() <= SMALL_CALLS
+}
+
+/// Runs an epoch on the first worker, which does what the others owe, too (O-81): they do not run,
+/// and no thread is woken.
+fn run_small<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
+    let (first, others) = workers.split_first_mut().expect("at least one worker");
+    let sequence = context.store.next_sequence();
+    for other in &mut *others {
+        first.collect.append(&mut other.collect);
+        other.already_collected.clear();
+        other.local.cache.evict(&context.core.entries, context.number);
+        if context.ends_in_checkpoint {
+            // Their sets of this parity may be older than their last epoch.
+            other.medium.save_by(&mut first.medium.port, sequence);
+        }
+    }
+    run_workers(context, std::slice::from_mut(first))?;
+    if context.ends_in_checkpoint {
+        for other in others {
+            other.medium.checkpointed();
+            // What they wrote since the checkpoint before can be collected now.
+            other.collect.append(&mut other.medium.stale);
+        }
+    }
+    Ok(())
+}
+
+/// Runs an epoch on the first worker, with all sub-pools in its hands. Returns what it left.
+fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (Result<()>, Shared) {
+    gather(workers);
+    let shared = Shared::new(1, context.core.tables.len());
+    let alone = Epoch { shared: &shared, workers: 1, ..*context };
+    let result = run_workers(&alone, &mut workers[..1]);
+    let sub_pools = workers[0].medium.sub_pools.iter_mut().flat_map(std::mem::take).collect();
+    deal(sub_pools, workers);
+    (result, shared)
+}
+
+/// Runs an epoch on all workers; the calling thread is the first.
+fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
+    let (first, others) = workers.split_first_mut().expect("at least one worker");
+    let results: Vec<std::result::Result<(), Leave>> = pmem::sync::thread::scope(|scope| {
+        let handles: Vec<_> =
+            others.iter_mut().map(|worker| scope.spawn(|| run_worker(context, worker))).collect();
+        let mine = run_worker(context, first);
+        let joined = handles.into_iter().map(|h| {
+            h.join().unwrap_or_else(|_| {
+                Err(Leave::Failed(EngineError::Poisoned("a worker thread died".into())))
+            })
+        });
+        std::iter::once(mine).chain(joined).collect()
+    });
+    let mut stopped = false;
+    for result in results {
+        match result {
+            Ok(()) => {}
+            Err(Leave::Failed(error)) => return Err(error),
+            Err(Leave::Refused) => {
+                let refused = context.shared.refused.lock().expect("no panic while locked").take();
+                return Err(refused.expect("the first worker says why"));
+            }
+            Err(Leave::Stopped) => stopped = true,
+        }
+    }
+    if stopped {
+        let reason = context.core.stop_reason().unwrap_or_else(|| "a worker failed".into());
+        return Err(EngineError::Poisoned(reason));
+    }
+    Ok(())
+}
+
+/// Runs an epoch as one worker; a failure or a panic stops the engine, so that nobody waits (O-50).
+fn run_worker<D: Device>(
+    context: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+) -> std::result::Result<(), Leave> {
+    let result = catch_unwind(AssertUnwindSafe(|| epoch::run(context, worker)))
+        .unwrap_or_else(|panic| Err(Leave::Failed(panicked(panic.as_ref()))));
+    if let Err(Leave::Failed(error)) = &result {
+        context.core.stop(error.to_string());
+    }
+    result
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> EngineError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".into());
+    EngineError::Poisoned(format!("a worker panicked: {text}"))
+}

@@ -1,0 +1,292 @@
+//! The serial part of an epoch: its first calls run one after the other on one worker, before space
+//! is reserved and before anything is logged. What they wrote stays in the overlay until then
+//! (O-72), and enters the rest of the epoch as calls that are decided: each declares the rows whose
+//! last writer it is, and publishes their values when its turn comes (O-73).
+//!
+//! Here run calls that were deferred, and those that were submitted for it. They need no prediction
+//! of what they write, so that none is ever deferred again (O-75). A failure of a call, of its
+//! pieces and its answer included, is that call's alone (O-79).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pmem::Device;
+
+use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
+use super::draw;
+use super::execute::begin;
+use crate::calls::{Failure, Part};
+use crate::core::BySequence;
+use crate::declare::{Declaration, Draws, WriteSet};
+use crate::local::{CallView, Declarations, Extra, Local, Span, Txn};
+use crate::overlay::{Now, Overlay};
+use crate::piece::{Piece, PieceWrite};
+use crate::procedure::ProcedureDefinition;
+use crate::table::KeyWord;
+use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
+use crate::version::Stopped;
+use crate::worker::{Epoch, Leave, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if epoch.calls.serial() == 0 {
+        return Ok(());
+    }
+    if epoch.leads(worker) {
+        let overlay = &mut *epoch.shared.overlay.write().expect("no panic while locked");
+        overlay.begin(&epoch.core.tables);
+        run_calls(epoch, worker, overlay)?;
+        overlay.finish();
+    }
+    epoch.barrier()?;
+    Ok(())
+}
+
+fn run_calls<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &mut Worker<D>,
+    overlay: &mut Overlay,
+) -> Result<(), Leave> {
+    let mut lists = std::mem::take(&mut worker.local.lists);
+    let mut place_of = BySequence::default();
+    for position in 0..epoch.calls.serial() {
+        let call = Call { epoch, position: position as u32 };
+        let local = &mut worker.local;
+        match call.run(local, &mut lists, (&mut *overlay, &mut place_of)) {
+            Ok(()) => overlay.commit(call.position),
+            Err(Leaving::Failure(failure)) => {
+                overlay.roll_back();
+                local.answers.fail(call.position, failure);
+            }
+            Err(Leaving::Stopped) => return Err(Leave::Stopped),
+        }
+        lists.clear();
+        local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
+    }
+    worker.local.lists = lists;
+    worker.local.work.serial += epoch.calls.serial() as u64;
+    Ok(())
+}
+
+/// Why a call does not commit.
+enum Leaving {
+    Failure(Failure),
+    /// The engine was stopped.
+    Stopped,
+}
+
+impl From<Failure> for Leaving {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// A call of the serial part.
+struct Call<'c, 'e, D: Device> {
+    epoch: &'c Epoch<'e, D>,
+    position: u32,
+}
+
+impl<D: Device> Call<'_, '_, D> {
+    fn procedure(&self) -> (&ProcedureDefinition, &[u8]) {
+        let (number, arguments) = self.epoch.calls.get(self.position as usize);
+        let procedure = self.epoch.procedures.get(number);
+        (procedure.expect("checked before the epoch began"), arguments)
+    }
+
+    /// Runs it, and notes its answer if it commits.
+    fn run(
+        &self,
+        local: &mut Local,
+        lists: &mut Declarations,
+        (overlay, place_of): (&mut Overlay, &mut BySequence<usize>),
+    ) -> Result<(), Leaving> {
+        let epoch = self.epoch;
+        if epoch.skips(self.position as usize) {
+            return Err(Failure::Failed(LEFT_OUT.into()).into());
+        }
+        if epoch.calls.call(self.position as usize).part == Part::Refused {
+            let what = "it was deferred to an epoch in which there was no space for it";
+            return Err(Failure::Failed(what.into()).into());
+        }
+        self.draw(local, lists, overlay, place_of)?;
+        self.declare(local, lists, overlay)?;
+        let lists = &*lists;
+        let call = CallView::new(lists, 0, &[]);
+        let spoiled = Spoiled::default();
+        let (procedure, arguments) = self.procedure();
+        let body = |mut tx: Transaction<'_>| (procedure.body)(arguments, &mut tx);
+        self.in_transaction(local, overlay, call, &spoiled, body)?;
+        self.answer(local, overlay, call)
+    }
+
+    /// Draws; a call that ends in that takes nothing.
+    fn draw(
+        &self,
+        local: &mut Local,
+        lists: &mut Declarations,
+        overlay: &mut Overlay,
+        place_of: &mut BySequence<usize>,
+    ) -> Result<(), Failure> {
+        let (procedure, arguments) = self.procedure();
+        let Some(draw) = procedure.draws else { return Ok(()) };
+        let Local { reads, sequences, .. } = local;
+        let (core, number) = (self.epoch.core, self.epoch.number);
+        let declaration = Declaration::serial(core, lists, (reads, overlay), number);
+        let draws = Draws { declaration, position: self.position };
+        let early = draw::run_step(draws, |draws| draw(arguments, draws));
+        early.map_or(Ok(()), Err)?;
+        draw::rank_at_once(self.epoch, &mut lists.draws, (sequences, place_of));
+        Ok(())
+    }
+
+    /// Declares: what it writes need not be known, but it may end in that, and its pieces are
+    /// declared there.
+    fn declare(
+        &self,
+        local: &Local,
+        lists: &mut Declarations,
+        overlay: &mut Overlay,
+    ) -> Result<(), Failure> {
+        let (procedure, arguments) = self.procedure();
+        let draws = Span::up_to(0, lists.draws.len());
+        let (core, number) = (self.epoch.core, self.epoch.number);
+        let with = (&local.reads, &mut *overlay);
+        let declaration = Declaration::serial(core, lists, with, number);
+        let mut set = WriteSet { declaration, draws };
+        let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+        let mut mistake = set.declaration.mistake.take();
+        if !set.declaration.is_unknown {
+            overlay.predicted.insert(self.epoch.calls.get(self.position as usize).0);
+        }
+        if !lists.pieces.is_empty() && procedure.pieces.is_none() {
+            mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
+        }
+        ending(result, mistake).map_or(Ok(()), Err)?;
+        lists.extras.push(Extra {
+            draws,
+            ranges: Span::up_to(0, lists.ranges.len()),
+            pieces: Span::up_to(0, lists.pieces.len()),
+            ..Extra::default()
+        });
+        let declared = Span::up_to(0, lists.declared.len());
+        lists.txns.push(Txn { position: self.position, declared, extra: 0 });
+        Ok(())
+    }
+
+    /// Runs a part of the call as a transaction.
+    fn in_transaction<R>(
+        &self,
+        local: &mut Local,
+        overlay: &mut Overlay,
+        call: CallView<'_>,
+        spoiled: &Spoiled,
+        part: impl FnOnce(Transaction<'_>) -> Result<R, Stop>,
+    ) -> Result<R, Leaving> {
+        let (epoch, worker) = (self.epoch, local.worker);
+        let mut publisher = Self { epoch, position: self.position };
+        let mut tx = begin(epoch, local, &mut publisher, call, spoiled);
+        tx.serial = Some(overlay);
+        let run = || catch_unwind(AssertUnwindSafe(|| part(tx)));
+        let result = epoch.noting(worker, call.position, run);
+        let ended = spoiled.take().map_or(result, |stop| Ok(Err(stop)));
+        match ended {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(Stop::Stopped)) => Err(Leaving::Stopped),
+            Ok(Err(Stop::Abort(abort))) => Err(Failure::Aborted(abort).into()),
+            Ok(Err(Stop::Mistake(what))) => Err(Failure::Failed(what).into()),
+            Ok(Err(Stop::Deferred)) => {
+                let what = "it asked to be deferred in the serial part";
+                Err(Failure::Failed(what.into()).into())
+            }
+            Err(panic) => Err(Failure::Failed(panic_text(panic.as_ref())).into()),
+        }
+    }
+
+    /// Runs its pieces, and makes its answer of what the body put out and of what they came to.
+    fn answer(
+        &self,
+        local: &mut Local,
+        overlay: &mut Overlay,
+        call: CallView<'_>,
+    ) -> Result<(), Leaving> {
+        for number in 0..call.pieces().len() {
+            self.piece_result(local, overlay, call, number)?;
+        }
+        for (number, value) in overlay.take_of_pieces() {
+            let (of, mut room) = (call.declared_of(&call.pieces()[number]), [0; 8]);
+            let word = KeyWord { hash: of.word, key: call.key_of(of, &mut room) };
+            overlay.write(self.epoch.core, of.table, word, Now::Value(value), &local.reads);
+        }
+        let (procedure, arguments) = self.procedure();
+        let Some(finish) = procedure.pieces.and_then(|functions| functions.finish) else {
+            local.answers.commit(self.position);
+            return Ok(());
+        };
+        let results: Vec<u64> = call.pieces().iter().filter_map(|piece| piece.result()).collect();
+        let mut bytes = local.answers.put_out().to_vec();
+        let make = || catch_unwind(AssertUnwindSafe(|| finish(arguments, &results, &mut bytes)));
+        let made = self.epoch.noting(local.worker, self.position, make);
+        made.map_err(|panic| Failure::Failed(panic_text(panic.as_ref())))?;
+        local.answers.commit_instead(self.position, &bytes);
+        Ok(())
+    }
+
+    /// What a piece comes to, which runs if it has not run yet.
+    fn piece_result(
+        &self,
+        local: &mut Local,
+        overlay: &mut Overlay,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Leaving> {
+        let piece = &call.pieces()[number];
+        if let Some(result) = piece.result() {
+            return Ok(result);
+        }
+        let (procedure, arguments) = self.procedure();
+        let run = procedure.pieces.expect("checked with the declaration").piece;
+        local.piece_value.clear();
+        let spoiled = Spoiled::default();
+        let write = |tx: Transaction<'_>| {
+            let mut piece = Piece { tx, number, write: PieceWrite::None };
+            let result = run(arguments, &mut piece)?;
+            if !matches!(piece.write, PieceWrite::None) {
+                let value = std::mem::take(&mut piece.tx.local.piece_value);
+                piece.tx.serial_write_later(number, &value);
+            }
+            Ok(result)
+        };
+        let result = self.in_transaction(local, overlay, call, &spoiled, write)?;
+        local.work.pieces += 1;
+        piece.finish(result);
+        Ok(result)
+    }
+}
+
+impl<D: Device> PublishNow for Call<'_, '_, D> {
+    fn publish_written(&mut self, _: &mut Local, _: CallView<'_>) -> Result<(), Stopped> {
+        unreachable!("nothing is published in the serial part")
+    }
+
+    fn run_pieces_before(&mut self, _: &mut Local, _: u32) -> Result<bool, Stopped> {
+        unreachable!("nobody waits in the serial part")
+    }
+
+    fn piece_result(&mut self, _: &mut Local, _: CallView<'_>, _: usize) -> Result<u64, Stopped> {
+        unreachable!("pieces of the serial part see the overlay")
+    }
+
+    fn serial_piece(
+        &mut self,
+        local: &mut Local,
+        overlay: &mut Overlay,
+        call: CallView<'_>,
+        number: usize,
+    ) -> Result<u64, Stop> {
+        Self::piece_result(self, local, overlay, call, number).map_err(|leaving| match leaving {
+            Leaving::Stopped => Stop::Stopped,
+            Leaving::Failure(Failure::Aborted(abort)) => Stop::Abort(abort),
+            Leaving::Failure(Failure::Failed(what)) => Stop::Mistake(what),
+            Leaving::Failure(Failure::Deferred) => Stop::Deferred,
+        })
+    }
+}

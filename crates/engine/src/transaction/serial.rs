@@ -1,0 +1,225 @@
+//! What a running transaction does in the serial part of its epoch: reads and writes go to the
+//! overlay, and nothing need be predicted.
+
+use std::ops::Range;
+
+use super::modify::change_part;
+use super::{Stop, Transaction, for_a_piece};
+use crate::declare::{Visit, value_before};
+use crate::index::EntryId;
+use crate::local::{Declared, DeclaredKind, Local};
+use crate::overlay::{Found, Kept, Now, Overlay};
+use crate::table::{KeyWord, Table};
+
+/// What a call of the serial part does to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Insert,
+    Change,
+}
+
+impl<'a> Transaction<'a> {
+    /// Whether it runs in the serial part.
+    #[inline(always)]
+    pub(crate) fn is_serial(&self) -> bool {
+        self.serial.is_some()
+    }
+
+    fn overlay(&mut self) -> &mut Overlay {
+        self.serial.as_deref_mut().expect("asked in the serial part only")
+    }
+
+    #[inline(never)]
+    pub(crate) fn serial_get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        match self.look(table, key)? {
+            Found::Kept(kept) => Ok(Some(self.overlay().bytes(kept))),
+            Found::Before(id) => Ok(self.see(id, false)?),
+            Found::Absent => Ok(None),
+        }
+    }
+
+    fn look(&mut self, table: u16, key: &[u8]) -> Result<Found, Stop> {
+        let core = self.core;
+        let word = core.row_table(table)?.word(key)?;
+        let reads = &self.local.reads;
+        Ok(self.serial.as_deref().expect("the serial part").look(core, table, word, reads))
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_get_many<'k>(
+        &mut self,
+        table: u16,
+        keys: impl Iterator<Item = &'k [u8]>,
+        mut each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), Stop> {
+        for key in keys {
+            each(self.serial_get(table, key)?);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_scan(
+        &mut self,
+        table: u16,
+        bounds: (&[u8], &[u8]),
+        is_descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        let Self { core, local, phase, serial, sid, .. } = self;
+        let (core, phase, sid) = (*core, *phase, *sid);
+        let Local { reads, .. } = &**local;
+        let mut before = |id: EntryId| value_before(core, phase, (id, sid.epoch()), reads);
+        let overlay = serial.as_deref_mut().expect("the serial part");
+        overlay.scan(core, table, bounds, is_descending, (reads, &mut before), each)?;
+        Ok(())
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_insert(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Stop> {
+        let (_, word) = self.may_write(table, key, Op::Insert)?;
+        self.check_length(table, value)?;
+        let kept = self.overlay().keep(value);
+        self.set(table, word, Now::Value(kept));
+        Ok(())
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_update(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool, Stop> {
+        let (_, word) = self.may_write(table, key, Op::Change)?;
+        if self.serial_get(table, key)?.is_none() {
+            return Ok(false);
+        }
+        self.check_length(table, value)?;
+        let kept = self.overlay().keep(value);
+        self.set(table, word, Now::Value(kept));
+        Ok(true)
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+        let (_, word) = self.may_write(table, key, Op::Change)?;
+        let exists = self.serial_get(table, key)?.is_some();
+        if exists {
+            self.set(table, word, Now::Deleted);
+        }
+        Ok(exists)
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_modify(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        change: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, Stop> {
+        let (_, word) = self.may_write(table, key, Op::Change)?;
+        let Some(copy) = self.copy(table, key)? else { return Ok(false) };
+        let (bytes, range) = self.overlay().bytes_mut(copy);
+        change(&mut bytes[range]);
+        self.set(table, word, Now::Value(copy));
+        Ok(true)
+    }
+
+    #[inline(never)]
+    pub(super) fn serial_modify_part(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        part: Range<usize>,
+        change: impl FnOnce(&[u8], &mut [u8]),
+    ) -> Result<bool, Stop> {
+        let (_, word) = self.may_write(table, key, Op::Change)?;
+        let Some(copy) = self.copy(table, key)? else { return Ok(false) };
+        let (bytes, range) = self.overlay().bytes_mut(copy);
+        change_part(bytes, range, part, change)?;
+        self.set(table, word, Now::Value(copy));
+        Ok(true)
+    }
+
+    /// A copy of a row's value in the overlay; `None` where there is no such row.
+    fn copy(&mut self, table: u16, key: &[u8]) -> Result<Option<Kept>, Stop> {
+        Ok(match self.look(table, key)? {
+            Found::Kept(kept) => Some(self.overlay().keep_again(kept)),
+            Found::Before(id) => {
+                let value = self.see(id, false)?;
+                value.map(|value| self.overlay().keep(value))
+            }
+            Found::Absent => None,
+        })
+    }
+
+    fn set(&mut self, table: u16, word: KeyWord<'_>, now: Now) {
+        let core = self.core;
+        let overlay = self.serial.as_deref_mut().expect("the serial part");
+        overlay.write(core, table, word, now, &self.local.reads);
+    }
+
+    /// A piece of the call writes its row.
+    pub(crate) fn serial_write_later(&mut self, piece: usize, value: &[u8]) {
+        self.overlay().write_later(piece, value);
+    }
+
+    /// The key that was declared.
+    pub(crate) fn key_of(&self, of: &Declared) -> Vec<u8> {
+        self.call.key_of(of, &mut [0; 8]).to_vec()
+    }
+
+    /// Whether a row may be written. A call with pieces keeps to its write set, because it could
+    /// not be deferred (O-68).
+    fn may_write<'k>(
+        &self,
+        table: u16,
+        key: &'k [u8],
+        op: Op,
+    ) -> Result<(&'a Table, KeyWord<'k>), Stop> {
+        let t = self.core.row_table(table)?;
+        let word = t.word(key)?;
+        if self.call.pieces().is_empty() {
+            return Ok((t, word));
+        }
+        match (self.declared_as(t, table, word), op) {
+            (Some(DeclaredKind::Piece), _) => return Err(for_a_piece(t, key)),
+            (Some(DeclaredKind::Insert), _) | (Some(DeclaredKind::Update), Op::Change) => {}
+            (Some(DeclaredKind::Update), Op::Insert) => {
+                return Err(self.may_not_insert(table, key));
+            }
+            _ if op == Op::Change && self.is_in_range(table, key) => {}
+            _ => return Err(super::undeclared(t, key)),
+        }
+        Ok((t, word))
+    }
+
+    /// For a piece: reads a row that its call does not write.
+    pub(super) fn serial_get_before(
+        &mut self,
+        table: u16,
+        key: &[u8],
+    ) -> Result<Option<&[u8]>, Stop> {
+        let t = self.core.row_table(table)?;
+        let declared = self.declared_as(t, table, t.word(key)?);
+        let is_written = declared.is_some_and(|kind| kind != DeclaredKind::Read);
+        let exists = self.serial_get(table, key)?.is_some();
+        if exists && (is_written || self.is_in_range(table, key)) {
+            return Err(super::of_its_call(t, key));
+        }
+        self.serial_get(table, key)
+    }
+
+    fn declared_as(&self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<DeclaredKind> {
+        let same = |d: &&Declared| {
+            d.word == word.hash && d.table == table && (t.exact || self.call.key(d.key) == word.key)
+        };
+        self.call.declared.iter().find(same).map(|declared| declared.kind)
+    }
+}

@@ -1,0 +1,153 @@
+//! Many threads buy the cheapest free seat, without saying beforehand which one that will be:
+//!
+//!     cargo run --release -p nvcaracal --example seats -- THREADS SEATS [DEVICE] [SECONDS]
+//!
+//! Each thread keeps a few seats and gives the oldest one back when it has enough, so that there is
+//! always something to sell. DEVICE is `dram` if nothing is said, SECONDS is 3. The last line is
+//! `sold N failed N per_second N`.
+
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nvcaracal::{Abort, Database, DeviceSpec, Error, Procedure, Stop, Table, Transaction, data};
+
+/// Free seats, cheapest first: price and number.
+const FREE: Table<(u32, u32), u8> = Table::ordered("free");
+/// Seats that are sold: price and who has it.
+const SOLD: Table<u32, (u32, u64)> = Table::hash("sold");
+
+data! {
+    struct Offer { first: u32, count: u32 }
+    struct BuyCheapest { user: u64 }
+    struct Refund { seat: u32, user: u64 }
+}
+
+impl Procedure for Offer {
+    const NAME: &'static str = "offer";
+    type Output = ();
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        for seat in self.first..self.first + self.count {
+            tx.insert(FREE, (10 + seat % 90, seat), &0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Procedure for BuyCheapest {
+    const NAME: &'static str = "buy the cheapest";
+    type Output = u32;
+
+    fn run(&self, tx: &mut Transaction) -> Result<u32, Stop> {
+        let mut cheapest = None;
+        tx.scan(FREE, .., |key, _| {
+            cheapest = Some(key);
+            std::ops::ControlFlow::Break(())
+        })?;
+        let (price, seat) = cheapest.ok_or(Abort::new("sold out"))?;
+        tx.delete(FREE, (price, seat))?;
+        tx.insert(SOLD, seat, &(price, self.user))?;
+        Ok(seat)
+    }
+}
+
+impl Procedure for Refund {
+    const NAME: &'static str = "refund";
+    type Output = ();
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        let (price, user) = tx.get(SOLD, self.seat)?.ok_or(Abort::new("not sold"))?;
+        if user != self.user {
+            return Err(Abort::new("somebody else's seat").into());
+        }
+        tx.delete(SOLD, self.seat)?;
+        tx.insert(FREE, (price, self.seat), &0)
+    }
+}
+
+/// What the threads have counted.
+#[derive(Default)]
+struct Counts {
+    sold: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// Buys until the time is over; keeps at most so many seats.
+fn buy(db: &Database, user: u64, most: usize, until: Instant, counts: &Counts) {
+    let mut seats = VecDeque::new();
+    while Instant::now() < until {
+        if seats.len() == most
+            && let Some(seat) = seats.pop_front()
+            && let Err(error) = db.call(Refund { seat, user })
+        {
+            eprintln!("refund of seat {seat}: {error}");
+            counts.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        match db.call(BuyCheapest { user }) {
+            Ok(seat) => {
+                seats.push_back(seat);
+                counts.sold.fetch_add(1, Ordering::Relaxed);
+            }
+            // Only where there are fewer seats than threads.
+            Err(error) if error.is_user_abort() => {}
+            Err(error) => {
+                eprintln!("purchase by {user}: {error}");
+                counts.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn run(threads: u32, seats: u32, device: DeviceSpec, time: Duration) -> Result<(), Error> {
+    let options = Database::options().table(FREE).table(SOLD);
+    let options = options.procedure::<Offer>().procedure::<BuyCheapest>().procedure::<Refund>();
+    let db = options.open_device(device)?;
+    for first in (0..seats).step_by(1000) {
+        db.call(Offer { first, count: 1000.min(seats - first) })?;
+    }
+    let (counts, started) = (Counts::default(), Instant::now());
+    let most = (seats / threads).max(1) as usize;
+    std::thread::scope(|scope| {
+        for user in 0..u64::from(threads) {
+            let (db, counts) = (&db, &counts);
+            scope.spawn(move || buy(db, user, most, started + time, counts));
+        }
+    });
+    let took = started.elapsed().as_secs_f64();
+    let mut all: Vec<u32> = db.scan(FREE, ..)?.into_iter().map(|((_, seat), _)| seat).collect();
+    db.read(move |view| {
+        let sold = |seat: &u32| view.get(SOLD, *seat).is_ok_and(|row| row.is_some());
+        all.extend((0..seats).filter(sold));
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..seats), "each seat is either free or sold");
+    })?;
+    let (sold, failed) = (counts.sold.into_inner(), counts.failed.into_inner());
+    let stats = db.stats();
+    println!("{} epochs, {} calls deferred", stats.epochs, stats.deferred);
+    println!("sold {sold} failed {failed} per_second {:.0}", sold as f64 / took);
+    db.close()
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, or: Option<u32>| match arguments.get(at) {
+        Some(text) => text.parse().ok().filter(|&number| number > 0),
+        None => or,
+    };
+    let device = arguments.get(2).map_or("dram", String::as_str).parse();
+    let (Some(threads), Some(seats), Ok(device), Some(seconds)) =
+        (number(0, None), number(1, None), device, number(3, Some(3)))
+    else {
+        eprintln!("usage: seats THREADS SEATS [DEVICE] [SECONDS], as in `seats 64 1000 dram 3`");
+        return ExitCode::from(2);
+    };
+    match run(threads, seats, device, Duration::from_secs(seconds.into())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
