@@ -129,7 +129,8 @@ nvcaracal: pmem storage engine
 workloads:
 bench: pmem storage engine workloads
 sim: pmem storage engine
-cli: pmem storage bench sim
+peers: nvcaracal
+cli: pmem storage bench sim peers
 '
 breach 'an edge between crates that the table does not have' < <(
     list 'crates/*/Cargo.toml' | while IFS= read -r manifest; do

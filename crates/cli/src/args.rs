@@ -80,6 +80,14 @@ pub(crate) enum BenchCommand {
     /// rounds. Takes a few minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of
     /// what has run.
     Ablation(AblationArguments),
+    /// How long callers of the library wait for one durable update, beside redb, fjall and SQLite
+    /// on the same disk
+    ///
+    /// Each caller updates one row at random, waits until that is durable, and goes on. All
+    /// databases take turns for each number of callers; the disk's own fdatasync is measured
+    /// before. At the end each must hold every update that it answered, or the exit code is 1.
+    /// Takes 1 to 2 minutes, with --quick 20 s.
+    Peers(PeersArguments),
 }
 
 /// How much transactions fight over few rows.
@@ -204,6 +212,29 @@ pub(crate) struct RooflineArguments {
     /// temporary directory]
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PeersArguments {
+    /// 1 and 64 callers, 2 seconds each, instead of 1, 8 and 64 callers, 8 seconds each
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Seconds of each measurement, 0.01 to 3600
+    #[arg(long)]
+    pub(crate) seconds: Option<f64>,
+    /// Rows of the table, 1 to 10000000
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) rows: u64,
+    /// Where the databases are made, in a directory of their own that is removed; on the disk that
+    /// is to be measured [default: the working directory]
+    #[arg(long)]
+    pub(crate) directory: Option<PathBuf>,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

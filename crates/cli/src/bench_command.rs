@@ -9,6 +9,7 @@ use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
+use crate::peers_command;
 use crate::roofline_command;
 use crate::signals::Signals;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Tpcc(options) => run_workload(&options),
         BenchCommand::Roofline(options) => roofline_command::run(&options),
         BenchCommand::Ablation(options) => ablation_command::run(&options),
+        BenchCommand::Peers(options) => peers_command::run(&options),
     }
 }
 

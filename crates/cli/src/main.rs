@@ -15,6 +15,7 @@ mod exploring;
 mod inspect_command;
 mod output;
 mod parameters;
+mod peers_command;
 mod recover_command;
 mod repair_command;
 mod roofline_command;

@@ -259,7 +259,9 @@ mod tests {
             BenchCommand::Ycsb(arguments) => arguments.parameters(stored),
             BenchCommand::Smallbank(arguments) => arguments.parameters(stored),
             BenchCommand::Tpcc(arguments) => arguments.parameters(stored),
-            BenchCommand::Roofline(_) | BenchCommand::Ablation(_) => panic!("not a workload"),
+            BenchCommand::Roofline(_) | BenchCommand::Ablation(_) | BenchCommand::Peers(_) => {
+                panic!("not a workload")
+            }
         }
     }
 

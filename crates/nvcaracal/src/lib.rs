@@ -105,19 +105,20 @@
 //!
 //! # Queues, free lists, the cheapest of all
 //!
-//! A transaction that finds out what to write by looking, such as one that takes the first task of a
-//! queue or the cheapest free seat, is written as one would say it, without a write set: scan an
-//! ordered table until the first row, delete it, and write what follows from it. Many of them at once
-//! run one after the other, each sees what the one before left, none fails and none is made again.
-//! What makes it fast at any size:
+//! A transaction that finds out what to write by looking, such as one that takes the first task of
+//! a queue or the cheapest free seat, is written as one would say it, without a write set: scan an
+//! ordered table until the first row, delete it, and write what follows from it. Many of them at
+//! once run one after the other, each sees what the one before left, none fails and none is made
+//! again. What makes it fast at any size:
 //!
-//! * Keep what is free in an ordered table of its own, under the key by which it is chosen (priority,
-//!   price), and delete a row when it is taken. The k-th transaction of an epoch that takes the first
-//!   row costs what the first one did; scanning over rows that are marked as taken would not.
+//! * Keep what is free in an ordered table of its own, under the key by which it is chosen
+//!   (priority, price), and delete a row when it is taken. The k-th transaction of an epoch that
+//!   takes the first row costs what the first one did; scanning over rows that are marked as taken
+//!   would not.
 //! * Take from the end that `scan` or `scan_back` meets first, and stop there with
 //!   `ControlFlow::Break`.
-//! * Where the queue's place follows from a number, draw that from a [`Sequence`] and declare the row
-//!   under it: such transactions run on all cores.
+//! * Where the queue's place follows from a number, draw that from a [`Sequence`] and declare the
+//!   row under it: such transactions run on all cores.
 //!
 //! ```
 //! use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, data};
@@ -155,9 +156,9 @@
 //!
 //! * **Not interactive.** A transaction is submitted whole; there is no `begin` and `commit` with
 //!   something of the program's in between.
-//! * **Not without waiting.** An answer comes at the end of an epoch, together with those of others:
-//!   for a caller that is alone a few microseconds in memory, and one sync of the disk on `file`.
-//!   Submit from many threads, or many tickets from one, to get more done.
+//! * **Not without waiting.** An answer comes at the end of an epoch, together with those of
+//!   others: for a caller that is alone a few microseconds in memory, and one sync of the disk on
+//!   `file`. Submit from many threads, or many tickets from one, to get more done.
 //! * **Not for procedures with side effects.** They run again in recovery and must do the same
 //!   again: no clock, no randomness, no files, no messages. Act on the answer, outside.
 //! * **Not for procedures that may not end.** Nothing interrupts one, and its epoch, like every

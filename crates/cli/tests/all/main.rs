@@ -8,6 +8,7 @@ mod crash_and_return;
 mod full_disk;
 mod interrupt;
 mod kill;
+mod peers;
 mod recover_after_run;
 mod repair;
 mod report;
