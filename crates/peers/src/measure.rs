@@ -81,5 +81,5 @@ pub(crate) fn fdatasync(directory: &Path) -> Result<u64> {
 /// Whether a directory is in memory, where nothing is durable.
 pub(crate) fn is_memory(directory: &Path) -> bool {
     const TMPFS: i64 = 0x0102_1994;
-    rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type as i64 == TMPFS)
+    rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type == TMPFS)
 }
