@@ -23,7 +23,8 @@ pub(crate) enum Part {
     Serial = 1,
     /// In the serial part, because an epoch before deferred it.
     Deferred = 2,
-    /// Nowhere: it was deferred, and there is no space for it by itself. That is its answer (O-75).
+    /// Nowhere: it was deferred, and there is no space for it by itself, or the process died in it
+    /// twice. That is its answer (O-75, O-79).
     Refused = 3,
 }
 
@@ -34,7 +35,7 @@ impl Part {
     }
 
     /// Whether an epoch before deferred the call.
-    fn is_carried(self) -> bool {
+    pub(crate) fn is_carried(self) -> bool {
         matches!(self, Self::Deferred | Self::Refused)
     }
 }

@@ -1,5 +1,6 @@
 //! Replays that ended with the death of their process: an abort or a stack overflow in a body,
-//! which nothing can catch.
+//! which nothing can catch. The same is noted while deferred calls run, because they come back at
+//! each open, too; one in which the process died twice is refused instead of run (O-79).
 //!
 //! While a call runs in a replay, its position stands in a word that outlives the process
 //! ([`pmem::ReplayMarks`]). The next replay finds it, and runs its epochs on one worker, so that
@@ -54,6 +55,19 @@ impl Deaths {
         Ok(deaths)
     }
 
+    /// Begins to leave something for the next process while an epoch runs whose first calls were
+    /// deferred: they run before anything is logged, so that no replay would meet them.
+    pub(crate) fn live<D: Device>(device: &D, epoch: u64) -> Result<Self, pmem::DeviceError> {
+        let deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
+        deaths.begin(epoch);
+        Ok(deaths)
+    }
+
+    /// The epoch in which the process died last, if it did.
+    pub(crate) fn last_epoch(&self) -> Option<u64> {
+        self.marks.as_ref().map(|marks| marks.get(LAST_EPOCH)).filter(|&epoch| epoch != 0)
+    }
+
     /// A call in which the process died twice: epoch and position.
     pub(crate) fn stuck(&self) -> Option<(u64, u32)> {
         self.stuck
@@ -87,7 +101,7 @@ impl Deaths {
         }
     }
 
-    /// The open is refused because of a call: what is known of it stays.
+    /// What is known of a call stays for the next open.
     pub(crate) fn keep(&mut self) {
         self.marks = None;
     }

@@ -12,6 +12,7 @@ use storage::{EndMark, SerialId, StateHash, Store, row_hash};
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
 use crate::core::{Core, RowKeys};
 use crate::crew;
+use crate::deaths::Deaths;
 use crate::declare::Visit;
 use crate::demand::SpaceDemand;
 use crate::epoch;
@@ -97,7 +98,7 @@ impl<D: Device> Engine<D> {
         self.check(&Calls::new())?;
         let mut count = self.carry.len();
         loop {
-            let first = self.carry.some(0..count, Part::Deferred)?;
+            let first = self.carry.cut(0..count);
             match self.run(&first, info, None) {
                 Err(error) if error.is_limit() && count > 1 => count /= 2,
                 Err(error) if error.is_limit() && count == 1 => {
@@ -110,8 +111,17 @@ impl<D: Device> Engine<D> {
     }
 
     /// The deferred calls that an epoch of these calls does not run: the last ones.
-    fn still_carried(&self, calls: &Calls) -> Result<Calls> {
-        self.carry.some(calls.carried()..self.carry.len(), Part::Deferred)
+    fn still_carried(&self, calls: &Calls) -> Calls {
+        self.carry.cut(calls.carried()..self.carry.len())
+    }
+
+    /// A deferred call will not run: its answer is that it was refused.
+    pub(crate) fn refuse_carried(&mut self, position: usize) -> Result<()> {
+        let mut carry = self.carry.cut(0..position);
+        carry.append(&self.carry.some(position..position + 1, Part::Refused)?)?;
+        carry.append(&self.carry.cut(position + 1..self.carry.len()))?;
+        self.carry = carry;
+        Ok(())
     }
 
     fn check(&self, calls: &Calls) -> Result<()> {
@@ -177,7 +187,10 @@ impl<D: Device> Engine<D> {
             None => number - before >= every,
             Some(past) => past.last,
         };
-        let still_carried = self.still_carried(calls)?;
+        let still_carried = self.still_carried(calls);
+        let live = (past.is_none() && calls.carried() > 0)
+            .then(|| Deaths::live(self.store.device().as_ref(), number))
+            .transpose()?;
         let context = Epoch {
             core: &self.core,
             procedures: &self.procedures,
@@ -192,6 +205,7 @@ impl<D: Device> Engine<D> {
             ends_in_capture: captures && due(self.last_capture),
             replay: past,
             before: self.totals,
+            deaths: past.map(|past| past.deaths).or(live.as_ref()),
             still_carried: &still_carried,
         };
         let (ends_in_checkpoint, ends_in_capture) =
@@ -283,7 +297,7 @@ impl<D: Device> Engine<D> {
         self.totals.rows += sum.rows;
         let deferred =
             std::mem::take(self.shared.carried.get_mut().expect("no panic while locked"));
-        self.carry = self.still_carried(calls)?;
+        self.carry = self.still_carried(calls);
         for &position in &deferred {
             let (procedure, arguments) = calls.get(position as usize);
             self.carry.push_to(Part::Deferred, procedure, arguments)?;

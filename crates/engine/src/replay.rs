@@ -27,6 +27,7 @@ pub(crate) fn replay<D: Device>(
 ) -> Result<()> {
     let store = Arc::clone(&engine.store);
     check_beginning(&store, log)?;
+    let last_logged = last_logged(engine, log);
     let deaths = look_for_deaths(engine, log)?;
     // The record of the program, too, may be a killed process's, and the next seals will name it.
     if !log.sealed.is_empty() || store.device().may_show_undurable() {
@@ -50,27 +51,53 @@ pub(crate) fn replay<D: Device>(
     if engine.store.device().captures() {
         engine.store.device().settle()?;
     }
-    Ok(())
+    judge_carried(engine, deaths, last_logged)
 }
 
 /// What earlier replays left that ended in the death of their process.
 ///
 /// # Errors
 /// `StuckCall` if two did at the same call, and there is no verdict on it.
-fn look_for_deaths<D: Device>(engine: &Engine<D>, log: &Recovered) -> Result<Deaths> {
-    if log.sealed.is_empty() {
+fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result<Deaths> {
+    if log.sealed.is_empty() && engine.carried() == 0 {
         return Ok(Deaths::default());
     }
     let mut deaths = Deaths::open(engine.store.device().as_ref())?;
     let left_out =
         |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
     match deaths.stuck() {
+        // It was not logged: whoever replays all that is, comes to carry the call.
+        Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
         Some((epoch, position)) if !left_out(epoch, position) => {
             deaths.keep();
             Err(stuck(engine, epoch, position)?)
         }
         _ => Ok(deaths),
     }
+}
+
+/// The last epoch that is in the log or in the checkpoint.
+fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
+    log.sealed.last().map_or(engine.store.checkpoint_epoch(), |sealed| sealed.epoch)
+}
+
+/// Everything is replayed: a deferred call in which the process died twice is refused; if it died
+/// in it once, that is kept for the next open.
+fn judge_carried<D: Device>(
+    engine: &mut Engine<D>,
+    mut deaths: Deaths,
+    last_logged: u64,
+) -> Result<()> {
+    match deaths.stuck() {
+        Some((epoch, position)) if epoch > last_logged => {
+            if (position as usize) < engine.carried() {
+                engine.refuse_carried(position as usize)?;
+            }
+        }
+        _ if deaths.last_epoch().is_some_and(|epoch| epoch > last_logged) => deaths.keep(),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A call in which the process died in two replays.

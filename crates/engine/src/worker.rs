@@ -228,6 +228,9 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) replay: Option<Past<'e>>,
     /// State hash and rows before the epoch.
     pub(crate) before: Totals,
+    /// Who notes which call runs, in case that the process dies in it: in a replay, and where
+    /// deferred calls run.
+    pub(crate) deaths: Option<&'e Deaths>,
     /// Deferred calls that this epoch does not run.
     pub(crate) still_carried: &'e Calls,
 }
@@ -306,13 +309,13 @@ impl<D: Device> Epoch<'_, D> {
         self.replay.is_some_and(|past| past.skipped.binary_search(&(position as u32)).is_ok())
     }
 
-    /// Runs a part of a call. In a replay it is noted which, in case that the process dies in it.
+    /// Runs a part of a call. It is noted which, where the process might die in it again.
     #[inline]
     pub(crate) fn noting<R>(&self, worker: usize, position: u32, run: impl FnOnce() -> R) -> R {
-        let Some(past) = self.replay else { return run() };
-        let before = past.deaths.enter(worker, position);
+        let Some(deaths) = self.deaths else { return run() };
+        let before = deaths.enter(worker, position);
         let result = run();
-        past.deaths.leave(worker, before);
+        deaths.leave(worker, before);
         result
     }
 

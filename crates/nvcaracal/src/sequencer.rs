@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use engine::{Answer, Calls, EpochInfo, EpochOutcome};
+use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome};
+use storage::StorageError;
 
 use crate::driver::Driver;
 use crate::queue::{Batch, Queue, Work};
@@ -220,10 +221,26 @@ impl Sequencer {
     /// repair.
     fn run_deferred(&mut self) -> Result<()> {
         let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
-        let outcome = self.driver.run_deferred(self.clock.next());
+        let outcome = self.run_with_room(|driver, info| driver.run_deferred(info));
         let outcome = outcome.map_err(|error| Error::stopped(error.to_string()))?;
         self.deliver(outcome, &Calls::new(), &nobody);
         Ok(())
+    }
+
+    /// Runs an epoch; where only the log has no room for it, once more after a checkpoint, which
+    /// empties the log.
+    fn run_with_room(
+        &mut self,
+        run: impl Fn(&mut dyn Driver, EpochInfo) -> engine::Result<EpochOutcome>,
+    ) -> engine::Result<EpochOutcome> {
+        let info = self.clock.next();
+        match run(self.driver.as_mut(), info) {
+            Err(error) if error.is_limit() && is_of_log(&error) => {
+                self.driver.checkpoint()?;
+                run(self.driver.as_mut(), info)
+            }
+            result => result,
+        }
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
@@ -255,7 +272,7 @@ impl Sequencer {
     /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
     /// happened.
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
-        match self.driver.run_epoch(calls, self.clock.next()) {
+        match self.run_with_room(|driver, info| driver.run_epoch(calls, info)) {
             Ok(outcome) => {
                 self.deliver(outcome, calls, part);
                 Ok(Ok(()))
@@ -329,6 +346,11 @@ impl Sequencer {
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.carried.drain(..).flatten().for_each(|(group, _)| group.end(error));
     }
+}
+
+/// Whether it is the log that an error is about.
+fn is_of_log(error: &EngineError) -> bool {
+    matches!(error, EngineError::Storage(StorageError::Log(_)))
 }
 
 /// What a panic said.

@@ -153,7 +153,10 @@ pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
     let mut records = Records { rest: bytes };
     let mut calls = Calls::new();
     while let Some(call) = records.next() {
-        calls.push_to(Part::Deferred, call.procedure, call.arguments)?;
+        if !call.part.is_carried() {
+            return Err(corrupt("one was never deferred"));
+        }
+        calls.push_to(call.part, call.procedure, call.arguments)?;
     }
     if !records.rest.is_empty() {
         return Err(corrupt("a record is cut off"));

@@ -104,7 +104,8 @@ impl<D: Device> Call<'_, '_, D> {
             return Err(Failure::Failed(LEFT_OUT.into()).into());
         }
         if epoch.calls.call(self.position as usize).part == Part::Refused {
-            let what = "it was deferred to an epoch in which there was no space for it";
+            let what = "it was deferred and then refused: there was no space for it by itself, or \
+                        the process died in it twice";
             return Err(Failure::Failed(what.into()).into());
         }
         self.draw(local, lists, overlay, place_of)?;

@@ -33,11 +33,34 @@ impl Procedure for Die {
     }
 }
 
+plain! {
+    /// Writes what it did not predict, and ends the process where it may.
+    struct DieAlone { really: u64 }
+}
+
+impl Procedure for DieAlone {
+    const NAME: &'static str = "die alone";
+    type Output = ();
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(ACCOUNTS, 1);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        if self.really == 0 {
+            return Ok(());
+        }
+        tx.insert(ACCOUNTS, 99, &-1)?;
+        std::process::abort();
+    }
+}
+
 fn options() -> Options {
     Database::options()
         .table(ACCOUNTS)
         .procedure::<Deposit>()
         .procedure::<Die>()
+        .procedure::<DieAlone>()
         .workers(2)
         // What runs in a serial part is not in the log yet.
         .serial_calls_max(0)
@@ -65,10 +88,49 @@ fn child_that_dies() {
     unreachable!("a call of the batch ends the process");
 }
 
+/// What a child does whose deferred call ends it: in the next epoch, before anything is logged.
+#[test]
+fn child_that_dies_in_a_deferred_call() {
+    let Some(store) = std::env::var_os(STORE) else { return };
+    let is_new = !Path::new(&store).exists();
+    let db = options().open(store).unwrap();
+    if is_new {
+        assert_eq!(db.call(Deposit { account: 1, cents: 5 }).unwrap(), 5);
+        db.call(DieAlone { really: 0 }).unwrap();
+        let _ = db.call(DieAlone { really: 1 });
+    }
+    // It is made again by itself.
+    std::thread::sleep(std::time::Duration::from_secs(20));
+    unreachable!("a deferred call ends the process");
+}
+
+/// O-79: a deferred call in which the process died twice is refused, and the store goes on.
+#[test]
+fn o_79_a_deferred_call_that_ends_the_process_twice_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("bank");
+    for round in ["run", "first open"] {
+        assert!(child_dies(&store, "deaths::child_that_dies_in_a_deferred_call"), "{round}");
+    }
+    let db = options().open(&store).unwrap();
+    assert_eq!(db.call(Deposit { account: 1, cents: 1 }).unwrap(), 6);
+    assert_eq!(db.get(ACCOUNTS, 99).unwrap(), None);
+    assert_eq!((db.stats().failed, db.stats().deferred), (1, 0), "that call");
+    drop(db);
+    let db = options().open(&store).unwrap();
+    assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(6));
+    db.close().unwrap();
+    assert!(!store.join("replay").exists(), "there is nothing to tell the next process");
+}
+
 /// Runs the child; whether it died in the way that is meant.
 fn dies(store: &Path) -> bool {
+    child_dies(store, "deaths::child_that_dies")
+}
+
+fn child_dies(store: &Path, test: &str) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "deaths::child_that_dies", "--nocapture"]).env(STORE, store);
+    child.args(["--exact", test, "--nocapture"]).env(STORE, store);
     let status = child.output().unwrap().status;
     std::os::unix::process::ExitStatusExt::signal(&status) == Some(6)
 }

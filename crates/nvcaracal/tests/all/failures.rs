@@ -358,6 +358,28 @@ fn o_79_a_failure_after_the_commit_point_fails_the_call_where_it_ran_alone() {
     assert!(error.is_failed() && error.to_string().contains("after the commit point"), "{error}");
 }
 
+/// A log that is full takes a checkpoint by itself and goes on, whatever the interval.
+#[test]
+fn a_full_log_takes_a_checkpoint_and_goes_on() {
+    for serial_calls_max in [64, 0] {
+        let db = Database::options()
+            .table(NOTES)
+            .procedure::<Write>()
+            .serial_calls_max(serial_calls_max)
+            .checkpoint_every(1_000_000)
+            .log_bytes_max(2 << 20)
+            .open_device(nvcaracal::DeviceSpec::Dram)
+            .unwrap();
+        for round in 0..100 {
+            let text = format!("note {round}");
+            db.call(Write { key: "k".into(), text }).unwrap();
+        }
+        let stats = db.stats();
+        assert_eq!((stats.epoch, stats.refused), (100, 0));
+        assert!(stats.checkpoint_epoch > 50, "{}", stats.checkpoint_epoch);
+    }
+}
+
 /// O-83: a body that calls its database would wait for itself.
 #[test]
 fn o_83_a_body_that_calls_the_database_is_told_so() {
