@@ -302,10 +302,12 @@ impl<D: Device> Engine<D> {
             let (procedure, arguments) = calls.get(position as usize);
             self.carry.push_to(Part::Deferred, procedure, arguments)?;
         }
-        let overlay = self.shared.overlay.get_mut().expect("no panic while locked");
         let predicted = match calls.serial() {
             0 => BTreeSet::new(),
-            _ => std::mem::take(&mut overlay.predicted),
+            _ => {
+                let mut overlay = self.shared.overlay.write().expect("no panic while locked");
+                std::mem::take(&mut overlay.predicted)
+            }
         };
         let mut stats = EpochStats::default();
         for worker in &mut self.workers[..workers] {
