@@ -89,10 +89,10 @@ fn judge_carried<D: Device>(
     last_logged: u64,
 ) -> Result<()> {
     match deaths.stuck() {
-        Some((epoch, position)) if epoch > last_logged => {
-            if (position as usize) < engine.carried() {
-                engine.refuse_carried(position as usize)?;
-            }
+        Some((epoch, position))
+            if epoch > last_logged && (position as usize) < engine.carried() =>
+        {
+            engine.refuse_carried(position as usize)?;
         }
         _ if deaths.last_epoch().is_some_and(|epoch| epoch > last_logged) => deaths.keep(),
         _ => {}
