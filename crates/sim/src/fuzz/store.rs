@@ -40,11 +40,15 @@ impl StoreSubject {
         // What changes rows and no checksum is found by nothing else.
         story.setup.state_hash = true;
         let events = story.record()?.events;
-        let at = if random.percent(50) {
+        let mut at = if random.percent(50) {
             events.len()
         } else {
             random.below(events.len() as u64) as usize
         };
+        // So early that there is no file yet there is nothing to change.
+        if files_of(&Progress::after(&events[..at]).1.cut(Arrival::Everything)).0.is_empty() {
+            at = events.len();
+        }
         let (progress, medium) = Progress::after(&events[..at]);
         let earlier = random.below(at as u64 + 1) as usize;
         let earlier = Progress::after(&events[..earlier]).1.cut(Arrival::Everything);
