@@ -21,7 +21,7 @@ pub struct Row {
     pub p50_ns: u64,
     /// 99 of 100 took at most this.
     pub p99_ns: u64,
-    /// `p50_ns` in units of what the disk takes by itself.
+    /// `p50_ns` in units of what the disk took by itself shortly before.
     pub p50_of_fdatasync: f64,
 }
 
@@ -51,7 +51,8 @@ pub struct Report {
     pub seconds: f64,
     /// Rows of the table.
     pub table_rows: u64,
-    /// The median time that the disk takes to make 4,096 bytes durable, nanoseconds.
+    /// The median time that the disk takes to make 4,096 bytes durable, nanoseconds: of several
+    /// measurements, one for each number of callers.
     pub fdatasync_p50_ns: u64,
     /// What was measured.
     pub rows: Vec<Row>,
