@@ -33,6 +33,9 @@ pub struct EngineConfig {
     /// engine that is opened with it again computes it from the rows. It changes no answer and no
     /// state, and may differ from open to open. Default true.
     pub state_hash: bool,
+    /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. At half
+    /// of it the oldest end until there is but one; default 512 MiB.
+    pub snapshot_bytes_max: u64,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -54,6 +57,7 @@ impl Default for EngineConfig {
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
+            snapshot_bytes_max: 512 << 20,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -21,6 +21,7 @@ use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::Local;
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
+use crate::snapshot::{Images, Snapshots};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
@@ -42,6 +43,7 @@ pub struct Engine<D: Device> {
     carry: Calls,
     table_ids: Vec<u16>,
     last_capture: u64,
+    pub(crate) snapshots: Snapshots,
 }
 
 impl<D: Device> Engine<D> {
@@ -66,6 +68,7 @@ impl<D: Device> Engine<D> {
             carry: Calls::new(),
             table_ids,
             last_capture: checkpoint.epoch,
+            snapshots: Snapshots::default(),
             store,
         }
     }
@@ -178,6 +181,7 @@ impl<D: Device> Engine<D> {
         let number = self.epoch + 1;
         let started = (self.core.config.clock)();
         self.reset_shared();
+        self.begin_images(workers);
         let captures = self.store.device().captures();
         let every = self.core.config.checkpoint_every;
         let checkpoint_epoch = self.store.checkpoint_epoch();
@@ -220,6 +224,7 @@ impl<D: Device> Engine<D> {
             return Err(self.judge(number, past, calls, error));
         }
         self.epoch = number;
+        self.end_images();
         if ends_in_capture {
             self.last_capture = number;
         }
@@ -415,7 +420,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Somebody reads between two epochs, which no epoch's counters show.
-    fn reading(&self) -> Reading<D> {
+    pub(crate) fn reading(&self) -> Reading<D> {
         let device = self.store.device();
         let reads = Reads::new(device.charges_loads());
         Reading { reads, port: Port::new(Arc::clone(device), u32::MAX) }
@@ -611,13 +616,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Reads between two epochs: they are charged, too.
-struct Reading<D: Device> {
-    reads: Reads,
+pub(crate) struct Reading<D: Device> {
+    pub(crate) reads: Reads,
     port: Port<D>,
 }
 
 impl<D: Device> Reading<D> {
-    fn end_step(&mut self, image_base: usize) {
+    pub(crate) fn end_step(&mut self, image_base: usize) {
         self.reads.account_charged(&mut self.port, image_base);
         self.port.settle_debt();
     }
@@ -670,6 +675,7 @@ pub(crate) fn new_worker<D: Device>(
         gone: Vec::new(),
         hidden: Vec::new(),
         whole: Vec::new(),
+        images: Images::default(),
     };
     Ok(Worker {
         local,

@@ -45,6 +45,17 @@ pub enum EngineError {
         /// Procedure, arguments and what happened.
         what: String,
     },
+    /// A snapshot needed more memory than there is for all of them.
+    #[error(
+        "the snapshot of epoch {epoch} has ended: what was overwritten since would take more than \
+         the {bytes_max} bytes of snapshot_bytes_max; take another one, or raise the limit"
+    )]
+    SnapshotEnded {
+        /// Epoch of the snapshot.
+        epoch: u64,
+        /// The limit, for all snapshots.
+        bytes_max: u64,
+    },
     /// A worker failed; the engine is stopped and must be opened again (O-50).
     #[error("stopped: {0}; open the store again to recover")]
     Poisoned(String),

@@ -34,6 +34,7 @@ mod program;
 mod reads;
 mod recovery;
 mod replay;
+mod snapshot;
 mod stats;
 mod table;
 mod transaction;
@@ -54,6 +55,7 @@ pub use procedure::{
     WriteSetFn,
 };
 pub use recovery::Definitions;
+pub use snapshot::{HASH_PARTS, ScanPart};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
 pub use watch::{Moment, Watch, Watcher};

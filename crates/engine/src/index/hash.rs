@@ -20,6 +20,7 @@ use shard::{Head, Lock, Locked, NOTHING};
 /// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
 /// all shards take 4 KiB.
 const SHARDS_COUNT: usize = 256;
+const _: () = assert!(SHARDS_COUNT == 1 << u8::BITS);
 
 /// An index from words to entries for point lookups.
 ///
@@ -193,12 +194,27 @@ impl HashIndex {
     /// Visits every entry, in no particular order: the order depends on how the index came
     /// about and must decide nothing. Not for the insert step.
     pub fn for_each(&self, mut visit: impl FnMut(u64, EntryId)) {
+        (0..=u8::MAX).for_each(|shard| self.for_each_in(shard, &mut visit));
+    }
+
+    /// Visits the entries of a shard: those of the words of which it is the [`shard_of_word`].
+    /// Words stay in their shard as the index grows. Not for the insert step.
+    ///
+    /// [`shard_of_word`]: HashIndex::shard_of_word
+    pub fn for_each_in(&self, shard: u8, mut visit: impl FnMut(u64, EntryId)) {
         let _inside = self.phase.read();
-        for head in self.heads.iter() {
-            // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-            let buckets = unsafe { head.buckets() };
-            buckets.iter().flat_map(Bucket::entries).for_each(|(word, id)| visit(word, id));
-        }
+        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+        let buckets = unsafe { self.heads[usize::from(shard)].buckets() };
+        buckets.iter().flat_map(Bucket::entries).for_each(|(word, id)| visit(word, id));
+    }
+
+    /// Number of shards.
+    pub const SHARDS: usize = SHARDS_COUNT;
+
+    /// The shard of a word.
+    #[must_use]
+    pub fn shard_of_word(word: u64) -> u8 {
+        shard_of(bucket::mix(word)) as u8
     }
 
     #[inline(always)]

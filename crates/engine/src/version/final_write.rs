@@ -81,6 +81,7 @@ impl<D: Device> Medium<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Option<ValueWord> {
         with.work.persistent_versions += 1;
+        self.keep_image(to.entry, to.layout, to.word);
         self.charge_reads(to, before, Some(value));
         let target = before.is_value().then(|| self.choose_slot(to, before, sid, with));
         let slot = target.map_or(0, |target| target.slot);

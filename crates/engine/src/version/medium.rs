@@ -5,9 +5,11 @@ use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, ValuePointer, row};
 
-use super::RowEntry;
+use super::{ReadPhase, RowEntry};
 use super::write::{Hidden, Publication};
 use crate::index::EntryId;
+use crate::snapshot::{Image, Images};
+use crate::table::KeyWord;
 
 /// One worker's side of the medium: its port, its sub-pools of every pool, and what it has to
 /// remember until the next checkpoint.
@@ -36,6 +38,8 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) hidden: Vec<Hidden>,
     /// A value that has to be put together before it is written.
     pub(crate) whole: Vec<u8>,
+    /// What was overwritten and snapshots still see.
+    pub(crate) images: Images,
 }
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
@@ -76,6 +80,34 @@ impl<D: Device> Medium<D> {
                 self.free_value(offset, pointer.value_bytes(), segments);
             }
         }
+    }
+
+    /// Keeps what a row is, if it is overwritten next and a snapshot sees it (O-85).
+    #[inline(always)]
+    pub(super) fn keep_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
+        if self.images.are_wanted() {
+            self.keep_wanted_image(entry, layout, word);
+        }
+    }
+
+    #[inline(never)]
+    fn keep_wanted_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
+        let (before, row) = (entry.next(), entry.row());
+        let device = self.port.device();
+        let image_base = device.image().base() as usize;
+        if !before.is_value() {
+            return;
+        }
+        let written = version_epoch(image_base, row, before.slot());
+        if !self.images.wants(written) {
+            return;
+        }
+        let (exact, phase) = (word.to_be_bytes(), ReadPhase::begin());
+        let key =
+            if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
+        let value = phase.bytes(before).into();
+        self.images.keep(layout.table, KeyWord { hash: word, key }, Image { written, value });
+        self.port.charge_load((before.address() - image_base) as u64, before.len() as u64);
     }
 
     pub(super) fn free_value(&mut self, offset: u64, len: u64, segments: &Segments) {

@@ -352,7 +352,7 @@ fn replay_needs_the_procedures_of_the_log() {
         pieces: None,
     });
     let engine = open(longer).unwrap().0;
-    let pair = Pair { engine, model };
+    let pair = Pair::new(engine, model);
     pair.compare_state().unwrap();
     pair.engine.close().unwrap();
     // Nothing to replay: any procedures will do.

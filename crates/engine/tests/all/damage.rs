@@ -297,7 +297,7 @@ fn o_24_damage_of_the_log_is_seen() {
             Ok(engine) => {
                 let model = models[engine.epoch() as usize].clone();
                 assert!(engine.epoch() >= 2, "byte {offset}: {}", engine.epoch());
-                Pair { engine, model }.compare_state().unwrap();
+                Pair::new(engine, model).compare_state().unwrap();
             }
         }
     }

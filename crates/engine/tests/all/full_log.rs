@@ -46,7 +46,7 @@ fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
         let serial = |tag| [for_serial_part(calls(tag).swap_remove(0))];
         let refused = (5..).find_map(|tag| pair.run(&serial(tag)).err()).unwrap();
         assert!(refused.contains("input log is full"), "{refused}");
-        let Pair { engine, model } = pair;
+        let Pair { engine, model, .. } = pair;
         assert!(model.epoch > 5);
         let left = SEGMENTS * 4096 - engine.store().log().bytes_in_use();
         assert_eq!(left, u64::from(RESERVE_SEGMENTS) * 4096, "no segment is left for epochs");

@@ -19,6 +19,7 @@ mod repair;
 mod schedules;
 mod serial;
 mod smoke;
+mod snapshots;
 mod state_hash;
 mod steady_space;
 mod support;

@@ -67,7 +67,7 @@ fn end_and_open<D: Device>(
     device: &Arc<D>,
     reopen: &Reopen,
 ) -> Result<Pair<D>, String> {
-    let Pair { mut engine, model } = pair;
+    let Pair { mut engine, model, .. } = pair;
     match reopen.end {
         End::Close => engine.close().map_err(|error| format!("close: {error}"))?,
         End::CheckpointAndDrop => {

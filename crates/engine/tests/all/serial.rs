@@ -494,13 +494,13 @@ fn o_81_small_and_large_epochs_take_turns() {
             }
             pair.run(&calls).unwrap();
             if epoch % 7 == 6 {
-                let Pair { engine, model } = pair;
+                let Pair { engine, model, .. } = pair;
                 device = Arc::new(device.image_after_power_cut(&mut AllOldest));
                 drop(engine);
                 pair = Pair::open(&device, &setup, model).unwrap();
             }
         }
-        let Pair { engine, model } = pair;
+        let Pair { engine, model, .. } = pair;
         engine.close().unwrap();
         check_clean(&device, &model).unwrap();
     }

@@ -94,7 +94,7 @@ fn o_48_a_hash_that_was_not_maintained_is_computed_anew() {
         let (engine, report) = open(&device, true);
         assert_eq!(report.hash, HashCheck::Computed);
         assert_eq!(engine.running_hash(), Some(model.state_hash()));
-        let mut pair = Pair { engine, model };
+        let mut pair = Pair::new(engine, model);
         pair.compare_state().unwrap();
         pair.run(&[modify(1, 9)]).unwrap();
         let model = pair.model;

@@ -144,7 +144,7 @@ fn o_50_a_worker_that_dies_leaves_nobody_waiting() {
             deaths[plan.part].fetch_add(1, Ordering::Relaxed);
             let engine = setup.open(&device).unwrap();
             let model = if engine.epoch() == before.epoch { before } else { after };
-            let mut pair = Pair { engine, model };
+            let mut pair = Pair::new(engine, model);
             pair.compare_state().unwrap();
             pair.run(&batches[0]).unwrap();
         });

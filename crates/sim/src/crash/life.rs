@@ -151,7 +151,7 @@ impl Life {
         device.mark(Place::Opened.encode());
         let mut known = known;
         let model = known.models.last().expect("at least that of epoch 0");
-        let mut pair = Pair { engine, model: Model::clone(model) };
+        let mut pair = Pair::new(engine, Model::clone(model));
         pair.compare_state()?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
         let life = |trace, known, ended, (epochs, refused, refused_by_log)| Self {

@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             Err(error) => return self.failed_open(&error.to_string()),
         };
         self.lab.mark(Event::Opened);
-        let mut pair = Pair { engine, model: story.models[0].clone() };
+        let mut pair = Pair::new(engine, story.models[0].clone());
         for epoch in 1..=story.batches.len() {
             if !self.epoch(&mut pair, epoch, report)? {
                 return self.assert_dead(&mut pair, epoch);

@@ -134,7 +134,7 @@ fn open(
             if epoch > progress.started {
                 return Err(format!("epoch {epoch} was never begun"));
             }
-            let pair = Pair { engine, model: story.models[epoch as usize].clone() };
+            let pair = Pair::new(engine, story.models[epoch as usize].clone());
             pair.compare_state()?;
             Ok(Opening::Open(Box::new(pair)))
         }

@@ -29,10 +29,10 @@ pub(crate) fn recover(
             "recovered epoch {epoch}; {answered} was answered, {started} was begun"
         ));
     }
-    let mut pair = Pair { engine, model: story.models[epoch as usize].clone() };
+    let mut pair = Pair::new(engine, story.models[epoch as usize].clone());
     pair.compare_state()?;
     run_on(&mut pair, random, EPOCHS_AFTER)?;
-    let Pair { engine, model } = pair;
+    let Pair { engine, model, .. } = pair;
     engine.close().map_err(|error| format!("close: {error}"))?;
     drop(device);
     let device = open_device(dir, None)?;

@@ -107,7 +107,7 @@ impl Subject for StoreSubject {
             }
             return Err(format!("opened at epoch {epoch}, which never was"));
         };
-        let mut pair = Pair { engine, model };
+        let mut pair = Pair::new(engine, model);
         let same = pair.compare_state();
         let verdict = match same {
             Ok(()) if epoch < self.progress.answered => Verdict::Older,

@@ -9,6 +9,7 @@ pub mod procedures;
 pub mod program;
 pub mod random;
 pub mod shrink;
+pub mod snapshots;
 
 pub use corners::{add_corners, churn, fatal};
 pub use generate::{Mix, batch, stale_look};

@@ -15,6 +15,7 @@ use super::model::{Expected, Model};
 use super::procedures::{number_of, procedures};
 use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, is_ordered, is_serial};
 use super::random::Random;
+use super::snapshots::Snapshots;
 
 /// Choices that must change no answer and no state.
 #[derive(Debug, Clone, Copy)]
@@ -145,6 +146,7 @@ pub struct Pair<D: Device> {
     pub engine: Engine<D>,
     /// The oracle.
     pub model: Model,
+    snapshots: Snapshots,
 }
 
 /// What the outside world says in an epoch.
@@ -167,10 +169,15 @@ pub fn to_calls(batch: &[Vec<u8>]) -> Calls {
 }
 
 impl<D: Device> Pair<D> {
+    /// An engine in the state of `model`.
+    pub fn new(engine: Engine<D>, model: Model) -> Self {
+        Self { engine, model, snapshots: Snapshots::default() }
+    }
+
     /// Opens a store that must be in the state of `model`.
     pub fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
         let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
-        let pair = Self { engine, model };
+        let pair = Self::new(engine, model);
         pair.compare_state()?;
         Ok(pair)
     }
@@ -198,6 +205,7 @@ impl<D: Device> Pair<D> {
         compare_answers(&outcome, &expected)
             .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
         compare_hash(&outcome, &self.engine, &self.model)?;
+        self.snapshots.step(&mut self.engine, &self.model)?;
         Ok(outcome.stats.work)
     }
 

@@ -1,0 +1,165 @@
+//! Values before their rows were overwritten, for snapshots that still see them.
+//!
+//! Each worker keeps those of the rows that it wrote, in *layers*: one for each snapshot that was
+//! the newest when a row was written first. An image in the layer of snapshot S was written at S or
+//! before, and replaced after S. So what a snapshot E sees of a key is the first image of it in the
+//! layers from E on; if that was written after E, the key had no row then.
+
+use std::collections::BTreeMap;
+
+use storage::IndexKind;
+
+use crate::index::HashIndex;
+use crate::table::{KeyWord, Table};
+
+/// What an image takes besides its key and its value, about.
+const IMAGE_BYTES: u64 = 112;
+
+/// What a row was.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// The epoch that wrote it.
+    pub(crate) written: u64,
+    pub(crate) value: Box<[u8]>,
+}
+
+impl Image {
+    /// What a snapshot sees of its key.
+    pub(crate) fn seen_at(&self, epoch: u64) -> Option<&[u8]> {
+        (self.written <= epoch).then_some(&self.value)
+    }
+}
+
+/// Images by table and key; those of a hash table by its shards first, as they are visited.
+pub(crate) type ImageMap = BTreeMap<Box<[u8]>, Image>;
+
+/// The images that came about while a snapshot was the newest.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    pub(crate) epoch: u64,
+    pub(crate) images: ImageMap,
+    bytes: u64,
+}
+
+impl Layer {
+    fn insert(&mut self, key: Box<[u8]>, image: Image) -> u64 {
+        let bytes = bytes_of(&key, &image);
+        self.bytes += bytes;
+        let before = self.images.insert(key, image);
+        debug_assert!(before.is_none(), "a row is replaced first once");
+        bytes
+    }
+}
+
+fn bytes_of(key: &[u8], image: &Image) -> u64 {
+    (key.len() + image.value.len()) as u64 + IMAGE_BYTES
+}
+
+/// One worker's images.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    /// The newest snapshot: values of its epoch and before are kept. 0 if there is none.
+    newest: u64,
+    /// Bytes that may still be kept in this epoch ...
+    room: u64,
+    /// ... and whether something was not.
+    pub(crate) is_incomplete: bool,
+    /// By the epochs of their snapshots.
+    layers: Vec<Layer>,
+    /// Which tables are ordered.
+    are_ordered: Vec<bool>,
+}
+
+impl Images {
+    /// A snapshot of these tables is taken.
+    pub(crate) fn know(&mut self, tables: &[Table]) {
+        if self.are_ordered.is_empty() {
+            self.are_ordered.extend(tables.iter().map(|t| t.kind == IndexKind::Ordered));
+        }
+    }
+
+    /// An epoch begins, in which so many bytes may be kept for snapshots, the newest of this epoch.
+    pub(crate) fn begin(&mut self, newest: u64, room: u64) {
+        (self.newest, self.room) = (newest, room);
+    }
+
+    /// Whether a value that is about to be replaced is kept.
+    #[inline(always)]
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.newest != 0
+    }
+
+    /// Whether a value of this epoch is kept.
+    pub(crate) fn wants(&self, written: u64) -> bool {
+        written <= self.newest && !self.is_incomplete
+    }
+
+    /// Keeps what a row of a table was, if there is room.
+    pub(crate) fn keep(&mut self, table: u16, word: KeyWord<'_>, image: Image) {
+        let key = image_key_of(table, self.are_ordered[usize::from(table)], word);
+        let bytes = bytes_of(&key, &image);
+        if bytes > self.room {
+            self.is_incomplete = true;
+            return;
+        }
+        self.room -= bytes;
+        let epoch = self.newest;
+        self.layer(epoch).insert(key, image);
+    }
+
+    /// The layer of a snapshot.
+    fn layer(&mut self, epoch: u64) -> &mut Layer {
+        let at = self.layers.partition_point(|layer| layer.epoch < epoch);
+        if self.layers.get(at).is_none_or(|layer| layer.epoch != epoch) {
+            self.layers.insert(at, Layer { epoch, images: ImageMap::new(), bytes: 0 });
+        }
+        &mut self.layers[at]
+    }
+
+    /// The layers that a snapshot sees.
+    pub(crate) fn from(&self, epoch: u64) -> &[Layer] {
+        let at = self.layers.partition_point(|layer| layer.epoch < epoch);
+        &self.layers[at..]
+    }
+
+    /// Bytes that are kept for snapshots from an epoch on.
+    pub(crate) fn bytes_from(&self, epoch: u64) -> u64 {
+        self.from(epoch).iter().map(|layer| layer.bytes).sum()
+    }
+
+    /// Frees images of snapshots that have ended, of at most so many rows; an older snapshot that
+    /// still sees one takes it over. Whether any are left (O-90).
+    pub(crate) fn sweep(&mut self, live: &BTreeMap<u64, usize>, most: usize) -> bool {
+        let ended = |layer: &Layer| !live.contains_key(&layer.epoch);
+        let Some(at) = self.layers.iter().position(ended) else { return false };
+        let heir = live.range(..self.layers[at].epoch).next_back().map(|(&epoch, _)| epoch);
+        let mut layer = self.layers.remove(at);
+        for _ in 0..most {
+            let Some((key, image)) = layer.images.pop_first() else { break };
+            layer.bytes -= bytes_of(&key, &image);
+            if let Some(heir) = heir.filter(|&heir| image.written <= heir) {
+                self.layer(heir).insert(key, image);
+            }
+        }
+        if !layer.images.is_empty() {
+            let at = self.layers.partition_point(|other| other.epoch < layer.epoch);
+            self.layers.insert(at, layer);
+        }
+        self.layers.iter().any(ended)
+    }
+}
+
+/// Under what the images of a key are kept, or those of a part of a table.
+pub(crate) fn image_key(table: u16, shard: Option<u8>, key: &[u8]) -> Box<[u8]> {
+    let mut bytes = Vec::with_capacity(3 + key.len());
+    bytes.extend_from_slice(&table.to_be_bytes());
+    bytes.extend(shard);
+    bytes.extend_from_slice(key);
+    bytes.into()
+}
+
+/// The same, of a key.
+pub(crate) fn image_key_of(table: u16, is_ordered: bool, word: KeyWord<'_>) -> Box<[u8]> {
+    let shard = (!is_ordered).then(|| HashIndex::shard_of_word(word.hash));
+    image_key(table, shard, word.key)
+}

@@ -1,0 +1,225 @@
+//! Snapshots: the state at the end of one epoch, whatever is written afterwards.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{
+    Abort, Calls, Engine, EngineConfig, EpochInfo, HASH_PARTS, ProcedureDefinition, ProcedureTable,
+    ScanPart,
+};
+use pmem::Dram;
+use storage::{IndexKind, TableDefinition};
+
+use crate::support::rows;
+
+const HASHED: u16 = 0;
+const ORDERED: u16 = 1;
+
+const UPDATE: u8 = 0;
+const DELETE: u8 = 1;
+const INSERT: u8 = 2;
+const ABORT: u8 = 3;
+
+fn key(of: u64) -> [u8; 8] {
+    of.to_be_bytes()
+}
+
+/// What a call writes: short or long, and another value each time.
+fn value(of: u64, epoch: u64, bytes: usize) -> Vec<u8> {
+    let word = (of << 8 | epoch).to_le_bytes();
+    word.iter().copied().cycle().take(bytes).collect()
+}
+
+/// An engine whose one procedure does one thing to one key of both tables.
+fn open(config: EngineConfig) -> Engine<Dram> {
+    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let table = |name: &str, index| TableDefinition { name: name.into(), index, ..rows(400) };
+    let tables = [table("hashed", IndexKind::Hash), table("ordered", IndexKind::Ordered)];
+    let mut procedures = ProcedureTable::new();
+    procedures.add(ProcedureDefinition {
+        name: "write",
+        draws: None,
+        write_set: |args, set| {
+            [HASHED, ORDERED].iter().for_each(|&table| set.insert(table, &args[1..9]));
+            Ok(())
+        },
+        body: |args, tx| {
+            let (key, value) = (&args[1..9], &args[9..]);
+            for table in [HASHED, ORDERED] {
+                match args[0] {
+                    UPDATE => drop(tx.update(table, key, value)?),
+                    DELETE => drop(tx.delete(table, key)?),
+                    _ => tx.insert(table, key, value)?,
+                }
+            }
+            if args[0] == ABORT { Err(Abort::new("planned").into()) } else { Ok(()) }
+        },
+        pieces: None,
+    });
+    Engine::open(device, config, &tables, procedures).unwrap().0
+}
+
+fn run(engine: &mut Engine<Dram>, calls: impl IntoIterator<Item = (u8, u64, Vec<u8>)>) {
+    let mut batch = Calls::new();
+    for (op, of, value) in calls {
+        batch.push(0, &[&[op][..], &key(of), &value].concat()).unwrap();
+    }
+    engine.run_epoch(&batch, EpochInfo::default()).unwrap();
+}
+
+/// All rows of a table as a snapshot sees them, in order.
+fn all(engine: &Engine<Dram>, epoch: u64, table: u16) -> Vec<(u64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut keep = |key: &[u8], value: &[u8]| {
+        found.push((u64::from_be_bytes(key.try_into().unwrap()), value.to_vec()));
+    };
+    if table == HASHED {
+        for part in 0..HASH_PARTS {
+            engine.visit_part_at(epoch, (table, part), &mut keep).unwrap();
+        }
+        found.sort_unstable();
+        return found;
+    }
+    let (mut low, high) = (key(0).to_vec(), [0xff; 8]);
+    let (is_descending, rows_max) = (false, 3);
+    loop {
+        let part = ScanPart { table, low: &low, high: &high, is_descending, rows_max };
+        let last = engine.scan_at(epoch, part, &mut |key, value| {
+            keep(key, value);
+            ControlFlow::Continue(())
+        });
+        let Some(last) = last.unwrap() else { return found };
+        low = (u64::from_be_bytes(last.try_into().unwrap()) + 1).to_be_bytes().to_vec();
+    }
+}
+
+/// O-85, O-84: every string of five writes to a key, each in an epoch of its own, with a snapshot
+/// after each: values inside and outside of their rows, checkpoints after each epoch and seldom,
+/// with and without a cache.
+#[test]
+fn o_85_the_first_final_write_keeps_what_a_snapshot_sees() {
+    const STRINGS: u64 = 4 * 4 * 4 * 4 * 4;
+    for bytes in [8, 64, 400] {
+        for (checkpoint_every, cache_bytes) in [(1, 0), (3, 0), (1, 1 << 20), (3, 1 << 20)] {
+            let config = EngineConfig { workers: 2, checkpoint_every, cache_bytes, ..config() };
+            let mut engine = open(config);
+            let mut expected = vec![(engine.snapshot(), Vec::new())];
+            let mut state = vec![None; STRINGS as usize];
+            for epoch in 1..=5 {
+                let op = |of: u64| (of >> (2 * (epoch - 1)) & 3) as u8;
+                run(&mut engine, (0..STRINGS).map(|of| (op(of), of, value(of, epoch, bytes))));
+                for of in 0..STRINGS {
+                    let row = &mut state[of as usize];
+                    match op(of) {
+                        UPDATE => *row = row.take().map(|_| value(of, epoch, bytes)),
+                        DELETE => *row = None,
+                        INSERT => *row = Some(value(of, epoch, bytes)),
+                        _ => {}
+                    }
+                }
+                let rows = (0..).zip(&state).filter_map(|(of, row)| Some((of, row.clone()?)));
+                expected.push((engine.snapshot(), rows.collect()));
+            }
+            for (epoch, rows) in &expected {
+                for table in [HASHED, ORDERED] {
+                    assert_eq!(&all(&engine, *epoch, table), rows, "{bytes} bytes, epoch {epoch}");
+                }
+            }
+        }
+    }
+}
+
+fn config() -> EngineConfig {
+    EngineConfig::default()
+}
+
+/// O-86, O-90: of snapshots that end in any order, what others still see stays, and all memory is
+/// given back, a few rows at a time.
+#[test]
+fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
+    const ROWS: u64 = 200;
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+        let mut engine = open(EngineConfig { workers: 2, ..config() });
+        let mut taken = Vec::new();
+        for round in 1..=4 {
+            run(&mut engine, (0..ROWS).map(|of| (INSERT, of, value(of, round, 40))));
+            taken.push((engine.snapshot(), round));
+        }
+        run(&mut engine, (0..ROWS).map(|of| (DELETE, of, Vec::new())));
+        let mut bytes = engine.snapshot_bytes();
+        for at in order {
+            let (epoch, round) = taken[at];
+            let rows: Vec<_> = (0..ROWS).map(|of| (of, value(of, round, 40))).collect();
+            for table in [HASHED, ORDERED] {
+                assert_eq!(all(&engine, epoch, table), rows, "{order:?}, round {round}");
+            }
+            engine.release_snapshot(epoch);
+            let mut steps = 0;
+            while engine.sweep_snapshots(7) {
+                steps += 1;
+            }
+            assert!(steps >= 2 * ROWS as usize / 7 / 2, "{steps} steps of two workers");
+            assert!(engine.snapshot_bytes() < bytes, "{order:?}");
+            bytes = engine.snapshot_bytes();
+        }
+        assert_eq!(bytes, 0);
+        assert!(!engine.sweep_snapshots(usize::MAX));
+    }
+}
+
+/// O-89: where there is no room for what a snapshot sees it ends, and nothing else happens.
+#[test]
+fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
+    let writes = |epoch| (0..100).map(move |of| (INSERT, of, value(of, epoch, 300)));
+    let mut hashes = Vec::new();
+    for (snapshot_bytes_max, lives) in [(0, false), (40_000, false), (1 << 20, true)] {
+        let mut engine = open(EngineConfig { workers: 2, snapshot_bytes_max, ..config() });
+        run(&mut engine, writes(1));
+        let epoch = engine.snapshot();
+        run(&mut engine, writes(2));
+        let read = engine.get_at(epoch, ORDERED, &key(5));
+        match lives {
+            true => assert_eq!(read.unwrap(), Some(value(5, 1, 300))),
+            false => {
+                let text = read.unwrap_err().to_string();
+                assert!(text.contains("the snapshot of epoch 1 has ended"), "{text}");
+                assert!(text.contains(&format!("{snapshot_bytes_max} bytes")), "{text}");
+            }
+        }
+        // Another one can be taken at once.
+        let epoch = engine.snapshot();
+        assert_eq!(engine.get_at(epoch, HASHED, &key(5)).unwrap(), Some(value(5, 2, 300)));
+        hashes.push(engine.state_hash());
+    }
+    hashes.dedup();
+    assert_eq!(hashes.len(), 1, "snapshots change no state");
+}
+
+/// O-89: of several the oldest ends first.
+#[test]
+fn o_89_of_several_snapshots_the_oldest_ends_first() {
+    let mut engine = open(EngineConfig { snapshot_bytes_max: 200_000, ..config() });
+    let mut taken = Vec::new();
+    for round in 1..=6 {
+        run(&mut engine, (0..100).map(|of| (INSERT, of, value(of, round, 100))));
+        taken.push(engine.snapshot());
+    }
+    let lives: Vec<bool> =
+        taken.iter().map(|&epoch| engine.get_at(epoch, HASHED, &key(1)).is_ok()).collect();
+    assert!(!lives[0] && lives[5], "{lives:?}");
+    assert!(lives.is_sorted(), "{lives:?}");
+}
+
+/// A snapshot is released as often as it was taken.
+#[test]
+fn a_snapshot_lives_until_all_who_took_it_have_released_it() {
+    let mut engine = open(config());
+    run(&mut engine, [(INSERT, 1, vec![1])]);
+    let (one, two) = (engine.snapshot(), engine.snapshot());
+    assert_eq!(one, two);
+    engine.release_snapshot(one);
+    run(&mut engine, [(INSERT, 1, vec![2])]);
+    assert_eq!(engine.get_at(two, HASHED, &key(1)).unwrap(), Some(vec![1]));
+    engine.release_snapshot(two);
+    assert!(engine.get_at(two, HASHED, &key(1)).is_err());
+}

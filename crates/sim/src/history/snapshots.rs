@@ -1,0 +1,175 @@
+//! Snapshots of an engine beside those of the oracle: taken now and then, read a few rows at a time
+//! between epochs in every way that there is, compared when all was read (O-84, O-86, O-88).
+
+use std::ops::ControlFlow;
+
+use engine::{Engine, HASH_PARTS, ScanPart};
+use pmem::Device;
+
+use super::model::Model;
+use super::program::{LONG, ROW_TABLES, SEQUENCES, is_ordered};
+
+/// Most snapshots at a time.
+const HELD_MAX: usize = 3;
+/// Epochs between two that are taken.
+const EVERY: u64 = 2;
+/// Parts of a hash table that are read between two epochs.
+const PARTS: usize = HASH_PARTS / 4;
+
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// How far a table has been read, in one direction.
+#[derive(Debug, Default)]
+struct Reading {
+    found: Rows,
+    /// The key of an ordered table behind which it goes on.
+    last: Option<Vec<u8>>,
+    /// The next part of a hash table.
+    part: usize,
+    is_done: bool,
+}
+
+/// A snapshot that is being read.
+#[derive(Debug)]
+struct Held {
+    epoch: u64,
+    model: Model,
+    /// By table: upwards and downwards.
+    readings: [[Reading; 2]; ROW_TABLES],
+}
+
+/// The snapshots of one engine.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    held: Vec<Held>,
+    counted: u64,
+}
+
+impl Snapshots {
+    /// Between two epochs: reads on, compares what was read to its end, and takes another snapshot
+    /// now and then.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn step<D: Device>(&mut self, engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+        self.counted += 1;
+        for held in &mut self.held {
+            // One, a few, or many rows at a time.
+            held.read_on(engine, [1, 3, 50][held.epoch as usize % 3])?;
+        }
+        // Not always the oldest ends first.
+        let ended = |held: &Held| held.readings.iter().flatten().all(|reading| reading.is_done);
+        while let Some(at) = self.held.iter().position(ended) {
+            let mut held = self.held.swap_remove(at);
+            held.compare(engine)?;
+            engine.release_snapshot(held.epoch);
+        }
+        engine.sweep_snapshots(5);
+        if self.held.len() < HELD_MAX && self.counted.is_multiple_of(EVERY) {
+            let (epoch, readings) = (engine.snapshot(), Default::default());
+            self.held.push(Held { epoch, model: model.clone(), readings });
+        }
+        Ok(())
+    }
+}
+
+impl Held {
+    fn read_on<D: Device>(&mut self, engine: &Engine<D>, rows_max: usize) -> Result<(), String> {
+        for (table, readings) in (0..).zip(&mut self.readings) {
+            for (direction, reading) in readings.iter_mut().enumerate().filter(|(_, r)| !r.is_done)
+            {
+                let read = match is_ordered(table) {
+                    true => reading.scan_on(engine, self.epoch, table, direction == 1, rows_max),
+                    false => reading.visit_on(engine, self.epoch, table),
+                };
+                read.map_err(|error| format!("snapshot of epoch {}: {error}", self.epoch))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare<D: Device>(&mut self, engine: &Engine<D>) -> Result<(), String> {
+        let wrong = |what: String| Err(format!("snapshot of epoch {}: {what}", self.epoch));
+        for (table, readings) in self.readings.iter_mut().enumerate() {
+            let expected = self.model.tables[table].iter();
+            let [up, down] = readings;
+            if is_ordered(table as u8) {
+                down.found.reverse();
+            } else {
+                up.found.sort_unstable();
+                down.found.sort_unstable();
+            }
+            for found in [&up.found, &down.found] {
+                if !expected.clone().eq(found.iter().map(|(key, value)| (key, value))) {
+                    return wrong(format!("table {table} holds other rows: {found:02x?}"));
+                }
+            }
+            let get = |key: &[u8]| engine.get_at(self.epoch, table as u16, key);
+            for (key, value) in expected.take(5) {
+                if get(key).map_err(|error| error.to_string())?.as_ref() != Some(value) {
+                    return wrong(format!("table {table}: another row at {key:02x?}"));
+                }
+            }
+        }
+        for (key, next) in &self.model.sequences {
+            let found = engine.get_at(self.epoch, SEQUENCES.into(), &key.to_be_bytes());
+            let found = found.map_err(|error| error.to_string())?;
+            if found.as_deref() != Some(&next.to_le_bytes()[..]) {
+                return wrong(format!("sequence {key} is {found:?} and not {next}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reading {
+    fn scan_on<D: Device>(
+        &mut self,
+        engine: &Engine<D>,
+        epoch: u64,
+        table: u8,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<(), engine::EngineError> {
+        // Keys of words have no greater one that can be a bound: none is used.
+        let (mut low, mut high) = (vec![0; 8], vec![0xff; 8]);
+        match (self.last.take(), is_descending) {
+            (Some(last), true) => high = last,
+            (Some(last), false) => low = after(table, &last),
+            (None, _) => {}
+        }
+        let part = ScanPart { table: table.into(), low: &low, high: &high, is_descending, rows_max };
+        let found = &mut self.found;
+        self.last = engine.scan_at(epoch, part, &mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        })?;
+        self.is_done = self.last.is_none();
+        Ok(())
+    }
+
+    fn visit_on<D: Device>(
+        &mut self,
+        engine: &Engine<D>,
+        epoch: u64,
+        table: u8,
+    ) -> Result<(), engine::EngineError> {
+        let found = &mut self.found;
+        for part in self.part..self.part + PARTS {
+            engine.visit_part_at(epoch, (table.into(), part), &mut |key, value| {
+                found.push((key.to_vec(), value.to_vec()));
+            })?;
+        }
+        self.part += PARTS;
+        self.is_done = self.part == HASH_PARTS;
+        Ok(())
+    }
+}
+
+/// The least key of a table above another one.
+fn after(table: u8, key: &[u8]) -> Vec<u8> {
+    match key.try_into() {
+        Ok(word) if table != LONG => (u64::from_be_bytes(word) + 1).to_be_bytes().to_vec(),
+        _ => [key, &[0]].concat(),
+    }
+}
