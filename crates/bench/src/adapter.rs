@@ -176,7 +176,7 @@ impl workloads::Declare for Declaring<'_, '_> {
         high: &[u8],
         each: Visit<'_>,
     ) -> Result<(), GaveUp> {
-        self.0.get_mut().lookup_scan(table.0, low, high, each);
+        self.0.get_mut().lookup_scan(table.0, low, high, false, each);
         Ok(())
     }
 }

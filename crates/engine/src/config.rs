@@ -33,8 +33,8 @@ pub struct EngineConfig {
     /// engine that is opened with it again computes it from the rows. It changes no answer and no
     /// state, and may differ from open to open. Default true.
     pub state_hash: bool,
-    /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. At half
-    /// of it the oldest end until there is but one; default 512 MiB.
+    /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. Beyond
+    /// half of it the oldest end until there is but one. Default 512 MiB.
     pub snapshot_bytes_max: u64,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,

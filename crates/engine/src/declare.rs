@@ -55,14 +55,16 @@ impl Core {
         &self,
         phase: ReadPhase<'_>,
         table: u16,
-        bounds: (&[u8], &[u8]),
+        (bounds, is_descending): ((&[u8], &[u8]), bool),
         sid: SerialId,
         (waiter, reads): (&mut Waiter<'_>, &Reads),
         each: Visit<'_>,
     ) -> Result<u64, LookupError> {
         let table = self.table(table)?;
         let mut visited = 0;
-        for (word, id) in self.range(table, bounds.0, bounds.1, reads)? {
+        let mut range = self.range(table, bounds.0, bounds.1, reads)?;
+        let mut next = || if is_descending { range.next_back() } else { range.next() };
+        while let Some((word, id)) = next() {
             let entry = self.entries.get(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
@@ -475,15 +477,23 @@ impl WriteSet<'_> {
         self.declaration.lookup(table, key)
     }
 
-    /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch.
-    pub fn lookup_scan(&mut self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) {
+    /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch, in either
+    /// direction.
+    pub fn lookup_scan(
+        &mut self,
+        table: u16,
+        low: &[u8],
+        high: &[u8],
+        is_descending: bool,
+        each: Visit<'_>,
+    ) {
         let declaration = &mut self.declaration;
         if let Some(overlay) = declaration.overlay.as_deref_mut() {
             let (core, phase, reads) = (declaration.core, declaration.phase, declaration.reads);
             let epoch = declaration.epoch;
             let mut before = |id| value_before(core, phase, (id, epoch), reads);
             let from = (reads, &mut before as &mut dyn FnMut(EntryId) -> _);
-            if let Err(what) = overlay.scan(core, table, (low, high), false, from, each) {
+            if let Err(what) = overlay.scan(core, table, (low, high), is_descending, from, each) {
                 declaration.note(what);
             }
             return;
@@ -496,13 +506,13 @@ impl WriteSet<'_> {
             each(key, value)
         };
         let (phase, with) = (declaration.phase, (&mut waiter, declaration.reads));
-        let result =
-            declaration.core.look_through(phase, table, (low, high), sid, with, &mut visit);
+        let bounds = ((low, high), is_descending);
+        let result = declaration.core.look_through(phase, table, bounds, sid, with, &mut visit);
         match result {
             Ok(visited) => {
                 let (low, high) =
                     (declaration.lists.keep_key(low), declaration.lists.keep_key(high));
-                let lookup = Lookup::Scan { table, low, high, visited, fingerprint };
+                let lookup = Lookup::Scan { table, low, high, is_descending, visited, fingerprint };
                 declaration.lists.lookups.push(lookup);
             }
             Err(error) => declaration.note_error(error),

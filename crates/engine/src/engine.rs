@@ -485,7 +485,7 @@ impl<D: Device> Engine<D> {
         let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
         let mut reading = self.reading();
         let with = (&mut waiter, &reading.reads);
-        match self.core.look_through(phase, table, (low, high), sid, with, each) {
+        match self.core.look_through(phase, table, ((low, high), false), sid, with, each) {
             Ok(_) => {
                 reading.end_step(self.core.image_base);
                 Ok(())

@@ -82,7 +82,7 @@ impl EngineError {
     /// Whether space or another limit is exhausted; nothing was lost or half-done.
     pub fn is_limit(&self) -> bool {
         match self {
-            Self::Limit(_) => true,
+            Self::Limit(_) | Self::SnapshotEnded { .. } => true,
             Self::Storage(e) => e.is_limit(),
             _ => false,
         }

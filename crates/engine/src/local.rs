@@ -111,6 +111,7 @@ pub(crate) enum Lookup {
         table: u16,
         low: Span,
         high: Span,
+        is_descending: bool,
         /// Rows visited before the visitor had enough; `u64::MAX`: all.
         visited: u64,
         /// Hash of everything that was seen.

@@ -20,7 +20,7 @@ use images::{Layer, image_key, image_key_of};
 use crate::declare::Visit;
 use crate::engine::Reading;
 use crate::index::{EntryId, HashIndex};
-use crate::version::{ReadPhase, Waiter, ValueWord, version_epoch};
+use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
 use crate::{Engine, EngineError, Result};
 
 /// The snapshots that live: how many of each epoch.
@@ -159,8 +159,7 @@ impl<D: Device> Engine<D> {
         let layers = self.layers_from(epoch);
         let bounds = (image_key(table, None, low), image_key(table, None, high));
         let mut images = Merged::new(&layers, bounds, is_descending);
-        let comes_first =
-            |image: &[u8], key: &[u8]| image != key && (image < key) != is_descending;
+        let comes_first = |image: &[u8], key: &[u8]| image != key && (image < key) != is_descending;
         let mut visited = 0;
         let mut entries: Box<dyn Iterator<Item = _>> =
             if is_descending { Box::new(range.rev()) } else { Box::new(range) };
@@ -265,8 +264,7 @@ impl<D: Device> Engine<D> {
     fn row_at(&self, epoch: u64, id: EntryId, reading: &Reading<D>) -> Option<&[u8]> {
         let entry = self.core.entries.get(id);
         let next = entry.next();
-        if !next.is_value()
-            || version_epoch(self.core.image_base, entry.row(), next.slot()) > epoch
+        if !next.is_value() || version_epoch(self.core.image_base, entry.row(), next.slot()) > epoch
         {
             return None;
         }
@@ -298,7 +296,8 @@ impl<'l> Merged<'l> {
     fn new(layers: &[&'l Layer], (low, high): (Box<[u8]>, Box<[u8]>), is_descending: bool) -> Self {
         let bounds = || (Bound::Included(low.clone()), Bound::Excluded(high.clone()));
         let head = |layer: &&'l Layer| -> Head<'l> {
-            let range = layer.images.range(bounds()).map(|(key, image)| (&key[TABLE_BYTES..], image));
+            let range =
+                layer.images.range(bounds()).map(|(key, image)| (&key[TABLE_BYTES..], image));
             if is_descending { Box::new(range.rev()) } else { Box::new(range) }
         };
         Self { heads: layers.iter().map(|layer| head(layer).peekable()).collect(), is_descending }

@@ -51,7 +51,7 @@ fn open() -> Result<Database, Error> {
 }
 
 fn sum(db: &Database) -> Result<i64, Error> {
-    Ok(db.scan(ACCOUNTS, ..)?.iter().map(|(_, account)| account.cents).sum())
+    db.snapshot()?.range(ACCOUNTS, ..).map(|row| Ok(row?.1.cents)).sum()
 }
 
 fn main() -> Result<(), Error> {

@@ -11,12 +11,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nvcaracal::{Abort, Database, DeviceSpec, Error, Procedure, Stop, Table, Transaction, data};
+use nvcaracal::{
+    Abort, Database, DeviceSpec, Error, HashTable, Procedure, Stop, Table, Transaction, data,
+};
 
 /// Free seats, cheapest first: price and number.
 const FREE: Table<(u32, u32), u8> = Table::ordered("free");
 /// Seats that are sold: price and who has it.
-const SOLD: Table<u32, (u32, u64)> = Table::hash("sold");
+const SOLD: HashTable<u32, (u32, u64)> = Table::hash("sold");
 
 data! {
     struct Offer { first: u32, count: u32 }
@@ -41,12 +43,8 @@ impl Procedure for BuyCheapest {
     type Output = u32;
 
     fn run(&self, tx: &mut Transaction) -> Result<u32, Stop> {
-        let mut cheapest = None;
-        tx.scan(FREE, .., |key, _| {
-            cheapest = Some(key);
-            std::ops::ControlFlow::Break(())
-        })?;
-        let (price, seat) = cheapest.ok_or(Abort::new("sold out"))?;
+        let cheapest = tx.range(FREE, ..).next().transpose()?;
+        let ((price, seat), _) = cheapest.ok_or(Abort::new("sold out"))?;
         tx.delete(FREE, (price, seat))?;
         tx.insert(SOLD, seat, &(price, self.user))?;
         Ok(seat)
@@ -116,13 +114,12 @@ fn run(threads: u32, seats: u32, device: DeviceSpec, time: Duration) -> Result<(
         }
     });
     let took = started.elapsed().as_secs_f64();
-    let mut all: Vec<u32> = db.scan(FREE, ..)?.into_iter().map(|((_, seat), _)| seat).collect();
-    db.read(move |view| {
-        let sold = |seat: &u32| view.get(SOLD, *seat).is_ok_and(|row| row.is_some());
-        all.extend((0..seats).filter(sold));
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..seats), "each seat is either free or sold");
-    })?;
+    let end = db.snapshot()?;
+    let free = end.range(FREE, ..).map(|row| Ok(row?.0.1));
+    let all = free.chain(end.all(SOLD).map(|row| Ok(row?.0))).collect::<Result<Vec<u32>, Error>>();
+    let mut all = all?;
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..seats), "each seat is either free or sold");
     let (sold, failed) = (counts.sold.into_inner(), counts.failed.into_inner());
     let stats = db.stats();
     println!("{} epochs, {} calls deferred", stats.epochs, stats.deferred);

@@ -17,8 +17,8 @@ use crate::{Data, Database, Error, Procedure, Result, Ticket};
 /// one is deferred ([`Procedure::write_set`]), which then runs after the rest.
 ///
 /// ```
-/// # use nvcaracal::{Procedure, Stop, Table, Transaction, WriteSet};
-/// # const COUNTERS: Table<u64, u64> = Table::hash("counters");
+/// # use nvcaracal::{HashTable, Procedure, Stop, Table, Transaction, WriteSet};
+/// # const COUNTERS: HashTable<u64, u64> = Table::hash("counters");
 /// # nvcaracal::plain! { struct Count { counter: u64 } }
 /// # impl Procedure for Count {
 /// #     const NAME: &'static str = "count";

@@ -16,10 +16,10 @@ use crate::body;
 use crate::driver::Driver;
 use crate::queue::{Limits, Queue, check_arguments};
 use crate::routing::Routing;
+use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
-use crate::{
-    Batch, Data, Error, Key, KeyRange, Options, Procedure, Result, Stats, Table, Ticket, View,
-};
+use crate::transaction::undecodable;
+use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket};
 
 /// An open database. A clone is another handle of it; share handles with as many threads as you
 /// like.
@@ -30,10 +30,11 @@ pub struct Database {
     inner: Arc<Inner>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     shared: Arc<Shared>,
     seat: Arc<Seat>,
     numbers: HashMap<TypeId, u16>,
+    schema: &'static Schema,
     report: RecoveryReport,
     device: String,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
@@ -56,6 +57,7 @@ impl Database {
         let routing = Routing::new(numbers.len());
         let (queue, recorder, pace) = (Queue::new(limits), Mutex::default(), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
+        let schema = driver.schema();
         let sequencer = Sequencer::new(Arc::clone(&shared), driver, serial_calls_max);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
@@ -64,7 +66,9 @@ impl Database {
             .spawn(move || sequencer::run(&of_thread.0, &of_thread.1, wait_max))
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
-        Ok(Self { inner: Arc::new(Inner { shared, seat, numbers, report, device, sequencer }) })
+        Ok(Self {
+            inner: Arc::new(Inner { shared, seat, numbers, schema, report, device, sequencer }),
+        })
     }
 
     /// Submits a call and waits for its answer. When it returns, the call is durable.
@@ -140,44 +144,32 @@ impl Database {
     }
 
     /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every
-    /// call that was answered before.
+    /// call that was answered before. For several rows of one state take a
+    /// [snapshot](Database::snapshot).
     ///
     /// # Errors
-    /// As [`View::get`]; [`Error::is_stopped`].
-    pub fn get<K: Key + ?Sized + 'static, V: Data + Send + 'static>(
+    /// [`Error::is_mistake`] if the table is not registered; [`Error::is_limit`] if the key is
+    /// beyond its limit; [`Error::is_stopped`].
+    pub fn get<K: Key + ?Sized, V: Data, O>(
         &self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<Option<V>> {
+        let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
         let key = key.borrow().with_key(<[u8]>::to_vec);
-        self.read(move |view| view.get_encoded(table, &key))?
+        let bytes = self.inner.request(move |driver| Ok(driver.get(number, &key)?))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let value = V::from_bytes(&bytes);
+        value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
     }
 
-    /// All rows in a range as of the end of an epoch; see [`View::scan`].
+    /// Takes a snapshot of the state at the end of an epoch, which holds every call that was
+    /// answered before. Waits for the epoch that runs now.
     ///
     /// # Errors
-    /// As [`View::scan`]; [`Error::is_stopped`].
-    pub fn scan<K: Key + ?Sized + 'static, V: Data + Send + 'static>(
-        &self,
-        table: Table<K, V>,
-        range: impl KeyRange<K> + Send + 'static,
-    ) -> Result<Vec<(K::Owned, V)>> {
-        self.read(move |view| view.scan(table, range))?
-    }
-
-    /// Reads as much as you like from the state as of the end of one epoch.
-    ///
-    /// No epoch runs meanwhile: be quick, and do not wait for anything, least of all for this
-    /// database. Many small reads are better done by a procedure that declares nothing: it costs
-    /// about as little as a read.
-    ///
-    /// # Errors
-    /// [`Error::is_stopped`]; [`Error::is_failed`] if `read` panics.
-    pub fn read<R: Send + 'static>(
-        &self,
-        read: impl FnOnce(&View<'_>) -> R + Send + 'static,
-    ) -> Result<R> {
-        self.request(move |driver| Ok(read(&View::new(driver))))
+    /// [`Error::is_stopped`].
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::take(&self.inner)
     }
 
     /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
@@ -187,7 +179,7 @@ impl Database {
     /// The device's; [`Error::is_stopped`].
     pub fn checkpoint(&self) -> Result<()> {
         let shared = Arc::clone(&self.inner.shared);
-        self.request(move |driver| {
+        self.inner.request(move |driver| {
             driver.checkpoint()?;
             let status = driver.status();
             shared.record(|recorder| recorder.place(status));
@@ -200,36 +192,7 @@ impl Database {
     /// # Errors
     /// [`Error::is_stopped`].
     pub fn memory(&self) -> Result<MemoryUse> {
-        self.request(|driver| Ok(driver.memory()))
-    }
-
-    /// Has the sequencer do something between two epochs.
-    fn request<R: Send + 'static>(
-        &self,
-        what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
-    ) -> Result<R> {
-        body::check_outside()?;
-        // A panic of a reader is the reader's own.
-        let caught = move |driver: &mut dyn Driver| {
-            catch_unwind(AssertUnwindSafe(|| what(driver)))
-                .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref()))))
-        };
-        let Inner { shared, seat, .. } = &*self.inner;
-        if let Some(mut seat) = shared.take_idle(seat)
-            && let Some(sequencer) = seat.as_mut()
-        {
-            return body::within(|| caught(sequencer.driver()));
-        }
-        let (sender, receiver) = sync_channel(1);
-        shared.queue.request(Box::new(move |driver| {
-            let result = match driver {
-                Ok(driver) => body::within(|| caught(driver)),
-                Err(error) => Err(error.clone()),
-            };
-            // Nobody waits any more if the caller was killed.
-            let _ = sender.send(result);
-        }))?;
-        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+        self.inner.request(|driver| Ok(driver.memory()))
     }
 
     /// Counts since it was opened. Does not wait for anything.
@@ -271,6 +234,43 @@ impl Database {
 }
 
 impl Inner {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn schema(&self) -> &'static Schema {
+        self.schema
+    }
+
+    /// Has the sequencer do something between two epochs.
+    pub(crate) fn request<R: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        body::check_outside()?;
+        // A panic is that of who asked.
+        let caught = move |driver: &mut dyn Driver| {
+            catch_unwind(AssertUnwindSafe(|| what(driver)))
+                .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref()))))
+        };
+        let Self { shared, seat, .. } = self;
+        if let Some(mut seat) = shared.take_idle(seat)
+            && let Some(sequencer) = seat.as_mut()
+        {
+            return caught(sequencer.driver());
+        }
+        let (sender, receiver) = sync_channel(1);
+        shared.queue.request(Box::new(move |driver| {
+            let result = match driver {
+                Ok(driver) => caught(driver),
+                Err(error) => Err(error.clone()),
+            };
+            // Nobody waits any more if the caller was killed.
+            let _ = sender.send(result);
+        }))?;
+        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+    }
+
     fn close(&self) -> Result<()> {
         self.shared.queue.close();
         let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();

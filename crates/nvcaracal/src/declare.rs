@@ -4,14 +4,14 @@
 //! with it when the declaration ends, in whatever way that does.
 
 use std::borrow::Borrow;
-use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
+use crate::rows::{Part, Source};
 use crate::schema::Schema;
-use crate::table::Shape;
-use crate::transaction::{row, undecodable};
-use crate::{Data, Key, Sequence, Table};
+use crate::table::{Scannable, Shape};
+use crate::transaction::undecodable;
+use crate::{Data, Key, Rows, Sequence, Table};
 
 /// Draws from sequences, and reads rows to decide about it.
 pub struct Draws<'a, 'e> {
@@ -53,9 +53,9 @@ impl Draws<'_, '_> {
 
     /// Reads a row as of the end of the previous epoch. If it is another one when the transaction
     /// runs, the transaction is deferred.
-    pub fn lookup<K: Key + ?Sized, V: Data>(
+    pub fn get<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Option<V> {
         let number = self.number(&table.shape)?;
@@ -92,7 +92,7 @@ impl WriteSet<'_, '_> {
 
     /// The transaction may insert this row; or update or delete it.
     #[inline]
-    pub fn insert<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+    pub fn insert<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.insert(number, key));
         }
@@ -100,7 +100,7 @@ impl WriteSet<'_, '_> {
 
     /// The transaction may update this row, if it exists by then.
     #[inline]
-    pub fn update<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+    pub fn update<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.update(number, key));
         }
@@ -113,9 +113,9 @@ impl WriteSet<'_, '_> {
     /// transaction, next to the other updates of the row; else with it, after its body (CA 3.4).
     ///
     /// `weight` estimates the work of the piece: 1 for an ordinary update.
-    pub fn update_piece<K: Key + ?Sized, V>(
+    pub fn update_piece<K: Key + ?Sized, V, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
         weight: u32,
     ) {
@@ -126,7 +126,7 @@ impl WriteSet<'_, '_> {
 
     /// The transaction may delete this row, if it exists by then.
     #[inline]
-    pub fn delete<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+    pub fn delete<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.delete(number, key));
         }
@@ -134,7 +134,7 @@ impl WriteSet<'_, '_> {
 
     /// A hint, never needed: the transaction will read this row.
     #[inline]
-    pub fn will_read<K: Key + ?Sized, V>(&mut self, table: Table<K, V>, key: impl Borrow<K>) {
+    pub fn will_read<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.will_read(number, key));
         }
@@ -142,9 +142,9 @@ impl WriteSet<'_, '_> {
 
     /// The transaction may update or delete any row of an ordered table in a range, if it exists by
     /// then.
-    pub fn update_range<K: Key + ?Sized, V>(
+    pub fn update_range<K: Key + ?Sized, V, O: Scannable>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) {
         let Some(number) = self.number(&table.shape) else {
@@ -176,51 +176,83 @@ impl WriteSet<'_, '_> {
 
     /// Reads a row as of the end of the previous epoch, to find out what to declare. If it is
     /// another one when the transaction runs, the transaction is deferred.
-    pub fn lookup<K: Key + ?Sized, V: Data>(
+    pub fn get<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Option<V> {
         let number = self.number(&table.shape)?;
         key.borrow().with_key(|key| self.decode(&table.shape, number, key))
     }
 
-    /// Reads the rows of an ordered table in a range as of the end of the previous epoch, in
-    /// ascending order, until `each` breaks. As with [`WriteSet::lookup`], a change defers the
-    /// transaction.
-    pub fn lookup_scan<K: Key + ?Sized, V: Data>(
+    /// The rows of an ordered table in a range as of the end of the previous epoch, in the order of
+    /// their keys, from both ends. As with [`WriteSet::get`], a change defers the transaction: also
+    /// one of a few rows behind those that were asked for.
+    pub fn range<K: Key + ?Sized, V: Data, O: Scannable>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         range: impl KeyRange<K>,
-        mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
-    ) {
+    ) -> impl DoubleEndedIterator<Item = (K::Owned, V)> {
+        // Without the table there are no rows, and the mistake is noted.
+        let number = self.number(&table.shape).ok_or(());
+        let number = number.map(|number| (number, table.shape));
+        let rows: Rows<'_, K, V, ()> =
+            Rows::new(OfWriteSet(self.inner), number, Bytes::new(&table, &range));
+        // Nothing follows an error.
+        rows.filter_map(Result::ok)
+    }
+
+    /// How many rows of an ordered table are in a range as of the end of the previous epoch. A
+    /// change of any of them defers the transaction, as with [`WriteSet::get`].
+    pub fn count<K: Key + ?Sized, V: Data, O: Scannable>(
+        &mut self,
+        table: Table<K, V, O>,
+        range: impl KeyRange<K>,
+    ) -> u64 {
         let Some(number) = self.number(&table.shape) else {
-            return;
+            return 0;
         };
         let range = Bytes::new(&table, &range);
-        let inner = &mut *self.inner;
-        let (mut mistake, enough) = (None, Cell::new(false));
-        let mut visit = |key: &[u8], value: &[u8]| {
-            let flow = match row::<K, V>(&table.shape, key, value) {
-                Ok((key, value)) => each(key, value),
-                Err(what) => {
-                    mistake.get_or_insert(what);
-                    ControlFlow::Break(())
-                }
-            };
-            enough.set(flow.is_break());
-            flow
-        };
-        inner.lookup_scan(number, &range.low, &range.high, &mut visit);
-        if range.and_last
-            && !enough.get()
-            && let Some(value) = inner.lookup(number, &LAST_WORD)
-        {
-            // It is the last row, whatever the visitor says.
-            let _ = visit(&LAST_WORD, value);
-        }
-        if let Some(what) = mistake {
-            inner.mistake(what);
-        }
+        let mut count = 0;
+        self.inner.lookup_scan(number, &range.low, &range.high, false, &mut |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count + u64::from(range.and_last && self.inner.lookup(number, &LAST_WORD).is_some())
+    }
+}
+
+/// The rows that a declaration sees. Its mistakes are noted where it ends.
+struct OfWriteSet<'s, 'e>(&'s mut engine::WriteSet<'e>);
+
+impl Source for OfWriteSet<'_, '_> {
+    type Error = ();
+    /// What was read and not asked for defers without need.
+    const FIRST_ROWS: usize = 1;
+    const ROWS_MAX: usize = 256;
+
+    fn part(
+        &mut self,
+        table: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, ()> {
+        let mut part = Part::default();
+        let mut is_full = false;
+        self.0.lookup_scan(table, &range.low, &range.high, is_descending, &mut |key, value| {
+            is_full = part.push(key, value, rows_max);
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        part.last = is_full.then(|| part.last_key()).flatten();
+        Ok(part)
+    }
+
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, ()> {
+        Ok(self.0.lookup(table, key).map(<[u8]>::to_vec))
+    }
+
+    fn mistake(&mut self, what: String) {
+        self.0.mistake(what);
     }
 }

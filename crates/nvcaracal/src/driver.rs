@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use engine::{
     Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, MemoryUse,
-    ProcedureTable, RecoveryReport, Visit,
+    ProcedureTable, RecoveryReport, ScanPart, Visit,
 };
 use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
 use storage::{StateHash, TableDefinition};
 
 use crate::procedure::Registration;
-use crate::range::Bytes;
 use crate::schema::{Lease, Schema};
 use crate::table::Shape;
 use crate::{Error, Result};
@@ -24,8 +23,22 @@ pub(crate) trait Driver: Send {
     fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
-    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
-    fn scan(&self, table: u16, range: &Bytes, each: Visit<'_>) -> engine::Result<()>;
+    fn snapshot(&mut self) -> u64;
+    fn release_snapshot(&mut self, epoch: u64);
+    fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
+    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
+    fn scan_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>>;
+    fn visit_part_at(
+        &self,
+        epoch: u64,
+        part: (u16, usize),
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
@@ -62,12 +75,38 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.get(table, key)
     }
 
-    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
-        self.engine.for_each(table, each)
+    fn snapshot(&mut self) -> u64 {
+        self.engine.snapshot()
     }
 
-    fn scan(&self, table: u16, range: &Bytes, each: Visit<'_>) -> engine::Result<()> {
-        self.engine.scan(table, &range.low, &range.high, each)
+    fn release_snapshot(&mut self, epoch: u64) {
+        self.engine.release_snapshot(epoch);
+    }
+
+    fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
+        self.engine.sweep_snapshots(rows_max)
+    }
+
+    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.get_at(epoch, table, key)
+    }
+
+    fn scan_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.scan_at(epoch, part, each)
+    }
+
+    fn visit_part_at(
+        &self,
+        epoch: u64,
+        part: (u16, usize),
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> engine::Result<()> {
+        self.engine.visit_part_at(epoch, part, each)
     }
 
     fn checkpoint(&mut self) -> engine::Result<()> {

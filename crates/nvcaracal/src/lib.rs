@@ -11,9 +11,11 @@
 //! can, so that it runs on all cores beside others ([`Procedure::write_set`]), and does it.
 //!
 //! ```
-//! use nvcaracal::{Abort, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
+//! use nvcaracal::{
+//!     Abort, Database, HashTable, Procedure, Stop, Table, Transaction, WriteSet, plain,
+//! };
 //!
-//! const ACCOUNTS: Table<u64, Account> = Table::hash("accounts");
+//! const ACCOUNTS: HashTable<u64, Account> = Table::hash("accounts");
 //!
 //! plain! {
 //!     struct Account { cents: i64 }
@@ -88,7 +90,8 @@
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
 //!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls
 //!   together.
-//! * **Reads** from outside: [`Database::get`], [`Database::scan`], [`Database::read`].
+//! * **Reads** from outside: [`Database::get`], and [`Database::snapshot`] for all that is to be of
+//!   one state.
 //!
 //! # What an answer means
 //!
@@ -106,8 +109,8 @@
 //! # Queues, free lists, the cheapest of all
 //!
 //! A transaction that finds out what to write by looking, such as one that takes the first task of
-//! a queue or the cheapest free seat, is written as one would say it, without a write set: scan an
-//! ordered table until the first row, delete it, and write what follows from it. Many of them at
+//! a queue or the cheapest free seat, is written as one would say it, without a write set: take the
+//! first row of an ordered table, delete it, and write what follows from it. Many of them at
 //! once run one after the other, each sees what the one before left, none fails and none is made
 //! again. What makes it fast at any size:
 //!
@@ -115,17 +118,15 @@
 //!   (priority, price), and delete a row when it is taken. The k-th transaction of an epoch that
 //!   takes the first row costs what the first one did; scanning over rows that are marked as taken
 //!   would not.
-//! * Take from the end that `scan` or `scan_back` meets first, and stop there with
-//!   `ControlFlow::Break`.
+//! * Take from either end: `range(..).next()` or `range(..).next_back()` reads one row.
 //! * Where the queue's place follows from a number, draw that from a [`Sequence`] and declare the
 //!   row under it: such transactions run on all cores.
 //!
 //! ```
-//! use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, data};
-//! use std::ops::ControlFlow;
+//! use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, data};
 //!
 //! const FREE: Table<(u32, u32), u8> = Table::ordered("free"); // price and number
-//! const SOLD: Table<u32, u64> = Table::hash("sold");
+//! const SOLD: HashTable<u32, u64> = Table::hash("sold");
 //!
 //! data! { struct BuyCheapest { user: u64 } }
 //!
@@ -134,12 +135,8 @@
 //!     type Output = u32;
 //!
 //!     fn run(&self, tx: &mut Transaction) -> Result<u32, Stop> {
-//!         let mut cheapest = None;
-//!         tx.scan(FREE, .., |key, _| {
-//!             cheapest = Some(key);
-//!             ControlFlow::Break(())
-//!         })?;
-//!         let (price, seat) = cheapest.ok_or(Abort::new("sold out"))?;
+//!         let cheapest = tx.range(FREE, ..).next().transpose()?;
+//!         let ((price, seat), _) = cheapest.ok_or(Abort::new("sold out"))?;
 //!         tx.delete(FREE, (price, seat))?;
 //!         tx.insert(SOLD, seat, &self.user)?;
 //!         Ok(seat)
@@ -200,13 +197,14 @@ mod procedure;
 mod queue;
 mod range;
 mod routing;
+mod rows;
 mod schema;
 mod sequencer;
+mod snapshot;
 mod stats;
 mod table;
 mod ticket;
 mod transaction;
-mod view;
 
 pub use batch::{Added, Batch, Submitted};
 pub use data::{Data, Plain, describe_struct, zeroed};
@@ -222,10 +220,11 @@ pub use piece::Piece;
 pub use pmem::{DeviceSpec, Profile};
 pub use procedure::Procedure;
 pub use range::KeyRange;
+pub use rows::Rows;
+pub use snapshot::Snapshot;
 pub use stats::Stats;
-pub use table::{Sequence, Table};
+pub use table::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
 pub use ticket::Ticket;
 pub use transaction::Transaction;
-pub use view::View;
 /// The traits behind [`Plain`], to derive them.
 pub use zerocopy;

@@ -30,6 +30,7 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | [`checkpoint_every`](Self::checkpoint_every) | 10 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
+/// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
@@ -52,6 +53,7 @@ pub struct Options {
     checkpoint_every: Option<u64>,
     split_threshold: u32,
     serial_calls_max: usize,
+    snapshot_bytes_max: u64,
     epoch_wait_max: Duration,
     limits: Limits,
     store: StoreOptions,
@@ -77,6 +79,7 @@ impl Default for Options {
             checkpoint_every: None,
             split_threshold: 0,
             serial_calls_max: 64,
+            snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
             epoch_wait_max: Duration::from_micros(500),
             limits: Limits { calls: 100_000, bytes: 256 << 20, epoch_calls: 20_000 },
             store: StoreOptions::default(),
@@ -88,7 +91,7 @@ impl Default for Options {
 
 impl Options {
     /// The database has this table. It is created if it does not exist.
-    pub fn table<K: Key + ?Sized, V: Data>(mut self, table: Table<K, V>) -> Self {
+    pub fn table<K: Key + ?Sized, V: Data, O>(mut self, table: Table<K, V, O>) -> Self {
         self.add(table.shape);
         self
     }
@@ -154,6 +157,14 @@ impl Options {
     /// sets say: that takes less time than waking the workers. 0: none does.
     pub fn serial_calls_max(mut self, calls: usize) -> Self {
         self.serial_calls_max = calls;
+        self
+    }
+
+    /// Memory for rows that were overwritten and that a [`Snapshot`](crate::Snapshot) still sees,
+    /// over all snapshots. At half of it the oldest snapshots end until one is left; where a single
+    /// epoch needs more than what is left, all end. Nobody who writes notices.
+    pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
+        self.snapshot_bytes_max = bytes;
         self
     }
 
@@ -278,6 +289,7 @@ impl Options {
                 cache_epochs: self.cache_epochs,
                 checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
                 split_threshold: self.split_threshold,
+                snapshot_bytes_max: self.snapshot_bytes_max,
                 store: StoreOptions { instance: random(), ..self.store },
                 clock: monotonic_ns,
                 ..defaults

@@ -21,9 +21,9 @@ use crate::{Data, Draws, Piece, Transaction, WriteSet};
 /// so is a replay that comes to another state than the one that was answered.
 ///
 /// ```
-/// use nvcaracal::{Abort, Procedure, Stop, Table, Transaction, WriteSet};
+/// use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, WriteSet};
 ///
-/// const ACCOUNTS: Table<u64, i64> = Table::hash("accounts");
+/// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
 ///
 /// nvcaracal::plain! {
 ///     struct Withdraw { account: u64, cents: i64 }

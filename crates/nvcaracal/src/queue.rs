@@ -21,6 +21,9 @@ pub(crate) struct Limits {
     pub(crate) epoch_calls: usize,
 }
 
+/// Requests that are done between two epochs while calls wait.
+const REQUESTS_MAX: usize = 4;
+
 /// What waits in a queue, and before it.
 pub(crate) struct Waiting {
     pub(crate) calls: usize,
@@ -43,7 +46,7 @@ pub(crate) struct Batch {
 pub(crate) enum Work {
     /// Calls for an epoch.
     Epoch(Batch),
-    /// Requests, all that are there.
+    /// Requests that are there.
     Requests(Vec<Request>),
     /// Nothing is waiting, but the engine carries calls over.
     Carried,
@@ -54,7 +57,9 @@ pub(crate) enum Work {
 #[derive(Default)]
 struct Inner {
     batches: VecDeque<Batch>,
-    requests: Vec<Request>,
+    requests: VecDeque<Request>,
+    /// Requests were taken since the last calls were.
+    is_calls_turn: bool,
     calls: usize,
     bytes: usize,
     /// Why nothing more is accepted.
@@ -186,7 +191,7 @@ impl Queue {
         if let Some(error) = &inner.ended {
             return Err(error.clone());
         }
-        inner.requests.push(request);
+        inner.requests.push_back(request);
         inner.wanted = None;
         self.work.notify_one();
         Ok(())
@@ -245,10 +250,16 @@ impl Queue {
     /// Takes what is there.
     pub(crate) fn take(&self, carries: bool) -> Option<Work> {
         let mut inner = self.inner();
-        if !inner.requests.is_empty() {
-            return Some(Work::Requests(std::mem::take(&mut inner.requests)));
+        // Readers who ask again and again keep nobody from writing, nor the other way round.
+        let is_calls_turn = inner.is_calls_turn && inner.calls > 0;
+        if !inner.requests.is_empty() && !is_calls_turn {
+            inner.is_calls_turn = true;
+            let most = if inner.calls > 0 { REQUESTS_MAX } else { usize::MAX };
+            let requests = inner.requests.len().min(most);
+            return Some(Work::Requests(inner.requests.drain(..requests).collect()));
         }
         if inner.calls > 0 {
+            inner.is_calls_turn = false;
             return Some(Work::Epoch(self.take_batch(inner)));
         }
         if carries {
@@ -295,4 +306,38 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O-87: readers who ask again and again and callers who submit again and again take turns.
+    #[test]
+    fn o_87_requests_and_calls_take_turns() {
+        let queue = Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10 });
+        let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
+        let submit = || drop(queue.push(0, &[], (false, true)).unwrap());
+        let mut taken = Vec::new();
+        let mut take = || match queue.take(false) {
+            Some(Work::Requests(requests)) => taken.push(requests.len()),
+            Some(Work::Epoch(_)) => taken.push(0),
+            _ => taken.push(usize::MAX),
+        };
+        submit();
+        ask(2 * REQUESTS_MAX + 1);
+        for _ in 0..4 {
+            take();
+            ask(1);
+            submit();
+        }
+        take();
+        take();
+        // Nobody writes any more: all of them at once.
+        ask(20);
+        take();
+        take();
+        assert_eq!(taken[..6], [REQUESTS_MAX, 0, REQUESTS_MAX, 0, REQUESTS_MAX, 0]);
+        assert_eq!(taken[6..], [21, usize::MAX]);
+    }
 }

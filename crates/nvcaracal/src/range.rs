@@ -52,13 +52,18 @@ pub(crate) struct Bytes {
     pub(crate) low: Vec<u8>,
     pub(crate) high: Vec<u8>,
     pub(crate) and_last: bool,
+    /// All keys have 8 bytes.
+    has_words: bool,
 }
 
 /// The greatest 8-byte key.
 pub(crate) const LAST_WORD: [u8; WORD_BYTES] = [0xff; WORD_BYTES];
 
 impl Bytes {
-    pub(crate) fn new<K: Key + ?Sized, V>(table: &Table<K, V>, range: &impl KeyRange<K>) -> Self {
+    pub(crate) fn new<K: Key + ?Sized, V, O>(
+        table: &Table<K, V, O>,
+        range: &impl KeyRange<K>,
+    ) -> Self {
         let (low, high) = range.bounds();
         if table.shape.has_word_keys() {
             Self::of_words(low, high)
@@ -85,6 +90,7 @@ impl Bytes {
             and_last: low <= u128::from(u64::MAX) && end > u128::from(u64::MAX),
             low: bytes(low),
             high: bytes(end.max(low)),
+            has_words: true,
         }
     }
 
@@ -102,11 +108,32 @@ impl Bytes {
             Bound::Included(key) => after(key),
             Bound::Excluded(key) => at(key),
         };
-        Self { high: high.max(low.clone()), low, and_last: false }
+        Self { high: high.max(low.clone()), low, and_last: false, has_words: false }
+    }
+
+    /// What is left when everything up to a key was read; nothing, if there is no more.
+    pub(crate) fn go_on_after(&mut self, last: Option<Vec<u8>>) {
+        self.low = match last {
+            None => self.high.clone(),
+            Some(mut key) => match <[u8; WORD_BYTES]>::try_from(&key[..]) {
+                // It is below a bound, so there is a greater one.
+                Ok(word) if self.has_words => (u64::from_be_bytes(word) + 1).to_be_bytes().to_vec(),
+                _ => {
+                    key.push(0);
+                    key
+                }
+            },
+        };
+    }
+
+    /// The same from behind.
+    pub(crate) fn go_on_before(&mut self, last: Option<Vec<u8>>) {
+        self.high = last.unwrap_or_else(|| self.low.clone());
     }
 
     /// Whether a key is in the range.
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    #[cfg(test)]
+    fn contains(&self, key: &[u8]) -> bool {
         (self.low.as_slice()..self.high.as_slice()).contains(&key)
             || self.and_last && key == LAST_WORD
     }

@@ -100,9 +100,9 @@ impl fmt::Display for Shape {
 /// table ([`Options::table`](crate::Options::table)).
 ///
 /// ```
-/// use nvcaracal::Table;
+/// use nvcaracal::{HashTable, Table};
 ///
-/// const ACCOUNTS: Table<u64, i64> = Table::hash("accounts");
+/// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
 /// const NAMES: Table<str, String> =
 ///     Table::ordered("names").with_key_bytes(100).with_value_bytes(4000);
 /// const LINES: Table<(u32, u32), [u64; 4]> = Table::ordered("lines");
@@ -114,24 +114,67 @@ impl fmt::Display for Shape {
 /// | key | 1 to 256 bytes; 64 by default for text and bytes |
 /// | value | 0 to 262,128 bytes; 1,024 by default for types without a fixed length |
 /// | tables of one database, sequences included | 128 |
-pub struct Table<K: ?Sized, V> {
+pub struct Table<K: ?Sized, V, O = Ordered> {
     pub(crate) shape: Shape,
-    types: PhantomData<fn(&K) -> V>,
+    types: PhantomData<Marks<K, V, O>>,
 }
 
-impl<K: Key + ?Sized, V: Data> Table<K, V> {
+/// The types of a table, as something that is only passed around.
+type Marks<K, V, O> = fn(&K) -> (V, O);
+
+/// A table of which single rows are read and written; made by [`Table::hash`].
+pub type HashTable<K, V> = Table<K, V, Hashed>;
+
+/// Marks tables that have their rows in the order of their keys.
+#[derive(Debug)]
+pub enum Ordered {}
+
+/// Marks tables that have their rows in no order.
+#[derive(Debug)]
+pub enum Hashed {}
+
+/// Tables of which ranges can be read. Of hash tables none can:
+///
+/// ```compile_fail,E0277
+/// # use nvcaracal::{HashTable, Snapshot, Table};
+/// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+///
+/// fn report(snapshot: &Snapshot) {
+///     let rows = snapshot.range(ACCOUNTS, ..); // a hash table has no ranges
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a hash table has no ranges: its rows are in no order",
+    label = "this table was made with `Table::hash`",
+    note = "make it with `Table::ordered` to read ranges of it; all rows of a hash table are in \
+            `Snapshot::all`"
+)]
+pub trait Scannable: sealed::Sealed {}
+
+impl Scannable for Ordered {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Ordered {}
+}
+
+impl<K: Key + ?Sized, V: Data> HashTable<K, V> {
     /// A table for reading and writing single rows.
     #[must_use]
     pub const fn hash(name: &'static str) -> Self {
         Self::new(name, IndexKind::Hash)
     }
+}
 
-    /// A table that can be scanned in the order of its keys, too.
+impl<K: Key + ?Sized, V: Data> Table<K, V> {
+    /// A table of which ranges can be read in the order of its keys, too.
     #[must_use]
     pub const fn ordered(name: &'static str) -> Self {
         Self::new(name, IndexKind::Ordered)
     }
+}
 
+impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
     const fn new(name: &'static str, index: IndexKind) -> Self {
         let (value_bytes_max, row_bytes) = match V::BYTES {
             Some(bytes) => (bytes as u32, 0),
@@ -189,15 +232,15 @@ impl<K: Key + ?Sized, V: Data> Table<K, V> {
     }
 }
 
-impl<K: ?Sized, V> Clone for Table<K, V> {
+impl<K: ?Sized, V, O> Clone for Table<K, V, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K: ?Sized, V> Copy for Table<K, V> {}
+impl<K: ?Sized, V, O> Copy for Table<K, V, O> {}
 
-impl<K: ?Sized, V> fmt::Debug for Table<K, V> {
+impl<K: ?Sized, V, O> fmt::Debug for Table<K, V, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.fmt(f)
     }
@@ -254,14 +297,14 @@ mod tests {
 
     #[test]
     fn handles_differ_in_their_tags_if_their_tables_differ() {
-        let hash: Table<u64, u64> = Table::hash("t");
+        let hash: HashTable<u64, u64> = Table::hash("t");
         let shapes = [
             hash.shape,
-            Table::<u64, u64>::hash("u").shape,
+            HashTable::<u64, u64>::hash("u").shape,
             Table::<u64, u64>::ordered("t").shape,
-            Table::<u64, u32>::hash("t").shape,
-            Table::<str, u64>::hash("t").shape,
-            Table::<str, u64>::hash("t").with_key_bytes(20).shape,
+            HashTable::<u64, u32>::hash("t").shape,
+            HashTable::<str, u64>::hash("t").shape,
+            HashTable::<str, u64>::hash("t").with_key_bytes(20).shape,
             Sequence::new("t").shape,
         ];
         for (i, a) in shapes.iter().enumerate() {
@@ -269,12 +312,15 @@ mod tests {
                 assert_ne!(a.tag, b.tag, "{a} and {b}");
             }
         }
-        assert_eq!(hash.shape.tag, Table::<i64, [u8; 8]>::hash("t").with_row_bytes(512).shape.tag);
+        assert_eq!(
+            hash.shape.tag,
+            HashTable::<i64, [u8; 8]>::hash("t").with_row_bytes(512).shape.tag
+        );
     }
 
     #[test]
     fn text_keys_never_look_like_words_to_the_engine() {
-        let table: Table<str, u64> = Table::hash("t").with_key_bytes(8);
+        let table: HashTable<str, u64> = Table::hash("t").with_key_bytes(8);
         assert!(!table.shape.has_word_keys());
     }
 }

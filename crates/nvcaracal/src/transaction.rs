@@ -1,15 +1,15 @@
 //! A running transaction, with types.
 
 use std::borrow::Borrow;
-use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
 use engine::Stop;
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
+use crate::rows::{Part, Source};
 use crate::schema::Schema;
-use crate::table::Shape;
-use crate::{Data, Key, Sequence, Table};
+use crate::table::{Scannable, Shape};
+use crate::{Data, Key, Rows, Sequence, Table};
 
 /// Reads and writes rows, as of the transaction's place in the serial order.
 ///
@@ -41,6 +41,41 @@ pub(crate) fn row<K: Key + ?Sized, V: Data>(
     Ok((key, value))
 }
 
+/// The rows that a transaction sees.
+struct OfTransaction<'t, 'e>(&'t mut engine::Transaction<'e>);
+
+impl Source for OfTransaction<'_, '_> {
+    type Error = Stop;
+    /// Often the first row is all that is wanted.
+    const FIRST_ROWS: usize = 1;
+    const ROWS_MAX: usize = 256;
+
+    fn part(
+        &mut self,
+        table: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, Stop> {
+        let mut part = Part::default();
+        let mut is_full = false;
+        self.0.scan(table, &range.low, &range.high, is_descending, &mut |key, value| {
+            is_full = part.push(key, value, rows_max);
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        part.last = is_full.then(|| part.last_key()).flatten();
+        Ok(part)
+    }
+
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.0.get(table, key)?.map(<[u8]>::to_vec))
+    }
+
+    fn mistake(&mut self, what: String) -> Stop {
+        self.0.mistake(what)
+    }
+}
+
 impl Transaction<'_, '_> {
     #[inline]
     fn number(&self, shape: &Shape) -> Result<u16, Stop> {
@@ -63,9 +98,9 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If the table is not registered, or the key is beyond its limit.
     #[inline]
-    pub fn get<K: Key + ?Sized, V: Data>(
+    pub fn get<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<Option<V>, Stop> {
         let number = self.number(&table.shape)?;
@@ -82,9 +117,9 @@ impl Transaction<'_, '_> {
     ///
     /// # Errors
     /// As [`Transaction::get`].
-    pub fn get_bytes<K: Key + ?Sized, V>(
+    pub fn get_bytes<K: Key + ?Sized, V, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<Option<&[u8]>, Stop> {
         let number = self.number(&table.shape)?;
@@ -97,9 +132,9 @@ impl Transaction<'_, '_> {
     ///
     /// # Errors
     /// As [`Transaction::get`].
-    pub fn get_many<K: Key + ?Sized, V: Data, B: Borrow<K>>(
+    pub fn get_many<K: Key + ?Sized, V: Data, O, B: Borrow<K>>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         keys: impl IntoIterator<Item = B>,
     ) -> Result<Vec<Option<V>>, Stop> {
         let number = self.number(&table.shape)?;
@@ -127,9 +162,9 @@ impl Transaction<'_, '_> {
     /// If the row was not declared with [`WriteSet::insert`](crate::WriteSet::insert), or the value
     /// is beyond its limit.
     #[inline]
-    pub fn insert<K: Key + ?Sized, V: Data>(
+    pub fn insert<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
         value: &V,
     ) -> Result<(), Stop> {
@@ -143,9 +178,9 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If the row was not declared, or the value is beyond its limit.
     #[inline]
-    pub fn update<K: Key + ?Sized, V: Data>(
+    pub fn update<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
         value: &V,
     ) -> Result<bool, Stop> {
@@ -162,9 +197,9 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If the row was not declared, or `part` goes beyond the end of the value.
     #[inline]
-    pub fn modify_bytes<K: Key + ?Sized, V>(
+    pub fn modify_bytes<K: Key + ?Sized, V, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
         part: Range<usize>,
         change: impl FnOnce(&[u8], &mut [u8]),
@@ -179,9 +214,9 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If the row was not declared.
     #[inline]
-    pub fn delete<K: Key + ?Sized, V>(
+    pub fn delete<K: Key + ?Sized, V, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
@@ -189,88 +224,39 @@ impl Transaction<'_, '_> {
             .map_err(|stop| self.with_key(stop, key))
     }
 
-    /// Reads the rows of an ordered table in a range, in ascending order, until `each` breaks.
+    /// The rows of an ordered table in a range, in the order of their keys, from both ends. Nothing
+    /// else can be done with the transaction until they are dropped.
     ///
-    /// # Errors
-    /// If the table is not registered or not ordered.
-    pub fn scan<K: Key + ?Sized, V: Data>(
+    /// An error, a mistake of the procedure, is the last item.
+    pub fn range<K: Key + ?Sized, V: Data, O: Scannable>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         range: impl KeyRange<K>,
-        each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
-    ) -> Result<(), Stop> {
-        self.visit(table, &range, false, each)
+    ) -> Rows<'_, K, V, Stop> {
+        let number = self.number(&table.shape).map(|number| (number, table.shape));
+        Rows::new(OfTransaction(self.inner), number, Bytes::new(&table, &range))
     }
 
-    /// As [`Transaction::scan`], in descending order.
+    /// How many rows of an ordered table are in a range.
     ///
     /// # Errors
-    /// As [`Transaction::scan`].
-    pub fn scan_back<K: Key + ?Sized, V: Data>(
+    /// If the table is not registered.
+    pub fn count<K: Key + ?Sized, V: Data, O: Scannable>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         range: impl KeyRange<K>,
-        each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
-    ) -> Result<(), Stop> {
-        self.visit(table, &range, true, each)
-    }
-
-    /// All rows of an ordered table in a range, in ascending order.
-    ///
-    /// # Errors
-    /// As [`Transaction::scan`].
-    pub fn rows<K: Key + ?Sized, V: Data>(
-        &mut self,
-        table: Table<K, V>,
-        range: impl KeyRange<K>,
-    ) -> Result<Vec<(K::Owned, V)>, Stop> {
-        let mut rows = Vec::new();
-        self.scan(table, range, |key, value| {
-            rows.push((key, value));
+    ) -> Result<u64, Stop> {
+        let number = self.number(&table.shape)?;
+        let range = Bytes::new(&table, &range);
+        let mut count = 0;
+        self.inner.scan(number, &range.low, &range.high, false, &mut |_, _| {
+            count += 1;
             ControlFlow::Continue(())
         })?;
-        Ok(rows)
-    }
-
-    fn visit<K: Key + ?Sized, V: Data>(
-        &mut self,
-        table: Table<K, V>,
-        range: &impl KeyRange<K>,
-        descending: bool,
-        mut each: impl FnMut(K::Owned, V) -> ControlFlow<()>,
-    ) -> Result<(), Stop> {
-        let number = self.number(&table.shape)?;
-        let range = Bytes::new(&table, range);
-        let (mut mistake, enough) = (None, Cell::new(false));
-        let mut visit = |key: &[u8], value: &[u8]| {
-            let flow = match row::<K, V>(&table.shape, key, value) {
-                Ok((key, value)) => each(key, value),
-                Err(what) => {
-                    mistake.get_or_insert(what);
-                    ControlFlow::Break(())
-                }
-            };
-            enough.set(flow.is_break());
-            flow
-        };
-        if range.and_last && descending {
-            // A break here must end the scan before it begins.
-            if let Some(value) = self.inner.get(number, &LAST_WORD)?
-                && visit(&LAST_WORD, value).is_break()
-            {
-                return mistake.map_or(Ok(()), |what| Err(self.inner.mistake(what)));
-            }
+        if range.and_last && self.inner.get(number, &LAST_WORD)?.is_some() {
+            count += 1;
         }
-        self.inner.scan(number, &range.low, &range.high, descending, &mut visit)?;
-        if range.and_last
-            && !descending
-            && !enough.get()
-            && let Some(value) = self.inner.get(number, &LAST_WORD)?
-        {
-            // It is the last row, whatever the visitor says.
-            let _ = visit(&LAST_WORD, value);
-        }
-        mistake.map_or(Ok(()), |what| Err(self.inner.mistake(what)))
+        Ok(count)
     }
 
     /// The number that this transaction's `i`-th draw got.

@@ -80,7 +80,7 @@ impl Peer for Caracal {
     }
 
     fn sum(&self) -> Result<u64> {
-        let rows = self.0.scan(ROWS, ..).map_err(failed)?;
-        Ok(rows.iter().map(|(_, value)| value.counter).sum())
+        let rows = self.0.snapshot().map_err(failed)?.range(ROWS, ..);
+        rows.map(|row| Ok(row.map_err(failed)?.1.counter)).sum()
     }
 }

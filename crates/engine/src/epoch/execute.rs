@@ -271,12 +271,13 @@ fn scan_again(
     sid: SerialId,
     with: (&mut Waiter<'_>, &Reads),
 ) -> Result<bool, LookupError> {
-    let Lookup::Scan { table, low, high, visited: visited_before, fingerprint: before } = *lookup
+    let Lookup::Scan { table, low, high, is_descending, visited, fingerprint: before } = *lookup
     else {
         unreachable!("called for scans");
     };
+    let visited_before = visited;
     let (mut fingerprint, mut seen) = (0, 0);
-    let bounds = (call.key(low), call.key(high));
+    let bounds = ((call.key(low), call.key(high)), is_descending);
     let phase = ReadPhase::begin();
     let visited = core.look_through(phase, table, bounds, sid, with, &mut |key, value| {
         fingerprint = fold(fingerprint, key, value);

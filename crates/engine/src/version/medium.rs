@@ -5,8 +5,8 @@ use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, ValuePointer, row};
 
-use super::{ReadPhase, RowEntry};
 use super::write::{Hidden, Publication};
+use super::{ReadPhase, RowEntry};
 use crate::index::EntryId;
 use crate::snapshot::{Image, Images};
 use crate::table::KeyWord;
@@ -103,8 +103,7 @@ impl<D: Device> Medium<D> {
             return;
         }
         let (exact, phase) = (word.to_be_bytes(), ReadPhase::begin());
-        let key =
-            if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
+        let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
         self.images.keep(layout.table, KeyWord { hash: word, key }, Image { written, value });
         self.port.charge_load((before.address() - image_base) as u64, before.len() as u64);

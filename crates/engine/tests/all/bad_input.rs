@@ -115,7 +115,7 @@ fn mistakes() -> ProcedureTable {
                 9 => set.update_range(u16::from(HASHED), b"12345678", b"22345678"),
                 10 => set.update_range(u16::from(ORDERED), b"1", b"22345678"),
                 11 => drop(set.lookup(NOWHERE, b"1")),
-                12 => set.lookup_scan(u16::from(HASHED), b"1", b"2", &mut |_, _| {
+                12 => set.lookup_scan(u16::from(HASHED), b"1", b"2", false, &mut |_, _| {
                     ControlFlow::Continue(())
                 }),
                 13 => drop(set.sequence_start(u16::from(HASHED), 1)),

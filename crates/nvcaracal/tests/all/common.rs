@@ -1,7 +1,8 @@
 //! A bank, as the tests need it.
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Options, Procedure, Stop, Table, Transaction, WriteSet, plain,
+    Abort, Database, DeviceSpec, KeyRange, Options, Procedure, Stop, Table, Transaction, WriteSet,
+    plain,
 };
 
 /// Balances.
@@ -68,5 +69,10 @@ pub(crate) fn dram(options: Options) -> Database {
 
 /// All money.
 pub(crate) fn sum(db: &Database) -> i64 {
-    db.scan(ACCOUNTS, ..).unwrap().iter().map(|(_, cents)| cents).sum()
+    rows(db, ..).iter().map(|(_, cents)| cents).sum()
+}
+
+/// Accounts in a range.
+pub(crate) fn rows(db: &Database, range: impl KeyRange<u64>) -> Vec<(u64, i64)> {
+    db.snapshot().unwrap().range(ACCOUNTS, range).collect::<Result<_, _>>().unwrap()
 }

@@ -8,4 +8,5 @@ mod parts;
 mod past;
 mod pieces;
 mod reopen;
+mod snapshots;
 mod submit;

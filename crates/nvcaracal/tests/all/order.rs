@@ -1,11 +1,9 @@
 //! What depends on the serial order: sequences, reconnaissance, scans.
 
-use std::ops::ControlFlow;
-
-use crate::common::{ACCOUNTS, Deposit, dram, options};
+use crate::common::{ACCOUNTS, Deposit, dram, options, rows};
 use nvcaracal::{
-    Abort, Database, Draws, Options, Procedure, Sequence, Stop, Table, Transaction, WriteSet, data,
-    plain,
+    Abort, Database, Draws, HashTable, Options, Procedure, Sequence, Stop, Table, Transaction,
+    WriteSet, data, plain,
 };
 
 const ORDER_IDS: Sequence = Sequence::new("order_ids");
@@ -56,15 +54,15 @@ fn sequences_are_dense() {
         }
     });
     for shop in 0..2 {
-        let orders = db.scan(ORDERS, (shop, 0)..(shop + 1, 0)).unwrap();
-        let ids: Vec<_> = orders.iter().map(|((_, id), _)| *id).collect();
+        let snapshot = db.snapshot().unwrap();
+        let orders = snapshot.range(ORDERS, (shop, 0)..(shop + 1, 0));
+        let ids: Vec<_> = orders.map(|order| order.unwrap().0.1).collect();
         assert_eq!(ids, (0..80).collect::<Vec<_>>());
-        let next = db.read(move |view| view.sequence(ORDER_IDS.at(shop.into()))).unwrap().unwrap();
-        assert_eq!(next, 80);
+        assert_eq!(snapshot.sequence(ORDER_IDS.at(shop.into())).unwrap(), 80);
     }
 }
 
-const POINTERS: Table<u64, u64> = Table::hash("pointers");
+const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
 
 plain! {
     struct Point { to: u64 }
@@ -89,7 +87,7 @@ impl Procedure for Follow {
     type Output = (u64, i64);
 
     fn write_set(&self, set: &mut WriteSet) {
-        if let Some(account) = set.lookup(POINTERS, 0) {
+        if let Some(account) = set.get(POINTERS, 0) {
             set.insert(ACCOUNTS, account);
         }
     }
@@ -145,21 +143,22 @@ impl Procedure for Clear {
 
     fn write_set(&self, set: &mut WriteSet) {
         set.update_range(ACCOUNTS, self.from..=self.to);
-        set.lookup_scan(ACCOUNTS, self.from..=self.to, |_, _| ControlFlow::Continue(()));
+        let keys = |rows: Vec<(u64, i64)>| rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let up = keys(set.range(ACCOUNTS, self.from..=self.to).collect());
+        let mut down = keys(set.range(ACCOUNTS, self.from..=self.to).rev().collect());
+        assert_eq!(set.count(ACCOUNTS, self.from..=self.to), up.len() as u64);
+        down.reverse();
+        assert_eq!(up, down);
     }
 
     fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop> {
         let range = || self.from..=self.to;
-        let (mut back, mut first) = (Vec::new(), None);
-        tx.scan_back(ACCOUNTS, range(), |key, _| {
-            back.push(key);
-            ControlFlow::Continue(())
-        })?;
-        tx.scan(ACCOUNTS, range(), |key, _| {
-            first = Some(key);
-            ControlFlow::Break(())
-        })?;
-        let keys: Vec<u64> = tx.rows(ACCOUNTS, range())?.into_iter().map(|(key, _)| key).collect();
+        let key = |row: Result<(u64, i64), Stop>| row.map(|(key, _)| key);
+        let back: Vec<u64> =
+            tx.range(ACCOUNTS, range()).rev().map(key).collect::<Result<_, _>>()?;
+        let first = tx.range(ACCOUNTS, range()).next().map(key).transpose()?;
+        let keys: Vec<u64> = tx.range(ACCOUNTS, range()).map(key).collect::<Result<_, _>>()?;
+        assert_eq!(tx.count(ACCOUNTS, range())?, keys.len() as u64);
         for key in &keys {
             assert!(tx.delete(ACCOUNTS, key)?);
         }
@@ -178,11 +177,11 @@ fn scans_meet_every_key_of_their_range() {
     assert_eq!(clear(2, 4), (vec![], vec![], None));
     assert_eq!(clear(u64::MAX, u64::MAX), (vec![u64::MAX], vec![u64::MAX], Some(u64::MAX)));
     db.call(Deposit { account: u64::MAX, cents: 1 }).unwrap();
-    assert_eq!(db.scan(ACCOUNTS, 1..u64::MAX).unwrap().len(), 3);
+    assert_eq!(rows(&db, 1..u64::MAX).len(), 3);
     let mut back = keys.to_vec();
     back.reverse();
     assert_eq!(clear(0, u64::MAX), (keys.to_vec(), back, Some(0)));
-    assert!(db.scan(ACCOUNTS, ..).unwrap().is_empty());
+    assert!(rows(&db, ..).is_empty());
 }
 
 data! {

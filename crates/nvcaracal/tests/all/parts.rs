@@ -1,9 +1,9 @@
 //! Changing a few bytes of long rows.
 
 use crate::common::dram;
-use nvcaracal::{Database, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain};
+use nvcaracal::{Database, HashTable, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain};
 
-const PAGES: Table<u64, [u8; 1000]> = Table::hash("pages");
+const PAGES: HashTable<u64, [u8; 1000]> = Table::hash("pages");
 
 plain! {
     /// Makes an empty page.

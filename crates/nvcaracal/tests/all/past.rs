@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, options};
-use nvcaracal::{Database, Error, Options, Procedure, Stop, Table, Transaction, WriteSet, plain};
+use nvcaracal::{
+    Database, Error, HashTable, Options, Procedure, Stop, Table, Transaction, WriteSet, plain,
+};
 
 /// Ten deposits that were answered, in as many epochs, and then the process was killed.
 fn killed(dir: &Path) -> PathBuf {
@@ -87,7 +89,7 @@ mod other {
 
 #[test]
 fn o_65_a_program_with_another_past_is_refused() {
-    const NAMES: Table<str, String> = Table::hash("names");
+    const NAMES: HashTable<str, String> = Table::hash("names");
     let dir = tempfile::tempdir().unwrap();
     let killed = killed(dir.path());
     let base = || Database::options().data_bytes_max(1 << 30);

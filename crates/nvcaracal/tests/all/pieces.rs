@@ -2,10 +2,11 @@
 
 use crate::common::dram;
 use nvcaracal::{
-    Abort, Database, Options, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain,
+    Abort, Database, HashTable, Options, Piece, Procedure, Stop, Table, Transaction, WriteSet,
+    plain,
 };
 
-const LEFT: Table<u64, i64> = Table::hash("left");
+const LEFT: HashTable<u64, i64> = Table::hash("left");
 const SALES: Table<u64, u64> = Table::ordered("sales");
 
 plain! {

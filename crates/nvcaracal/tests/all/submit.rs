@@ -1,11 +1,14 @@
 //! Submitting: from many threads, with a full queue, in batches, and without taking the answers.
 
-use std::sync::mpsc::channel;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
-use nvcaracal::Database;
+use nvcaracal::{Database, Procedure, Stop, Transaction, plain};
 
 #[test]
 fn many_threads_conserve_the_sum() {
@@ -53,20 +56,36 @@ fn calls_of_one_thread_keep_their_order() {
     assert_eq!(balances, (1..=100).collect::<Vec<_>>());
 }
 
+plain! {
+    /// Runs until it is told to end.
+    struct Hold { number: u64 }
+}
+
+/// Where a call says that it runs, and waits: by its number.
+static HELD: Mutex<BTreeMap<u64, (Sender<()>, Receiver<()>)>> = Mutex::new(BTreeMap::new());
+
+impl Procedure for Hold {
+    const NAME: &'static str = "hold";
+    type Output = ();
+
+    fn run(&self, _: &mut Transaction) -> Result<(), Stop> {
+        let (held, end) = HELD.lock().unwrap().remove(&self.number).unwrap();
+        held.send(()).unwrap();
+        let _ = end.recv();
+        Ok(())
+    }
+}
+
 /// Holds the sequencer until the sender is used or dropped.
-fn hold(db: &Database) -> (std::sync::mpsc::Sender<()>, thread::JoinHandle<()>) {
-    let (sender, receiver) = channel();
-    let (held, is_held) = channel();
-    let reader = db.clone();
-    let thread = thread::spawn(move || {
-        let wait = move |_: &nvcaracal::View<'_>| {
-            held.send(()).unwrap();
-            let _ = receiver.recv();
-        };
-        reader.read(wait).unwrap();
-    });
+fn hold(db: &Database) -> (Sender<()>, thread::JoinHandle<()>) {
+    let ((end, ends), (held, is_held)) = (channel(), channel());
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    HELD.lock().unwrap().insert(number, (held, ends));
+    let holder = db.clone();
+    let thread = thread::spawn(move || holder.call(Hold { number }).unwrap());
     is_held.recv().unwrap();
-    (sender, thread)
+    (end, thread)
 }
 
 /// Returns when a thread waits for room in the queue.
@@ -78,7 +97,7 @@ fn wait_until_blocked(db: &Database) {
 
 #[test]
 fn a_full_queue_pushes_back() {
-    let db = dram(options().queue_calls_max(10));
+    let db = dram(options().procedure::<Hold>().queue_calls_max(10));
     let (sender, holder) = hold(&db);
     let deposit = Deposit { account: 1, cents: 1 };
     let tickets: Vec<_> = (0..10).map(|_| db.try_submit(deposit).unwrap()).collect();
@@ -109,7 +128,7 @@ fn a_full_queue_pushes_back() {
 
 #[test]
 fn blocked_callers_hear_of_a_close() {
-    let db = dram(options().queue_calls_max(1));
+    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
     let (sender, holder) = hold(&db);
     let first = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let other = db.clone();

@@ -133,7 +133,7 @@ impl Declaring for Declaration<'_, '_> {
 
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
         let mut rows = Rows::new();
-        self.0.lookup_scan(table.into(), low, high, &mut collect(&mut rows, limit));
+        self.0.lookup_scan(table.into(), low, high, false, &mut collect(&mut rows, limit));
         rows
     }
 

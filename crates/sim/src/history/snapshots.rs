@@ -100,8 +100,15 @@ impl Held {
                 down.found.sort_unstable();
             }
             for found in [&up.found, &down.found] {
-                if !expected.clone().eq(found.iter().map(|(key, value)| (key, value))) {
-                    return wrong(format!("table {table} holds other rows: {found:02x?}"));
+                let found_rows = found.iter().map(|(key, value)| (key, value));
+                if !expected.clone().eq(found_rows.clone()) {
+                    let first =
+                        expected.zip(found_rows).find(|(expected, found)| expected != found);
+                    let first = first.map(|(expected, found)| (expected.0, found.0));
+                    let counts = (self.model.tables[table].len(), found.len());
+                    return wrong(format!(
+                        "table {table}: rows {counts:?}, other from {first:02x?}"
+                    ));
                 }
             }
             let get = |key: &[u8]| engine.get_at(self.epoch, table as u16, key);
@@ -132,13 +139,14 @@ impl Reading {
         rows_max: usize,
     ) -> Result<(), engine::EngineError> {
         // Keys of words have no greater one that can be a bound: none is used.
-        let (mut low, mut high) = (vec![0; 8], vec![0xff; 8]);
+        let (mut low, mut high) = (if table == LONG { vec![] } else { vec![0; 8] }, vec![0xff; 8]);
         match (self.last.take(), is_descending) {
             (Some(last), true) => high = last,
             (Some(last), false) => low = after(table, &last),
             (None, _) => {}
         }
-        let part = ScanPart { table: table.into(), low: &low, high: &high, is_descending, rows_max };
+        let part =
+            ScanPart { table: table.into(), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
         self.last = engine.scan_at(epoch, part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));

@@ -1,0 +1,262 @@
+//! Rows of an ordered table one after the other, read in parts that grow.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+
+use crate::range::{Bytes, LAST_WORD};
+use crate::table::Shape;
+use crate::transaction::row;
+use crate::{Data, Error, Key};
+
+/// A part holds at most so many bytes, but for its last row.
+const PART_BYTES_MAX: usize = 256 << 10;
+/// A part holds so many times the rows of the one before ...
+const GROWTH: usize = 4;
+
+/// Where rows are read.
+pub(crate) trait Source {
+    type Error;
+
+    /// Rows of the first part ...
+    const FIRST_ROWS: usize;
+    /// ... and of any.
+    const ROWS_MAX: usize;
+
+    /// The next rows of a range, from either end.
+    fn part(
+        &mut self,
+        table: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, Self::Error>;
+
+    /// One row.
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
+
+    /// A mistake of who reads.
+    fn mistake(&mut self, what: String) -> Self::Error;
+}
+
+/// Rows as bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    bytes: Vec<u8>,
+    /// Where each row's key begins, where it ends, and where the value ends.
+    rows: Vec<(usize, usize, usize)>,
+    /// The first row that was not taken.
+    next: usize,
+    /// Behind which key there may be more.
+    pub(crate) last: Option<Vec<u8>>,
+}
+
+impl Part {
+    /// Adds a row; whether that is enough.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8], rows_max: usize) -> bool {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.rows.push((start, start + key.len(), self.bytes.len()));
+        self.rows.len() >= rows_max || self.bytes.len() >= PART_BYTES_MAX
+    }
+
+    /// The key of the row that was added last.
+    pub(crate) fn last_key(&self) -> Option<Vec<u8>> {
+        let &(start, end, _) = self.rows.last()?;
+        Some(self.bytes[start..end].to_vec())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next == self.rows.len()
+    }
+
+    fn row(&self, (start, key_end, end): (usize, usize, usize)) -> (&[u8], &[u8]) {
+        (&self.bytes[start..key_end], &self.bytes[key_end..end])
+    }
+
+    pub(crate) fn take_first(&mut self) -> Option<(&[u8], &[u8])> {
+        let row = *self.rows.get(self.next)?;
+        self.next += 1;
+        Some(self.row(row))
+    }
+
+    fn take_last(&mut self) -> Option<(&[u8], &[u8])> {
+        if self.is_empty() {
+            return None;
+        }
+        let row = self.rows.pop()?;
+        Some(self.row(row))
+    }
+}
+
+/// The rows of an ordered table in a range, in the order of their keys, from both ends.
+///
+/// Made by [`Snapshot::range`](crate::Snapshot::range) and
+/// [`Transaction::range`](crate::Transaction::range). Rows are read as they are asked for, few at
+/// first: stop early, or `take` a number of them, and the rest costs nothing.
+pub struct Rows<'a, K: ?Sized, V, E = Error> {
+    source: Box<dyn AnySource<E> + 'a>,
+    table: Result<(u16, Shape), Option<E>>,
+    /// What was not read yet.
+    rest: Bytes,
+    rows_max: usize,
+    front: Part,
+    /// Descending.
+    back: Part,
+    types: PhantomData<fn(&K) -> V>,
+}
+
+/// [`Source`] without its constants.
+trait AnySource<E> {
+    fn part(
+        &mut self,
+        table: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, E>;
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, E>;
+    fn mistake(&mut self, what: String) -> E;
+    fn rows_max(&self) -> usize;
+}
+
+impl<S: Source> AnySource<S::Error> for S {
+    fn part(
+        &mut self,
+        table: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, S::Error> {
+        Source::part(self, table, range, is_descending, rows_max)
+    }
+
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, S::Error> {
+        Source::value(self, table, key)
+    }
+
+    fn mistake(&mut self, what: String) -> S::Error {
+        Source::mistake(self, what)
+    }
+
+    fn rows_max(&self) -> usize {
+        S::ROWS_MAX
+    }
+}
+
+impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
+    /// The rows of a range that a source has of a table, or the one error that there is instead.
+    pub(crate) fn new<S: Source<Error = E> + 'a>(
+        source: S,
+        table: Result<(u16, Shape), E>,
+        rest: Bytes,
+    ) -> Self {
+        Self {
+            source: Box::new(source),
+            table: table.map_err(Some),
+            rest,
+            rows_max: S::FIRST_ROWS,
+            front: Part::default(),
+            back: Part::default(),
+            types: PhantomData,
+        }
+    }
+
+    /// Reads the next part from one end; false if there is nothing left.
+    fn read(&mut self, table: u16, is_descending: bool) -> Result<bool, E> {
+        if self.rest.low >= self.rest.high {
+            return Ok(false);
+        }
+        let mut part = self.source.part(table, &self.rest, is_descending, self.rows_max)?;
+        self.rows_max = self.source.rows_max().min(self.rows_max * GROWTH);
+        let last = part.last.take();
+        if is_descending {
+            self.rest.go_on_before(last);
+            self.back = part;
+        } else {
+            self.rest.go_on_after(last);
+            self.front = part;
+        }
+        Ok(true)
+    }
+
+    /// The greatest key of all, which is no part of any.
+    fn read_last(&mut self, table: u16) -> Result<Option<Vec<u8>>, E> {
+        match std::mem::take(&mut self.rest.and_last) {
+            true => self.source.value(table, &LAST_WORD),
+            false => Ok(None),
+        }
+    }
+
+    fn advance(&mut self, is_descending: bool) -> Option<Result<(K::Owned, V), E>> {
+        let (table, shape) = match &mut self.table {
+            Ok(table) => *table,
+            Err(error) => return error.take().map(Err),
+        };
+        let typed =
+            self.next_bytes(table, is_descending, |key, value| row::<K, V>(&shape, key, value));
+        match typed {
+            Ok(None) => None,
+            Ok(Some(Ok(row))) => Some(Ok(row)),
+            Ok(Some(Err(what))) => self.fail(|source| source.mistake(what)),
+            Err(error) => self.fail(|_| error),
+        }
+    }
+
+    /// Nothing follows an error.
+    fn fail(
+        &mut self,
+        error: impl FnOnce(&mut dyn AnySource<E>) -> E,
+    ) -> Option<Result<(K::Owned, V), E>> {
+        self.table = Err(None);
+        Some(Err(error(&mut *self.source)))
+    }
+
+    fn next_bytes<R>(
+        &mut self,
+        table: u16,
+        is_descending: bool,
+        then: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>, E> {
+        let mine = |rows: &mut Self| match is_descending {
+            true => rows.back.is_empty(),
+            false => rows.front.is_empty(),
+        };
+        // The greatest key comes first from behind.
+        if is_descending && let Some(value) = self.read_last(table)? {
+            return Ok(Some(then(&LAST_WORD, &value)));
+        }
+        while mine(self) && self.read(table, is_descending)? {}
+        let (mine, other) = match is_descending {
+            true => (&mut self.back, &mut self.front),
+            false => (&mut self.front, &mut self.back),
+        };
+        if let Some((key, value)) = mine.take_first().or_else(|| other.take_last()) {
+            return Ok(Some(then(key, value)));
+        }
+        Ok(self.read_last(table)?.map(|value| then(&LAST_WORD, &value)))
+    }
+}
+
+impl<K: Key + ?Sized, V: Data, E> Iterator for Rows<'_, K, V, E> {
+    type Item = Result<(K::Owned, V), E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.advance(false)
+    }
+}
+
+impl<K: Key + ?Sized, V: Data, E> DoubleEndedIterator for Rows<'_, K, V, E> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.advance(true)
+    }
+}
+
+impl<K: Key + ?Sized, V: Data, E> FusedIterator for Rows<'_, K, V, E> {}
+
+impl<K: ?Sized, V, E> fmt::Debug for Rows<'_, K, V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("rest", &self.rest).finish_non_exhaustive()
+    }
+}
