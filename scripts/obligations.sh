@@ -17,8 +17,7 @@ export LC_ALL=C
 # Why there is no test: `number|reason`.
 reasons='12|a body that never ends holds its epoch: procedures are plain compiled code, which nothing can interrupt without giving up determinism; the documentation of the library says so
 17|the types say it: answers own their bytes, and what a body borrows ends with the body
-60|missing: the outcome of an unanswered call cannot be asked for after a crash; procedures that must not run twice need a key of their own
-82|the log of a small epoch is a stream and a seal, as that of any other; there is no record of one write'
+60|missing: the outcome of an unanswered call cannot be asked for after a crash; procedures that must not run twice need a key of their own'
 
 # Lines `number file` for everything that is named.
 named() {

@@ -7,7 +7,7 @@
 //! record of the program (`program.rs`).
 
 use pmem::Device;
-use storage::input_log::{LogError, LoggedEpoch, SealInfo};
+use storage::input_log::{LogError, LoggedEpoch, SealInfo, StreamSummary};
 
 use crate::calls::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};
 use crate::worker::{Epoch, Leave, Worker};
@@ -18,9 +18,17 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
     (HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
 }
 
-/// Writes this worker's stream; the first worker seals the epoch and begins to make it durable.
+/// Writes this worker's stream; the first worker seals the epoch and begins to make it durable. A
+/// worker that is alone does both with one write, if it can.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     if epoch.replay.is_some() {
+        return Ok(());
+    }
+    if epoch.workers == 1 {
+        write_calls(epoch, worker)?;
+        let (stream, port) = (&mut worker.log, &mut worker.medium.port);
+        stream.finish_and_seal(epoch.store.log(), port, seal(epoch, Vec::new()))?;
+        epoch.store.log().make_durable()?;
         return Ok(());
     }
     write_stream(epoch, worker)?;
@@ -29,16 +37,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let mut streams =
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
         streams.sort_unstable_by_key(|s| s.stream);
-        let seal = SealInfo {
-            epoch: epoch.number,
-            calls: epoch.calls.len() as u64,
-            timestamp_ns: epoch.info.timestamp_ns,
-            seed: epoch.info.seed,
-            hash_before: epoch.core.config.state_hash.then_some(epoch.before.hash),
-            streams,
-        };
-        epoch.store.log().seal(&mut worker.medium.port, &seal)?;
-        if epoch.store.device().captures() && epoch.workers > 1 {
+        epoch.store.log().seal(&mut worker.medium.port, &seal(epoch, streams))?;
+        if epoch.store.device().captures() {
             // A sync takes milliseconds: it runs beside the initialization phase.
             let store = std::sync::Arc::clone(epoch.store);
             let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
@@ -50,15 +50,33 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
+/// What is logged beside the streams.
+fn seal<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> SealInfo {
+    SealInfo {
+        epoch: epoch.number,
+        calls: epoch.calls.len() as u64,
+        timestamp_ns: epoch.info.timestamp_ns,
+        seed: epoch.info.seed,
+        hash_before: epoch.core.config.state_hash.then_some(epoch.before.hash),
+        streams,
+    }
+}
+
 fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
+    write_calls(epoch, worker)?;
+    let summary = worker.log.finish(epoch.store.log(), &mut worker.medium.port)?;
+    epoch.shared.streams.lock().expect("no panic while locked").push(summary);
+    Ok(())
+}
+
+/// Puts this worker's calls into its stream.
+fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     let log = epoch.store.log();
     let (stream, port) = (&mut worker.log, &mut worker.medium.port);
     stream.start(log, epoch.number, worker.local.worker as u16);
     for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
         stream.append(log, port, epoch.calls.records(run))?;
     }
-    let summary = stream.finish(log, port)?;
-    epoch.shared.streams.lock().expect("no panic while locked").push(summary);
     Ok(())
 }
 

@@ -49,7 +49,9 @@ fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
         let Pair { engine, model, .. } = pair;
         assert!(model.epoch > 5);
         let left = SEGMENTS * 4096 - engine.store().log().bytes_in_use();
-        assert_eq!(left, u64::from(RESERVE_SEGMENTS) * 4096, "no segment is left for epochs");
+        // A stream and its seal may need two; those that are written at once leave one of them.
+        let reserve = u64::from(RESERVE_SEGMENTS) + 1;
+        assert_eq!(left, reserve * 4096, "too few segments are left for an epoch");
         drop(engine);
         let setup = Setup { checkpoint_every, ..seldom };
         let mut pair = Pair::open(&device, &setup, model).unwrap_or_else(|error| {

@@ -62,7 +62,8 @@ plain! {
 }
 
 /// Where a call says that it runs, and waits: by its number.
-static HELD: Mutex<BTreeMap<u64, (Sender<()>, Receiver<()>)>> = Mutex::new(BTreeMap::new());
+type Held = BTreeMap<u64, (Sender<()>, Receiver<()>)>;
+static HELD: Mutex<Held> = Mutex::new(BTreeMap::new());
 
 impl Procedure for Hold {
     const NAME: &'static str = "hold";

@@ -143,11 +143,14 @@ impl Case {
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
-        // Each epoch has its streams and a seal; the record of the program stays for ever, and
+        // Each epoch has its streams and a seal; an only stream mostly is one with the seal, for
+        // which there must be room nevertheless. The record of the program stays for ever, and
         // epochs cannot have the reserve.
-        let segments = u64::from(1 + RESERVE_SEGMENTS)
-            + room_for * (workers as u64 + 1)
-            + random.pick(carries);
+        let of_epochs = match workers as u64 {
+            1 => room_for + 1,
+            workers => room_for * (workers + 1),
+        };
+        let segments = u64::from(1 + RESERVE_SEGMENTS) + of_epochs + random.pick(carries);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
         let mut spells = match to_the_end {
             true => Spells::one_carry(mix),

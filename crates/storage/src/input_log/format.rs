@@ -14,7 +14,7 @@ use crate::format::{StructLayout, describe};
 /// First four bytes of every segment in use.
 pub const SEGMENT_MAGIC: [u8; 4] = *b"NVIL";
 /// Version of everything in this file.
-pub const CODEC_VERSION: u16 = 3;
+pub const CODEC_VERSION: u16 = 4;
 /// Smallest size of a segment.
 pub const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 /// Largest size of a segment.
@@ -40,6 +40,8 @@ pub enum Kind {
     /// Calls of a sealed epoch that replay must not run. The newest whole record of an epoch
     /// counts.
     Verdict = 5,
+    /// A whole epoch in one segment: its only stream, and behind that its seal.
+    Epoch = 6,
 }
 
 /// The epoch in the segments of a [`Kind::Program`]: larger than any, so that no checkpoint makes
@@ -50,7 +52,8 @@ impl Kind {
     /// The kind of a number on the medium.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        [Self::Stream, Self::Seal, Self::Carry, Self::Program, Self::Verdict]
+        use Kind::{Carry, Epoch, Program, Seal, Stream, Verdict};
+        [Stream, Seal, Carry, Program, Verdict, Epoch]
             .into_iter()
             .find(|kind| *kind as u16 == number)
     }
@@ -174,7 +177,7 @@ const _: () = {
 pub struct SealEntry {
     /// Bytes of the stream.
     pub bytes: U64,
-    /// Number of its segments.
+    /// Number of its segments; zero if it is in the same segment as the seal.
     pub segments: U32,
     /// CRC-32 over length and checksum of each of its segments, in order.
     pub digest: U32,
@@ -194,6 +197,11 @@ const _: () = {
     assert!(offset_of!(SealEntry, stream) == 20);
     assert!(offset_of!(SealEntry, reserved) == 22);
 };
+
+/// Bytes of the seal of an epoch with so many streams.
+pub(super) const fn seal_bytes(streams: usize) -> usize {
+    size_of::<SealHeader>() + streams * size_of::<SealEntry>()
+}
 
 /// Digest of a stream: binds a seal to exactly these segments.
 #[derive(Debug, Clone, Default)]
@@ -217,7 +225,7 @@ pub fn layout() -> Vec<StructLayout> {
         describe!(SegmentHeader {
             magic: [u8; 4] = "the letters NVIL",
             version: U16 = "codec version",
-            kind: U16 = "1 stream, 2 seal, 3 carry, 4 program, 5 verdict",
+            kind: U16 = "1 stream, 2 seal, 3 carry, 4 program, 5 verdict, 6 whole epoch",
             instance: U64 = "the store that wrote the segment",
             epoch: U64 = "the epoch that the payload is for",
             attempt: U64 = "number of the attempt to log the epoch, never used twice",

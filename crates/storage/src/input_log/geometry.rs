@@ -1,6 +1,6 @@
 //! How the log space is divided, and how much of it an epoch may need.
 
-use super::format::{HEADER_BYTES, SealEntry, SealHeader};
+use super::format::{HEADER_BYTES, seal_bytes};
 
 /// What an epoch may need of the log space. More may be written if there is room.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Geometry {
 
     /// Most segments that an epoch can take, whichever way its bytes are spread over the streams.
     pub(super) fn epoch_segments(&self, demand: &Demand) -> u64 {
-        let seal = size_of::<SealHeader>() + size_of::<SealEntry>() * usize::from(demand.streams);
+        let seal = seal_bytes(demand.streams.into());
         let partial = u64::from(demand.streams);
         demand.bytes / self.payload_bytes_max() + partial + self.record_segments(seal as u64)
     }

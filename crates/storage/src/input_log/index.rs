@@ -15,6 +15,8 @@ pub(super) struct Index {
 #[derive(Debug, Clone)]
 pub(super) struct SealedEpoch {
     pub(super) attempt: u64,
+    /// Its only stream is in the segment of its seal.
+    pub(super) is_whole: bool,
     /// The attempt that wrote the program which the inputs are for.
     pub(super) program: u64,
     pub(super) info: SealInfo,

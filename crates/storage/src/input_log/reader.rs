@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 use super::error::LogError;
 use super::format::{
     HEADER_BYTES, Kind, PROGRAM_EPOCH, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SealEntry, SealHeader,
-    SegmentHeader,
+    SegmentHeader, seal_bytes,
 };
 use super::geometry::Geometry;
 use super::index::{Index, SealedEpoch};
@@ -99,6 +99,13 @@ impl<D: Device> InputLog<D> {
     pub fn read_epoch(&self, epoch: u64) -> Result<LoggedEpoch, LogError> {
         let index = self.index();
         let sealed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
+        if sealed.is_whole {
+            let belongs = Belongs { kind: Kind::Epoch, epoch, attempt: sealed.attempt, stream: 0 };
+            let segments = &sealed.seal_segments;
+            let mut bytes = read_segments(self.device(), self.geometry(), belongs, segments)?;
+            bytes.truncate(bytes.len().saturating_sub(seal_bytes(1)));
+            return Ok(LoggedEpoch { streams: vec![bytes], seal: sealed.info.clone() });
+        }
         let mut streams = Vec::with_capacity(sealed.streams.len());
         for (number, segments) in sealed.streams.iter().enumerate() {
             let belongs = Belongs {
@@ -348,16 +355,26 @@ fn find_sealed<D: Device>(
 ) -> Result<(BTreeMap<u64, SealedEpoch>, Lacks), LogError> {
     let mut epochs: BTreeMap<u64, SealedEpoch> = BTreeMap::new();
     let mut lacks = Lacks::new();
-    for (epoch, attempt) in scan.attempts(Kind::Seal) {
-        let Some(seal_segments) = scan.record(epoch, Kind::Seal, attempt) else { continue };
-        let belongs = Belongs { kind: Kind::Seal, epoch, attempt, stream: 0 };
+    let seals = scan.attempts(Kind::Seal).into_iter().map(|found| (found, Kind::Seal));
+    let wholes = scan.attempts(Kind::Epoch).into_iter().map(|found| (found, Kind::Epoch));
+    for ((epoch, attempt), kind) in seals.chain(wholes) {
+        let Some(seal_segments) = scan.record(epoch, kind, attempt) else { continue };
+        let belongs = Belongs { kind, epoch, attempt, stream: 0 };
         let payload = read_segments(device, geometry, belongs, &seal_segments)?;
-        let Some(Seal { info, carry, program }) = decode_seal(epoch, &payload) else { continue };
-        let streams: Result<Vec<_>, Lack> =
-            info.streams.iter().map(|stream| scan.stream(epoch, attempt, stream)).collect();
+        let is_whole = kind == Kind::Epoch;
+        let Some(Seal { info, carry, program }) = decode_seal(epoch, &payload, is_whole) else {
+            continue;
+        };
+        let streams: Result<Vec<_>, Lack> = match is_whole {
+            true => Ok(vec![Vec::new()]),
+            false => {
+                info.streams.iter().map(|stream| scan.stream(epoch, attempt, stream)).collect()
+            }
+        };
         match streams {
             Ok(streams) => {
-                let sealed = SealedEpoch { attempt, program, info, carry, seal_segments, streams };
+                let sealed =
+                    SealedEpoch { attempt, is_whole, program, info, carry, seal_segments, streams };
                 if let Some(first) = epochs.insert(epoch, sealed) {
                     let (first, second) = (first.attempt, attempt);
                     return Err(LogError::Conflict { epoch, first, second });
@@ -406,10 +423,13 @@ struct Seal {
     program: u64,
 }
 
-fn decode_seal(epoch: u64, payload: &[u8]) -> Option<Seal> {
+/// Reads a seal; that of a whole epoch stands behind its stream.
+fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
+    let of_stream = if is_whole { payload.len().checked_sub(seal_bytes(1))? } else { 0 };
+    let payload = &payload[of_stream..];
     let (header, rest) = SealHeader::read_from_prefix(payload).ok()?;
     let entries = <[SealEntry]>::ref_from_bytes(rest).ok()?;
-    if entries.len() != usize::from(header.streams.get()) {
+    if entries.len() != usize::from(header.streams.get()) || is_whole && entries.len() != 1 {
         return None;
     }
     let streams: Vec<StreamSummary> = entries
@@ -422,6 +442,9 @@ fn decode_seal(epoch: u64, payload: &[u8]) -> Option<Seal> {
             first_segment: entry.first_segment.get(),
         })
         .collect();
+    if is_whole && streams[0].bytes != of_stream as u64 {
+        return None;
+    }
     let numbered = streams.iter().enumerate().all(|(at, stream)| usize::from(stream.stream) == at);
     let carry = (header.carry_bytes.get(), header.carry_crc.get());
     let hash = u128::from(header.hash_low.get()) | u128::from(header.hash_high.get()) << 64;

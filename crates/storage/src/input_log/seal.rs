@@ -6,12 +6,16 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SealEntry, SealHeader, SegmentHeader};
+use super::format::{HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SealEntry, SealHeader, SegmentHeader};
 use super::log::{InputLog, Scratch};
 use super::space::Run;
 use super::summary::SealInfo;
-use super::writer::{Place, write_segment};
+use super::writer::{Place, complete_header, write_segment};
 use crate::StateHash;
+
+/// A file system writes whole pages of this size without reading what was there.
+const PAGE_BYTES: usize = 4096;
+const _: () = assert!(SEGMENT_BYTES_MIN.is_multiple_of(PAGE_BYTES as u64));
 
 impl<D: Device> InputLog<D> {
     /// Writes the seal of an epoch whose streams are all finished. The epoch counts once
@@ -40,6 +44,38 @@ impl<D: Device> InputLog<D> {
         self.take_record(info.epoch, attempt, payload.len(), segments)?;
         self.write_record(port, place, payload, segments, segment)?;
         port.log_fence();
+        self.note_sealed(info);
+        Ok(())
+    }
+
+    /// Seals an epoch whose only stream is in `buffer`, behind room for a header, with one write.
+    pub(super) fn seal_whole(
+        &self,
+        port: &mut Port<D>,
+        info: &SealInfo,
+        (buffer, filled): (&mut [u8], usize),
+    ) -> Result<(), LogError> {
+        let mut scratch = self.scratch();
+        let (attempt, carry) = self.check_order(info);
+        let Scratch { payload, segments, .. } = &mut *scratch;
+        encode_seal(payload, info, carry, self.program_attempt());
+        let end = filled + payload.len();
+        buffer[filled..end].copy_from_slice(payload);
+        let total_bytes = (end - HEADER_BYTES) as u64;
+        self.take_record(info.epoch, attempt, end - HEADER_BYTES, segments)?;
+        let kind = Kind::Epoch;
+        let place = Place { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        complete_header(self.geometry(), place, &mut buffer[..end]);
+        let written = if port.device().captures() { end.next_multiple_of(PAGE_BYTES) } else { end };
+        buffer[end..written].fill(0);
+        port.log_write(self.geometry().offset(segments[0]), &buffer[..written])?;
+        port.log_fence();
+        self.note_sealed(info);
+        Ok(())
+    }
+
+    /// The seal of an epoch is written.
+    fn note_sealed(&self, info: &SealInfo) {
         let mut space = self.space();
         let holding = space.close(info.epoch);
         holding.streams = info.streams.len() as u32;
@@ -47,7 +83,6 @@ impl<D: Device> InputLog<D> {
         holding.hash_before = info.hash_before;
         holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
         space.sealed = info.epoch;
-        Ok(())
     }
 
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with

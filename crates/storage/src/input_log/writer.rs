@@ -5,11 +5,11 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
+use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest, seal_bytes};
 use super::geometry::Geometry;
 use super::log::InputLog;
 use super::space::Run;
-use super::summary::StreamSummary;
+use super::summary::{SealInfo, StreamSummary};
 
 /// Most segments that a stream takes at once. A stream starts with one and doubles.
 const RUN_SEGMENTS_MAX: u32 = 8;
@@ -34,6 +34,13 @@ pub(super) fn write_segment<D: Device>(
     place: Place,
     buffer: &mut [u8],
 ) -> Result<u32, LogError> {
+    let payload_crc = complete_header(geometry, place, buffer);
+    port.log_write(geometry.offset(segment), buffer)?;
+    Ok(payload_crc)
+}
+
+/// Completes the header in front of the payload in `buffer`. Returns the payload's checksum.
+pub(super) fn complete_header(geometry: Geometry, place: Place, buffer: &mut [u8]) -> u32 {
     let (head, payload) = buffer.split_at_mut(HEADER_BYTES);
     let payload_crc = crc32fast::hash(payload);
     let header = SegmentHeader {
@@ -53,8 +60,7 @@ pub(super) fn write_segment<D: Device>(
         header_crc: U32::ZERO,
     };
     head.copy_from_slice(header.completed().as_bytes());
-    port.log_write(geometry.offset(segment), buffer)?;
-    Ok(payload_crc)
+    payload_crc
 }
 
 /// Writes one stream after the other for one worker. Keeps its buffer from epoch to epoch.
@@ -179,6 +185,34 @@ impl StreamWriter {
         self.started = false;
         self.summary.digest = self.digest.value();
         Ok(self.summary)
+    }
+
+    /// Finishes the only stream of an epoch and seals the epoch: with one write, if both fit in a
+    /// segment. `seal` names no stream yet. The epoch counts once [`InputLog::make_durable`]
+    /// returned.
+    ///
+    /// # Errors
+    /// As [`StreamWriter::finish`] and [`InputLog::seal`].
+    ///
+    /// # Panics
+    /// As [`StreamWriter::finish`] and [`InputLog::seal`]; if another stream was written.
+    pub fn finish_and_seal<D: Device>(
+        &mut self,
+        log: &InputLog<D>,
+        port: &mut Port<D>,
+        mut seal: SealInfo,
+    ) -> Result<(), LogError> {
+        let is_whole =
+            self.summary.segments == 0 && self.filled + seal_bytes(1) <= self.buffer.len();
+        if !is_whole {
+            seal.streams.push(self.finish(log, port)?);
+            return log.seal(port, &seal);
+        }
+        assert!(self.started, "a stream is started before it is finished");
+        self.started = false;
+        self.summary.bytes = (self.filled - HEADER_BYTES) as u64;
+        seal.streams.push(self.summary);
+        log.seal_whole(port, &seal, (&mut self.buffer, self.filled))
     }
 
     #[cold]

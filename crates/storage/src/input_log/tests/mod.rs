@@ -14,6 +14,7 @@ mod promises;
 mod reuse;
 mod round_trip;
 mod summary;
+mod whole;
 
 use std::sync::Arc;
 
@@ -86,6 +87,26 @@ fn log_streams<D: Device>(
         hash_before: None,
         streams: summaries,
     })
+}
+
+/// Logs and seals an epoch of one stream, with one write if that is possible.
+fn log_whole<D: Device>(
+    log: &InputLog<D>,
+    device: &Arc<D>,
+    epoch: u64,
+    bytes: &[u8],
+) -> Result<(), LogError> {
+    log.begin(epoch, demand(&[bytes.to_vec()]))?;
+    let mut port = Port::new(device.clone(), 0);
+    let mut writer = log.stream_writer();
+    writer.start(log, epoch, 0);
+    for piece in bytes.chunks(700) {
+        writer.append(log, &mut port, piece)?;
+    }
+    let streams = Vec::new();
+    let (calls, timestamp_ns, seed) = (epoch * 10, epoch * 1000, epoch * 7);
+    let seal = SealInfo { epoch, calls, timestamp_ns, seed, hash_before: None, streams };
+    writer.finish_and_seal(log, &mut port, seal)
 }
 
 /// Logs, seals and makes durable a whole epoch.

@@ -1,0 +1,116 @@
+//! Epochs of one write: stream and seal in one segment (O-82).
+
+use super::device::Medium;
+use super::*;
+use crate::input_log::format::seal_bytes;
+
+const LIMIT: u64 = 64 * SEGMENT_BYTES;
+const SECTOR: usize = 512;
+
+fn new_log() -> (Arc<Medium>, InputLog<Medium>) {
+    let device = Arc::new(Medium::new(LIMIT));
+    let (log, _) = open(&device, 0).unwrap();
+    (device, log)
+}
+
+/// O-82: what fits into a segment with its seal is written at once, into one place; all else as
+/// stream and seal.
+#[test]
+fn o_82_a_small_epoch_is_one_write_in_one_segment() {
+    let most = PAYLOAD_BYTES - seal_bytes(1);
+    for (len, writes) in [(0, 1), (1, 1), (700, 1), (most - 1, 1), (most, 1), (most + 1, 2)] {
+        let (device, log) = new_log();
+        let bytes = Random::new(len as u64).bytes(len);
+        log_whole(&log, &device, 1, &bytes).unwrap();
+        assert_eq!(device.take_history().len(), writes, "{len} bytes");
+        log.make_durable().unwrap();
+        let summary = log.summary();
+        assert_eq!((summary[0].segments, summary[0].bytes), (writes as u32, len as u64));
+        let (again, recovered) = open(&device, 0).unwrap();
+        assert_eq!(recovered.sealed, summary);
+        let read = again.read_epoch(1).unwrap();
+        assert_eq!(read.streams, [bytes]);
+        assert_eq!((read.seal.calls, read.seal.timestamp_ns, read.seal.seed), (10, 1000, 7));
+        // It is held, and hardened as anything else.
+        again.harden(&mut Port::new(device.clone(), 0)).unwrap();
+        log_whole(&again, &device, 2, b"next").unwrap();
+        again.make_durable().unwrap();
+        assert_eq!(sealed(&open(&device, 0).unwrap().1), [1, 2]);
+        assert_eq!(sealed(&open(&device, 1).unwrap().1), [2]);
+    }
+}
+
+/// What a log with one record may come to: nothing, or the record of one of two images.
+fn check_mixture(image: Vec<u8>, checkpoint: u64, whole: [&[u8]; 2]) -> Option<usize> {
+    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let (log, recovered) = open(&device, checkpoint).unwrap();
+    if recovered.sealed.is_empty() {
+        return None;
+    }
+    assert_eq!(sealed(&recovered), [checkpoint + 1]);
+    let read = log.read_epoch(checkpoint + 1).unwrap();
+    let which = whole.iter().position(|bytes| read.streams == [bytes.to_vec()]);
+    assert!(which.is_some(), "the stream is neither the old one nor the new one");
+    which
+}
+
+/// O-82: each way to mix the sectors of a record with those of the one that was in its place: of an
+/// older epoch, of another attempt to log the same epoch, and of another store.
+#[test]
+fn o_82_a_record_counts_only_whole() {
+    let (old, new) = (Random::new(1).bytes(2900), Random::new(2).bytes(3100));
+    let image = |epochs: &[(u64, &[u8])], instance| {
+        let device = Arc::new(Medium::new(LIMIT));
+        let (log, _) = InputLog::open(device.clone(), instance, SEGMENT_BYTES, 0).unwrap();
+        for (epoch, bytes) in epochs {
+            log_whole(&log, &device, *epoch, bytes).unwrap();
+            log.make_durable().unwrap();
+            if *epoch < epochs.last().unwrap().0 {
+                log.release(*epoch);
+            }
+        }
+        device.log()[..SEGMENT_BYTES as usize].to_vec()
+    };
+    let longer = Random::new(3).bytes(3500);
+    for (before, after, checkpoint) in [
+        (image(&[(1, &old)], INSTANCE), image(&[(1, &old), (2, &new)], INSTANCE), 1),
+        (image(&[(1, &longer)], INSTANCE), image(&[(1, &longer), (2, &new)], INSTANCE), 1),
+        (image(&[(1, &old)], INSTANCE), image(&[(1, &new)], INSTANCE), 0),
+        (image(&[(1, &old)], INSTANCE + 1), image(&[(1, &new)], INSTANCE), 0),
+        (vec![0; SEGMENT_BYTES as usize], image(&[(1, &new)], INSTANCE), 0),
+    ] {
+        let mut counts = [0; 3];
+        for mask in 0..1_u32 << (SEGMENT_BYTES as usize / SECTOR) {
+            let mut mixed = before.clone();
+            for sector in 0..SEGMENT_BYTES as usize / SECTOR {
+                let range = sector * SECTOR..(sector + 1) * SECTOR;
+                if mask >> sector & 1 == 1 {
+                    mixed[range.clone()].copy_from_slice(&after[range]);
+                }
+            }
+            match check_mixture(mixed, checkpoint, [&old, &new]) {
+                None => counts[2] += 1,
+                Some(which) => counts[which] += 1,
+            }
+        }
+        // Sectors behind the record do not count.
+        assert!(counts[1] >= 1 && counts[1] <= 4, "{counts:?}");
+        assert!(counts[2] > 100, "{counts:?}");
+    }
+}
+
+/// O-82: a record that a write has cut off anywhere is none.
+#[test]
+fn o_82_a_cut_record_is_none() {
+    let (device, log) = new_log();
+    let bytes = Random::new(9).bytes(300);
+    log_whole(&log, &device, 1, &bytes).unwrap();
+    let end = HEADER_BYTES + bytes.len() + seal_bytes(1);
+    for cut in 0..end {
+        let mut image = device.log();
+        image[cut..].fill(0);
+        let is_sealed = check_mixture(image.clone(), 0, [&bytes, &bytes]).is_some();
+        // Zeros that were there anyway are no loss.
+        assert_eq!(is_sealed, image[..end] == device.log()[..end], "cut at {cut}");
+    }
+}
