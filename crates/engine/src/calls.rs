@@ -288,6 +288,9 @@ pub struct Abort {
 }
 
 impl Abort {
+    /// Code of the abort of a call that would have given two rows one key of a unique index.
+    pub const NOT_UNIQUE: u32 = u32::MAX - 1;
+
     /// An abort with words and code 0.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: 0, message: message.into() }

@@ -11,6 +11,7 @@ use pmem::sync::{Mutex, RwLock};
 use crate::config::EngineConfig;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
+use crate::secondary::SecondaryIndexes;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySlab, ReadPhase};
 
@@ -74,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) image_base: usize,
     /// All sequences ever drawn from, by table and key. Changed by the first worker only.
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
+    /// Secondary indexes.
+    pub(crate) secondary: SecondaryIndexes,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -91,6 +94,7 @@ impl Core {
             entries,
             image_base,
             sequences: RwLock::default(),
+            secondary: SecondaryIndexes::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
         }

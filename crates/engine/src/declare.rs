@@ -424,6 +424,11 @@ impl WriteSet<'_> {
     ///
     /// Pieces are numbered in the order of their declaration, from 0.
     pub fn update_piece(&mut self, table: u16, key: &[u8], weight: u32) {
+        if self.declaration.core.secondary.are_of(table) {
+            let name = &self.declaration.core.tables[usize::from(table)].name;
+            let what = format!("table {name:?} has indexes: no piece can write its rows");
+            return self.declaration.note(what);
+        }
         if let Some(at) = self.declaration.declare(table, key, DeclaredKind::Piece) {
             let piece = PieceState::new(at as u32, weight.max(1));
             self.declaration.lists.pieces.push(piece);
@@ -475,6 +480,28 @@ impl WriteSet<'_> {
     /// Reads a row as of the end of the previous epoch.
     pub fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
         self.declaration.lookup(table, key)
+    }
+
+    /// Visits the rows that a secondary index has with `low <= key < high` where this epoch runs
+    /// calls in parallel, as [`crate::Transaction::scan_index`] does. It stays that for all of them,
+    /// so nothing is checked again.
+    pub fn scan_index(
+        &mut self,
+        index: u16,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        let declaration = &mut self.declaration;
+        let scanned = declaration.core.secondary.scan(index, (low, high), descending, each);
+        scanned.unwrap_or_else(|what| declaration.note(what));
+    }
+
+    /// The table of a secondary index; notes the mistake if there is none.
+    pub fn table_of_index(&mut self, index: u16) -> Option<u16> {
+        let table = self.declaration.core.secondary.table(index);
+        table.map_err(|what| self.declaration.note(what)).ok()
     }
 
     /// Scans `low <= key < high` of an ordered table as of the end of the previous epoch, in either

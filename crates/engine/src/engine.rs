@@ -33,7 +33,7 @@ pub struct Engine<D: Device> {
     pub(crate) procedures: ProcedureTable,
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
-    shared: Shared,
+    pub(crate) shared: Shared,
     /// The same for an epoch that one worker runs.
     shared_alone: Shared,
     /// Last finished epoch.

@@ -34,6 +34,7 @@ mod program;
 mod reads;
 mod recovery;
 mod replay;
+mod secondary;
 mod snapshot;
 mod stats;
 mod table;
@@ -55,6 +56,7 @@ pub use procedure::{
     WriteSetFn,
 };
 pub use recovery::Definitions;
+pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use snapshot::{HASH_PARTS, ScanPart};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};

@@ -16,6 +16,7 @@ use crate::declare::Visit;
 use crate::index::EntryId;
 use crate::local::NO_ENTRY;
 use crate::reads::Reads;
+use crate::secondary::IndexUndo;
 use crate::table::{KeyWord, Table};
 
 /// Bytes that the overlay keeps.
@@ -89,6 +90,8 @@ pub(crate) struct Overlay {
     written: Vec<u32>,
     /// Procedures of which a call has said what it may write.
     pub(crate) predicted: BTreeSet<u16>,
+    /// How secondary indexes are set back.
+    pub(crate) index_undo: IndexUndo,
 }
 
 impl Overlay {
@@ -248,10 +251,12 @@ impl Overlay {
         for (at, _) in self.undo.drain(..) {
             self.rows[at as usize].writer = position;
         }
+        self.index_undo.commit();
     }
 
     /// The running call has failed.
-    pub(crate) fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self, core: &Core) {
+        core.secondary.roll_back(&mut self.index_undo, false);
         self.of_pieces.clear();
         while let Some((at, before)) = self.undo.pop() {
             self.set(at, before);

@@ -7,11 +7,12 @@
 use storage::TableDefinition;
 
 use crate::procedure::ProcedureTable;
+use crate::secondary::IndexDefinition;
 use crate::{EngineError, Result};
 
 /// Raised with every change after which the engine might come to another state or answer for the
 /// same log, limits that procedures can run into included.
-const SEMANTICS_VERSION: u32 = 2;
+const SEMANTICS_VERSION: u32 = 3;
 
 /// A procedure or a table: its name, and its types in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) struct Program {
     /// In the order of their numbers.
     procedures: Vec<Part>,
     tables: Vec<Part>,
+    /// Secondary indexes: which call is deferred depends on them.
+    indexes: Vec<Part>,
 }
 
 impl Program {
@@ -34,8 +37,15 @@ impl Program {
     pub(crate) fn current(
         tables: &[TableDefinition],
         table_types: &[String],
+        indexes: &[IndexDefinition],
         procedures: &ProcedureTable,
     ) -> Self {
+        let index = |index: &IndexDefinition| {
+            let of = tables.get(index.table).map_or("", |table| &table.name);
+            let unique = if index.is_unique { "unique " } else { "" };
+            Part { name: index.name.clone(), types: format!("{unique}{} of {of:?}", index.types) }
+        };
+        let indexes = indexes.iter().map(index).collect();
         let types = table_types.iter().cloned().chain(std::iter::repeat(String::new()));
         let tables = tables.iter().zip(types);
         Self {
@@ -45,12 +55,13 @@ impl Program {
                 .map(|(name, types)| Part { name: name.to_string(), types: types.to_string() })
                 .collect(),
             tables: tables.map(|(table, types)| Part { name: table.name.clone(), types }).collect(),
+            indexes,
         }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.semantics.to_le_bytes().to_vec();
-        for parts in [&self.procedures, &self.tables] {
+        for parts in [&self.procedures, &self.tables, &self.indexes] {
             bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
             for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
                 bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -108,7 +119,29 @@ impl Program {
                 Some(now) => check_types("table", logged, now)?,
             }
         }
-        Ok(())
+        self.check_indexes(current)
+    }
+}
+
+impl Program {
+    /// An index that was added would defer other calls, and a unique one would abort some.
+    fn check_indexes(&self, current: &Self) -> Result<()> {
+        for logged in &self.indexes {
+            match current.indexes.iter().find(|now| now.name == logged.name) {
+                None => {
+                    let what = format!("index {:?} is not registered", logged.name);
+                    return Err(EngineError::OtherProgram(what));
+                }
+                Some(now) => check_types("index", logged, now)?,
+            }
+        }
+        let is_new = |now: &&Part| !self.indexes.iter().any(|logged| logged.name == now.name);
+        match current.indexes.iter().find(is_new) {
+            None => Ok(()),
+            Some(new) => {
+                Err(EngineError::OtherProgram(format!("index {:?} was not registered", new.name)))
+            }
+        }
     }
 }
 
@@ -132,9 +165,20 @@ impl Reader<'_> {
         if semantics != SEMANTICS_VERSION {
             // Whatever else it says, it says it in another way.
             self.rest = &[];
-            return Some(Program { semantics, procedures: Vec::new(), tables: Vec::new() });
+            let nothing = Vec::new;
+            return Some(Program {
+                semantics,
+                procedures: nothing(),
+                tables: nothing(),
+                indexes: nothing(),
+            });
         }
-        Some(Program { semantics, procedures: self.parts()?, tables: self.parts()? })
+        Some(Program {
+            semantics,
+            procedures: self.parts()?,
+            tables: self.parts()?,
+            indexes: self.parts()?,
+        })
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -172,6 +216,7 @@ mod tests {
             semantics: SEMANTICS_VERSION,
             procedures: parts(procedures),
             tables: parts(tables),
+            indexes: Vec::new(),
         }
     }
 
@@ -205,6 +250,29 @@ mod tests {
         ];
         for (result, words) in refused {
             let text = result.unwrap_err();
+            assert!(text.contains(words), "{text}");
+        }
+    }
+
+    /// O-99: a log means the same with the same indexes only.
+    #[test]
+    fn o_99_another_set_of_indexes_is_another_program() {
+        let of = |indexes: &[(&str, &str)]| {
+            let part = |&(name, types): &(&str, &str)| Part {
+                name: name.to_string(),
+                types: types.to_string(),
+            };
+            Program { indexes: indexes.iter().map(part).collect(), ..program(&[], &[]) }
+        };
+        let logged = of(&[("a", "x"), ("b", "y")]);
+        assert_eq!(Program::decode(&logged.encode()).unwrap(), Some(of(&[("a", "x"), ("b", "y")])));
+        logged.check(&of(&[("b", "y"), ("a", "x")])).unwrap();
+        for (indexes, words) in [
+            (&[("a", "x")][..], "index \"b\" is not registered"),
+            (&[("a", "x"), ("b", "y"), ("c", "z")], "index \"c\" was not registered"),
+            (&[("a", "x"), ("b", "unique y")], "index \"b\" was y and is unique y"),
+        ] {
+            let text = logged.check(&of(indexes)).unwrap_err().to_string();
             assert!(text.contains(words), "{text}");
         }
     }

@@ -7,7 +7,7 @@
 //!    are trusted are flushed, and so was all that the store read ([`storage::settle`]).
 //! 3. *Compare programs*: where something is to be replayed, the log must have been written for the
 //!    procedures and tables of this program (`program.rs`).
-//! 4. *Rebuild*: row entries and indexes.
+//! 4. *Rebuild*: row entries and indexes, secondary ones of the rows as they are then.
 //! 5. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it did, and must
 //!    come to the state hash that the next seal or the end mark names.
 //!
@@ -39,11 +39,12 @@ use crate::procedure::ProcedureTable;
 use crate::program::Program;
 use crate::reads::Reads;
 use crate::replay::replay;
+use crate::secondary::{IndexDefinition, SecondaryIndexes};
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
 use crate::worker::Worker;
-use crate::{EngineConfig, Result};
+use crate::{EngineConfig, EngineError, Result};
 
 /// What an engine is opened for: tables and procedures.
 pub struct Definitions<'a> {
@@ -51,6 +52,8 @@ pub struct Definitions<'a> {
     pub tables: &'a [TableDefinition],
     /// What is known of the types of keys and values of each table, in words; may be shorter.
     pub table_types: &'a [String],
+    /// Secondary indexes of these tables.
+    pub indexes: &'a [IndexDefinition],
     /// Makes the procedures, given the number that the store has for each table.
     pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
 }
@@ -70,7 +73,11 @@ impl<D: Device> Engine<D> {
         procedures: ProcedureTable,
     ) -> Result<(Self, RecoveryReport)> {
         let procedures = &mut |_: &[u16]| Ok(procedures.clone());
-        Self::open_with(device, config, Definitions { tables, table_types: &[], procedures })
+        Self::open_with(
+            device,
+            config,
+            Definitions { tables, table_types: &[], indexes: &[], procedures },
+        )
     }
 
     /// As [`Engine::open`], for procedures that depend on the numbers of the tables.
@@ -119,8 +126,8 @@ fn open<D: Device>(
 
     let table_ids = store.table_ids(definitions.tables)?;
     let procedures = (definitions.procedures)(&table_ids)?;
-    let Definitions { tables, table_types, .. } = definitions;
-    let program = Program::current(tables, table_types, &procedures);
+    let Definitions { tables, table_types, indexes, .. } = definitions;
+    let program = Program::current(tables, table_types, indexes, &procedures);
     compare_programs(&store, &log, &program)?;
     let carry = read_carry(&store, procedures.len())?;
     if log.sealed.is_empty() && !created {
@@ -136,14 +143,17 @@ fn open<D: Device>(
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
-    let core = Core::new(config, in_memory, entries, image_base);
+    let mut core = Core::new(config, in_memory, entries, image_base);
+    let secondary = SecondaryIndexes::new(indexes, &table_ids, core.tables.len());
+    core.secondary = secondary.map_err(EngineError::Limit)?;
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.medium.port.take_counters()));
-    let rebuilt = clock();
 
     let mut engine =
         Engine::assemble((core, procedures), Arc::new(store), workers, table_ids, hash);
+    engine.build_indexes()?;
+    let rebuilt = clock();
     engine.set_carry(carry);
     replay(&mut engine, &log, end_mark, &mut report)?;
     begin_program(&mut engine, &program, is_new && log.sealed.is_empty())?;

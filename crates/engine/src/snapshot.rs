@@ -75,21 +75,30 @@ impl<D: Device> Engine<D> {
     /// long. Returns whether there is more.
     pub fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         let live = &self.snapshots.live;
-        let mut images = self.workers.iter_mut().map(|worker| &mut worker.medium.images);
-        images.any(|images| images.sweep(live, rows_max))
+        let mut are_left = self.core.secondary.sweep(live, rows_max);
+        for worker in &mut self.workers {
+            are_left |= worker.medium.images.sweep(live, rows_max);
+        }
+        are_left
     }
 
     /// Bytes that are kept for the snapshots that live.
     pub fn snapshot_bytes(&self) -> u64 {
         let oldest = self.snapshots.live.keys().next();
         oldest.map_or(0, |&oldest| {
-            self.workers.iter().map(|worker| worker.medium.images.bytes_from(oldest)).sum()
+            let images = self.workers.iter().map(|w| w.medium.images.bytes_from(oldest));
+            images.sum::<u64>() + self.core.secondary.removed_bytes()
         })
+    }
+
+    /// The newest snapshot that lives; 0 if there is none.
+    fn newest_snapshot(&self) -> u64 {
+        self.snapshots.live.keys().next_back().copied().unwrap_or(0)
     }
 
     /// Tells the workers of the next epoch what to keep.
     pub(crate) fn begin_images(&mut self, workers: usize) {
-        let newest = self.snapshots.live.keys().next_back().copied().unwrap_or(0);
+        let newest = self.newest_snapshot();
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
             worker.medium.images.begin(newest, room / workers as u64);
@@ -99,7 +108,13 @@ impl<D: Device> Engine<D> {
     /// An epoch has ended: where its images take too much, the oldest snapshots end, and where they
     /// are not complete, all do; never a writer (O-89).
     pub(crate) fn end_images(&mut self) {
-        if self.snapshots.live.is_empty() {
+        let newest = self.newest_snapshot();
+        if !self.core.secondary.is_empty() {
+            let epoch = self.epoch();
+            let overlay = self.shared.overlay.get_mut().expect("no panic while locked");
+            self.core.secondary.keep_removed(&mut overlay.index_undo, (newest, epoch));
+        }
+        if newest == 0 {
             return;
         }
         let mut is_incomplete = false;
@@ -242,7 +257,7 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    fn check_snapshot(&self, epoch: u64) -> Result<()> {
+    pub(crate) fn check_snapshot(&self, epoch: u64) -> Result<()> {
         if let Some(reason) = self.core.stop_reason() {
             return Err(EngineError::Poisoned(reason));
         }

@@ -5,6 +5,7 @@
 //! called [`Transaction::commit_point`]. A mistake fails the call even where the body ignores it
 //! (`spoiled.rs`). Knows no device: publishing is done by whoever runs the body.
 
+mod indexed;
 mod modify;
 mod read;
 mod serial;
@@ -391,6 +392,9 @@ impl<'a> Transaction<'a> {
         let spoiled = self.spoiled;
         let result = match self.is_serial() {
             true => self.serial_insert(table, key, value),
+            false if self.is_indexed(table) => {
+                self.keeping_indexes(table, key, |tx| tx.try_insert(table, key, value))
+            }
             false => self.try_insert(table, key, value),
         };
         result.map_err(|stop| spoiled.note(stop))
@@ -413,6 +417,9 @@ impl<'a> Transaction<'a> {
         let spoiled = self.spoiled;
         let result = match self.is_serial() {
             true => self.serial_update(table, key, value),
+            false if self.is_indexed(table) => {
+                self.keeping_indexes(table, key, |tx| tx.try_update(table, key, value))
+            }
             false => self.try_update(table, key, value),
         };
         result.map_err(|stop| spoiled.note(stop))
@@ -436,6 +443,9 @@ impl<'a> Transaction<'a> {
         let spoiled = self.spoiled;
         let result = match self.is_serial() {
             true => self.serial_delete(table, key),
+            false if self.is_indexed(table) => {
+                self.keeping_indexes(table, key, |tx| tx.try_delete(table, key))
+            }
             false => self.try_delete(table, key),
         };
         result.map_err(|stop| spoiled.note(stop))
@@ -461,8 +471,9 @@ impl<'a> Transaction<'a> {
     /// ignored: such a call does not commit.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.spoiled.check()?;
-        if self.is_serial() {
-            // Nobody else runs, so that nothing is gained, and it may still fail.
+        if self.is_serial() || self.may_change_indexes() {
+            // In the serial part nobody else runs, so that nothing is gained, and the call may still
+            // fail; one that may change an index may still be deferred.
             return Ok(());
         }
         self.committed = true;
@@ -576,6 +587,15 @@ fn for_a_piece(t: &Table, key: &[u8]) -> Stop {
     let name = &t.name;
     Stop::Mistake(format!(
         "table {name:?}: write of key {key:02x?}, which was declared for a piece"
+    ))
+}
+
+#[cold]
+fn changes_index(t: &Table, key: &[u8]) -> Stop {
+    let name = &t.name;
+    Stop::Mistake(format!(
+        "table {name:?}: write of key {key:02x?} changes an index, which a call with pieces, or \
+         behind its commit point, may not do"
     ))
 }
 

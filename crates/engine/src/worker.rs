@@ -169,6 +169,7 @@ impl Shared {
         self.totals = other.totals;
         self.carried = other.carried;
         self.poisoned = other.poisoned;
+        self.overlay = other.overlay;
     }
 }
 

@@ -187,6 +187,15 @@ impl Database {
         })
     }
 
+    /// Builds all indexes anew and compares them with those that are kept. No epoch runs meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::is_limit`] with the first index that is not that of its rows, which is a bug, or of a
+    /// function that does not always make the same of a row; [`Error::is_stopped`].
+    pub fn check_indexes(&self) -> Result<()> {
+        self.inner.request(|driver| Ok(driver.check_indexes()?))
+    }
+
     /// Bytes by structure. Waits for the epoch that runs now.
     ///
     /// # Errors

@@ -4,14 +4,15 @@
 //! with it when the declaration ends, in whatever way that does.
 
 use std::borrow::Borrow;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
+use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Part, Source};
+use crate::rows::{Found, Part, Source};
 use crate::schema::Schema;
 use crate::table::{Scannable, Shape};
 use crate::transaction::undecodable;
-use crate::{Data, Key, Rows, Sequence, Table};
+use crate::{Data, Index, Key, Rows, Sequence, Table};
 
 /// Draws from sequences, and reads rows to decide about it.
 pub struct Draws<'a, 'e> {
@@ -202,6 +203,39 @@ impl WriteSet<'_, '_> {
         rows.filter_map(Result::ok)
     }
 
+    /// The rows that an index has under keys in a range, in the order of those keys, from both ends,
+    /// as of the end of the previous epoch and of what ran before this one's parallel part. A change
+    /// of a row that was read defers the transaction.
+    pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        index: Index<I, K, V, O>,
+        range: impl KeyRange<I>,
+    ) -> impl DoubleEndedIterator<Item = (K::Owned, V)> {
+        let number = self.schema.index(&index.shape);
+        let found = number.and_then(|number| Ok((number, entries_in(&range)?)));
+        // Without the index there are no rows, and the mistake is noted.
+        let (number, range) = match found {
+            Ok((number, range)) => (Ok((number, index.table.shape)), range),
+            Err(what) => {
+                self.inner.mistake(what);
+                (Err(()), Bytes::nothing())
+            }
+        };
+        let rows: Rows<'_, K, V, ()> = Rows::new(IndexOfWriteSet(self.inner), number, range);
+        rows.filter_map(Result::ok)
+    }
+
+    /// The first row that an index has under a key: of a unique index the only one. As
+    /// [`WriteSet::range_by`].
+    pub fn get_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        index: Index<I, K, V, O>,
+        key: impl Borrow<I>,
+    ) -> Option<(K::Owned, V)> {
+        let key = key.borrow();
+        self.range_by(index, (Bound::Included(key), Bound::Included(key))).next()
+    }
+
     /// How many rows of an ordered table are in a range as of the end of the previous epoch. A
     /// change of any of them defers the transaction, as with [`WriteSet::get`].
     pub fn count<K: Key + ?Sized, V: Data, O: Scannable>(
@@ -219,6 +253,44 @@ impl WriteSet<'_, '_> {
             ControlFlow::Continue(())
         });
         count + u64::from(range.and_last && self.inner.lookup(number, &LAST_WORD).is_some())
+    }
+}
+
+/// The rows that a declaration sees in an index.
+struct IndexOfWriteSet<'s, 'e>(&'s mut engine::WriteSet<'e>);
+
+impl Source for IndexOfWriteSet<'_, '_> {
+    type Error = ();
+    const FIRST_ROWS: usize = 1;
+    const ROWS_MAX: usize = 256;
+
+    fn part(
+        &mut self,
+        index: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, ()> {
+        let table = self.0.table_of_index(index).ok_or(())?;
+        let mut found = Found::new(rows_max);
+        let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
+        self.0.scan_index(index, &range.low, &range.high, is_descending, &mut each);
+        let mut part = Part::default();
+        for key in found.keys() {
+            if let Some(value) = self.0.lookup(table, key) {
+                part.push(key, value, usize::MAX);
+            }
+        }
+        part.last = found.last;
+        Ok(part)
+    }
+
+    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>, ()> {
+        Ok(None)
+    }
+
+    fn mistake(&mut self, what: String) {
+        self.0.mistake(what);
     }
 }
 

@@ -13,6 +13,7 @@ use engine::{
 use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
 use storage::{StateHash, TableDefinition};
 
+use crate::index::IndexRegistration;
 use crate::procedure::Registration;
 use crate::schema::{Lease, Schema};
 use crate::table::Shape;
@@ -39,6 +40,13 @@ pub(crate) trait Driver: Send {
         part: (u16, usize),
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()>;
+    fn scan_index_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>>;
+    fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
@@ -109,6 +117,19 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.visit_part_at(epoch, part, each)
     }
 
+    fn scan_index_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.scan_index_at(epoch, part, each)
+    }
+
+    fn check_indexes(&self) -> engine::Result<()> {
+        self.engine.check_indexes()
+    }
+
     fn checkpoint(&mut self) -> engine::Result<()> {
         self.engine.checkpoint()
     }
@@ -144,6 +165,7 @@ pub(crate) struct Plan {
     pub(crate) log_bytes_max: u64,
     pub(crate) config: EngineConfig,
     pub(crate) shapes: Vec<Shape>,
+    pub(crate) indexes: Vec<IndexRegistration>,
     pub(crate) procedures: Vec<Registration>,
 }
 
@@ -185,14 +207,20 @@ fn check_parent(path: &Path) -> Result<()> {
 
 fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
-    let Plan { config, shapes, procedures, .. } = plan;
+    let Plan { config, shapes, indexes, procedures, .. } = plan;
     let tables: Vec<TableDefinition> = shapes.iter().map(Shape::definition).collect();
     let table_types: Vec<String> = shapes.iter().map(|shape| (shape.types.0)()).collect();
+    let position = |index: &IndexRegistration| {
+        let of = |shape: &Shape| shape.tag == index.shape.table.tag;
+        shapes.iter().position(of).expect("checked with the options")
+    };
+    let of_engine: Vec<_> = indexes.iter().map(|index| index.definition(position(index))).collect();
     // Recovery runs procedures, which must know the numbers that the store has for their tables.
     let mut lease: Option<Lease> = None;
     let mut refused: Option<Error> = None;
     let mut register = |numbers: &[u16]| {
         let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
+        let tags = tags.chain(indexes.iter().map(|index| index.shape.tag).zip(0..));
         let leased = Lease::new(tags.collect()).map_err(|error| {
             let what = error.to_string();
             refused = Some(error);
@@ -205,8 +233,12 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
         lease = Some(leased);
         Ok(table)
     };
-    let definitions =
-        Definitions { tables: &tables, table_types: &table_types, procedures: &mut register };
+    let definitions = Definitions {
+        tables: &tables,
+        table_types: &table_types,
+        indexes: &of_engine,
+        procedures: &mut register,
+    };
     let opened = Engine::open_with(device, config, definitions);
     let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
     let lease = lease.expect("the engine has its procedures");

@@ -22,7 +22,7 @@ pub struct KeyBuffer {
 }
 
 impl KeyBuffer {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bytes: [0; BUFFER_BYTES], len: 0 }
     }
 

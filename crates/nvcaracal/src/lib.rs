@@ -175,7 +175,7 @@
 //! | calls in an epoch | 16,777,215 |
 //! | workers | 64 |
 //! | databases open in a process | any number, but of at most 16 different schemas |
-//! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes |
+//! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes, and [`Abort::NOT_UNIQUE`] |
 //!
 //! [`Options`] has the limits that can be chosen, and their defaults.
 
@@ -190,6 +190,7 @@ mod database;
 mod declare;
 mod driver;
 mod error;
+mod index;
 mod key;
 mod options;
 mod piece;
@@ -214,6 +215,7 @@ pub use engine::{
     Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, Stop, WorkCounts,
 };
 pub use error::{Error, Result};
+pub use index::Index;
 pub use key::{Key, KeyBuffer};
 pub use options::Options;
 pub use piece::Piece;

@@ -1,5 +1,6 @@
 //! How a database is opened.
 
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -9,11 +10,13 @@ use pmem::DeviceSpec;
 use storage::StoreOptions;
 
 use crate::driver::{self, Plan};
+use crate::index::IndexRegistration;
 use crate::procedure::Registration;
 use crate::queue::Limits;
+use crate::schema::INDEXES_MAX;
 use crate::sequencer::random;
 use crate::table::Shape;
-use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
+use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Table};
 
 /// Tables, procedures and numbers of a database that is to be opened.
 ///
@@ -27,7 +30,7 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 /// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | |
 /// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
-/// | [`checkpoint_every`](Self::checkpoint_every) | 10 epochs on `file`, else 1 | 1 | 1,000,000 |
+/// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
@@ -45,6 +48,7 @@ use crate::{Data, Database, Error, Key, Procedure, Result, Sequence, Table};
 #[must_use]
 pub struct Options {
     shapes: Vec<Shape>,
+    indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
     mistake: Option<String>,
     workers: Option<usize>,
@@ -64,6 +68,8 @@ pub struct Options {
 /// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
 /// database.
 const WORKERS_DEFAULT_MAX: usize = 8;
+/// Epochs between two captures of a file, unless the program says otherwise.
+const CAPTURE_EVERY: u64 = 100;
 /// The most of queues and epochs: what fits the position in a serial id.
 const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
 
@@ -71,6 +77,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             shapes: Vec::new(),
+            indexes: Vec::new(),
             procedures: Vec::new(),
             mistake: None,
             workers: None,
@@ -93,6 +100,28 @@ impl Options {
     /// The database has this table. It is created if it does not exist.
     pub fn table<K: Key + ?Sized, V: Data, O>(mut self, table: Table<K, V, O>) -> Self {
         self.add(table.shape);
+        self
+    }
+
+    /// The database has this index, of a table that is registered, too. It is built from the rows.
+    ///
+    /// Indexes can be added, changed and left out at every open that replays nothing; else the open
+    /// is refused until the program that wrote the log has opened the database once and closed it.
+    pub fn index<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
+    where
+        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
+        K: Key + ?Sized + 'static,
+        V: Data + 'static,
+    {
+        let index = index.registration();
+        match self.indexes.iter().find(|before| before.shape.name == index.shape.name) {
+            None => self.indexes.push(index),
+            Some(before) if before.is(&index) => {}
+            Some(before) => {
+                let what = format!("{index:?} has the name of {before:?}");
+                self.mistake.get_or_insert(what);
+            }
+        }
         self
     }
 
@@ -266,6 +295,7 @@ impl Options {
         if let Some(mistake) = self.mistake {
             return Err(Error::mistake(mistake));
         }
+        self.check_indexes()?;
         let limits = self.limits;
         let epochs = (self.epoch_wait_max, self.serial_calls_max);
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
@@ -279,15 +309,35 @@ impl Options {
         Database::start(driver, report, name, numbers, limits, epochs)
     }
 
+    fn check_indexes(&self) -> Result<()> {
+        in_range("the number of indexes", self.indexes.len(), 0..=INDEXES_MAX)?;
+        let table_is_there = |index: &&IndexRegistration| {
+            self.shapes.iter().any(|shape| shape.tag == index.shape.table.tag)
+        };
+        match self.indexes.iter().find(|index| !table_is_there(index)) {
+            None => Ok(()),
+            Some(index) => Err(Error::mistake(format!(
+                "{}: the table is not registered with this database: add it to its options",
+                index.shape
+            ))),
+        }
+    }
+
     fn plan(self, device: DeviceSpec) -> Plan {
         let defaults = EngineConfig::for_device(&device);
+        // Epochs of a library are small: a capture, which syncs three files, would cost more than
+        // the ten epochs before it.
+        let checkpoint_every = match device {
+            DeviceSpec::File(_) => CAPTURE_EVERY,
+            _ => defaults.checkpoint_every,
+        };
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Plan {
             config: EngineConfig {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 cache_epochs: self.cache_epochs,
-                checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
+                checkpoint_every: self.checkpoint_every.unwrap_or(checkpoint_every),
                 split_threshold: self.split_threshold,
                 snapshot_bytes_max: self.snapshot_bytes_max,
                 store: StoreOptions { instance: random(), ..self.store },
@@ -298,6 +348,7 @@ impl Options {
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             shapes: self.shapes,
+            indexes: self.indexes,
             procedures: self.procedures,
         }
     }
@@ -330,7 +381,9 @@ mod tests {
             let config = Options::default().plan(device.clone()).config;
             assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
             assert_eq!(config.cache_epochs, expected.cache_epochs, "{device}");
-            assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
+            let is_file = matches!(device, DeviceSpec::File(_));
+            let checkpoint_every = if is_file { CAPTURE_EVERY } else { expected.checkpoint_every };
+            assert_eq!(config.checkpoint_every, checkpoint_every, "{device}");
             let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
             assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
         }

@@ -111,6 +111,16 @@ impl Bytes {
         Self { high: high.max(low.clone()), low, and_last: false, has_words: false }
     }
 
+    /// A range of entries of an index.
+    pub(crate) fn of_entries(low: Vec<u8>, high: Vec<u8>) -> Self {
+        Self { high: high.max(low.clone()), low, and_last: false, has_words: false }
+    }
+
+    /// A range without keys.
+    pub(crate) fn nothing() -> Self {
+        Self::of_entries(Vec::new(), Vec::new())
+    }
+
     /// What is left when everything up to a key was read; nothing, if there is no more.
     pub(crate) fn go_on_after(&mut self, last: Option<Vec<u8>>) {
         self.low = match last {
@@ -133,7 +143,7 @@ impl Bytes {
 
     /// Whether a key is in the range.
     #[cfg(test)]
-    fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         (self.low.as_slice()..self.high.as_slice()).contains(&key)
             || self.and_last && key == LAST_WORD
     }

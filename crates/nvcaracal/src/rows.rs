@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 use crate::range::{Bytes, LAST_WORD};
 use crate::table::Shape;
@@ -87,6 +88,36 @@ impl Part {
         }
         let row = self.rows.pop()?;
         Some(self.row(row))
+    }
+}
+
+/// Keys of rows that an index led to.
+pub(crate) struct Found {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    rows_max: usize,
+    /// The entry behind which there may be more.
+    pub(crate) last: Option<Vec<u8>>,
+}
+
+impl Found {
+    pub(crate) fn new(rows_max: usize) -> Self {
+        Self { bytes: Vec::new(), ends: vec![0], rows_max, last: None }
+    }
+
+    /// Adds the key of a row by its entry.
+    pub(crate) fn add(&mut self, entry: &[u8], key: &[u8]) -> ControlFlow<()> {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        if self.ends.len() <= self.rows_max {
+            return ControlFlow::Continue(());
+        }
+        self.last = Some(entry.to_vec());
+        ControlFlow::Break(())
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.ends.windows(2).map(|ends| &self.bytes[ends[0]..ends[1]])
     }
 }
 

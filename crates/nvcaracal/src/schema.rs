@@ -14,16 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Error;
+use crate::index::IndexShape;
 use crate::table::Shape;
 
 /// Different schemas that can be in use at a time.
 pub(crate) const SCHEMAS_MAX: usize = 16;
-/// Twice the most tables of a database, so that lookups end soon.
-const PLACES: usize = 2 * storage::format::TABLES_MAX;
+/// Most indexes of a database.
+pub(crate) const INDEXES_MAX: usize = storage::format::TABLES_MAX;
+/// Twice the most tables and indexes of a database, so that lookups end soon.
+const PLACES: usize = 2 * (storage::format::TABLES_MAX + INDEXES_MAX);
 /// Low bits of a place hold the table's number plus one, so that an empty place is zero.
 const NUMBER_BITS: u32 = 16;
 
-/// Tags of tables and their numbers, by the upper bits of the tag.
+/// Tags of tables and indexes and their numbers, by the upper bits of the tag.
 pub(crate) struct Schema {
     places: [AtomicU64; PLACES],
 }
@@ -61,6 +64,13 @@ impl Schema {
             }
         }
         None
+    }
+
+    /// The number of a handle's index.
+    pub(crate) fn index(&self, shape: &IndexShape) -> Result<u16, String> {
+        self.find(shape.tag).ok_or_else(|| {
+            format!("{shape} is not registered with this database: add it to its options")
+        })
     }
 
     /// As [`Schema::find`], with words for people if there is none.
@@ -101,7 +111,9 @@ impl Lease {
     pub(crate) fn new(tables: Vec<(u64, u16)>) -> Result<Self, Error> {
         for (i, (tag, _)) in tables.iter().enumerate() {
             if tables[..i].iter().any(|(other, _)| (tag ^ other) >> NUMBER_BITS == 0) {
-                return Err(Error::mistake("two tables have names with the same hash: rename one"));
+                return Err(Error::mistake(
+                    "two tables or indexes have names with the same hash: rename one",
+                ));
             }
         }
         let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,19 +2,20 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use engine::{HASH_PARTS, ScanPart};
 
 use crate::database::Inner;
 use crate::driver::Driver;
+use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Part, Rows, Source};
 use crate::sequencer::Shared;
 use crate::table::{HashTable, Scannable, Shape};
 use crate::transaction::{row, undecodable};
-use crate::{Data, Error, Key, Result, Sequence, Table};
+use crate::{Data, Error, Index, Key, Result, Sequence, Table};
 
 /// Rows that are freed between two epochs when a snapshot has ended.
 const FREED_ROWS_MAX: usize = 4096;
@@ -227,6 +228,36 @@ impl Snapshot {
             })
     }
 
+    /// The rows that an index has under keys in a range, in the order of those keys, from both ends.
+    ///
+    /// An error, of the same kinds as those of [`Snapshot::get`], is the last item.
+    pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &self,
+        index: Index<I, K, V, O>,
+        range: impl KeyRange<I>,
+    ) -> Rows<'static, K, V> {
+        let number = self.taken.database.schema().index(&index.shape);
+        let found = number.and_then(|number| Ok((number, entries_in(&range)?)));
+        let (number, range) = match found {
+            Ok((number, range)) => (Ok((number, index.table.shape)), range),
+            Err(what) => (Err(Error::mistake(what)), Bytes::nothing()),
+        };
+        Rows::new(IndexOfSnapshot(self.clone()), number, range)
+    }
+
+    /// The first row that an index has under a key: of a unique index the only one.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &self,
+        index: Index<I, K, V, O>,
+        key: impl Borrow<I>,
+    ) -> Result<Option<(K::Owned, V)>> {
+        let key = key.borrow();
+        self.range_by(index, (Bound::Included(key), Bound::Included(key))).next().transpose()
+    }
+
     /// What the next transaction that drew from a sequence got.
     ///
     /// # Errors
@@ -257,15 +288,8 @@ impl Source for Snapshot {
     ) -> Result<Part> {
         let range = range.clone();
         self.read(move |driver, epoch| {
-            let mut found = Part::default();
             let part = scan_part(table, &range, is_descending, rows_max);
-            found.last = driver.scan_at(epoch, part, &mut |key, value| match found
-                .push(key, value, rows_max)
-            {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            })?;
-            Ok(found)
+            read_part(rows_max, |each| driver.scan_at(epoch, part, each))
         })
     }
 
@@ -276,6 +300,50 @@ impl Source for Snapshot {
     fn mistake(&mut self, what: String) -> Error {
         Error::mistake(what)
     }
+}
+
+/// The rows that a snapshot sees in an index.
+struct IndexOfSnapshot(Snapshot);
+
+impl Source for IndexOfSnapshot {
+    type Error = Error;
+    const FIRST_ROWS: usize = 16;
+    const ROWS_MAX: usize = 1024;
+
+    fn part(
+        &mut self,
+        index: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part> {
+        let range = range.clone();
+        self.0.read(move |driver, epoch| {
+            let part = scan_part(index, &range, is_descending, rows_max);
+            read_part(rows_max, |each| driver.scan_index_at(epoch, part, each))
+        })
+    }
+
+    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn mistake(&mut self, what: String) -> Error {
+        Error::mistake(what)
+    }
+}
+
+/// Reads a part of a table or an index.
+fn read_part(
+    rows_max: usize,
+    scan: impl FnOnce(engine::Visit<'_>) -> engine::Result<Option<Vec<u8>>>,
+) -> engine::Result<Part> {
+    let mut found = Part::default();
+    found.last = scan(&mut |key, value| match found.push(key, value, rows_max) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
 }
 
 impl fmt::Debug for Snapshot {

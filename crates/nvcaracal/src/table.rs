@@ -55,6 +55,13 @@ const fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
+/// The tag of an index of a table.
+pub(crate) const fn tag_of_index(table: &Shape, name: &str, is_unique: bool) -> u64 {
+    let hash = fold(table.tag, name.as_bytes());
+    let hash = fold(hash, &[0xfe, is_unique as u8]);
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 impl Shape {
     const fn tagged(mut self) -> Self {
         let hash = fold(0xcbf2_9ce4_8422_2325, self.name.as_bytes());

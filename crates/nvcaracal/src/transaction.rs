@@ -1,15 +1,16 @@
 //! A running transaction, with types.
 
 use std::borrow::Borrow;
-use std::ops::{ControlFlow, Range};
+use std::ops::{Bound, ControlFlow, Range};
 
 use engine::Stop;
 
+use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Part, Source};
+use crate::rows::{Found, Part, Source};
 use crate::schema::Schema;
 use crate::table::{Scannable, Shape};
-use crate::{Data, Key, Rows, Sequence, Table};
+use crate::{Data, Index, Key, Rows, Sequence, Table};
 
 /// Reads and writes rows, as of the transaction's place in the serial order.
 ///
@@ -69,6 +70,44 @@ impl Source for OfTransaction<'_, '_> {
 
     fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
         Ok(self.0.get(table, key)?.map(<[u8]>::to_vec))
+    }
+
+    fn mistake(&mut self, what: String) -> Stop {
+        self.0.mistake(what)
+    }
+}
+
+/// The rows that a transaction sees in an index.
+struct IndexOfTransaction<'t, 'e>(&'t mut engine::Transaction<'e>);
+
+impl Source for IndexOfTransaction<'_, '_> {
+    type Error = Stop;
+    const FIRST_ROWS: usize = 1;
+    const ROWS_MAX: usize = 256;
+
+    fn part(
+        &mut self,
+        index: u16,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part, Stop> {
+        let table = self.0.table_of_index(index)?;
+        let mut found = Found::new(rows_max);
+        let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
+        self.0.scan_index(index, &range.low, &range.high, is_descending, &mut each)?;
+        let mut part = Part::default();
+        for key in found.keys() {
+            if let Some(value) = self.0.get(table, key)? {
+                part.push(key, value, usize::MAX);
+            }
+        }
+        part.last = found.last;
+        Ok(part)
+    }
+
+    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(None)
     }
 
     fn mistake(&mut self, what: String) -> Stop {
@@ -257,6 +296,43 @@ impl Transaction<'_, '_> {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// The rows that an index has under keys in a range, in the order of those keys, from both ends;
+    /// own writes included. Nothing else can be done with the transaction until they are dropped.
+    ///
+    /// An error, a mistake of the procedure, is the last item.
+    pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        index: Index<I, K, V, O>,
+        range: impl KeyRange<I>,
+    ) -> Rows<'_, K, V, Stop> {
+        let number = self.schema.index(&index.shape).and_then(|number| {
+            let range = entries_in(&range)?;
+            Ok((number, range))
+        });
+        match number {
+            Ok((number, range)) => {
+                Rows::new(IndexOfTransaction(self.inner), Ok((number, index.table.shape)), range)
+            }
+            Err(what) => {
+                let stop = self.inner.mistake(what);
+                Rows::new(IndexOfTransaction(self.inner), Err(stop), Bytes::nothing())
+            }
+        }
+    }
+
+    /// The first row that an index has under a key: of a unique index the only one.
+    ///
+    /// # Errors
+    /// If the index is not registered, or the key is longer than 256 bytes.
+    pub fn get_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        index: Index<I, K, V, O>,
+        key: impl Borrow<I>,
+    ) -> Result<Option<(K::Owned, V)>, Stop> {
+        let key = key.borrow();
+        self.range_by(index, (Bound::Included(key), Bound::Included(key))).next().transpose()
     }
 
     /// The number that this transaction's `i`-th draw got.

@@ -44,6 +44,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         && let Err(error) = reserve::reserve(epoch)
     {
         draw::undo(epoch, worker);
+        undo_indexes(epoch);
         *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
     }
     epoch.barrier()?;
@@ -51,6 +52,15 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         return Err(Leave::Refused);
     }
     Ok(())
+}
+
+/// Takes all that the serial part of a refused epoch did to secondary indexes back.
+fn undo_indexes<D: Device>(epoch: &Epoch<'_, D>) {
+    if epoch.core.secondary.is_empty() || epoch.calls.serial() == 0 {
+        return;
+    }
+    let mut overlay = epoch.shared.overlay.write().expect("no panic while locked");
+    epoch.core.secondary.roll_back(&mut overlay.index_undo, true);
 }
 
 /// Declares what a call of the serial part wrote last.

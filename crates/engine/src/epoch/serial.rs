@@ -53,7 +53,7 @@ fn run_calls<D: Device>(
         match call.run(local, &mut lists, (&mut *overlay, &mut place_of)) {
             Ok(()) => overlay.commit(call.position),
             Err(Leaving::Failure(failure)) => {
-                overlay.roll_back();
+                overlay.roll_back(epoch.core);
                 local.answers.fail(call.position, failure);
             }
             Err(Leaving::Stopped) => return Err(Leave::Stopped),
@@ -116,6 +116,7 @@ impl<D: Device> Call<'_, '_, D> {
         let (procedure, arguments) = self.procedure();
         let body = |mut tx: Transaction<'_>| (procedure.body)(arguments, &mut tx);
         self.in_transaction(local, overlay, call, &spoiled, body)?;
+        epoch.core.secondary.check_unique(&overlay.index_undo).map_err(Failure::Aborted)?;
         self.answer(local, overlay, call)
     }
 

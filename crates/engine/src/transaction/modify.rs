@@ -22,6 +22,9 @@ impl Transaction<'_> {
         let spoiled = self.spoiled;
         let result = match self.is_serial() {
             true => self.serial_modify(table, key, change),
+            false if self.is_indexed(table) => {
+                self.keeping_indexes(table, key, |tx| tx.try_modify(table, key, change))
+            }
             false => self.try_modify(table, key, change),
         };
         result.map_err(|stop| spoiled.note(stop))
@@ -61,6 +64,9 @@ impl Transaction<'_> {
         let spoiled = self.spoiled;
         let result = match self.is_serial() {
             true => self.serial_modify_part(table, key, part, change),
+            false if self.is_indexed(table) => {
+                self.keeping_indexes(table, key, |tx| tx.try_modify_part(table, key, part, change))
+            }
             false => self.try_modify_part(table, key, part, change),
         };
         result.map_err(|stop| spoiled.note(stop))

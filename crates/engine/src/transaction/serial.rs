@@ -85,7 +85,7 @@ impl<'a> Transaction<'a> {
         let (_, word) = self.may_write(table, key, Op::Insert)?;
         self.check_length(table, value)?;
         let kept = self.overlay().keep(value);
-        self.set(table, word, Now::Value(kept));
+        self.set(table, word, Now::Value(kept))?;
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl<'a> Transaction<'a> {
         }
         self.check_length(table, value)?;
         let kept = self.overlay().keep(value);
-        self.set(table, word, Now::Value(kept));
+        self.set(table, word, Now::Value(kept))?;
         Ok(true)
     }
 
@@ -111,7 +111,7 @@ impl<'a> Transaction<'a> {
         let (_, word) = self.may_write(table, key, Op::Change)?;
         let exists = self.serial_get(table, key)?.is_some();
         if exists {
-            self.set(table, word, Now::Deleted);
+            self.set(table, word, Now::Deleted)?;
         }
         Ok(exists)
     }
@@ -127,7 +127,7 @@ impl<'a> Transaction<'a> {
         let Some(copy) = self.copy(table, key)? else { return Ok(false) };
         let (bytes, range) = self.overlay().bytes_mut(copy);
         change(&mut bytes[range]);
-        self.set(table, word, Now::Value(copy));
+        self.set(table, word, Now::Value(copy))?;
         Ok(true)
     }
 
@@ -143,7 +143,7 @@ impl<'a> Transaction<'a> {
         let Some(copy) = self.copy(table, key)? else { return Ok(false) };
         let (bytes, range) = self.overlay().bytes_mut(copy);
         change_part(bytes, range, part, change)?;
-        self.set(table, word, Now::Value(copy));
+        self.set(table, word, Now::Value(copy))?;
         Ok(true)
     }
 
@@ -159,10 +159,32 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    fn set(&mut self, table: u16, word: KeyWord<'_>, now: Now) {
+    fn set(&mut self, table: u16, word: KeyWord<'_>, now: Now) -> Result<(), Stop> {
         let core = self.core;
+        if core.secondary.are_of(table) {
+            self.change_indexes(table, word.key, now)?;
+        }
         let overlay = self.serial.as_deref_mut().expect("the serial part");
         overlay.write(core, table, word, now, &self.local.reads);
+        Ok(())
+    }
+
+    /// The indexes of a table follow a write at once.
+    #[inline(never)]
+    fn change_indexes(&mut self, table: u16, key: &[u8], now: Now) -> Result<(), Stop> {
+        let before = self.serial_get(table, key)?.map(<[u8]>::to_vec);
+        let (core, epoch) = (self.core, self.sid.epoch());
+        let overlay = self.serial.as_deref_mut().expect("the serial part");
+        let after = match now {
+            Now::Value(kept) => Some(overlay.bytes(kept).to_vec()),
+            Now::Deleted | Now::Unchanged => None,
+        };
+        let rows = (before.as_deref(), after.as_deref());
+        if !self.call.pieces().is_empty() && core.secondary.differ(table, key, rows)? {
+            return Err(super::changes_index(&core.tables[usize::from(table)], key));
+        }
+        core.secondary.change((table, epoch), key, rows, &mut overlay.index_undo)?;
+        Ok(())
     }
 
     /// A piece of the call writes its row.

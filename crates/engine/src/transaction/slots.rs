@@ -71,7 +71,7 @@ impl Transaction<'_> {
 
     /// Whether it can no longer be deferred, or its pieces could not: then leaving its write set is
     /// a mistake (O-68).
-    fn keeps_to_its_set(&self) -> bool {
+    pub(super) fn keeps_to_its_set(&self) -> bool {
         self.committed || !self.call.pieces().is_empty()
     }
 

@@ -3,6 +3,7 @@
 mod common;
 mod deaths;
 mod failures;
+mod indexes;
 mod order;
 mod parts;
 mod past;
