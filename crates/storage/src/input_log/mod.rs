@@ -21,6 +21,9 @@
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
 //!
+//! What a crash has torn is erased before anything new is written: otherwise a later record in its
+//! place could complete it.
+//!
 //! Two more records say what the inputs mean ([`InputLog::write_program`]) and which calls replay
 //! must leave out ([`InputLog::write_verdict`]).
 //!
@@ -36,6 +39,7 @@ mod space;
 mod summary;
 mod verdict;
 
+mod erase;
 mod log;
 mod writer;
 

@@ -114,3 +114,54 @@ fn o_82_a_cut_record_is_none() {
         assert_eq!(is_sealed, image[..end] == device.log()[..end], "cut at {cut}");
     }
 }
+
+/// O-82: a record that was torn stays out of the log, whatever is written over it later: other
+/// calls and the padding behind them may bring just the sectors that it lacked.
+#[test]
+fn o_82_a_later_record_completes_no_torn_one() {
+    const SECTORS: usize = SEGMENT_BYTES as usize / SECTOR;
+    // Zeros are what calls and paddings of all epochs have in common.
+    let (noise, zeros) = (Random::new(4).bytes(3500), vec![0; 3500]);
+    for shorter in [3500, 600] {
+        for lacks in 1..SECTORS - 1 {
+            let what = format!("sector {lacks} is lacking, then {shorter} bytes");
+            let device = Arc::new(Medium::new(LIMIT));
+            let (log, _) = open(&device, 0).unwrap();
+            for epoch in [1, 2] {
+                log_whole(&log, &device, epoch, &noise).unwrap();
+                log.make_durable().unwrap();
+            }
+            // Epoch 3 keeps the first segment, and 4 is torn in the second.
+            log.release(2);
+            log_whole(&log, &device, 3, &noise).unwrap();
+            log.make_durable().unwrap();
+            let before = device.log();
+            log_whole(&log, &device, 4, &zeros).unwrap();
+            let mut torn = device.log();
+            let sector = SEGMENT_BYTES as usize + lacks * SECTOR;
+            torn[sector..sector + SECTOR].copy_from_slice(&before[sector..sector + SECTOR]);
+
+            // It is logged again, in the first segment, and answered; then 5 takes its place.
+            let device = Arc::new(Medium::with_log(torn, LIMIT));
+            let (log, recovered) = open(&device, 3).unwrap();
+            assert_eq!((sealed(&recovered), recovered.unsealed), (vec![], vec![4]), "{what}");
+            log_whole(&log, &device, 4, b"answered").unwrap();
+            log.make_durable().unwrap();
+            let before = device.log();
+            log_whole(&log, &device, 5, &zeros[..shorter]).unwrap();
+            let after = device.log();
+            for mask in 0..1_u32 << SECTORS {
+                let mut mixed = before.clone();
+                for sector in (0..SECTORS).filter(|sector| mask >> sector & 1 == 1) {
+                    let at = SEGMENT_BYTES as usize + sector * SECTOR;
+                    mixed[at..at + SECTOR].copy_from_slice(&after[at..at + SECTOR]);
+                }
+                let device = Arc::new(Medium::with_log(mixed, LIMIT));
+                let (log, _) = open(&device, 3)
+                    .unwrap_or_else(|error| panic!("{what}, sectors {mask:b}: {error}"));
+                let read = log.read_epoch(4).unwrap();
+                assert_eq!(read.streams, [b"answered".to_vec()], "{what}, sectors {mask:b}");
+            }
+        }
+    }
+}
