@@ -165,3 +165,44 @@ fn o_82_a_later_record_completes_no_torn_one() {
         }
     }
 }
+
+/// O-24, O-82: what a crash has left is gone, durably, before anything else is written; an open
+/// alone changes nothing, and a crash in between leaves less of the same.
+#[test]
+fn o_24_leftovers_are_erased_before_anything_is_logged() {
+    let mut erased = 0;
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let (device, log) = new_log();
+        log_whole(&log, &device, 1, &random.bytes(3000)).unwrap();
+        log.make_durable().unwrap();
+        match seed % 2 {
+            0 => log_whole(&log, &device, 2, &random.bytes(3000)).unwrap(),
+            _ => drop(log_streams(&log, &device, 2, &[random.bytes(9000), vec![1]]).unwrap()),
+        }
+        let device = Arc::new(Medium::with_log(device.crash_image(&mut random), LIMIT));
+        let (log, recovered) = open(&device, 0).unwrap();
+        assert!(device.take_history().is_empty(), "seed {seed}: an open writes nothing");
+        let last = log.sealed_epoch();
+        let is_torn = !log.space().leftovers.is_empty();
+        assert!(is_torn || recovered.unsealed.is_empty(), "seed {seed}");
+
+        device.fail_after(Some(log.space().leftovers.len() as u64), Some(0));
+        let failed = log.begin(last + 1, demand(&[]));
+        assert_eq!(failed.is_err(), is_torn, "seed {seed}: it is erased before the epoch is begun");
+        let erasing = device.take_history();
+        assert!(erasing.iter().all(|write| write.bytes == [0; HEADER_BYTES]), "seed {seed}");
+        erased += erasing.len();
+        for image in [device.crash_image(&mut random), device.log()] {
+            let device = Arc::new(Medium::with_log(image, LIMIT));
+            let (log, _) = open(&device, 0).unwrap();
+            assert_eq!(log.sealed_epoch(), last, "seed {seed}");
+            log.begin(last + 1, demand(&[vec![0; 10]])).unwrap();
+            let (log, recovered) = open(&device, 0).unwrap();
+            assert_eq!(recovered.unsealed, [], "seed {seed}");
+            assert!(log.space().leftovers.is_empty(), "seed {seed}: all of it is erased");
+            assert_eq!(device.crash_image(&mut random), device.log(), "seed {seed}: durably");
+        }
+    }
+    assert!(erased > 100, "{erased} headers");
+}
