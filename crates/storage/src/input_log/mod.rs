@@ -12,6 +12,7 @@
 //! 1. [`InputLog::begin`] reserves the space, or refuses before anything is written (O-43).
 //! 2. Workers append to their [`StreamWriter`]s; `finish` fences the worker's own port (O-22).
 //! 3. [`InputLog::seal`], then [`InputLog::make_durable`]: from here on the epoch survives (O-13).
+//!    [`StreamWriter::finish_and_seal`] makes one record of an only stream and its seal (O-82).
 //! 4. [`InputLog::write_carry`] keeps the calls that the epoch hands to the next one.
 //! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
 //!    segments be written again (O-23).
