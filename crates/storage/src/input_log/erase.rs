@@ -1,10 +1,10 @@
 //! Erasing what a crash left of records that do not count.
 //!
 //! A record that a power cut has torn lacks some of its sectors (on memory: words). Whatever is
-//! written over its place later may happen to bring exactly these, be it calls that are the same or
-//! zeros of a padding. If the next power cut leaves the old header beside them, the record is whole,
-//! years after its epoch was logged once more somewhere else (O-24, O-82). So recovery takes the
-//! headers away, durably, before anything else is written to the log.
+//! written in its place later may bring just these: calls that are the same, or zeros of a padding.
+//! If another power cut leaves the old header beside them the record is whole, although its epoch
+//! was logged again elsewhere and answered (O-24, O-82). So the header goes, durably, before
+//! anything else is written to the log.
 
 use pmem::{Device, Port};
 
