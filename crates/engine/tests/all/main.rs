@@ -11,6 +11,7 @@ mod ignored_mistakes;
 mod left_out;
 mod log_records;
 mod many;
+mod one_write;
 mod parts;
 mod past;
 mod pieces;

@@ -50,11 +50,12 @@ impl<D: Device> InputLog<D> {
     /// before is durable: recovery takes anything after an epoch that is not sealed for damage.
     ///
     /// # Errors
-    /// [`LogError::Full`] when the space cannot be had; nothing has changed then.
+    /// [`LogError::Full`] when the space cannot be had; nothing has changed then. The device's.
     ///
     /// # Panics
     /// If the epoch is sealed or begun already.
     pub fn begin(&self, epoch: u64, demand: Demand) -> Result<(), LogError> {
+        self.erase_leftovers()?;
         let mut space = self.space();
         assert!(epoch > space.sealed, "epoch {epoch} is begun after {} was sealed", space.sealed);
         let mut begun = space.holdings.iter().filter(|holding| holding.kind == Kind::Stream);

@@ -12,6 +12,7 @@
 //! 1. [`InputLog::begin`] reserves the space, or refuses before anything is written (O-43).
 //! 2. Workers append to their [`StreamWriter`]s; `finish` fences the worker's own port (O-22).
 //! 3. [`InputLog::seal`], then [`InputLog::make_durable`]: from here on the epoch survives (O-13).
+//!    [`StreamWriter::finish_and_seal`] makes one record of an only stream and its seal (O-82).
 //! 4. [`InputLog::write_carry`] keeps the calls that the epoch hands to the next one.
 //! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
 //!    segments be written again (O-23).
@@ -20,6 +21,9 @@
 //! medium. An epoch number is reused after a crash that lost its log, and the segments of the
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
+//!
+//! What a crash has torn is erased before anything new is written: otherwise a later record in its
+//! place could complete it.
 //!
 //! Two more records say what the inputs mean ([`InputLog::write_program`]) and which calls replay
 //! must leave out ([`InputLog::write_verdict`]).
@@ -36,6 +40,7 @@ mod space;
 mod summary;
 mod verdict;
 
+mod erase;
 mod log;
 mod writer;
 

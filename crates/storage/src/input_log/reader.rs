@@ -500,6 +500,8 @@ fn hold_found(
             space.free.remove(*segment);
         }
     }
+    let is_free = |segment: &&u32| space.free.contains(**segment);
+    space.leftovers = scan.doubtful.iter().filter(is_free).copied().collect();
     space
 }
 

@@ -67,6 +67,7 @@ impl<D: Device> InputLog<D> {
         epoch: u64,
         bytes: &[u8],
     ) -> Result<u64, LogError> {
+        self.erase_leftovers()?;
         let mut scratch = self.scratch();
         let attempt = self.space().hold(kind, epoch).attempt;
         let Scratch { segment, segments, .. } = &mut *scratch;

@@ -51,6 +51,9 @@ pub(super) struct Scan {
     pub(super) foreign: Option<u64>,
     /// The segments of other stores.
     pub(super) foreign_segments: Vec<u32>,
+    /// Segments of this store and of epochs after the checkpoint, and those that begin with a part
+    /// of a header: what is not held of them is to be erased.
+    pub(super) doubtful: Vec<u32>,
 }
 
 /// What a stream lacks.
@@ -94,7 +97,12 @@ impl Scan {
         geometry: Geometry,
         checkpoint: u64,
     ) -> Result<(), LogError> {
-        let Some(header) = SegmentHeader::parse(segment) else { return Ok(()) };
+        let Some(header) = SegmentHeader::parse(segment) else {
+            if segment[..HEADER_BYTES].iter().any(|byte| *byte != 0) {
+                self.doubtful.push(number);
+            }
+            return Ok(());
+        };
         if header.instance.get() != geometry.instance {
             self.foreign.get_or_insert(header.instance.get());
             self.foreign_segments.push(number);
@@ -122,6 +130,7 @@ impl Scan {
             total_bytes: header.total_bytes.get(),
             intact: payload.map(crc32fast::hash) == Some(header.payload_crc.get()),
         };
+        self.doubtful.push(number);
         self.found.entry(key).or_insert(found);
         Ok(())
     }

@@ -102,6 +102,7 @@ impl<D: Device> InputLog<D> {
         epoch: u64,
         bytes: &[u8],
     ) -> Result<(), LogError> {
+        self.erase_leftovers()?;
         let mut scratch = self.scratch();
         let attempt = {
             let mut space = self.space();

@@ -142,6 +142,8 @@ pub(super) struct Space {
     pub(super) durable: u64,
     /// Newest epoch whose log is not needed any more.
     pub(super) released: u64,
+    /// Free segments whose headers must be erased before anything is written.
+    pub(super) leftovers: Vec<u32>,
 }
 
 impl Space {

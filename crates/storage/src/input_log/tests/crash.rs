@@ -48,6 +48,12 @@ fn check_images(device: &Medium, promised: &Promised, random: &mut Random, what:
     check_image(device.log(), promised, what); // a killed process loses nothing
 }
 
+/// Bytes that are the same in many records, so that one record may bring what another one lacks, or
+/// such that no other record has.
+fn some_bytes(random: &mut Random, len: usize) -> Vec<u8> {
+    if random.below(2) == 0 { vec![0; len] } else { random.bytes(len) }
+}
+
 /// One epoch, with a look at possible images after every step.
 fn run_epoch(
     log: &InputLog<Medium>,
@@ -60,7 +66,7 @@ fn run_epoch(
     let streams: Vec<Vec<u8>> = (0..random.below(4))
         .map(|_| {
             let len = random.below(2 * PAYLOAD_BYTES as u64) as usize;
-            random.bytes(len)
+            some_bytes(random, len)
         })
         .collect();
     if let [bytes] = &streams[..] {
@@ -119,11 +125,17 @@ fn power_cut(
     random: &mut Random,
 ) -> (InputLog<Medium>, Arc<Medium>) {
     let epoch = promised.epochs.len() as u64 + 1;
-    let streams = vec![random.bytes(5000), random.bytes(20)];
-    let info = log_streams(log, device, epoch, &streams).unwrap();
     if random.below(2) == 0 {
-        log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
-        promised.epochs.push(streams);
+        let bytes = some_bytes(random, 3500);
+        log_whole(log, device, epoch, &bytes).unwrap();
+        promised.epochs.push(vec![bytes]);
+    } else {
+        let streams = vec![some_bytes(random, 5000), some_bytes(random, 20)];
+        let info = log_streams(log, device, epoch, &streams).unwrap();
+        if random.below(2) == 0 {
+            log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+            promised.epochs.push(streams);
+        }
     }
     let image = device.crash_image(random);
     let last = check_image(image.clone(), promised, "power cut");

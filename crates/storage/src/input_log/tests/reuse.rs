@@ -30,7 +30,10 @@ impl Model {
                     "seed {seed}: bytes {from} to {to} belong to epoch {epoch}"
                 );
             }
-            ranges.push((from, write.offset + SEGMENT_BYTES));
+            // What a crash left behind is erased, and nobody holds that.
+            if write.bytes != [0; HEADER_BYTES] {
+                ranges.push((from, write.offset + SEGMENT_BYTES));
+            }
         }
         if keep {
             self.needed.entry(epoch).or_default().extend(ranges);

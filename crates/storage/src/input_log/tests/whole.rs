@@ -114,3 +114,95 @@ fn o_82_a_cut_record_is_none() {
         assert_eq!(is_sealed, image[..end] == device.log()[..end], "cut at {cut}");
     }
 }
+
+/// O-82: a record that was torn stays out of the log, whatever is written over it later: other
+/// calls and the padding behind them may bring just the sectors that it lacked.
+#[test]
+fn o_82_a_later_record_completes_no_torn_one() {
+    const SECTORS: usize = SEGMENT_BYTES as usize / SECTOR;
+    // Zeros are what calls and paddings of all epochs have in common.
+    let (noise, zeros) = (Random::new(4).bytes(3500), vec![0; 3500]);
+    for shorter in [3500, 600] {
+        for lacks in 1..SECTORS - 1 {
+            let what = format!("sector {lacks} is lacking, then {shorter} bytes");
+            let device = Arc::new(Medium::new(LIMIT));
+            let (log, _) = open(&device, 0).unwrap();
+            for epoch in [1, 2] {
+                log_whole(&log, &device, epoch, &noise).unwrap();
+                log.make_durable().unwrap();
+            }
+            // Epoch 3 keeps the first segment, and 4 is torn in the second.
+            log.release(2);
+            log_whole(&log, &device, 3, &noise).unwrap();
+            log.make_durable().unwrap();
+            let before = device.log();
+            log_whole(&log, &device, 4, &zeros).unwrap();
+            let mut torn = device.log();
+            let sector = SEGMENT_BYTES as usize + lacks * SECTOR;
+            torn[sector..sector + SECTOR].copy_from_slice(&before[sector..sector + SECTOR]);
+
+            // It is logged again, in the first segment, and answered; then 5 takes its place.
+            let device = Arc::new(Medium::with_log(torn, LIMIT));
+            let (log, recovered) = open(&device, 3).unwrap();
+            assert_eq!((sealed(&recovered), recovered.unsealed), (vec![], vec![4]), "{what}");
+            log_whole(&log, &device, 4, b"answered").unwrap();
+            log.make_durable().unwrap();
+            let before = device.log();
+            log_whole(&log, &device, 5, &zeros[..shorter]).unwrap();
+            let after = device.log();
+            for mask in 0..1_u32 << SECTORS {
+                let mut mixed = before.clone();
+                for sector in (0..SECTORS).filter(|sector| mask >> sector & 1 == 1) {
+                    let at = SEGMENT_BYTES as usize + sector * SECTOR;
+                    mixed[at..at + SECTOR].copy_from_slice(&after[at..at + SECTOR]);
+                }
+                let device = Arc::new(Medium::with_log(mixed, LIMIT));
+                let (log, _) = open(&device, 3)
+                    .unwrap_or_else(|error| panic!("{what}, sectors {mask:b}: {error}"));
+                let read = log.read_epoch(4).unwrap();
+                assert_eq!(read.streams, [b"answered".to_vec()], "{what}, sectors {mask:b}");
+            }
+        }
+    }
+}
+
+/// O-24, O-82: what a crash has left is gone, durably, before anything else is written; an open
+/// alone changes nothing, and a crash in between leaves less of the same.
+#[test]
+fn o_24_leftovers_are_erased_before_anything_is_logged() {
+    let mut erased = 0;
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let (device, log) = new_log();
+        log_whole(&log, &device, 1, &random.bytes(3000)).unwrap();
+        log.make_durable().unwrap();
+        match seed % 2 {
+            0 => log_whole(&log, &device, 2, &random.bytes(3000)).unwrap(),
+            _ => drop(log_streams(&log, &device, 2, &[random.bytes(9000), vec![1]]).unwrap()),
+        }
+        let device = Arc::new(Medium::with_log(device.crash_image(&mut random), LIMIT));
+        let (log, recovered) = open(&device, 0).unwrap();
+        assert!(device.take_history().is_empty(), "seed {seed}: an open writes nothing");
+        let last = log.sealed_epoch();
+        let is_torn = !log.space().leftovers.is_empty();
+        assert!(is_torn || recovered.unsealed.is_empty(), "seed {seed}");
+
+        device.fail_after(Some(log.space().leftovers.len() as u64), Some(0));
+        let failed = log.begin(last + 1, demand(&[]));
+        assert_eq!(failed.is_err(), is_torn, "seed {seed}: it is erased before the epoch is begun");
+        let erasing = device.take_history();
+        assert!(erasing.iter().all(|write| write.bytes == [0; HEADER_BYTES]), "seed {seed}");
+        erased += erasing.len();
+        for image in [device.crash_image(&mut random), device.log()] {
+            let device = Arc::new(Medium::with_log(image, LIMIT));
+            let (log, _) = open(&device, 0).unwrap();
+            assert_eq!(log.sealed_epoch(), last, "seed {seed}");
+            log.begin(last + 1, demand(&[vec![0; 10]])).unwrap();
+            let (log, recovered) = open(&device, 0).unwrap();
+            assert_eq!(recovered.unsealed, [], "seed {seed}");
+            assert!(log.space().leftovers.is_empty(), "seed {seed}: all of it is erased");
+            assert_eq!(device.crash_image(&mut random), device.log(), "seed {seed}: durably");
+        }
+    }
+    assert!(erased > 100, "{erased} headers");
+}
