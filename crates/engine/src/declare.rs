@@ -483,15 +483,15 @@ impl WriteSet<'_> {
     }
 
     /// Visits the rows that a secondary index has with `low <= key < high` where this epoch runs
-    /// calls in parallel, as [`crate::Transaction::scan_index`] does. It stays that for all of them,
-    /// so nothing is checked again.
+    /// calls in parallel, as [`crate::Transaction::scan_index`] does. It stays that for all of
+    /// them, so nothing is checked again.
     pub fn scan_index(
         &mut self,
         index: u16,
         low: &[u8],
         high: &[u8],
         descending: bool,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) {
         let declaration = &mut self.declaration;
         let scanned = declaration.core.secondary.scan(index, (low, high), descending, each);

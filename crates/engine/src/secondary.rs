@@ -2,22 +2,23 @@
 //!
 //! An index changes in the serial part of an epoch only, at once, with every write, and is set back
 //! if the call fails or the epoch is refused. A call of the parallel part that would change one is
-//! deferred (O-97). So while calls run in parallel each index is what the rows are behind the serial
-//! part, and everybody reads it without waiting (O-96). It is on no medium: an open builds it from
-//! the rows (O-100).
+//! deferred (O-97). So while calls run in parallel each index is what the rows are behind the
+//! serial part, and everybody reads it without waiting (O-96). It is on no medium: an open builds
+//! it from the rows (O-100).
 
 mod build;
 mod snapshots;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pmem::sync::RwLock;
 
 use crate::calls::Abort;
+use crate::declare::Visit;
 
 /// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
 /// index at all. A key must say where it ends, because the row's key follows it. Must be pure.
@@ -101,6 +102,9 @@ pub(crate) struct IndexUndo {
 
 /// Key and value of a row, if there is one.
 type Row<'r> = Option<&'r [u8]>;
+
+/// The key of an entry, and how much of it is that of the index.
+type EntryKey = (Box<[u8]>, u16);
 
 impl SecondaryIndexes {
     pub(crate) fn new(
@@ -235,7 +239,7 @@ impl SecondaryIndexes {
         index: u16,
         (low, high): (&[u8], &[u8]),
         is_descending: bool,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<(), String> {
         let index = self.get(index)?.read().expect("no panic while locked");
         if low >= high {
@@ -275,9 +279,9 @@ impl IndexUndo {
 }
 
 impl SecondaryIndex {
-    /// The key of a row's entry, and how much of it is that of the index; `None` if there is no row,
-    /// or it is not in the index.
-    fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<(Box<[u8]>, u16)>, String> {
+    /// The key of a row's entry, and how much of it is that of the index; `None` if there is no
+    /// row, or it is not in the index.
+    fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<EntryKey>, String> {
         let Some(value) = value else { return Ok(None) };
         let mut bytes = Vec::new();
         let make = || (self.definition.key)(key, value, &mut bytes);
@@ -293,7 +297,8 @@ impl SecondaryIndex {
                 return Err(format!("index {name:?}: making the key of a row panicked: {text}"));
             }
         }
-        let prefix = bytes.len() as u16;
+        let prefix = u16::try_from(bytes.len())
+            .map_err(|_| format!("index {name:?}: a key of {} bytes", bytes.len()))?;
         bytes.extend_from_slice(key);
         Ok(Some((bytes.into(), prefix)))
     }

@@ -472,8 +472,8 @@ impl<'a> Transaction<'a> {
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.spoiled.check()?;
         if self.is_serial() || self.may_change_indexes() {
-            // In the serial part nobody else runs, so that nothing is gained, and the call may still
-            // fail; one that may change an index may still be deferred.
+            // In the serial part nobody else runs, so that nothing is gained, and the call may
+            // still fail; one that may change an index may still be deferred.
             return Ok(());
         }
         self.committed = true;

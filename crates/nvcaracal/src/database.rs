@@ -190,8 +190,8 @@ impl Database {
     /// Builds all indexes anew and compares them with those that are kept. No epoch runs meanwhile.
     ///
     /// # Errors
-    /// [`Error::is_limit`] with the first index that is not that of its rows, which is a bug, or of a
-    /// function that does not always make the same of a row; [`Error::is_stopped`].
+    /// [`Error::is_limit`] with the first index that is not that of its rows, which is a bug, or of
+    /// a function that does not always make the same of a row; [`Error::is_stopped`].
     pub fn check_indexes(&self) -> Result<()> {
         self.inner.request(|driver| Ok(driver.check_indexes()?))
     }

@@ -203,9 +203,9 @@ impl WriteSet<'_, '_> {
         rows.filter_map(Result::ok)
     }
 
-    /// The rows that an index has under keys in a range, in the order of those keys, from both ends,
-    /// as of the end of the previous epoch and of what ran before this one's parallel part. A change
-    /// of a row that was read defers the transaction.
+    /// The rows that an index has under keys in a range, in the order of those keys, from both
+    /// ends, as of the end of the previous epoch and of what ran before this one's parallel part. A
+    /// change of a row that was read defers the transaction.
     pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
         &mut self,
         index: Index<I, K, V, O>,

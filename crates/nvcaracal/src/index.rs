@@ -15,7 +15,8 @@ use crate::table::{Ordered, Shape, Table, tag_of_index};
 use crate::transaction::row;
 use crate::{Data, Result};
 
-/// Names a secondary index of a table: its rows by keys `I` that a function makes of them, in order.
+/// Names a secondary index of a table: its rows by keys `I` that a function makes of them, in
+/// order.
 ///
 /// A handle is a constant, made by [`Table::index`] or [`Table::unique_index`], and is registered
 /// with each database that has the index ([`Options::index`](crate::Options::index)). The database
@@ -42,8 +43,8 @@ use crate::{Data, Result};
 /// * A write that changes an index runs in the serial part of its epoch ([`Procedure::write_set`]
 ///   says what that is); updates that leave the keys as they are run on all cores.
 /// * A call that would give two rows one key of a unique index is aborted when it ends, with code
-///   [`Abort::NOT_UNIQUE`](crate::Abort::NOT_UNIQUE) and a message that names index and key. Within a call
-///   keys may be swapped.
+///   [`Abort::NOT_UNIQUE`](crate::Abort::NOT_UNIQUE) and a message that names index and key. Within
+///   a call keys may be swapped.
 ///
 /// | limit | value |
 /// |---|---|

@@ -228,7 +228,8 @@ impl Snapshot {
             })
     }
 
-    /// The rows that an index has under keys in a range, in the order of those keys, from both ends.
+    /// The rows that an index has under keys in a range, in the order of those keys, from both
+    /// ends.
     ///
     /// An error, of the same kinds as those of [`Snapshot::get`], is the last item.
     pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(

@@ -298,8 +298,9 @@ impl Transaction<'_, '_> {
         Ok(count)
     }
 
-    /// The rows that an index has under keys in a range, in the order of those keys, from both ends;
-    /// own writes included. Nothing else can be done with the transaction until they are dropped.
+    /// The rows that an index has under keys in a range, in the order of those keys, from both
+    /// ends; own writes included. Nothing else can be done with the transaction until they are
+    /// dropped.
     ///
     /// An error, a mistake of the procedure, is the last item.
     pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(

@@ -7,6 +7,8 @@ use pmem::Device;
 use super::{IndexEntry, SecondaryIndex};
 use crate::{Engine, EngineError, Result};
 
+type Entry<'e> = (&'e Box<[u8]>, &'e IndexEntry);
+
 impl<D: Device> Engine<D> {
     /// Builds all secondary indexes from the rows.
     ///
@@ -29,12 +31,11 @@ impl<D: Device> Engine<D> {
         for number in 0..self.core.secondary.indexes.len() {
             let built = self.built_index(number)?;
             let index = self.core.secondary.indexes[number].read().expect("no panic while locked");
-            let differs = |((key, entry), (other, built)): (_, (_, &IndexEntry))| {
-                let _: (&Box<[u8]>, &IndexEntry) = (key, entry);
-                key != other || entry.prefix != built.prefix
+            let same = |((key, entry), (other, built)): (Entry<'_>, Entry<'_>)| {
+                key == other && entry.prefix == built.prefix
             };
             let is_other =
-                index.entries.len() != built.len() || index.entries.iter().zip(&built).any(differs);
+                index.entries.len() != built.len() || !index.entries.iter().zip(&built).all(same);
             if is_other {
                 let (name, entries) = (&index.definition.name, index.entries.len());
                 return Err(EngineError::Limit(format!(
@@ -73,7 +74,8 @@ fn find_twice(index: &SecondaryIndex, entries: &[(Box<[u8]>, IndexEntry)]) -> Op
     let pair = entries.windows(2).filter(|_| index.definition.is_unique).find(twice)?;
     let ((key, first), (_, second)) = (split(&pair[0]), split(&pair[1]));
     Some(format!(
-        "unique index {:?} would have two rows under key {key:02x?}: {first:02x?} and {second:02x?}",
+        "unique index {:?} would have two rows under key {key:02x?}: {first:02x?} and \
+         {second:02x?}",
         index.definition.name
     ))
 }

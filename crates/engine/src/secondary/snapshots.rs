@@ -1,7 +1,9 @@
-//! Secondary indexes as snapshots see them: an entry says since when it is there, and what was taken
-//! out is kept while a snapshot may see it.
+//! Secondary indexes as snapshots see them: an entry says since when it is there, and what was
+//! taken out is kept while a snapshot may see it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Range;
+use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
 use pmem::Device;
@@ -98,37 +100,19 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let bounds = (Bound::Included(low), Bound::Excluded(high));
-        let mut entries = index.entries.range::<[u8], _>(bounds).peekable();
-        let mut removed = index.removed.range::<[u8], _>(bounds).peekable();
-        let (mut entries_back, mut removed_back) = (
-            index.entries.range::<[u8], _>(bounds).rev().peekable(),
-            index.removed.range::<[u8], _>(bounds).rev().peekable(),
-        );
+        let now = index.entries.range::<[u8], _>(bounds);
+        let before = index.removed.range::<[u8], _>(bounds);
+        let (mut now, mut before) = (in_order(now, is_descending), in_order(before, is_descending));
         let mut next = || {
-            let (now, before) = match is_descending {
-                true => (entries_back.peek().copied(), removed_back.peek().copied()),
-                false => (entries.peek().copied(), removed.peek().copied()),
-            };
-            let key = match (now, before) {
-                (None, None) => return None,
-                (Some((key, _)), None) | (None, Some((key, _))) => key,
-                (Some((now, _)), Some((before, _))) if is_descending => now.max(before),
-                (Some((now, _)), Some((before, _))) => now.min(before),
-            };
-            let now = now.filter(|(now, _)| *now == key).map(|(_, entry)| *entry);
-            let before = before.filter(|(before, _)| *before == key).map(|(_, removed)| removed);
-            if is_descending {
-                let _ = (
-                    now.and_then(|_| entries_back.next()),
-                    before.and_then(|_| removed_back.next()),
-                );
-            } else {
-                let _ = (now.and_then(|_| entries.next()), before.and_then(|_| removed.next()));
-            }
-            let is_seen = now.is_some_and(|entry| entry.since <= epoch)
-                || before.is_some_and(|removed| SecondaryIndex::is_seen(removed, epoch));
-            let entry = now.or_else(|| before.map(|removed| removed[0].entry));
-            Some((key, entry.expect("one of them").prefix, is_seen))
+            let heads = [now.peek().map(|head| head.0), before.peek().map(|head| head.0)];
+            let heads = heads.into_iter().flatten();
+            let key = if is_descending { heads.max() } else { heads.min() }?;
+            let entry = now.next_if(|head| head.0 == key).map(|head| *head.1);
+            let removed = before.next_if(|head| head.0 == key).map_or(&[][..], |head| head.1);
+            let is_seen = entry.is_some_and(|entry| entry.since <= epoch)
+                || SecondaryIndex::is_seen(removed, epoch);
+            let prefix = entry.unwrap_or_else(|| removed[0].entry).prefix;
+            Some((key, prefix, is_seen))
         };
         let mut visited = 0;
         while let Some((key, prefix, is_seen)) = next() {
@@ -145,4 +129,13 @@ impl<D: Device> Engine<D> {
         }
         Ok(None)
     }
+}
+
+type InOrder<'i, T> = Peekable<Box<dyn Iterator<Item = (&'i Box<[u8]>, &'i T)> + 'i>>;
+
+/// A range in one of its directions.
+fn in_order<T>(range: Range<'_, Box<[u8]>, T>, is_descending: bool) -> InOrder<'_, T> {
+    let range: Box<dyn Iterator<Item = _>> =
+        if is_descending { Box::new(range.rev()) } else { Box::new(range) };
+    range.peekable()
 }

@@ -1,14 +1,13 @@
 //! Secondary indexes in a running transaction.
 
-use std::ops::ControlFlow;
-
 use super::{Stop, Transaction, changes_index};
+use crate::declare::Visit;
 use crate::local::DeclaredKind;
 
 impl Transaction<'_> {
-    /// Visits the rows that a secondary index has with `low <= key < high`, own writes included: the
-    /// key there, which ends with the row's own, and the row's own; `each` returns `Break` when it
-    /// has seen enough.
+    /// Visits the rows that a secondary index has with `low <= key < high`, own writes included:
+    /// the key there, which ends with the row's own, and the row's own; `each` returns `Break` when
+    /// it has seen enough.
     ///
     /// # Errors
     /// [`Stop`] for an unknown index.
@@ -18,7 +17,7 @@ impl Transaction<'_> {
         low: &[u8],
         high: &[u8],
         descending: bool,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: Visit<'_>,
     ) -> Result<(), Stop> {
         let scanned = self.core.secondary.scan(index, (low, high), descending, each);
         scanned.map_err(|what| self.mistake(what))

@@ -100,8 +100,12 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
         },
         ..EngineConfig::default()
     };
-    let definitions =
-        Definitions { tables: &tables, table_types: &[], procedures: &mut procedures };
+    let definitions = Definitions {
+        tables: &tables,
+        table_types: &[],
+        indexes: &[],
+        procedures: &mut procedures,
+    };
     Engine::open_with(Arc::clone(device), config, definitions)
 }
 

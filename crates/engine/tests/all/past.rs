@@ -83,8 +83,12 @@ fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, R
         Ok(table)
     };
     let config = EngineConfig { checkpoint_every: 100, ..EngineConfig::default() };
-    let definitions =
-        Definitions { tables: &tables, table_types: &[], procedures: &mut procedures };
+    let definitions = Definitions {
+        tables: &tables,
+        table_types: &[],
+        indexes: &[],
+        procedures: &mut procedures,
+    };
     Engine::open_with(Arc::clone(device), config, definitions)
 }
 

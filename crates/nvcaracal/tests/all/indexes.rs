@@ -228,8 +228,8 @@ fn name(user: u64, name: &str) -> (u64, Option<String>) {
     (user, Some(name.into()))
 }
 
-/// O-98: judged at the end of the call, on what it leaves: a swap passes, and nobody loses to a call
-/// that did not commit.
+/// O-98: judged at the end of the call, on what it leaves: a swap passes, and nobody loses to a
+/// call that did not commit.
 #[test]
 fn o_98_two_rows_never_have_one_unique_key() {
     for predicts in [false, true] {
@@ -371,6 +371,22 @@ fn o_100_indexes_are_built_when_a_database_is_opened() {
         options().open(&path).unwrap().call(Count { user: 1, predicts: false }).unwrap(),
         count
     );
+}
+
+/// O-72: an epoch for which there is no space leaves indexes as they were.
+#[test]
+fn o_72_a_refused_epoch_leaves_indexes_as_they_were() {
+    let options = options().data_bytes_max(4 << 20).segment_bytes(4096);
+    let db = options.open_device(DeviceSpec::Dram).unwrap();
+    let set = |seat| db.call(Set { seat, price: 10 + seat % 7, owner: None });
+    let refused = (0..100_000).find_map(|seat| Some((seat, set(seat).err()?)));
+    let (seats, error) = refused.unwrap();
+    assert!(error.is_limit() && seats > 100, "{error}");
+    db.check_indexes().unwrap();
+    let free = db.snapshot().unwrap().range_by(CHEAPEST, ..).count();
+    assert_eq!(free, seats as usize);
+    assert_eq!(db.call(Buy { user: 1 }).unwrap(), 0);
+    db.check_indexes().unwrap();
 }
 
 /// Options that do not fit together.
