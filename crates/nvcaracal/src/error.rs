@@ -102,9 +102,9 @@ impl Error {
         self.abort().is_some()
     }
 
-    /// Whether the call failed by a mistake of the procedure: a panic, a write that it did not
-    /// declare, a table that is not registered, a key or value beyond its limit, too many
-    /// re-submissions. Its writes did not take place, and the database goes on.
+    /// Whether the call failed by a mistake of the procedure: a panic, a table that is not
+    /// registered, a key or value beyond its limit, in a procedure with pieces a write that it did
+    /// not declare. Its writes did not take place, and the database goes on.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         matches!(&*self.kind, Kind::Failed(_))

@@ -27,7 +27,8 @@ pub struct Stats {
     pub aborted: u64,
     /// Calls that failed.
     pub failed: u64,
-    /// How often a call was deferred, because what its declaration read had changed.
+    /// How often a call was deferred, because it would have written what it did not predict or
+    /// changed an index, or what its declaration read had changed.
     pub deferred: u64,
     /// Calls that were refused for lack of space.
     pub refused: u64,

@@ -278,7 +278,7 @@ pub enum Answer<'a> {
     Aborted(u32),
     /// Not executed yet: what it read in reconnaissance changed; it runs again in a later epoch.
     Deferred,
-    /// Anything else (panic, undeclared write, too many re-submissions).
+    /// Anything else (panic, a mistake).
     Failed,
 }
 

@@ -49,9 +49,9 @@ fn aborted_writers(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
 }
 
 /// A write of a row, and calls that looked at it while they declared: all of them are deferred.
-/// If they write that row themselves, the first makes the others stale once more, and so on, up to
-/// and beyond the limit of tries. Where there are many keys they are so many and so long that their
-/// carry does not fit one segment of the log.
+/// In the next epoch they come to their end one after the other, whether they write that row
+/// themselves or not. Where there are many keys they are so many and so long that their carry does
+/// not fit one segment of the log.
 fn stale_looks(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
     let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
     let first = Step::new(Op::Insert, table, key).size(random.byte(20)).tag(random.byte(256));

@@ -1,8 +1,8 @@
 //! Payment (clause 2.5): books an amount on warehouse, district and customer, and writes history.
 //!
 //! A customer given by last name is found in the index by name while declaring (reconnaissance, as
-//! CA 5.4 suggests), and again in the body. Names never change, so that never leads to a
-//! re-submission.
+//! CA 5.4 suggests), and again in the body. Names never change, so that never defers
+//! it.
 
 use std::io::Write;
 use std::mem::offset_of;
