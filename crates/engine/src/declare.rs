@@ -4,8 +4,6 @@
 //! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
 //! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
-use std::ops::ControlFlow;
-
 use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -15,12 +13,9 @@ use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
 };
 use crate::overlay::{Found, Overlay};
-use crate::reads::Reads;
+use crate::reads::{Reads, Visit};
 use crate::table::{KeyWord, Table, word_of};
 use crate::version::{ReadPhase, Stopped, Waiter};
-
-/// Sees the key and the value of one row after the other, until it returns `Break`.
-pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
 /// Folds a row that a scan saw into a fingerprint.
 pub(crate) fn fold(fingerprint: u64, key: &[u8], value: &[u8]) -> u64 {

@@ -47,7 +47,7 @@ mod worker;
 pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
-pub use declare::{Draws, Visit, WriteSet};
+pub use declare::{Draws, WriteSet};
 pub use engine::Engine;
 pub use error::{EngineError, Result};
 pub use piece::Piece;
@@ -55,6 +55,7 @@ pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, ProcedureDefinition, ProcedureTable,
     WriteSetFn,
 };
+pub use reads::Visit;
 pub use recovery::Definitions;
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use snapshot::{HASH_PARTS, ScanPart};

@@ -12,10 +12,9 @@ use std::ops::Bound;
 
 use self::gaps::Gaps;
 use crate::core::{BySequence, Core};
-use crate::declare::Visit;
 use crate::index::EntryId;
 use crate::local::NO_ENTRY;
-use crate::reads::Reads;
+use crate::reads::{Reads, Visit};
 use crate::secondary::IndexUndo;
 use crate::table::{KeyWord, Table};
 

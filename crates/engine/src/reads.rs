@@ -4,11 +4,15 @@
 //! every read is noted, and charged when the step ends that made it (`pmem::Port::charge_load`).
 
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 use pmem::{Device, Loads, Port};
 use storage::row;
 
 use crate::version::ValueWord;
+
+/// Sees the key and the value of one row after the other, until it returns `Break`.
+pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
 /// The reads of a step. Closures note theirs, too, so it is shared.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use pmem::sync::RwLock;
 
 use crate::calls::Abort;
-use crate::declare::Visit;
+use crate::reads::Visit;
 
 /// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
 /// index at all. A key must say where it ends, because the row's key follows it. Must be pure.

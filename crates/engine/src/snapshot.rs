@@ -17,9 +17,9 @@ use storage::{IndexKind, SerialId};
 pub(crate) use images::{Image, Images};
 use images::{Layer, image_key, image_key_of};
 
-use crate::declare::Visit;
 use crate::engine::Reading;
 use crate::index::{EntryId, HashIndex};
+use crate::reads::Visit;
 use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
 use crate::{Engine, EngineError, Result};
 
@@ -111,7 +111,7 @@ impl<D: Device> Engine<D> {
         let newest = self.newest_snapshot();
         if !self.core.secondary.is_empty() {
             let epoch = self.epoch();
-            let overlay = self.shared.overlay.get_mut().expect("no panic while locked");
+            let mut overlay = self.shared.overlay.write().expect("no panic while locked");
             self.core.secondary.keep_removed(&mut overlay.index_undo, (newest, epoch));
         }
         if newest == 0 {

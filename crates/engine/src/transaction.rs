@@ -18,10 +18,11 @@ pub(crate) use self::modify::{change_lines, change_part};
 pub(crate) use self::spoiled::Spoiled;
 use crate::calls::Abort;
 use crate::core::Core;
-use crate::declare::{LookupError, Visit};
+use crate::declare::LookupError;
 use crate::index::EntryId;
 use crate::local::{AheadRow, CallView, DeclaredKind, Local, NO_ENTRY, PrivateWrite, Span};
 use crate::overlay::Overlay;
+use crate::reads::Visit;
 use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
 

@@ -9,7 +9,7 @@ use std::ops::{Bound, ControlFlow};
 use pmem::Device;
 
 use super::{IndexUndo, Removed, SecondaryIndex, SecondaryIndexes};
-use crate::declare::Visit;
+use crate::reads::Visit;
 use crate::{Engine, EngineError, Result, ScanPart};
 
 /// What an entry takes besides its key, about.

@@ -1,8 +1,8 @@
 //! Secondary indexes in a running transaction.
 
 use super::{Stop, Transaction, changes_index};
-use crate::declare::Visit;
 use crate::local::DeclaredKind;
+use crate::reads::Visit;
 
 impl Transaction<'_> {
     /// Visits the rows that a secondary index has with `low <= key < high`, own writes included:

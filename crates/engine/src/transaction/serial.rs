@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use super::modify::change_part;
 use super::{Stop, Transaction, for_a_piece};
-use crate::declare::{Visit, value_before};
+use crate::declare::value_before;
 use crate::index::EntryId;
 use crate::local::{Declared, DeclaredKind, Local};
 use crate::overlay::{Found, Kept, Now, Overlay};
+use crate::reads::Visit;
 use crate::table::{KeyWord, Table};
 
 /// What a call of the serial part does to a row.
