@@ -27,7 +27,12 @@ use crate::{Engine, EngineError, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     live: BTreeMap<u64, usize>,
+    /// Some ended by the limit: whoever holds them may never release them.
+    have_ended: bool,
 }
+
+/// Rows that are freed with each epoch of snapshots that ended by the limit.
+const SWEPT_ROWS: usize = 1024;
 
 /// A part of an ordered table: `low <= key < high`, in one direction, until enough was visited.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +103,9 @@ impl<D: Device> Engine<D> {
 
     /// Tells the workers of the next epoch what to keep.
     pub(crate) fn begin_images(&mut self, workers: usize) {
+        if self.snapshots.have_ended {
+            self.snapshots.have_ended = self.sweep_snapshots(SWEPT_ROWS);
+        }
         let newest = self.newest_snapshot();
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
@@ -123,10 +131,12 @@ impl<D: Device> Engine<D> {
         }
         if is_incomplete {
             self.snapshots.live.clear();
+            self.snapshots.have_ended = true;
         }
         let enough = self.core.config.snapshot_bytes_max / 2;
         while self.snapshots.live.len() > 1 && self.snapshot_bytes() > enough {
             self.snapshots.live.pop_first();
+            self.snapshots.have_ended = true;
         }
     }
 

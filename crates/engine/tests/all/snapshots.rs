@@ -195,6 +195,21 @@ fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
     assert_eq!(hashes.len(), 1, "snapshots change no state");
 }
 
+/// O-90: what a snapshot kept that ended by the limit goes, though whoever took it still holds it.
+#[test]
+fn o_90_what_ended_by_the_limit_is_freed_by_the_epochs_that_follow() {
+    let mut engine = open(EngineConfig { workers: 2, snapshot_bytes_max: 40_000, ..config() });
+    let write = |engine: &mut _, round| {
+        run(engine, (0..100).map(|of| (INSERT, of, value(of, round, 300))));
+    };
+    write(&mut engine, 1);
+    let epoch = engine.snapshot();
+    write(&mut engine, 2);
+    assert!(engine.get_at(epoch, HASHED, &key(1)).is_err());
+    write(&mut engine, 3);
+    assert!(!engine.sweep_snapshots(0), "nothing is left to be freed");
+}
+
 /// O-89: of several the oldest ends first.
 #[test]
 fn o_89_of_several_snapshots_the_oldest_ends_first() {
