@@ -19,12 +19,7 @@ reasons='12|a body that never ends holds its epoch: procedures are plain compile
 17|the types say it: answers own their bytes, and what a body borrows ends with the body
 60|missing: the outcome of an unanswered call cannot be asked for after a crash; procedures that must not run twice need a key of their own
 63|there are no dry runs: the serial part runs what is not predicted
-64|there are no dry runs
-91|missing: definitions of tables do not change
-92|missing: procedures have the numbers of their registration; a log that is not empty is compared with them (O-65)
-93|missing: types of values have no versions
-94|missing: types of values have no versions
-95|`storage: store/tests.rs` refuses other lengths and kinds, without this name'
+64|there are no dry runs'
 
 # Lines `number file` for everything that is named.
 named() {

@@ -210,6 +210,7 @@ fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
         Pool {
             pool: first.pool(),
             holds: match store.tables().get(usize::from(first.pool())) {
+                Some(table) if !table.is_used() => "nothing: its table was dropped".to_string(),
                 Some(table) => format!("rows of {}", table.definition.name),
                 None => {
                     let class = usize::from(first.pool()).saturating_sub(TABLES_MAX);
@@ -229,7 +230,8 @@ fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
 }
 
 fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
-    let tables = opened.store.tables().iter().map(|table| Table {
+    let used = opened.store.tables().iter().filter(|table| table.is_used());
+    let tables = used.map(|table| Table {
         id: table.layout.table,
         name: table.definition.name.clone(),
         index: match table.definition.index {

@@ -20,6 +20,7 @@ use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::Local;
 use crate::procedure::ProcedureTable;
 use crate::reads::{Reads, Visit};
+use crate::schema::Agreed;
 use crate::snapshot::{Images, Snapshots};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
@@ -41,31 +42,33 @@ pub struct Engine<D: Device> {
     /// Calls that are deferred to the next epoch.
     carry: Calls,
     table_ids: Vec<u16>,
+    procedure_ids: Vec<u16>,
     last_capture: u64,
     pub(crate) snapshots: Snapshots,
 }
 
 impl<D: Device> Engine<D> {
     pub(crate) fn assemble(
-        (core, procedures): (Core, ProcedureTable),
+        core: Core,
+        agreed: &Agreed,
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
-        table_ids: Vec<u16>,
-        hash: StateHash,
+        (hash, rows): (StateHash, u64),
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
         let shared_alone = Shared::new(1, core.tables.len());
         let checkpoint = store.checkpoint();
         Self {
             core,
-            procedures,
+            procedures: agreed.procedures.clone(),
             shared,
             shared_alone,
             workers,
             epoch: checkpoint.epoch,
-            totals: Totals { hash, rows: checkpoint.rows as i64 },
+            totals: Totals { hash, rows: rows as i64 },
             carry: Calls::new(),
-            table_ids,
+            table_ids: agreed.change.numbers.clone(),
+            procedure_ids: agreed.procedure_ids.clone(),
             last_capture: checkpoint.epoch,
             snapshots: Snapshots::default(),
             store,
@@ -384,6 +387,11 @@ impl<D: Device> Engine<D> {
         &self.table_ids
     }
 
+    /// For each procedure that the engine was opened with, its number in calls.
+    pub fn procedure_ids(&self) -> &[u16] {
+        &self.procedure_ids
+    }
+
     /// Newest epoch from which a recovery would start now.
     pub fn checkpoint_epoch(&self) -> u64 {
         let device = self.store.device();
@@ -575,7 +583,7 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    fn commit_now(&mut self) {
+    pub(crate) fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
         for worker in &mut self.workers {
             for sub_pool in worker.medium.sub_pools.iter_mut().flatten() {

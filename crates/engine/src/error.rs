@@ -18,6 +18,12 @@ pub enum EngineError {
          store once with the program that wrote it and close it"
     )]
     OtherProgram(String),
+    /// The rows of a table are not what the program takes them for. Nothing was changed.
+    #[error(
+        "{0}: declare the new type as a version of the one that is stored, or give the table \
+         another name"
+    )]
+    OtherTypes(String),
     /// A replay came to another state than the one that was answered. Nothing was changed that
     /// counts.
     #[error(

@@ -34,6 +34,7 @@ mod program;
 mod reads;
 mod recovery;
 mod replay;
+mod schema;
 mod secondary;
 mod snapshot;
 mod stats;
@@ -56,7 +57,7 @@ pub use procedure::{
     WriteSetFn,
 };
 pub use reads::Visit;
-pub use recovery::Definitions;
+pub use schema::{Definitions, TableSchema};
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use snapshot::{HASH_PARTS, ScanPart};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};

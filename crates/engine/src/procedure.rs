@@ -45,8 +45,7 @@ pub struct ProcedureDefinition {
     pub pieces: Option<PieceFunctions>,
 }
 
-/// The procedures of an engine. Their numbers, in order of registration, are what the log holds:
-/// register the same ones in the same order at every open, new ones at the end.
+/// The procedures of an engine, in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct ProcedureTable {
     procedures: Vec<ProcedureDefinition>,
@@ -81,6 +80,12 @@ impl ProcedureTable {
         self.procedures.push(procedure);
         self.types.push(types);
         number
+    }
+
+    /// Adds a procedure of another table, and returns its number.
+    pub(crate) fn take_from(&mut self, other: &Self, number: u16) -> u16 {
+        let number = usize::from(number);
+        self.add_typed(other.procedures[number].clone(), other.types[number].clone())
     }
 
     /// Number of a procedure.

@@ -5,14 +5,15 @@
 //!    the checkpoint's (O-48), if that has one. Nothing is written: a version of a crashed epoch
 //!    does not count, because its serial id says so, and replay overwrites it. The headers that
 //!    are trusted are flushed, and so was all that the store read ([`storage::settle`]).
-//! 3. *Compare programs*: where something is to be replayed, the log must have been written for the
-//!    procedures and tables of this program (`program.rs`).
+//! 3. *Agree*: the tables must hold what this program takes them for, and where something is to be
+//!    replayed, the log must have been written for its procedures and tables (`schema.rs`).
 //! 4. *Rebuild*: row entries and indexes, secondary ones of the rows as they are then.
 //! 5. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it did, and must
 //!    come to the state hash that the next seal or the end mark names.
 //!
 //! The device is accepted, and so changed, when all that can be verified is: before the last
-//! replayed epoch is made durable, or after step 3 if nothing is replayed.
+//! replayed epoch is made durable, or after step 3 if nothing is replayed. Changes of the schema
+//! come last.
 //!
 //! Each step may be cut by another crash and begins again from the start (O-29).
 
@@ -36,27 +37,15 @@ use crate::engine::{Engine, new_worker};
 use crate::epoch::decode_carry;
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
-use crate::program::Program;
 use crate::reads::Reads;
 use crate::replay::replay;
-use crate::secondary::{IndexDefinition, SecondaryIndexes};
+use crate::schema::{self, Agreed, Definitions, Dropped};
+use crate::secondary::SecondaryIndexes;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, medium_word};
 use crate::worker::Worker;
 use crate::{EngineConfig, EngineError, Result};
-
-/// What an engine is opened for: tables and procedures.
-pub struct Definitions<'a> {
-    /// The tables. Those that the store does not have yet are added.
-    pub tables: &'a [TableDefinition],
-    /// What is known of the types of keys and values of each table, in words; may be shorter.
-    pub table_types: &'a [String],
-    /// Secondary indexes of these tables.
-    pub indexes: &'a [IndexDefinition],
-    /// Makes the procedures, given the number that the store has for each table.
-    pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
-}
 
 impl<D: Device> Engine<D> {
     /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
@@ -72,15 +61,15 @@ impl<D: Device> Engine<D> {
         tables: &[TableDefinition],
         procedures: ProcedureTable,
     ) -> Result<(Self, RecoveryReport)> {
-        let procedures = &mut |_: &[u16]| Ok(procedures.clone());
-        Self::open_with(
-            device,
-            config,
-            Definitions { tables, table_types: &[], indexes: &[], procedures },
-        )
+        let tables: Vec<_> = tables.iter().cloned().map(Into::into).collect();
+        let mut make = |_: &[u16]| Ok(procedures.clone());
+        config.validate()?;
+        let definitions = Definitions::new(&tables, &mut make);
+        open(device, config, Definitions { in_order: true, ..definitions })
     }
 
-    /// As [`Engine::open`], for procedures that depend on the numbers of the tables.
+    /// As [`Engine::open`], for procedures that depend on the numbers of the tables, and for other
+    /// changes of the schema. Calls name procedures by [`Engine::procedure_ids`].
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -98,7 +87,7 @@ impl<D: Device> Engine<D> {
 fn open<D: Device>(
     device: Arc<D>,
     config: EngineConfig,
-    definitions: Definitions<'_>,
+    mut definitions: Definitions<'_>,
 ) -> Result<(Engine<D>, RecoveryReport)> {
     let clock = config.clock;
     let mut report = RecoveryReport::default();
@@ -114,7 +103,7 @@ fn open<D: Device>(
         .collect::<Result<Vec<_>>>()?;
     let plan = scan::plan(&store, &sub_pools, &log);
     let owners = Owners::new(&store, &sub_pools, &plan)?;
-    let (found, hash) = scan_rows(&store, &plan, &owners, &config)?;
+    let (mut found, mut hash) = scan_rows(&store, &plan, &owners, &config)?;
     report.scan = count_planning(&store, &sub_pools);
     found.iter().for_each(|found| report.scan.add(&found.medium));
     report.hash = match (store.checkpoint().state_hash(), config.state_hash) {
@@ -124,39 +113,36 @@ fn open<D: Device>(
     };
     let scanned = clock();
 
-    let table_ids = store.table_ids(definitions.tables)?;
-    let procedures = (definitions.procedures)(&table_ids)?;
-    let Definitions { tables, table_types, indexes, .. } = definitions;
-    let program = Program::current(tables, table_types, indexes, &procedures);
-    compare_programs(&store, &log, &program)?;
-    let carry = read_carry(&store, procedures.len())?;
+    let agreed = schema::agree(&store, &log, &mut definitions)?;
+    let carry = read_carry(&store, agreed.procedures.len())?;
     if log.sealed.is_empty() && !created {
         store.device().accept()?;
     }
     clear_left_out(&store, &log, &plan);
-    let added = store.add_tables(tables)?;
-    let is_new = created || !added.is_empty();
-    sub_pools.extend(added);
-
     remember_collected(&store, &sub_pools, &mut workers);
+    check_collected(&agreed, &log, &workers)?;
+    let dropped = Dropped::take(&store, &agreed.change, &mut found, &mut hash);
+    store.adopt_catalog(&agreed.change, &mut sub_pools)?;
+
     deal(sub_pools, &mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    let secondary = SecondaryIndexes::new(indexes, &table_ids, core.tables.len());
+    let table_ids = &agreed.change.numbers;
+    let secondary = SecondaryIndexes::new(definitions.indexes, table_ids, core.tables.len());
     core.secondary = secondary.map_err(EngineError::Limit)?;
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.medium.port.take_counters()));
 
-    let mut engine =
-        Engine::assemble((core, procedures), Arc::new(store), workers, table_ids, hash);
+    let rows = store.checkpoint().rows - dropped.rows;
+    let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, (hash, rows));
     engine.build_indexes()?;
     let rebuilt = clock();
     engine.set_carry(carry);
     replay(&mut engine, &log, end_mark, &mut report)?;
-    begin_program(&mut engine, &program, is_new && log.sealed.is_empty())?;
+    begin_program(&mut engine, &agreed, &dropped, created)?;
     report.epoch = engine.epoch();
     report.load_log_ns = loaded.saturating_sub(started);
     report.scan_ns = scanned.saturating_sub(loaded);
@@ -165,15 +151,20 @@ fn open<D: Device>(
     Ok((engine, report))
 }
 
-/// Whether what the log has to replay, or carries over, means the same to this program as to the
-/// one that logged it.
-fn compare_programs<D: Device>(store: &Store<D>, log: &Recovered, program: &Program) -> Result<()> {
-    let logged = Program::decode(&store.log().program().unwrap_or_default())?;
-    let is_needed = !log.sealed.is_empty() || store.checkpoint().carry_calls > 0;
-    match logged.filter(|_| is_needed) {
-        Some(logged) => logged.check(program),
-        None => Ok(()),
+/// Slots that a collection before a crash freed are told from others by the checkpoint, which a
+/// change of the schema would replace. Only a log that was given up leaves some without a replay.
+fn check_collected<D: Device>(
+    agreed: &Agreed,
+    log: &Recovered,
+    workers: &[Worker<D>],
+) -> Result<()> {
+    let are_some = workers.iter().any(|worker| !worker.already_collected.is_empty());
+    if !are_some || !log.sealed.is_empty() || !agreed.change.is_change {
+        return Ok(());
     }
+    Err(EngineError::OtherProgram(
+        "its end was given up, and tables can change after the next epoch only".into(),
+    ))
 }
 
 /// Clears what calls have published that are left out, on devices where it stays: no replay writes
@@ -199,19 +190,25 @@ fn read_carry<D: Device>(store: &Store<D>, procedures: usize) -> Result<Calls> {
     decode_carry(&bytes, procedures)
 }
 
-/// Everything that was logged is replayed and durable: from now on the log is written for this
-/// program. New tables are made durable where nothing else will.
+/// Everything that was logged is replayed and durable: from now on store and log are those of this
+/// program. Whatever changes in the schema counts with the checkpoint record at the end (O-91).
 fn begin_program<D: Device>(
     engine: &mut Engine<D>,
-    program: &Program,
-    captures_tables: bool,
+    agreed: &Agreed,
+    dropped: &Dropped,
+    created: bool,
 ) -> Result<()> {
-    let bytes = program.encode();
     let store = Arc::clone(&engine.store);
+    dropped.free_values(&store, &mut engine.workers)?;
+    let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].medium.port);
     if store.log().program().as_ref() != Some(&bytes) {
-        store.log().write_program(&mut engine.workers[0].medium.port, &bytes)?;
+        store.log().write_program(port, &bytes)?;
     }
-    if captures_tables {
+    if agreed.change.is_change {
+        store.write_catalog(port, &agreed.change);
+        engine.commit_now();
+    }
+    if created || agreed.change.is_change {
         storage::capture(store.device().as_ref(), store.checkpoint_epoch())?;
     }
     Ok(())
@@ -219,8 +216,8 @@ fn begin_program<D: Device>(
 
 /// What one thread of the scan found.
 #[derive(Default)]
-struct Found {
-    rows: Vec<(u16, ScannedRow)>,
+pub(crate) struct Found {
+    pub(crate) rows: Vec<(u16, ScannedRow)>,
     hash: StateHash,
     /// What it read.
     medium: Counters,

@@ -6,6 +6,8 @@
 
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
+use crate::Before;
+
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
 /// The compiler checks this by the four traits from `zerocopy`, which are derived.
@@ -24,12 +26,12 @@ use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 ///
 /// impl Plain for Account {}
 /// ```
-pub trait Plain: TryFromBytes + IntoBytes + Immutable + KnownLayout {
+pub trait Plain: Sized + TryFromBytes + IntoBytes + Immutable + KnownLayout {
+    /// What values of this type were before: see [`Data::BEFORE`].
+    const BEFORE: Option<Before<Self>> = None;
+
     /// The type in words, fields included: see [`Data::describe`]. By default its name and size.
-    fn describe() -> String
-    where
-        Self: Sized,
-    {
+    fn describe() -> String {
         format!("{} of {} bytes", short_name::<Self>(), size_of::<Self>())
     }
 }
@@ -90,6 +92,74 @@ pub trait Data: Sized {
     /// Bytes of every value of this type, if all have the same.
     const BYTES: Option<usize> = None;
 
+    /// What values of this type were before, if tables may have such: the type whose versions they
+    /// are reads them all, and writes its own. By default there was nothing before.
+    ///
+    /// [`plain!`](crate::plain) and [`data!`](crate::data) take it as `was`, and the conversion is
+    /// that of `From`. It is not for arguments and answers, which no program reads that did not
+    /// write them.
+    ///
+    /// ```
+    /// use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, data};
+    ///
+    /// data! {
+    ///     struct SeatV1 { cents: u64 } // `Seat` in the program that created the database
+    ///     struct Seat was SeatV1 { cents: u64, holder: Option<String> }
+    ///     struct Take { seat: u32, holder: String }
+    /// }
+    ///
+    /// impl From<SeatV1> for Seat {
+    ///     fn from(SeatV1 { cents }: SeatV1) -> Self {
+    ///         Self { cents, holder: None }
+    ///     }
+    /// }
+    ///
+    /// # mod before {
+    /// #     use super::*;
+    /// #     pub const SEATS: HashTable<u32, SeatV1> = Table::hash("seats");
+    /// #     data! { pub struct Build { seat: u32 } }
+    /// #     impl Procedure for Build {
+    /// #         const NAME: &'static str = "build";
+    /// #         type Output = ();
+    /// #         fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+    /// #             tx.insert(SEATS, self.seat, &SeatV1 { cents: 100 })
+    /// #         }
+    /// #     }
+    /// # }
+    /// const SEATS: HashTable<u32, Seat> = Table::hash("seats");
+    ///
+    /// impl Procedure for Take {
+    ///     const NAME: &'static str = "take";
+    ///     type Output = ();
+    ///
+    ///     fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+    ///         if let Some(seat) = tx.get(SEATS, self.seat)? {
+    ///             let holder = Some(self.holder.clone());
+    ///             tx.update(SEATS, self.seat, &Seat { holder, ..seat })?; // written anew
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("seats");
+    /// # let old = Database::options().table(before::SEATS).procedure::<before::Build>();
+    /// # let db = old.open(&path)?;
+    /// # db.call(before::Build { seat: 7 })?;
+    /// # db.close()?;
+    ///
+    /// let db = Database::options().table(SEATS).procedure::<Take>().open(path)?;
+    /// let seat = db.get(SEATS, 7)?; // read as what it was
+    /// assert_eq!(seat, Some(Seat { cents: 100, holder: None }));
+    /// db.call(Take { seat: 7, holder: "Ada".into() })?;
+    /// # assert_eq!(db.get(SEATS, 7)?, Some(Seat { cents: 100, holder: Some("Ada".into()) }));
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    const BEFORE: Option<Before<Self>> = None;
+
+    /// Whether the bytes of a value may go on after it, so that more bytes may be a value, too, as
+    /// those of a `Vec` alone. Such a type can have no other version.
+    const IS_OPEN: bool = false;
+
     /// Appends the bytes, in a form that says where it ends.
     fn encode(&self, into: &mut Vec<u8>);
 
@@ -97,9 +167,9 @@ pub trait Data: Sized {
     /// this type.
     fn decode(from: &mut &[u8]) -> Option<Self>;
 
-    /// The type in words, with the types of its fields. The log keeps them, so that calls are not
-    /// replayed by a program in which arguments, answers or values are something else. By default
-    /// the name of the type.
+    /// The type in words, with the types of its fields. Log and catalog keep them, so that neither
+    /// calls nor rows are taken for something else by another program; names of structs do not
+    /// count for rows. By default the name of the type.
     fn describe() -> String {
         short_name::<Self>()
     }
@@ -130,6 +200,7 @@ pub trait Data: Sized {
 
 impl<T: Plain> Data for T {
     const BYTES: Option<usize> = Some(size_of::<T>());
+    const BEFORE: Option<Before<Self>> = <T as Plain>::BEFORE;
 
     fn describe() -> String {
         <T as Plain>::describe()
@@ -206,6 +277,8 @@ impl Data for String {
 
 /// A `Vec` stands in a row or in the log without its length; items of no bytes are refused.
 impl<T: Data> Data for Vec<T> {
+    const IS_OPEN: bool = true;
+
     fn describe() -> String {
         format!("Vec<{}>", T::describe())
     }
@@ -317,7 +390,8 @@ pub fn describe_struct(name: &str, fields: &[(&str, String)]) -> String {
 ///
 /// A struct with padding between or after its fields does not compile: put the larger fields first,
 /// and add a field such as `reserved: [u8; 4]` at the end. For types that need other derives, or
-/// enums, write what this macro writes; see [`Plain`].
+/// enums, write what this macro writes; see [`Plain`]. A struct that takes the place of another one
+/// in tables says `struct New was Old { ... }`; see [`Data::BEFORE`].
 ///
 /// ```
 /// nvcaracal::plain! {
@@ -335,7 +409,7 @@ pub fn describe_struct(name: &str, fields: &[(&str, String)]) -> String {
 /// ```
 #[macro_export]
 macro_rules! plain {
-    ($($(#[$meta:meta])* $vis:vis struct $name:ident {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident $(was $before:ty)? {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty),* $(,)?
     })+) => { $(
         $(#[$meta])*
@@ -351,6 +425,11 @@ macro_rules! plain {
         }
 
         impl $crate::Plain for $name {
+            $(
+                const BEFORE: Option<$crate::Before<Self>> =
+                    Some($crate::Before::new::<$before>());
+            )?
+
             fn describe() -> String {
                 $crate::describe_struct(
                     stringify!($name),
@@ -362,7 +441,8 @@ macro_rules! plain {
 }
 
 /// Defines structs with fields of any [`Data`], such as `String`: `Data`, `Debug`, `Clone`,
-/// `PartialEq`.
+/// `PartialEq`. A struct that takes the place of another one in tables says
+/// `struct New was Old { ... }`; see [`Data::BEFORE`].
 ///
 /// ```
 /// nvcaracal::data! {
@@ -373,7 +453,7 @@ macro_rules! plain {
 /// ```
 #[macro_export]
 macro_rules! data {
-    ($($(#[$meta:meta])* $vis:vis struct $name:ident {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident $(was $before:ty)? {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty),* $(,)?
     })+) => { $(
         $(#[$meta])*
@@ -383,6 +463,11 @@ macro_rules! data {
         }
 
         impl $crate::Data for $name {
+            $(
+                const BEFORE: Option<$crate::Before<Self>> =
+                    Some($crate::Before::new::<$before>());
+            )?
+
             fn describe() -> String {
                 $crate::describe_struct(
                     stringify!($name),

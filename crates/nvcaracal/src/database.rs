@@ -18,6 +18,7 @@ use crate::queue::{Limits, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
+use crate::stored;
 use crate::transaction::undecodable;
 use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket};
 
@@ -159,7 +160,7 @@ impl Database {
         let key = key.borrow().with_key(<[u8]>::to_vec);
         let bytes = self.inner.request(move |driver| Ok(driver.get(number, &key)?))?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let value = V::from_bytes(&bytes);
+        let value = stored::read::<V>(&bytes);
         value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
     }
 

@@ -10,6 +10,7 @@ use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Found, Part, Source};
 use crate::schema::Schema;
+use crate::stored;
 use crate::table::{Scannable, Shape};
 use crate::transaction::undecodable;
 use crate::{Data, Index, Key, Rows, Sequence, Table};
@@ -29,7 +30,7 @@ impl Draws<'_, '_> {
 
     /// Decodes what a lookup finds; notes the mistake if it is no `V`.
     fn decode<V: Data>(&mut self, shape: &Shape, number: u16, key: &[u8]) -> Option<V> {
-        let value = V::from_bytes(self.inner.lookup(number, key)?);
+        let value = stored::read::<V>(self.inner.lookup(number, key)?);
         if value.is_none() {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
@@ -79,7 +80,7 @@ impl WriteSet<'_, '_> {
 
     /// Decodes what a lookup finds; notes the mistake if it is no `V`.
     fn decode<V: Data>(&mut self, shape: &Shape, number: u16, key: &[u8]) -> Option<V> {
-        let value = V::from_bytes(self.inner.lookup(number, key)?);
+        let value = stored::read::<V>(self.inner.lookup(number, key)?);
         if value.is_none() {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use engine::{
     Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, MemoryUse,
-    ProcedureTable, RecoveryReport, ScanPart, Visit,
+    ProcedureTable, RecoveryReport, ScanPart, TableSchema, Visit,
 };
 use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
-use storage::{StateHash, TableDefinition};
+use storage::StateHash;
 
 use crate::index::IndexRegistration;
 use crate::procedure::Registration;
@@ -52,6 +52,7 @@ pub(crate) trait Driver: Send {
     fn memory(&self) -> MemoryUse;
     fn status(&self) -> Status;
     fn schema(&self) -> &'static Schema;
+    fn procedure_ids(&self) -> &[u16];
 }
 
 /// Where an engine is.
@@ -156,6 +157,10 @@ impl<D: Device> Driver for Hosted<D> {
     fn schema(&self) -> &'static Schema {
         self.lease.schema()
     }
+
+    fn procedure_ids(&self) -> &[u16] {
+        self.engine.procedure_ids()
+    }
 }
 
 /// What a database is opened with.
@@ -165,6 +170,8 @@ pub(crate) struct Plan {
     pub(crate) log_bytes_max: u64,
     pub(crate) config: EngineConfig,
     pub(crate) shapes: Vec<Shape>,
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) dropped: Vec<String>,
     pub(crate) indexes: Vec<IndexRegistration>,
     pub(crate) procedures: Vec<Registration>,
 }
@@ -207,9 +214,8 @@ fn check_parent(path: &Path) -> Result<()> {
 
 fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
-    let Plan { config, shapes, indexes, procedures, .. } = plan;
-    let tables: Vec<TableDefinition> = shapes.iter().map(Shape::definition).collect();
-    let table_types: Vec<String> = shapes.iter().map(|shape| (shape.types.0)()).collect();
+    let Plan { config, shapes, renamed, dropped, indexes, procedures, .. } = plan;
+    let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
     let position = |index: &IndexRegistration| {
         let of = |shape: &Shape| shape.tag == index.shape.table.tag;
         shapes.iter().position(of).expect("checked with the options")
@@ -234,10 +240,10 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
         Ok(table)
     };
     let definitions = Definitions {
-        tables: &tables,
-        table_types: &table_types,
+        renamed: &renamed,
+        dropped: &dropped,
         indexes: &of_engine,
-        procedures: &mut register,
+        ..Definitions::new(&tables, &mut register)
     };
     let opened = Engine::open_with(device, config, definitions);
     let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;

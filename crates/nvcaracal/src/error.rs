@@ -161,7 +161,11 @@ impl Error {
         matches!(
             &*self.kind,
             Kind::Mistake(_)
-                | Kind::Engine(EngineError::OtherProgram(_) | EngineError::OtherPast { .. })
+                | Kind::Engine(
+                    EngineError::OtherProgram(_)
+                        | EngineError::OtherTypes(_)
+                        | EngineError::OtherPast { .. }
+                )
         )
     }
 }

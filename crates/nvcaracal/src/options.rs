@@ -20,10 +20,32 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 
 /// Tables, procedures and numbers of a database that is to be opened.
 ///
-/// Register the same procedures in the same order at every open, new ones at the end: the input log
-/// names them by their number. Tables may come in any order. Only the geometry (`segment_bytes`,
-/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created; everything else
-/// may differ from one open to the next.
+/// Tables, indexes and procedures may come in any order. Only the geometry (`segment_bytes`,
+/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created.
+///
+/// # Changing the schema
+///
+/// | what | how |
+/// |---|---|
+/// | add a table, a sequence or a procedure | register it |
+/// | rename a table or a sequence | [`rename_table`](Self::rename_table) |
+/// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
+/// | rename, drop or change a procedure | register those that there are to be |
+/// | add, change or drop an index | register those that there are to be |
+/// | add a field, change or remove one | `struct New was Old`: [`Data::BEFORE`] |
+/// | make the longest value longer | [`Table::with_value_bytes`] |
+///
+/// Additions of tables and procedures are made at any open, everything else after a clean
+/// [`Database::close`] only: after a crash, calls of the log run again, and must find what they
+/// found before. An open that would change their past is refused and leaves everything as it is;
+/// open the database once with the program of before, and close it. All changes of an open take
+/// place together or, if the process or the machine stops, not at all.
+///
+/// What cannot change is refused with the definition that is stored and the one asked for: the type
+/// and the longest length of keys, the size of rows, hash to ordered, and a type of values of which
+/// the stored one is no version. To get around that, make a new table and a procedure that copies.
+///
+/// # Options
 ///
 /// | option | default | from | to |
 /// |---|---|---|---|
@@ -48,6 +70,8 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 #[must_use]
 pub struct Options {
     shapes: Vec<Shape>,
+    renamed: Vec<(String, String)>,
+    dropped: Vec<String>,
     indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
     mistake: Option<String>,
@@ -77,6 +101,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             shapes: Vec::new(),
+            renamed: Vec::new(),
+            dropped: Vec::new(),
             indexes: Vec::new(),
             procedures: Vec::new(),
             mistake: None,
@@ -125,6 +151,22 @@ impl Options {
         self
     }
 
+    /// A table or a sequence gets another name, if it still has this one; nothing happens where it
+    /// does not. The handle of the new name is to be registered.
+    ///
+    /// Keep this in the program for as long as there may be databases with the old name.
+    pub fn rename_table(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.renamed.push((from.into(), to.into()));
+        self
+    }
+
+    /// A table or a sequence goes with all that is in it, if it is there. Its space is for other
+    /// tables that are added.
+    pub fn drop_table(mut self, name: impl Into<String>) -> Self {
+        self.dropped.push(name.into());
+        self
+    }
+
     /// The database has this sequence with all of its family.
     pub fn sequence(mut self, sequence: Sequence) -> Self {
         self.add(sequence.shape);
@@ -142,7 +184,7 @@ impl Options {
         }
     }
 
-    /// The database runs this procedure. The order of these counts; see [`Options`].
+    /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
         let procedure = Registration::new::<P>();
         match self.procedures.iter().find(|before| before.name == procedure.name) {
@@ -296,16 +338,18 @@ impl Options {
             return Err(Error::mistake(mistake));
         }
         self.check_indexes()?;
+        self.check_names()?;
         let limits = self.limits;
         let epochs = (self.epoch_wait_max, self.serial_calls_max);
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
         in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
         let name = device.to_string();
-        let numbers = self.procedures.iter().zip(0..).map(|(p, number)| (p.id, number)).collect();
+        let ids: Vec<_> = self.procedures.iter().map(|procedure| procedure.id).collect();
         let plan = self.plan(device);
         plan.config.validate()?;
         let (driver, report) = driver::open(plan)?;
+        let numbers = ids.into_iter().zip(driver.procedure_ids().iter().copied()).collect();
         Database::start(driver, report, name, numbers, limits, epochs)
     }
 
@@ -319,6 +363,22 @@ impl Options {
             Some(index) => Err(Error::mistake(format!(
                 "{}: the table is not registered with this database: add it to its options",
                 index.shape
+            ))),
+        }
+    }
+
+    /// What is renamed or dropped at one open must not be there again at the next one.
+    fn check_names(&self) -> Result<()> {
+        let gone = self.renamed.iter().map(|(from, _)| from).chain(&self.dropped);
+        let gone: Vec<&String> = gone.collect();
+        let there = self.shapes.iter().map(|shape| shape.name);
+        let mut there = there.chain(self.renamed.iter().map(|(_, to)| to.as_str()));
+        let twice = gone.iter().enumerate().find(|(i, name)| gone[..*i].contains(name));
+        let again = there.find(|name| gone.iter().any(|gone| gone == name));
+        match again.or(twice.map(|(_, name)| name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Error::mistake(format!(
+                "table {name:?} is renamed or dropped, and also something else: say one thing only"
             ))),
         }
     }
@@ -348,6 +408,8 @@ impl Options {
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             shapes: self.shapes,
+            renamed: self.renamed,
+            dropped: self.dropped,
             indexes: self.indexes,
             procedures: self.procedures,
         }

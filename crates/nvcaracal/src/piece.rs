@@ -6,6 +6,7 @@ use std::ops::Range;
 use engine::Stop;
 
 use crate::schema::Schema;
+use crate::stored;
 use crate::{Data, Key, Table};
 
 /// The update of one row that [`WriteSet::update_piece`](crate::WriteSet::update_piece) declared,
@@ -31,13 +32,13 @@ impl Piece<'_, '_> {
     /// # Errors
     /// If the table is not registered, the key is beyond its limit, or the transaction may write
     /// the row.
-    pub fn get<K: Key + ?Sized, V: Data>(
+    pub fn get<K: Key + ?Sized, V: Data, O>(
         &mut self,
-        table: Table<K, V>,
+        table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<Option<V>, Stop> {
         let number = self.schema.number(&table.shape).map_err(|what| self.inner.mistake(what))?;
-        key.borrow().with_key(|key| match self.inner.get(number, key)?.map(V::from_bytes) {
+        key.borrow().with_key(|key| match self.inner.get(number, key)?.map(stored::read::<V>) {
             Some(None) => Err(self.undecodable::<V>()),
             value => Ok(value.flatten()),
         })
@@ -48,7 +49,7 @@ impl Piece<'_, '_> {
     /// # Errors
     /// If the value is no `V`.
     pub fn value<V: Data>(&mut self) -> Result<Option<V>, Stop> {
-        match self.inner.value()?.map(V::from_bytes) {
+        match self.inner.value()?.map(stored::read::<V>) {
             Some(None) => Err(self.undecodable::<V>()),
             value => Ok(value.flatten()),
         }
@@ -59,20 +60,24 @@ impl Piece<'_, '_> {
     /// # Errors
     /// If the value is beyond its limit.
     pub fn update<V: Data>(&mut self, value: &V) -> Result<bool, Stop> {
-        value.with_bytes(|value| self.inner.update(value))
+        stored::with_stored(value, |value| self.inner.update(value))
+            .unwrap_or_else(|what| Err(self.inner.mistake(what)))
     }
 
     /// Changes some bytes of the row's value, as
     /// [`Transaction::modify_bytes`](crate::Transaction::modify_bytes) does; false where it does
-    /// not exist.
+    /// not exist. `V` is the type of its table's values.
     ///
     /// # Errors
-    /// If `part` goes beyond the end of the value.
-    pub fn modify_bytes(
+    /// If `part` goes beyond the end of the value, or the type has [versions](Data::BEFORE).
+    pub fn modify_bytes<V: Data>(
         &mut self,
         part: Range<usize>,
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
+        if stored::has_versions::<V>() {
+            return Err(self.inner.mistake(stored::MANY_VERSIONS.to_string()));
+        }
         self.inner.modify_part(part, change)
     }
 

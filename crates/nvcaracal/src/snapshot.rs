@@ -13,6 +13,7 @@ use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Part, Rows, Source};
 use crate::sequencer::Shared;
+use crate::stored;
 use crate::table::{HashTable, Scannable, Shape};
 use crate::transaction::{row, undecodable};
 use crate::{Data, Error, Index, Key, Result, Sequence, Table};
@@ -141,7 +142,7 @@ impl Snapshot {
         let number = self.number(&table.shape)?;
         let bytes = key.borrow().with_key(|key| self.value(number, key))?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let value = V::from_bytes(&bytes);
+        let value = stored::read::<V>(&bytes);
         value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
     }
 

@@ -7,11 +7,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use engine::TableSchema;
 use storage::{IndexKind, TableDefinition};
 
-use crate::Data;
 use crate::data::short_name;
 use crate::key::{Key, WORD_BYTES, key_bytes_max};
+use crate::{Data, stored};
 
 /// Longest value of a type without a fixed length, if the table does not say otherwise.
 const VALUE_BYTES_DEFAULT: u32 = 1024;
@@ -25,14 +26,19 @@ pub(crate) struct Shape {
     pub(crate) index: IndexKind,
     pub(crate) key_bytes_max: u32,
     pub(crate) value_bytes_max: u32,
-    pub(crate) row_bytes: u32,
+    /// Bytes of a row; 0: as they are, and `row_bytes_if_new` in a new table.
+    row_bytes: u32,
+    row_bytes_if_new: u32,
+    /// Versions of the type of the values.
+    versions: u8,
     pub(crate) tag: u64,
     pub(crate) types: Types,
 }
 
-/// Says of which types keys and values are. Which tables are the same, the tag says.
+/// Says of which types keys and values are, for each version of those of values. Which tables are
+/// the same, the tag says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Types(pub(crate) fn() -> String);
+pub(crate) struct Types(fn() -> Vec<String>);
 
 impl PartialEq for Types {
     fn eq(&self, _: &Self) -> bool {
@@ -42,8 +48,9 @@ impl PartialEq for Types {
 
 impl Eq for Types {}
 
-fn types<K: ?Sized, V: Data>() -> String {
-    format!("{} -> {}", short_name::<K>(), V::describe())
+fn types<K: ?Sized, V: Data>() -> Vec<String> {
+    let key = short_name::<K>();
+    stored::versions::<V>().into_iter().map(|value| format!("{key} -> {value}")).collect()
 }
 
 const fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
@@ -68,19 +75,23 @@ impl Shape {
         let hash = fold(hash, &[self.index as u8]);
         let hash = fold(hash, &self.key_bytes_max.to_le_bytes());
         let hash = fold(hash, &self.value_bytes_max.to_le_bytes());
+        let hash = if self.versions > 1 { fold(hash, &[self.versions]) } else { hash };
         // The upper bits choose the place in a schema's array: spread them.
         self.tag = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self
     }
 
-    pub(crate) fn definition(&self) -> TableDefinition {
-        TableDefinition {
+    /// What the engine is opened with.
+    pub(crate) fn schema(&self) -> TableSchema {
+        let definition = TableDefinition {
             name: self.name.to_string(),
             index: self.index,
             key_bytes_max: self.key_bytes_max,
             value_bytes_max: self.value_bytes_max,
             row_bytes: self.row_bytes,
-        }
+        };
+        let Self { row_bytes_if_new, types: Types(types), .. } = *self;
+        TableSchema { definition, row_bytes_if_new, types: types() }
     }
 
     /// Whether every key has 8 bytes.
@@ -183,13 +194,21 @@ impl<K: Key + ?Sized, V: Data> Table<K, V> {
 
 impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
     const fn new(name: &'static str, index: IndexKind) -> Self {
-        let (value_bytes_max, row_bytes) = match V::BYTES {
+        let (value_bytes_max, row_bytes_if_new) = match stored::bytes_max::<V>() {
             Some(bytes) => (bytes as u32, 0),
             None => (VALUE_BYTES_DEFAULT, ROW_BYTES_VARIABLE),
         };
-        let key_bytes_max = key_bytes_max::<K>();
-        let types = Types(types::<K, V>);
-        let shape = Shape { name, index, key_bytes_max, value_bytes_max, row_bytes, tag: 0, types };
+        let shape = Shape {
+            name,
+            index,
+            key_bytes_max: key_bytes_max::<K>(),
+            value_bytes_max,
+            row_bytes: 0,
+            row_bytes_if_new,
+            versions: stored::version::<V>() + 1,
+            tag: 0,
+            types: Types(types::<K, V>),
+        };
         Self { shape: shape.tagged(), types: PhantomData }
     }
 
@@ -202,20 +221,22 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
         assert!(K::BYTES.is_none(), "all keys of this type have the same length");
         // Exactly 8 would mean to the engine that no key is shorter.
         self.shape.key_bytes_max = if most as usize == WORD_BYTES { most + 1 } else { most };
-        if self.shape.row_bytes != 0 && self.shape.row_bytes < most + ROW_BYTES_VARIABLE {
-            self.shape.row_bytes = (most + ROW_BYTES_VARIABLE).next_multiple_of(64);
+        if self.shape.row_bytes_if_new != 0 {
+            self.shape.row_bytes_if_new = (most + ROW_BYTES_VARIABLE).next_multiple_of(64);
         }
         self.shape = self.shape.tagged();
         self
     }
 
-    /// Longest value, for values without a fixed length. Fixed once the table was created.
+    /// Longest value, for values without a fixed length. May grow from one open to another. A value
+    /// of a type with [versions](Data::BEFORE) takes up to two bytes more than its own.
     ///
     /// # Panics
     /// While compiling, if all values of this type have the same length.
     #[must_use]
     pub const fn with_value_bytes(mut self, most: u32) -> Self {
-        assert!(V::BYTES.is_none(), "all values of this type have the same length");
+        let are_of_one_length = stored::bytes_max::<V>().is_some();
+        assert!(!are_of_one_length, "all values of this type have the same length");
         self.shape.value_bytes_max = most;
         self.shape = self.shape.tagged();
         self
@@ -224,8 +245,8 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
     /// Bytes of a persistent row, a multiple of 64: 64 for its header, the rest for two inline
     /// versions of its value; values that do not fit are stored elsewhere and cost one more access.
     /// The default keeps values of a fixed length of up to 2,048 bytes inline, and is 256
-    /// otherwise. Used when the table is created; an existing one must have been created with the
-    /// same.
+    /// otherwise, and leaves an existing table as it is; given here, it must be what an existing
+    /// table has.
     #[must_use]
     pub const fn with_row_bytes(mut self, bytes: u32) -> Self {
         self.shape.row_bytes = bytes;
@@ -279,8 +300,10 @@ impl Sequence {
             key_bytes_max: 8,
             value_bytes_max: 8,
             row_bytes: 0,
+            row_bytes_if_new: 0,
+            versions: 1,
             tag: 0,
-            types: Types(|| "sequence".to_string()),
+            types: Types(|| vec!["sequence".to_string()]),
         };
         Self { shape: shape.tagged(), key: 0 }
     }

@@ -9,6 +9,7 @@ use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Found, Part, Source};
 use crate::schema::Schema;
+use crate::stored;
 use crate::table::{Scannable, Shape};
 use crate::{Data, Index, Key, Rows, Sequence, Table};
 
@@ -38,7 +39,7 @@ pub(crate) fn row<K: Key + ?Sized, V: Data>(
     value: &[u8],
 ) -> Result<(K::Owned, V), String> {
     let key = K::from_key(key).ok_or_else(|| undecodable::<K::Owned>(shape, "key"))?;
-    let value = V::from_bytes(value).ok_or_else(|| undecodable::<V>(shape, "value"))?;
+    let value = stored::read::<V>(value).ok_or_else(|| undecodable::<V>(shape, "value"))?;
     Ok((key, value))
 }
 
@@ -132,6 +133,14 @@ impl Transaction<'_, '_> {
         self.inner.mistake(undecodable::<V>(shape, "value"))
     }
 
+    #[inline]
+    fn check_one_version<V: Data>(&self, shape: &Shape) -> Result<(), Stop> {
+        match stored::has_versions::<V>() {
+            false => Ok(()),
+            true => Err(self.inner.mistake(format!("{shape}: {}", stored::MANY_VERSIONS))),
+        }
+    }
+
     /// Reads a row.
     ///
     /// # Errors
@@ -145,7 +154,7 @@ impl Transaction<'_, '_> {
         let number = self.number(&table.shape)?;
         key.borrow().with_key(|key| match self.inner.get(number, key)? {
             None => Ok(None),
-            Some(bytes) => match V::from_bytes(bytes) {
+            Some(bytes) => match stored::read(bytes) {
                 Some(value) => Ok(Some(value)),
                 None => Err(self.undecodable::<V>(&table.shape)),
             },
@@ -155,13 +164,15 @@ impl Transaction<'_, '_> {
     /// Reads the bytes of a row's value in place.
     ///
     /// # Errors
-    /// As [`Transaction::get`].
-    pub fn get_bytes<K: Key + ?Sized, V, O>(
+    /// As [`Transaction::get`]; or if the type has [versions](Data::BEFORE), of which the bytes may
+    /// be any.
+    pub fn get_bytes<K: Key + ?Sized, V: Data, O>(
         &mut self,
         table: Table<K, V, O>,
         key: impl Borrow<K>,
     ) -> Result<Option<&[u8]>, Stop> {
         let number = self.number(&table.shape)?;
+        self.check_one_version::<V>(&table.shape)?;
         key.borrow().with_key(|key| self.inner.get(number, key))
     }
 
@@ -185,7 +196,7 @@ impl Transaction<'_, '_> {
         let keys = ends.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
         let (mut values, mut undecoded) = (Vec::with_capacity(keys.len()), false);
         self.inner.get_many(number, keys, |found| {
-            let value = found.and_then(V::from_bytes);
+            let value = found.and_then(stored::read::<V>);
             undecoded |= found.is_some() && value.is_none();
             values.push(value);
         })?;
@@ -208,8 +219,11 @@ impl Transaction<'_, '_> {
         value: &V,
     ) -> Result<(), Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
-        key.with_key(|bytes| value.with_bytes(|value| self.inner.insert(number, bytes, value)))
-            .map_err(|stop| self.with_key(stop, key))
+        stored::with_stored(value, |value| {
+            key.with_key(|key| self.inner.insert(number, key, value))
+        })
+        .unwrap_or_else(|what| Err(self.inner.mistake(what)))
+        .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Updates a row; false, and nothing happens, where it does not exist.
@@ -224,8 +238,11 @@ impl Transaction<'_, '_> {
         value: &V,
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
-        key.with_key(|bytes| value.with_bytes(|value| self.inner.update(number, bytes, value)))
-            .map_err(|stop| self.with_key(stop, key))
+        stored::with_stored(value, |value| {
+            key.with_key(|key| self.inner.update(number, key, value))
+        })
+        .unwrap_or_else(|what| Err(self.inner.mistake(what)))
+        .map_err(|stop| self.with_key(stop, key))
     }
 
     /// Changes some bytes of a row's value; false where it does not exist. `change` gets the value,
@@ -234,9 +251,10 @@ impl Transaction<'_, '_> {
     /// [`Plain`](crate::Plain) type.
     ///
     /// # Errors
-    /// If the row was not declared, or `part` goes beyond the end of the value.
+    /// If the row was not declared, or `part` goes beyond the end of the value; or if the type has
+    /// [versions](Data::BEFORE), of which the bytes may be any.
     #[inline]
-    pub fn modify_bytes<K: Key + ?Sized, V, O>(
+    pub fn modify_bytes<K: Key + ?Sized, V: Data, O>(
         &mut self,
         table: Table<K, V, O>,
         key: impl Borrow<K>,
@@ -244,6 +262,7 @@ impl Transaction<'_, '_> {
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
+        self.check_one_version::<V>(&table.shape)?;
         key.with_key(|bytes| self.inner.modify_part(number, bytes, part, change))
             .map_err(|stop| self.with_key(stop, key))
     }

@@ -76,6 +76,7 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
             .tables()
             .iter()
             .zip(&checker.rows)
+            .filter(|(table, _)| table.is_used())
             .map(|(t, &n)| (t.definition.name.clone(), n))
             .collect(),
         sealed_epochs: opened.log.sealed.iter().map(|e| e.epoch).collect(),

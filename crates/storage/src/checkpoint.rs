@@ -17,7 +17,8 @@ fn crc(record: &CheckpointRecord) -> u32 {
 }
 
 impl CheckpointRecord {
-    /// A checkpoint of the end of an epoch; `None`: its state hash was not maintained.
+    /// A checkpoint of the end of an epoch, with the first catalog; `None`: its state hash was not
+    /// maintained.
     pub(crate) fn new(
         sequence: u64,
         epoch: u64,
@@ -34,7 +35,7 @@ impl CheckpointRecord {
             carry_calls,
             crc: 0,
             hash_state: if hash.is_some() { HASH_KNOWN } else { HASH_UNKNOWN },
-            reserved: 0,
+            catalog: 0,
             epoch,
         }
     }

@@ -1,8 +1,8 @@
 //! Every struct and word that lies on the medium, with its size and offsets pinned.
 //!
 //! Little-endian, fixed width, offsets and never addresses (O-45). The image begins with two
-//! superblocks, two checkpoint records, the catalog, the pool states and the segment directory; the
-//! rest is segments. docs/format.md describes the whole; `nvcaracal inspect format` prints
+//! superblocks, two checkpoint records, two catalogs, the pool states and the segment directory;
+//! the rest is segments. docs/format.md describes the whole; `nvcaracal inspect format` prints
 //! [`layout`].
 //!
 //! Knows nothing of transactions or of how an epoch runs.
@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First eight bytes of a superblock.
 pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
-pub const FORMAT_VERSION: u32 = 6;
+pub const FORMAT_VERSION: u32 = 7;
 /// Feature bits that a reader must know to open the store at all.
 pub const FEATURES_KNOWN: u64 = 0;
 
@@ -50,10 +50,14 @@ pub const SUPERBLOCK_STRIDE: u64 = 4096;
 pub const CHECKPOINTS_OFFSET: u64 = 8192;
 /// Distance between the two checkpoint records.
 pub const CHECKPOINT_STRIDE: u64 = 256;
-/// Offset of the catalog.
-pub const CATALOG_OFFSET: u64 = 12288;
+/// Offset of the first copy of the catalog.
+pub const CATALOGS_OFFSET: u64 = 12288;
+/// Distance between the two copies of the catalog.
+pub const CATALOG_STRIDE: u64 = ((size_of::<CatalogHeader>()
+    + TABLES_MAX * size_of::<TableRecord>()) as u64)
+    .next_multiple_of(4096);
 /// Offset of the pool states.
-pub const POOL_STATES_OFFSET: u64 = CATALOG_OFFSET + (TABLES_MAX * size_of::<TableRecord>()) as u64;
+pub const POOL_STATES_OFFSET: u64 = CATALOGS_OFFSET + 2 * CATALOG_STRIDE;
 /// Offset of the segment directory.
 pub const DIRECTORY_OFFSET: u64 =
     (POOL_STATES_OFFSET + (SUB_POOLS * POOLS * 64) as u64).next_multiple_of(4096);
@@ -89,7 +93,29 @@ const _: () = {
     assert!(offset_of!(Superblock, instance) == 32);
 };
 
-/// One table of the catalog. Never changes once written.
+/// First line of a copy of the catalog; its records follow. Of the two copies that one counts whose
+/// generation the checkpoint names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct CatalogHeader {
+    /// Number of this catalog, one more than that of the one before; its parity is the number of
+    /// the copy.
+    pub generation: u64,
+    /// Records, those of unused numbers included.
+    pub places: u32,
+    /// CRC-32 of the header with this field zero, and of the records.
+    pub crc: u32,
+    /// Zero.
+    pub reserved: [u64; 6],
+}
+
+const _: () = {
+    assert!(size_of::<CatalogHeader>() == 64);
+    assert!(offset_of!(CatalogHeader, crc) == 12);
+};
+
+/// One table of the catalog, whose number is the position of its record. All zeros: the number is
+/// not in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct TableRecord {
@@ -103,17 +129,19 @@ pub struct TableRecord {
     pub value_bytes_max: u32,
     /// 1 hash, 2 ordered, 3 sequences.
     pub index_kind: u32,
-    /// CRC-32 of the struct with this field zero; an all-zero record is an unused place.
-    pub crc: u32,
+    /// Hash of what a program says of the types of keys and values, of all versions of them; 0:
+    /// nothing.
+    pub types: u64,
+    /// Versions that there are of the type of the values.
+    pub type_versions: u32,
     /// Zero.
-    pub reserved: [u32; 3],
+    pub reserved: u32,
 }
 
 const _: () = {
     assert!(size_of::<TableRecord>() == 80);
     assert!(offset_of!(TableRecord, row_bytes) == 48);
-    assert!(offset_of!(TableRecord, crc) == 64);
-    assert!(CATALOG_OFFSET + (TABLES_MAX * size_of::<TableRecord>()) as u64 <= POOL_STATES_OFFSET);
+    assert!(offset_of!(TableRecord, types) == 64);
 };
 
 /// The checkpoint: one line, its epoch stored last. Of the two records the newer valid one counts;
@@ -135,8 +163,8 @@ pub struct CheckpointRecord {
     pub crc: u32,
     /// [`HASH_KNOWN`] or [`HASH_UNKNOWN`].
     pub hash_state: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// Generation of the catalog.
+    pub catalog: u64,
     /// Epoch whose end this is. Written last, as one 8-byte store.
     pub epoch: u64,
 }
@@ -364,8 +392,14 @@ pub fn layout() -> Vec<StructLayout> {
             carry_calls: u32 = "calls carried to the next epoch",
             crc: u32 = "CRC-32 with this field zero",
             hash_state: u64 = "1: the state hash is known, 2: it is not",
-            reserved: u64 = "zero",
+            catalog: u64 = "generation of the catalog",
             epoch: u64 = "epoch, stored last",
+        }),
+        describe!(CatalogHeader {
+            generation: u64 = "number of this catalog; its parity is that of the copy",
+            places: u32 = "records",
+            crc: u32 = "CRC-32 of the header with this field zero, and of the records",
+            reserved: [u64; 6] = "zero",
         }),
         describe!(TableRecord {
             name: [u8; NAME_BYTES] = "name, padded with zeros",
@@ -373,8 +407,9 @@ pub fn layout() -> Vec<StructLayout> {
             key_bytes_max: u32 = "longest key",
             value_bytes_max: u32 = "longest value",
             index_kind: u32 = "1 hash, 2 ordered, 3 sequences",
-            crc: u32 = "CRC-32 with this field zero",
-            reserved: [u32; 3] = "zero",
+            types: u64 = "hash of the types of keys and values in words; 0: not known",
+            type_versions: u32 = "versions of the type of the values",
+            reserved: u32 = "zero",
         }),
         describe!(PoolState {
             sets: [PoolOffsets; 2] = "bump, head and tail, by parity of the checkpoint",

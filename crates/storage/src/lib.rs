@@ -4,6 +4,7 @@
 //! epoch runs, what a version array is, or what a procedure does. It is generic over the device,
 //! and every store to the medium goes through a [`pmem::Port`].
 
+mod catalog;
 pub mod check;
 pub mod checkpoint;
 mod digest;
@@ -23,6 +24,9 @@ pub mod settle;
 mod store;
 mod superblock;
 
+pub use catalog::{
+    CatalogChange, CatalogRequest, IndexKind, TableDefinition, TableRequest, TypesMark,
+};
 pub use digest::{
     RowChange, StateHash, changed_lines, lines_gain, only_line_gain, only_line_hash, row_change,
     row_hash, word_gain,
@@ -39,7 +43,6 @@ pub use segments::{SegmentKind, SegmentUse, Segments};
 pub use store::{
     Opened, Store, StoreOptions, StoredTable, capture, class_bytes, class_of, class_pool,
 };
-pub use superblock::{IndexKind, TableDefinition};
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, StorageError>;

@@ -127,6 +127,17 @@ impl SubPool {
         }
     }
 
+    /// Has all slots unused again, as slots of another size. It keeps its segments; the free list
+    /// goes on where it ended.
+    pub(crate) fn empty(&mut self, slot_bytes: u64, segments: &Segments) {
+        let tail = self.now.tail;
+        self.slot_bytes = slot_bytes;
+        self.slots_per_segment = segments.segment_bytes() / slot_bytes;
+        self.now = PoolOffsets { bump: 0, head: tail, tail };
+        (self.fresh, self.fresh_count) = (0, 0);
+        (self.limit, self.flushed, self.read) = (tail, tail, tail);
+    }
+
     /// Checks that every segment that the offsets refer to is there.
     ///
     /// # Errors

@@ -285,8 +285,7 @@ mod tests {
                     key_bytes_max,
                     value_bytes_max: 100,
                     index_kind: 1,
-                    crc: 0,
-                    reserved: [0; 3],
+                    ..crate::catalog::UNUSED
                 };
                 let layout = RowLayout::new(0, &record);
                 assert!(layout.half_offset(0, 1) >= layout.half_offset(0, 0) + layout.half_bytes);
@@ -302,8 +301,7 @@ mod tests {
                     key_bytes_max,
                     value_bytes_max: value,
                     index_kind: 1,
-                    crc: 0,
-                    reserved: [0; 3],
+                    ..crate::catalog::UNUSED
                 };
                 assert!(RowLayout::new(0, &record).is_inline(u64::from(value)));
             }

@@ -232,6 +232,7 @@ mod tests {
 
     use super::*;
     use crate::format::SUB_POOLS;
+    use crate::store::tests::add_tables;
     use crate::{IndexKind, StoreOptions, TableDefinition};
 
     /// What a scan says of a store with one row in table 0, written as one of `table`, with keys
@@ -253,7 +254,7 @@ mod tests {
             value_bytes_max: 8,
             row_bytes: 256,
         });
-        let mut sub_pools = store.add_tables(&wanted)?;
+        let mut sub_pools = add_tables(&mut store, &wanted)?;
         let row_sub_pools = sub_pools.len();
         sub_pools.extend(opened.sub_pools);
         let longer = TableDefinition { key_bytes_max: 32, ..wanted[0].clone() };

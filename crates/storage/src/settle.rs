@@ -3,8 +3,8 @@
 //! A killed process loses no store: the next one sees all of them, also those that are in the
 //! processor's cache and nowhere else, and that nobody would flush any more. A power cut could undo
 //! each of them later, when slots, log and versions were reused because of it. So open flushes
-//! and fences all that it trusts: superblocks, checkpoint records, catalog, pool states and segment
-//! directory as soon as there is a superblock; the entries of the free lists when it has read them;
+//! and fences all that it trusts: superblocks, checkpoint records, catalogs, pool states and
+//! segment directory as soon as there is a superblock; entries of free lists when it has read them;
 //! the header of each row, whose stale version may have been cleared, when it has scanned it. That
 //! writes the bytes that are there, so that an open that is refused still changes nothing.
 //!
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 
 use crate::format::{
-    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
+    CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
     POOLS, ROW_HEADER_BYTES, SUB_POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET,
 };
 use crate::{Segments, SubPool};
@@ -31,7 +31,7 @@ pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
     let parts = [
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
         (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
-        (CATALOG_OFFSET, POOL_STATES_OFFSET - CATALOG_OFFSET),
+        (CATALOGS_OFFSET, POOL_STATES_OFFSET - CATALOGS_OFFSET),
         (POOL_STATES_OFFSET, (SUB_POOLS * POOLS * 64) as u64),
         (DIRECTORY_OFFSET, places * 8),
     ];

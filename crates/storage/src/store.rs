@@ -8,12 +8,12 @@ use pmem::{Counters, Device, Port};
 
 use crate::format::{
     CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION,
-    SUB_POOLS, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
+    ROW_HEADER_BYTES, SUB_POOLS, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
 };
 use crate::input_log::{InputLog, LogError, Recovered};
-use crate::superblock::{self, TableDefinition};
 use crate::{
-    EndMark, Result, RowLayout, Segments, StateHash, StorageError, SubPool, checkpoint, settle,
+    CatalogChange, CatalogRequest, EndMark, Result, RowLayout, Segments, StateHash, StorageError,
+    SubPool, TableDefinition, TypesMark, catalog, checkpoint, settle, superblock,
 };
 
 /// Most entries of a segment directory.
@@ -39,13 +39,37 @@ impl Default for StoreOptions {
     }
 }
 
-/// A table as it is on the medium.
+/// A number of a table: what the catalog says of it.
 #[derive(Debug, Clone)]
 pub struct StoredTable {
-    /// What its catalog record says.
+    /// The table; of a number that none has, one without a name and without rows.
     pub definition: TableDefinition,
     /// Where things are in its rows.
     pub layout: RowLayout,
+    /// What is known of its types.
+    pub types: TypesMark,
+}
+
+impl StoredTable {
+    fn new((number, record): (u16, &TableRecord)) -> Self {
+        let unused = TableRecord {
+            row_bytes: ROW_HEADER_BYTES as u32,
+            key_bytes_max: 8,
+            index_kind: 1,
+            ..catalog::UNUSED
+        };
+        let record = if *record == catalog::UNUSED { &unused } else { record };
+        Self {
+            definition: catalog::definition(record),
+            layout: RowLayout::new(number, record),
+            types: TypesMark { hash: record.types, versions: record.type_versions },
+        }
+    }
+
+    /// Whether there is a table of this number.
+    pub fn is_used(&self) -> bool {
+        !self.definition.name.is_empty()
+    }
 }
 
 /// An open store.
@@ -53,7 +77,10 @@ pub struct Store<D: Device> {
     device: Arc<D>,
     superblock: Superblock,
     segments: Segments,
+    records: Vec<TableRecord>,
     tables: Vec<StoredTable>,
+    /// Generation of the catalog that the next checkpoint names.
+    catalog: AtomicU64,
     log: InputLog<D>,
     current: Mutex<CheckpointRecord>,
     checkpoint_epoch: AtomicU64,
@@ -112,11 +139,11 @@ impl<D: Device> Store<D> {
         check_capture(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         settle::metadata(&mut port, &segments);
-        let records = superblock::read_catalog(device.as_ref(), superblock.segment_bytes)?;
-        let tables: Vec<StoredTable> = (0..).zip(&records).map(stored_table).collect();
         let current = checkpoint::read(device.as_ref())?;
+        let records = catalog::read(device.as_ref(), current.catalog, superblock.segment_bytes)?;
+        let tables: Vec<StoredTable> = (0..).zip(&records).map(StoredTable::new).collect();
         let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
-        count_opening(&mut port, &segments, tables.len(), &sub_pools);
+        count_opening(&mut port, &segments, (current.catalog, tables.len()), &sub_pools);
         settle::free_lists(&mut port, &segments, &sub_pools);
         let (log, recovered) = InputLog::open(
             Arc::clone(&device),
@@ -130,7 +157,9 @@ impl<D: Device> Store<D> {
             device,
             superblock,
             segments,
+            records,
             tables,
+            catalog: AtomicU64::new(current.catalog),
             log,
             checkpoint_epoch: AtomicU64::new(current.epoch),
             current: Mutex::new(current),
@@ -139,54 +168,50 @@ impl<D: Device> Store<D> {
         Ok(Opened { store, sub_pools, log: recovered, created, end_mark, medium })
     }
 
-    /// For each table asked for, its position in the catalog, where those that the store does not
-    /// have yet come to stand if they are added.
+    /// Finds out what has to change in the catalog for what a program asks for.
     ///
     /// # Errors
-    /// `Limit` for a table that is stored with another definition, or for one too many.
-    pub fn table_ids(&self, wanted: &[TableDefinition]) -> Result<Vec<u16>> {
-        self.plan_tables(wanted).map(|(ids, _)| ids)
+    /// `Limit` for a table that is stored with another definition, a name that two tables would
+    /// have, or one table too many.
+    pub fn plan_catalog(&self, request: &CatalogRequest) -> Result<CatalogChange> {
+        CatalogChange::plan(&self.records, request, self.superblock.segment_bytes)
     }
 
-    /// Adds the tables that the store does not have yet; returns the sub-pools of their pools.
+    /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
+    /// those that are new and those that are gone. The segments of a pool stay with it, whatever
+    /// the size of its rows is (O-92). [`Store::write_catalog`] and the checkpoint after that make
+    /// all of it count.
     ///
     /// # Errors
-    /// As [`Store::table_ids`]; nothing has changed then.
-    pub fn add_tables(&mut self, wanted: &[TableDefinition]) -> Result<Vec<SubPool>> {
-        let (_, added) = self.plan_tables(wanted)?;
-        let mut port = Port::new(Arc::clone(&self.device), u32::MAX);
-        for record in &added {
-            superblock::write_table(&mut port, self.tables.len(), record);
-            // One by one: a crash tears the last record at most, and a torn one before others is
-            // damage.
-            port.fence();
-            self.tables.push(stored_table((self.tables.len() as u16, record)));
+    /// `Corrupt` if the state of a pool is damaged.
+    pub fn adopt_catalog(
+        &mut self,
+        change: &CatalogChange,
+        sub_pools: &mut Vec<SubPool>,
+    ) -> Result<()> {
+        let before = std::mem::take(&mut self.tables);
+        self.records.clone_from(&change.records);
+        self.tables = (0..).zip(&change.records).map(StoredTable::new).collect();
+        for table in &self.tables[..before.len()] {
+            let (number, bytes) = (table.layout.table, table.layout.row_bytes);
+            let is_new = !before[usize::from(number)].is_used() && table.is_used();
+            if is_new || change.dropped.contains(&number) {
+                let of_table = sub_pools.iter_mut().filter(|sub_pool| sub_pool.pool() == number);
+                of_table.for_each(|sub_pool| sub_pool.empty(bytes, &self.segments));
+            }
         }
-        let new = &self.tables[self.tables.len() - added.len()..];
-        load_row_sub_pools(self.device.as_ref(), &self.segments, new, self.checkpoint().sequence)
+        let (new, sequence) = (&self.tables[before.len()..], self.checkpoint().sequence);
+        sub_pools.extend(load_row_sub_pools(self.device.as_ref(), &self.segments, new, sequence)?);
+        Ok(())
     }
 
-    /// Positions of tables in the catalog, and the records of those that are missing in it.
-    fn plan_tables(&self, wanted: &[TableDefinition]) -> Result<(Vec<u16>, Vec<TableRecord>)> {
-        let mut ids = Vec::with_capacity(wanted.len());
-        let mut added: Vec<(&str, TableRecord)> = Vec::new();
-        for table in wanted {
-            if let Some(id) = self.tables.iter().position(|t| t.definition.name == table.name) {
-                check_definition(table, &self.tables[id].definition)?;
-                ids.push(id as u16);
-                continue;
-            }
-            let known = added.iter().position(|(name, _)| *name == table.name);
-            let place = known.unwrap_or(added.len());
-            if self.tables.len() + place >= TABLES_MAX {
-                return Err(StorageError::Limit(format!("more than {TABLES_MAX} tables")));
-            }
-            if known.is_none() {
-                added.push((&table.name, table.to_record(self.superblock.segment_bytes)?));
-            }
-            ids.push((self.tables.len() + place) as u16);
-        }
-        Ok((ids, added.into_iter().map(|(_, record)| record).collect()))
+    /// Writes an adopted catalog, durably. It counts with the next checkpoint, and until then
+    /// nothing refers to it.
+    pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
+        let generation = self.checkpoint().catalog + 1;
+        catalog::write(port, generation, &change.records);
+        port.fence();
+        self.catalog.store(generation, Ordering::Relaxed);
     }
 
     /// The device below.
@@ -250,8 +275,9 @@ impl<D: Device> Store<D> {
         self.checkpoint().sequence + 1
     }
 
-    /// Makes the end of `epoch` the checkpoint. Everything else must be fenced (O-22). `hash` is
-    /// `None` where it was not maintained.
+    /// Makes the end of `epoch` the checkpoint; that of the checkpoint before only where another
+    /// catalog begins. Everything else must be fenced (O-22). `hash` is `None` where it was not
+    /// maintained.
     pub fn commit(
         &self,
         port: &mut Port<D>,
@@ -261,9 +287,13 @@ impl<D: Device> Store<D> {
         carry_calls: u32,
     ) {
         let mut current = self.current.lock().expect("no panic while locked");
-        assert!(epoch > current.epoch, "checkpoint {epoch} after {}", current.epoch);
+        let is_later = epoch > current.epoch;
+        let catalog = self.catalog.load(Ordering::Relaxed);
+        let changes = epoch == current.epoch && catalog != current.catalog;
+        assert!(is_later || changes, "checkpoint {epoch} after {}", current.epoch);
         let sequence = current.sequence + 1;
         let record = CheckpointRecord::new(sequence, epoch, hash, rows, carry_calls);
+        let record = CheckpointRecord { catalog, ..record };
         checkpoint::write(port, record);
         *current = record;
         self.checkpoint_epoch.store(epoch, Ordering::Release);
@@ -315,6 +345,8 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
     port.device().grow_image(segments.image_bytes(0))?;
     let empty = CheckpointRecord::new(0, 0, Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
+    catalog::write(port, empty.catalog, &[]);
+    port.fence();
     let device = Arc::clone(port.device());
     let (log, _) = InputLog::open(device, superblock.instance, superblock.log_segment_bytes, 0)?;
     log.write_program(port, &[])?;
@@ -395,23 +427,6 @@ fn check_geometry<D: Device>(superblock: &Superblock, device: &D) -> Result<()> 
     Ok(())
 }
 
-fn stored_table((id, record): (u16, &TableRecord)) -> StoredTable {
-    StoredTable { definition: superblock::definition(record), layout: RowLayout::new(id, record) }
-}
-
-/// Whether a table is asked for as it is stored.
-fn check_definition(asked: &TableDefinition, stored: &TableDefinition) -> Result<()> {
-    let row_bytes = if asked.row_bytes == 0 { stored.row_bytes } else { asked.row_bytes };
-    let asked = TableDefinition { row_bytes, ..asked.clone() };
-    if asked == *stored {
-        return Ok(());
-    }
-    Err(StorageError::Limit(format!(
-        "table {:?} is stored as {stored:?}, asked for as {asked:?}",
-        stored.name
-    )))
-}
-
 /// The sub-pools of the pools of these tables, in order, without the segments that they have.
 fn load_row_sub_pools<D: Device>(
     device: &D,
@@ -433,10 +448,11 @@ fn load_row_sub_pools<D: Device>(
 fn count_opening<D: Device>(
     port: &mut Port<D>,
     segments: &Segments,
-    tables: usize,
+    (generation, tables): (u64, usize),
     sub_pools: &[SubPool],
 ) {
-    superblock::count_reads(port, tables);
+    superblock::count_reads(port);
+    catalog::count_reads(port, generation, tables);
     checkpoint::count_reads(port);
     segments.count_reads(port);
     for sub_pool in sub_pools {
@@ -491,4 +507,4 @@ fn load_sub_pools<D: Device>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -125,6 +125,22 @@ impl<D: Device> Medium<D> {
         self.sub_pools[pool][0].push(&mut self.port, segments, offset)
     }
 
+    /// Gives slots back to a sub-pool, if it is one of this worker's.
+    pub(crate) fn free_to(
+        &mut self,
+        pool: u16,
+        sub_pool: u8,
+        slots: &[u64],
+        segments: &Segments,
+    ) -> Result<(), StorageError> {
+        let sub_pools = &mut self.sub_pools[usize::from(pool)];
+        let Some(mine) = sub_pools.iter_mut().find(|mine| mine.number() == sub_pool) else {
+            return Ok(());
+        };
+        self.changed[usize::from(pool)] = CHECKPOINTS;
+        slots.iter().try_for_each(|&slot| mine.push(&mut self.port, segments, slot))
+    }
+
     /// Flushes what the epoch changed, and saves the offsets for a checkpoint, if one is due.
     pub(crate) fn save(&mut self, segments: &Segments, sequence: Option<u64>) {
         for (sub_pools, _) in changed(&mut self.sub_pools, &mut self.changed) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
 use sim::history::{LONG, Model, ORDERED, Op, Pair, Program, Setup, Step, effort};
 use storage::format::{
-    CATALOG_OFFSET, CHECKPOINTS_OFFSET, CLASSES, DIRECTORY_OFFSET, POOL_STATES_OFFSET, POOLS,
+    CATALOGS_OFFSET, CHECKPOINTS_OFFSET, CLASSES, DIRECTORY_OFFSET, POOL_STATES_OFFSET, POOLS,
     SUB_POOLS, SUPERBLOCK_STRIDE, TABLES_MAX,
 };
 use storage::scan::{self, ScannedRow};
@@ -246,7 +246,9 @@ fn o_54_a_damaged_free_list_is_refused() {
 /// O-54: catalog, pool states and directory have checks of their own.
 #[test]
 fn o_54_damaged_tables_and_pools_are_named() {
-    const { assert!(CATALOG_OFFSET < POOL_STATES_OFFSET && POOL_STATES_OFFSET < DIRECTORY_OFFSET) };
+    const {
+        assert!(CATALOGS_OFFSET < POOL_STATES_OFFSET && POOL_STATES_OFFSET < DIRECTORY_OFFSET);
+    };
     let (device, _) = dram();
     damage_word(&device, DIRECTORY_OFFSET, SegmentKind::Slots, 5);
     let error = setup().open(&device).err().expect("a damaged directory");

@@ -11,10 +11,10 @@ use engine::{
     Abort, Calls, Definitions, Engine, EngineConfig, EngineError, ProcedureDefinition,
     ProcedureTable, RecoveryReport, Stop, Transaction, WriteSet,
 };
-use pmem::{Adversary, AllNewest, AllOldest, OneLineEarly, OneLineLate, Random, Replay};
-use pmem::{Trace, Traced};
+use pmem::{AllOldest, Replay, Traced};
 use storage::StoreOptions;
 
+use crate::cuts::{device, each_cut, each_kill, recorded};
 use crate::support::rows;
 
 const ROW: [u8; 8] = [1; 8];
@@ -26,11 +26,6 @@ const DEPOSIT: u16 = 0;
 const MIRROR: u16 = 1;
 /// Adds to the row, and fails when that cannot be taken back any more.
 const TOO_LATE: u16 = 2;
-
-fn device() -> Traced {
-    pmem::small_pages_only();
-    Traced::new(4 << 20, 64 * 4096).unwrap()
-}
 
 fn sum(value: Option<&[u8]>) -> u64 {
     value.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
@@ -77,7 +72,7 @@ const PROGRAM: Program = Program { first_name: "deposit", has_more: false, check
 type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
 
 fn open(device: &Arc<Traced>, program: Program) -> Opened {
-    let tables = [rows(8)];
+    let tables = [rows(8).into()];
     let mut procedures = |_: &[u16]| {
         let mut table = ProcedureTable::new();
         let all = [
@@ -100,12 +95,7 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
         },
         ..EngineConfig::default()
     };
-    let definitions = Definitions {
-        tables: &tables,
-        table_types: &[],
-        indexes: &[],
-        procedures: &mut procedures,
-    };
+    let definitions = Definitions::new(&tables, &mut procedures);
     Engine::open_with(Arc::clone(device), config, definitions)
 }
 
@@ -118,55 +108,6 @@ fn run(engine: &mut Engine<Traced>, calls: &[(u16, u8)]) -> engine::Result<()> {
 
 fn row(engine: &Engine<Traced>) -> u64 {
     sum(engine.get(0, &ROW).unwrap().as_deref())
-}
-
-/// What a run did to a device.
-fn recorded(device: &Arc<Traced>, run: impl FnOnce(&Arc<Traced>)) -> Trace {
-    device.record();
-    run(device);
-    device.take_trace()
-}
-
-/// What may be left of a run whose power was cut: for each number of events that had happened, a
-/// few choices of what arrived. `check` may have the same image as often as it likes.
-fn each_cut(trace: &Trace, mut check: impl FnMut(usize, &mut dyn FnMut() -> Arc<Traced>)) {
-    let mut replay = Replay::new(trace, device());
-    loop {
-        let mut choices: Vec<Box<dyn Adversary>> = vec![Box::new(AllOldest), Box::new(AllNewest)];
-        let lines = replay.undurable_lines();
-        for line in [0, lines.saturating_sub(1)].into_iter().take(lines.min(2) as usize) {
-            choices.push(Box::new(OneLineEarly(line)));
-            choices.push(Box::new(OneLineLate(line)));
-        }
-        choices.extend((0..lines.min(2)).map(|seed| Box::new(Random::new(seed)) as _));
-        for mut choice in choices {
-            let left = replay.left(&mut *choice);
-            check(replay.position(), &mut || Arc::clone(replay.load(&left)));
-        }
-        if replay.step().is_none() {
-            return;
-        }
-    }
-}
-
-/// Kills the process of a run after each number of events that made a difference. The next one does
-/// what `live` says, and then the power is cut: nothing arrived that had not to.
-fn each_kill(trace: &Trace, live: impl Fn(&Arc<Traced>), check: impl Fn(usize, &Arc<Traced>)) {
-    let mut replay = Replay::new(trace, device());
-    let mut kills = 0;
-    while replay.step().is_some() {
-        if replay.undurable_lines() == 0 {
-            continue;
-        }
-        kills += 1;
-        let (left, killed) = (replay.left(&mut AllNewest), replay.killed());
-        let life = recorded(replay.load(&left), &live).after_kill(killed);
-        let mut later = Replay::new(&life, device());
-        while later.step().is_some() {}
-        let left = later.left(&mut AllOldest);
-        check(replay.position(), later.load(&left));
-    }
-    assert!(kills > 10, "{kills} kills");
 }
 
 /// O-24, O-29: the first process was killed in any moment of creating the store; the second one

@@ -67,7 +67,7 @@ const BEFORE: Program = Program {
 };
 
 fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, RecoveryReport)> {
-    let tables: Vec<_> = program.tables.iter().map(|name| table(name)).collect();
+    let tables: Vec<_> = program.tables.iter().map(|name| table(name).into()).collect();
     let mut procedures = |_: &[u16]| {
         let mut table = ProcedureTable::new();
         for &(name, types, body) in program.procedures {
@@ -83,12 +83,7 @@ fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, R
         Ok(table)
     };
     let config = EngineConfig { checkpoint_every: 100, ..EngineConfig::default() };
-    let definitions = Definitions {
-        tables: &tables,
-        table_types: &[],
-        indexes: &[],
-        procedures: &mut procedures,
-    };
+    let definitions = Definitions::new(&tables, &mut procedures);
     Engine::open_with(Arc::clone(device), config, definitions)
 }
 
@@ -165,7 +160,10 @@ fn o_65_other_procedures_types_and_tables_are_refused_by_name() {
             "\"deposit\" was u64",
         ),
         (Program { procedures: &BEFORE.procedures[..1], ..BEFORE }, "\"mirror\" is not registered"),
-        (Program { procedures: &BEFORE.procedures[1..], ..BEFORE }, "procedure 0 was \"deposit\""),
+        (
+            Program { procedures: &BEFORE.procedures[1..], ..BEFORE },
+            "\"deposit\" is not registered",
+        ),
         (Program { tables: &["rows"], ..BEFORE }, "table \"more\" is not registered"),
     ];
     for (program, words) in cases {

@@ -1,8 +1,12 @@
 //! A bank, as the tests need it.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use nvcaracal::{
-    Abort, Database, DeviceSpec, KeyRange, Options, Procedure, Stop, Table, Transaction, WriteSet,
-    plain,
+    Abort, Database, DeviceSpec, Error, KeyRange, Options, Procedure, Stop, Table, Transaction,
+    WriteSet, plain,
 };
 
 /// Balances.
@@ -75,4 +79,27 @@ pub(crate) fn sum(db: &Database) -> i64 {
 /// Accounts in a range.
 pub(crate) fn rows(db: &Database, range: impl KeyRange<u64>) -> Vec<(u64, i64)> {
     db.snapshot().unwrap().range(ACCOUNTS, range).collect::<Result<_, _>>().unwrap()
+}
+
+/// Copies a store that is in use: what a kill leaves.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// The store is refused, and left as it was.
+pub(crate) fn refusal(dir: &Path, options: Options) -> Error {
+    let before = bytes(dir);
+    let error = options.open(dir).err();
+    let error = error.unwrap_or_else(|| panic!("{} must not be opened", dir.display()));
+    assert!(bytes(dir) == before, "a refused open changed a file: {error}");
+    error
 }

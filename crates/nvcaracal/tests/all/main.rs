@@ -9,5 +9,6 @@ mod parts;
 mod past;
 mod pieces;
 mod reopen;
+mod schema;
 mod snapshots;
 mod submit;

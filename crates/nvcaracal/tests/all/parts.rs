@@ -53,7 +53,9 @@ impl Procedure for Count {
 
     fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
         let (byte, mut before) = (self.byte as usize, 0);
-        piece.modify_bytes(byte..byte + 1, |page, part| self.count(page, part, &mut before))?;
+        piece.modify_bytes::<Vec<u8>>(byte..byte + 1, |page, part| {
+            self.count(page, part, &mut before)
+        })?;
         Ok(before.into())
     }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use storage::format::{
-    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
-    SUPERBLOCK_STRIDE, TABLES_MAX,
+    CATALOG_STRIDE, CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET,
+    POOL_STATES_OFFSET, SUPERBLOCK_STRIDE, TABLES_MAX,
 };
 
 use super::edit::Files;
@@ -150,17 +150,23 @@ fn repair_struct(bytes: &mut [u8], start: usize, len: usize, field: usize) {
     }
 }
 
+/// A copy of the catalog, with as many records as it says.
+fn repair_catalog(bytes: &mut [u8], start: usize) {
+    let Some(places) = half(bytes, start + 8) else { return };
+    let len = 64 + (places as usize).min(TABLES_MAX) * 80;
+    repair_struct(bytes, start, len, 12);
+}
+
 fn repair_image(bytes: &mut [u8], at: usize) {
     let place = at as u64;
-    let catalog_end = CATALOG_OFFSET + TABLES_MAX as u64 * 80;
     if place < 2 * SUPERBLOCK_STRIDE {
         repair_struct(bytes, at / PAGE_BYTES * PAGE_BYTES, 64, 12);
     } else if place < CHECKPOINTS_OFFSET + 2 * CHECKPOINT_STRIDE {
         let stride = CHECKPOINT_STRIDE as usize;
         repair_struct(bytes, at / stride * stride, 64, 36);
-    } else if (CATALOG_OFFSET..catalog_end).contains(&place) {
-        let record = (place - CATALOG_OFFSET) / 80 * 80 + CATALOG_OFFSET;
-        repair_struct(bytes, record as usize, 80, 64);
+    } else if (CATALOGS_OFFSET..POOL_STATES_OFFSET).contains(&place) {
+        let first = (place - CATALOGS_OFFSET) / CATALOG_STRIDE * CATALOG_STRIDE + CATALOGS_OFFSET;
+        repair_catalog(bytes, first as usize);
     } else if (POOL_STATES_OFFSET..DIRECTORY_OFFSET).contains(&place) {
         let line = at / 64 * 64;
         for set in 0..2 {

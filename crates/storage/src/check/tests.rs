@@ -4,6 +4,7 @@ use pmem::{Dram, Port};
 
 use super::*;
 use crate::format::SerialId;
+use crate::store::tests::add_tables;
 use crate::{IndexKind, TableDefinition, class_of, class_pool};
 
 const VALUE_BYTES: u64 = 600;
@@ -32,7 +33,7 @@ impl Rows {
             value_bytes_max: VALUE_BYTES as u32,
             row_bytes: 128,
         };
-        let mut sub_pools = store.add_tables(&[wanted]).unwrap();
+        let mut sub_pools = add_tables(&mut store, &[wanted]).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
         let segments = store.segments();
         segments.reserve(device.as_ref(), 4).unwrap();

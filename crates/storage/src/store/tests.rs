@@ -6,7 +6,7 @@ use pmem::{Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
 
 use super::*;
 use crate::format::{
-    CATALOG_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
+    CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
     POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, VALUE_BYTES_MAX,
 };
 use crate::{IndexKind, SegmentKind, SegmentUse};
@@ -207,7 +207,7 @@ fn an_open_makes_durable_what_it_trusts() {
     let parts = [
         (SUPERBLOCKS_OFFSET, 2 * SUPERBLOCK_STRIDE),
         (CHECKPOINTS_OFFSET, 2 * CHECKPOINT_STRIDE),
-        (CATALOG_OFFSET, POOL_STATES_OFFSET - CATALOG_OFFSET),
+        (CATALOGS_OFFSET, POOL_STATES_OFFSET - CATALOGS_OFFSET),
         (POOL_STATES_OFFSET, pools),
         (DIRECTORY_OFFSET, places * 8),
     ];
@@ -330,40 +330,80 @@ fn a_class_is_the_smallest_that_holds_a_value() {
     assert_eq!(usize::from(class_pool(CLASSES - 1)), POOLS - 1);
 }
 
-/// Tables keep their places, asking twice adds nothing, and a definition cannot change.
+/// Asks for tables; returns the sub-pools that were added. The next checkpoint makes them count.
+pub(crate) fn add_tables<D: Device>(
+    store: &mut Store<D>,
+    wanted: &[TableDefinition],
+) -> Result<Vec<SubPool>> {
+    let tables = wanted.iter().cloned().map(Into::into).collect();
+    let request = CatalogRequest { tables, ..CatalogRequest::default() };
+    let (change, mut added) = (store.plan_catalog(&request)?, Vec::new());
+    store.adopt_catalog(&change, &mut added)?;
+    let mut port = Port::new(Arc::clone(store.device()), 0);
+    store.write_catalog(&mut port, &change);
+    Ok(added)
+}
+
+/// Tables keep their places, and are there with the next checkpoint.
 #[test]
 fn tables_are_added_once() {
     let device = used();
     let mut opened = open(&device).unwrap();
     let store = &mut opened.store;
-    let wanted = [table("a"), table("b"), table("a")];
-    assert_eq!(store.table_ids(&wanted).unwrap(), [0, 1, 0]);
-    assert_eq!(store.add_tables(&wanted).unwrap().len(), 2 * SUB_POOLS);
-    assert!(store.add_tables(&wanted).unwrap().is_empty());
-    let others = [table("c"), table("b"), table("d"), table("c")];
-    assert_eq!(store.table_ids(&others).unwrap(), [2, 1, 3, 2]);
-    let sub_pools = store.add_tables(&others).unwrap();
+    assert_eq!(add_tables(store, &[table("a"), table("b")]).unwrap().len(), 2 * SUB_POOLS);
+    assert!(add_tables(store, &[table("b"), table("a")]).unwrap().is_empty());
+    let sub_pools = add_tables(store, &[table("c"), table("b"), table("d")]).unwrap();
     let pools: Vec<u16> = sub_pools.iter().step_by(SUB_POOLS).map(SubPool::pool).collect();
     assert_eq!(pools, [2, 3]);
     assert!(
         sub_pools.iter().zip((0..SUB_POOLS).cycle()).all(|(l, n)| usize::from(l.number()) == n)
     );
-    let same = TableDefinition { row_bytes: store.tables()[1].definition.row_bytes, ..table("b") };
-    assert_eq!(store.table_ids(&[same]).unwrap(), [1]);
-    for changed in [
-        TableDefinition { row_bytes: 256, ..table("b") },
-        TableDefinition { index: IndexKind::Ordered, ..table("b") },
-        TableDefinition { key_bytes_max: 9, ..table("b") },
-    ] {
-        assert!(matches!(store.table_ids(&[changed]), Err(StorageError::Limit(_))));
-    }
     let many: Vec<_> = (4..TABLES_MAX).map(|n| table(&format!("t{n}"))).collect();
-    store.add_tables(&many).unwrap();
-    assert!(matches!(store.table_ids(&[table("one more")]), Err(StorageError::Limit(_))));
+    add_tables(store, &many).unwrap();
+    assert!(add_tables(store, &[table("one more")]).err().is_some_and(|e| e.is_limit()));
+    assert_eq!(open(&device).unwrap().store.tables().len(), 0, "before the checkpoint");
+    store.commit(&mut Port::new(Arc::clone(&device), 0), 0, None, 0, 0);
     let again = open(&device).unwrap();
     assert_eq!(again.store.tables().len(), TABLES_MAX);
     assert_eq!(again.sub_pools.len(), (TABLES_MAX + 6) * SUB_POOLS, "classes of up to 4096 bytes");
     assert!(again.medium.lines_read > 0);
+}
+
+/// O-92: the pool of a table that is dropped is empty, and keeps its segments for the next table of
+/// that number, whatever the size of its rows is.
+#[test]
+fn o_92_the_next_table_gets_the_segments_of_a_dropped_one() {
+    let device = used();
+    let mut opened = open(&device).unwrap();
+    let store = &mut opened.store;
+    let mut sub_pools = add_tables(store, &[table("a")]).unwrap();
+    let mut port = Port::new(Arc::clone(&device), 0);
+    store.segments().reserve(device.as_ref(), 3).unwrap();
+    let slots = 4096 / sub_pools[0].slot_bytes() + 1;
+    let rows: Vec<u64> =
+        (0..slots).map(|_| sub_pools[0].bump(&mut port, store.segments()).unwrap()).collect();
+    sub_pools[0].push(&mut port, store.segments(), rows[3]).unwrap();
+    sub_pools[0].flush(&mut port, store.segments());
+    sub_pools[0].save(&mut port, store.next_sequence());
+    store.commit(&mut port, 1, None, 0, 0);
+
+    let mut opened = open(&device).unwrap();
+    let (store, mut sub_pools) = (&mut opened.store, opened.sub_pools);
+    let larger = TableDefinition { row_bytes: 1024, ..table("b") };
+    let request = CatalogRequest {
+        tables: vec![larger.into()],
+        dropped: vec!["a".into()],
+        ..CatalogRequest::default()
+    };
+    let change = store.plan_catalog(&request).unwrap();
+    store.adopt_catalog(&change, &mut sub_pools).unwrap();
+    assert_eq!((change.numbers, change.dropped), (vec![0], vec![0]));
+    let again: Vec<u64> =
+        (0..8).map(|_| sub_pools[0].bump(&mut port, store.segments()).unwrap()).collect();
+    assert_eq!((again[0], again[4]), (rows[0], rows[slots as usize - 1]));
+    assert_eq!(again[1], again[0] + 1024);
+    assert_eq!((sub_pools[0].available(), sub_pools[0].has_room()), (0, false));
+    assert_eq!(store.segments().used(), 3, "two of rows, one of the free list");
 }
 
 /// Room for expected rows is made for each sub-pool's last segment, and only for tables that get
@@ -373,7 +413,7 @@ fn rows_that_are_expected_get_segments() {
     let device = used();
     let mut opened = open(&device).unwrap();
     let store = &mut opened.store;
-    store.add_tables(&[table("a"), table("b")]).unwrap();
+    add_tables(store, &[table("a"), table("b")]).unwrap();
     let per_segment = 4096 / store.tables()[0].layout.row_bytes;
     for (rows, segments) in [
         (vec![(0, 0), (1, 0)], 0),

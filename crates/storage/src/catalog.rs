@@ -1,0 +1,226 @@
+//! The catalog: which tables there are, and what is known of each.
+//!
+//! There are two copies. The checkpoint names a generation, and the copy of that generation counts.
+//! A change writes the other copy as a whole and makes it durable; the next checkpoint record
+//! switches over, together with everything else that belongs to the change (O-91). So there is no
+//! moment at which half of a change can be seen.
+
+mod change;
+
+use pmem::{Device, Port};
+use zerocopy::IntoBytes;
+
+use crate::format::{
+    CATALOG_STRIDE, CATALOGS_OFFSET, CatalogHeader, KEY_BYTES_MAX, NAME_BYTES, ROW_HEADER_BYTES,
+    TABLES_MAX, TableRecord, VALUE_BYTES_MAX,
+};
+use crate::superblock::read_struct;
+use crate::{Result, RowLayout, StorageError};
+
+pub use change::{CatalogChange, CatalogRequest, TableRequest, TypesMark};
+
+/// How the rows of a table are found. Stored in the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Point reads only.
+    Hash,
+    /// Point reads and scans.
+    Ordered,
+    /// A family of sequences: 8-byte keys, 8-byte values.
+    Sequence,
+}
+
+/// A table as its user asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// Unique name, 1 to 48 bytes.
+    pub name: String,
+    /// How rows are found.
+    pub index: IndexKind,
+    /// Longest key, 1 to 256 bytes. Exactly 8 means that every key has 8 bytes.
+    pub key_bytes_max: u32,
+    /// Longest value, 0 to 262,128 bytes.
+    pub value_bytes_max: u32,
+    /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and
+    /// 256 (NV 5.3) where they are longer.
+    pub row_bytes: u32,
+}
+
+/// Longest value that the default row size keeps inline.
+const INLINE_BYTES_DEFAULT: u32 = 2048;
+/// Row size where values are longer (NV 5.3).
+const ROW_BYTES_EXTERNAL: u32 = 256;
+
+impl TableDefinition {
+    /// Checks the limits and fixes the row size.
+    ///
+    /// # Errors
+    /// `Limit` naming the table, the value and the limit.
+    pub fn to_record(&self, segment_bytes: u64) -> Result<TableRecord> {
+        let limit = |what: &str, is: u64, range: String| {
+            Err(StorageError::Limit(format!(
+                "table {:?}: {what} is {is}, must be {range}",
+                self.name
+            )))
+        };
+        if self.name.is_empty() || self.name.len() > NAME_BYTES || self.name.contains('\0') {
+            return limit(
+                "length of the name",
+                self.name.len() as u64,
+                format!("1 to {NAME_BYTES}"),
+            );
+        }
+        if !(1..=KEY_BYTES_MAX).contains(&self.key_bytes_max) {
+            return limit(
+                "longest key",
+                self.key_bytes_max.into(),
+                format!("1 to {KEY_BYTES_MAX}"),
+            );
+        }
+        let value_limit = u64::from(VALUE_BYTES_MAX).min(segment_bytes);
+        if u64::from(self.value_bytes_max) > value_limit {
+            let range = format!("0 to {value_limit} (segments have {segment_bytes} bytes)");
+            return limit("longest value", self.value_bytes_max.into(), range);
+        }
+        if self.index == IndexKind::Sequence && (self.key_bytes_max, self.value_bytes_max) != (8, 8)
+        {
+            return limit(
+                "key of a sequence",
+                self.key_bytes_max.into(),
+                "8, and its value 8".into(),
+            );
+        }
+        let row_bytes = match self.row_bytes {
+            0 if self.value_bytes_max <= INLINE_BYTES_DEFAULT => {
+                RowLayout::row_bytes_all_inline(self.key_bytes_max, self.value_bytes_max)
+            }
+            0 => ROW_BYTES_EXTERNAL.max(RowLayout::row_bytes_all_inline(self.key_bytes_max, 0)),
+            given => given,
+        };
+        let least =
+            RowLayout::row_bytes_all_inline(self.key_bytes_max, 0).max(ROW_HEADER_BYTES as u32);
+        if !row_bytes.is_multiple_of(64)
+            || row_bytes < least
+            || u64::from(row_bytes) > segment_bytes
+        {
+            let range = format!("a multiple of 64 from {least} to {segment_bytes}");
+            return limit("row size", row_bytes.into(), range);
+        }
+        let mut record = TableRecord {
+            name: [0; NAME_BYTES],
+            row_bytes,
+            key_bytes_max: self.key_bytes_max,
+            value_bytes_max: self.value_bytes_max,
+            index_kind: match self.index {
+                IndexKind::Hash => 1,
+                IndexKind::Ordered => 2,
+                IndexKind::Sequence => 3,
+            },
+            types: 0,
+            type_versions: 0,
+            reserved: 0,
+        };
+        record.name[..self.name.len()].copy_from_slice(self.name.as_bytes());
+        Ok(record)
+    }
+}
+
+/// What a catalog record says.
+pub(crate) fn definition(record: &TableRecord) -> TableDefinition {
+    let len = record.name.iter().position(|&b| b == 0).unwrap_or(NAME_BYTES);
+    TableDefinition {
+        name: String::from_utf8_lossy(&record.name[..len]).into_owned(),
+        index: match record.index_kind {
+            1 => IndexKind::Hash,
+            2 => IndexKind::Ordered,
+            _ => IndexKind::Sequence,
+        },
+        key_bytes_max: record.key_bytes_max,
+        value_bytes_max: record.value_bytes_max,
+        row_bytes: record.row_bytes,
+    }
+}
+
+/// The record of a number that no table has.
+pub(crate) const UNUSED: TableRecord = TableRecord {
+    name: [0; NAME_BYTES],
+    row_bytes: 0,
+    key_bytes_max: 0,
+    value_bytes_max: 0,
+    index_kind: 0,
+    types: 0,
+    type_versions: 0,
+    reserved: 0,
+};
+
+fn copy_offset(generation: u64) -> u64 {
+    CATALOGS_OFFSET + generation % 2 * CATALOG_STRIDE
+}
+
+fn record_offset(generation: u64, place: usize) -> u64 {
+    let records = copy_offset(generation) + size_of::<CatalogHeader>() as u64;
+    records + (place * size_of::<TableRecord>()) as u64
+}
+
+fn crc(header: &CatalogHeader, records: &[TableRecord]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(CatalogHeader { crc: 0, ..*header }.as_bytes());
+    hasher.update(records.as_bytes());
+    hasher.finalize()
+}
+
+/// Reads the catalog of a generation.
+///
+/// # Errors
+/// `Corrupt` if it is not whole, or has a record that describes no table.
+pub(crate) fn read<D: Device>(
+    device: &D,
+    generation: u64,
+    segment_bytes: u64,
+) -> Result<Vec<TableRecord>> {
+    let corrupt = |what: String| Err(StorageError::Corrupt(what));
+    let header: CatalogHeader = read_struct(device, copy_offset(generation));
+    if header.generation != generation || header.places as usize > TABLES_MAX {
+        return corrupt(format!(
+            "the checkpoint names catalog {generation}, in its place is catalog {} with {} tables",
+            header.generation, header.places
+        ));
+    }
+    let record = |place| read_struct(device, record_offset(generation, place));
+    let records: Vec<TableRecord> = (0..header.places as usize).map(record).collect();
+    if crc(&header, &records) != header.crc {
+        return corrupt(format!("catalog {generation} does not have its checksum"));
+    }
+    for (place, record) in records.iter().enumerate().filter(|(_, record)| **record != UNUSED) {
+        // Sizes are divided by, and added to offsets: they must be those of a table.
+        let of_types = TableRecord { types: 0, type_versions: 0, ..*record };
+        if !matches!(definition(record).to_record(segment_bytes), Ok(same) if same == of_types) {
+            return corrupt(format!("catalog record {place} describes no table that can be"));
+        }
+    }
+    Ok(records)
+}
+
+/// Writes the catalog of a generation, over the one of two generations before. Durable after the
+/// caller's fence.
+pub(crate) fn write<D: Device>(port: &mut Port<D>, generation: u64, records: &[TableRecord]) {
+    let mut header =
+        CatalogHeader { generation, places: records.len() as u32, crc: 0, reserved: [0; 6] };
+    header.crc = crc(&header, records);
+    let at = copy_offset(generation);
+    // SAFETY: catalogs are written when a store is opened, by the one thread that does.
+    unsafe {
+        port.store_bytes(at, header.as_bytes());
+        port.store_bytes(record_offset(generation, 0), records.as_bytes());
+    }
+    port.flush(at, record_offset(generation, records.len()) - at);
+}
+
+/// Counts and charges reading the catalog.
+pub(crate) fn count_reads<D: Device>(port: &mut Port<D>, generation: u64, places: usize) {
+    let at = copy_offset(generation);
+    port.count_load(at, record_offset(generation, places) - at);
+}
+
+#[cfg(test)]
+mod tests;

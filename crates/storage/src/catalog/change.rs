@@ -1,0 +1,193 @@
+//! What a program asks of the catalog, and what has to change for it.
+
+use crate::catalog::{TableDefinition, UNUSED, definition};
+use crate::format::{TABLES_MAX, TableRecord};
+use crate::{Result, StorageError};
+
+/// A table that a program asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRequest {
+    /// The table. One that is stored has to be the same, but for a longer longest value.
+    pub definition: TableDefinition,
+    /// Bytes of a row if the table is new and its definition leaves them open; 0: as the definition
+    /// chooses them.
+    pub row_bytes_if_new: u32,
+    /// Its types.
+    pub types: TypesMark,
+}
+
+impl From<TableDefinition> for TableRequest {
+    fn from(definition: TableDefinition) -> Self {
+        Self { definition, row_bytes_if_new: 0, types: TypesMark::default() }
+    }
+}
+
+/// What the catalog keeps of the types of a table. It is the program's, which compares it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct TypesMark {
+    /// Hash of the types in words; 0: not known.
+    pub hash: u64,
+    /// Versions of the type of the values.
+    pub versions: u32,
+}
+
+/// What a program asks of the catalog. Tables that it does not name stay as they are.
+#[derive(Debug, Default, Clone)]
+pub struct CatalogRequest {
+    /// Tables that have to be there.
+    pub tables: Vec<TableRequest>,
+    /// Names of tables, and those that they get. What is not there, is renamed already.
+    pub renamed: Vec<(String, String)>,
+    /// Tables that are to go, with all rows. What is not there, is gone already.
+    pub dropped: Vec<String>,
+}
+
+/// A catalog for what a program asks for.
+#[derive(Debug, Clone)]
+pub struct CatalogChange {
+    /// The number of each table asked for.
+    pub numbers: Vec<u16>,
+    /// Numbers of tables that go.
+    pub dropped: Vec<u16>,
+    /// What changes beside tables that are added, in words: a log of before means something else
+    /// under such a catalog.
+    pub differences: Vec<String>,
+    /// Whether anything changes.
+    pub is_change: bool,
+    pub(crate) records: Vec<TableRecord>,
+}
+
+impl CatalogChange {
+    /// Finds out what has to change in a catalog. A table keeps its number, whatever its name; a
+    /// new one gets the smallest that none has.
+    ///
+    /// # Errors
+    /// `Limit` for a table that is stored with another definition, a name that two tables would
+    /// have, or one table too many.
+    pub(crate) fn plan(
+        stored: &[TableRecord],
+        request: &CatalogRequest,
+        segment_bytes: u64,
+    ) -> Result<Self> {
+        let mut change = Self {
+            numbers: Vec::new(),
+            dropped: Vec::new(),
+            differences: Vec::new(),
+            is_change: false,
+            records: stored.to_vec(),
+        };
+        for name in &request.dropped {
+            change.drop(name);
+        }
+        for (from, to) in &request.renamed {
+            change.rename(from, to, segment_bytes)?;
+        }
+        for table in &request.tables {
+            let number = change.ask_for(table, segment_bytes)?;
+            change.numbers.push(number);
+        }
+        change.is_change = change.records != stored;
+        Ok(change)
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let is_named = |record: &TableRecord| *record != UNUSED && definition(record).name == name;
+        self.records.iter().position(is_named)
+    }
+
+    fn drop(&mut self, name: &str) {
+        if let Some(place) = self.find(name) {
+            self.records[place] = UNUSED;
+            self.dropped.push(place as u16);
+            self.differences.push(format!("table {name:?} is dropped"));
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str, segment_bytes: u64) -> Result<()> {
+        let Some(place) = self.find(from) else { return Ok(()) };
+        if self.find(to).is_some() {
+            return Err(StorageError::Limit(format!(
+                "table {from:?} cannot be renamed to {to:?}: there is a table of that name"
+            )));
+        }
+        let mut renamed = definition(&self.records[place]);
+        renamed.name = to.to_string();
+        self.records[place].name = renamed.to_record(segment_bytes)?.name;
+        self.differences.push(format!("table {from:?} is renamed to {to:?}"));
+        Ok(())
+    }
+
+    /// The number of a table, which is as asked for from now on.
+    fn ask_for(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<u16> {
+        let place = match self.find(&asked.definition.name) {
+            Some(place) => {
+                self.grow(place, &asked.definition, segment_bytes)?;
+                place
+            }
+            None => self.add(asked, segment_bytes)?,
+        };
+        if asked.types != TypesMark::default() {
+            self.mark_types(place, asked);
+        }
+        Ok(place as u16)
+    }
+
+    fn add(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<usize> {
+        let free = self.records.iter().position(|record| *record == UNUSED);
+        let place = free.unwrap_or(self.records.len());
+        if place >= TABLES_MAX {
+            return Err(StorageError::Limit(format!("more than {TABLES_MAX} tables")));
+        }
+        let mut definition = asked.definition.clone();
+        if definition.row_bytes == 0 {
+            definition.row_bytes = asked.row_bytes_if_new;
+        }
+        self.records.resize(self.records.len().max(place + 1), UNUSED);
+        let TypesMark { hash, versions } = asked.types;
+        let record = definition.to_record(segment_bytes)?;
+        self.records[place] = TableRecord { types: hash, type_versions: versions, ..record };
+        Ok(place)
+    }
+
+    /// A table that is stored takes longer values, or is as it was asked for (O-95).
+    fn grow(&mut self, place: usize, asked: &TableDefinition, segment_bytes: u64) -> Result<()> {
+        let stored = definition(&self.records[place]);
+        let row_bytes = if asked.row_bytes == 0 { stored.row_bytes } else { asked.row_bytes };
+        let asked = TableDefinition { row_bytes, ..asked.clone() };
+        if asked == stored {
+            return Ok(());
+        }
+        let longest = asked.value_bytes_max.max(stored.value_bytes_max);
+        let may_grow = stored.index != crate::IndexKind::Sequence;
+        if !may_grow || asked != (TableDefinition { value_bytes_max: longest, ..stored.clone() }) {
+            return Err(StorageError::Limit(format!(
+                "table {:?} is stored as {stored:?}, asked for as {asked:?}; only the longest \
+                 value may grow",
+                stored.name
+            )));
+        }
+        asked.to_record(segment_bytes)?;
+        self.records[place].value_bytes_max = longest;
+        self.differences.push(format!(
+            "the longest value of table {:?} grows from {} to {longest} bytes",
+            stored.name, stored.value_bytes_max
+        ));
+        Ok(())
+    }
+
+    fn mark_types(&mut self, place: usize, asked: &TableRequest) {
+        let record = &mut self.records[place];
+        let TypesMark { hash, versions } = asked.types;
+        if (record.types, record.type_versions) == (hash, versions) {
+            return;
+        }
+        let (name, before) = (&asked.definition.name, record.type_versions);
+        // Before, nothing was known: that is no change.
+        if record.types != 0 {
+            self.differences.push(format!(
+                "the values of table {name:?} have {versions} versions of their type, not {before}"
+            ));
+        }
+        (record.types, record.type_versions) = (hash, versions);
+    }
+}
