@@ -86,6 +86,8 @@
 //!
 //! * **Tables** are constants with types: [`Table`]; numbers without gaps come from a [`Sequence`].
 //! * **Types**: fixed layouts by [`plain!`], others by [`data!`]; see [`Plain`], [`Data`], [`Key`].
+//! * **Changes** of tables, fields, indexes and procedures from one program to the next:
+//!   [`Options`](Options#changing-the-schema), [`Data::BEFORE`].
 //! * **Procedures**: [`Procedure`], with [`WriteSet`], [`Draws`] and [`Transaction`].
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
 //!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls

@@ -381,6 +381,43 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
     assert_eq!(db.get(PLACES, 3).unwrap(), Some(renamed::Place { cents: 300 }));
 }
 
+/// O-94: a conversion that panics fails the call that reads, or the open that builds an index; the
+/// rows stay what they are.
+#[test]
+fn o_94_a_conversion_that_panics_fails_who_reads() {
+    plain! {
+        struct Free was first::Seat { is_free: u64 }
+    }
+    data! {
+        struct Look { seat: u32 }
+    }
+    impl From<first::Seat> for Free {
+        fn from(first::Seat { cents }: first::Seat) -> Self {
+            Self { is_free: 700 / (700 - cents) }
+        }
+    }
+    const SEATS: Table<u32, Free> = Table::ordered("seats");
+    const FREE: Index<u64, u32, Free> = SEATS.index("free", |_, seat| Some(seat.is_free));
+    impl Procedure for Look {
+        const NAME: &'static str = "look";
+        type Output = u64;
+
+        fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+            Ok(tx.get(SEATS, self.seat)?.map_or(0, |seat| seat.is_free))
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), 8);
+    let options = || base().table(SEATS).procedure::<Look>();
+    let error = refusal(dir.path(), options().index(FREE));
+    assert!(error.to_string().contains("divide by zero"), "{error}");
+    let db = options().open(dir.path()).unwrap();
+    assert_eq!(db.call(Look { seat: 6 }).unwrap(), 7);
+    let error = db.call(Look { seat: 7 }).unwrap_err();
+    assert!(error.is_failed() && error.to_string().contains("divide by zero"), "{error}");
+    assert_eq!(db.call(Look { seat: 0 }).unwrap(), 1);
+}
+
 /// One name is for one thing: the next open would drop or rename what this one made.
 #[test]
 fn a_name_that_goes_is_not_used_again() {
