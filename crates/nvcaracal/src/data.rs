@@ -114,16 +114,13 @@ pub trait Data: Sized {
     ///     }
     /// }
     ///
-    /// # mod before {
-    /// #     use super::*;
-    /// #     pub const SEATS: HashTable<u32, SeatV1> = Table::hash("seats");
-    /// #     data! { pub struct Build { seat: u32 } }
-    /// #     impl Procedure for Build {
-    /// #         const NAME: &'static str = "build";
-    /// #         type Output = ();
-    /// #         fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
-    /// #             tx.insert(SEATS, self.seat, &SeatV1 { cents: 100 })
-    /// #         }
+    /// # const BEFORE: HashTable<u32, SeatV1> = Table::hash("seats");
+    /// # data! { struct Build { seat: u32 } }
+    /// # impl Procedure for Build {
+    /// #     const NAME: &'static str = "build";
+    /// #     type Output = ();
+    /// #     fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+    /// #         tx.insert(BEFORE, self.seat, &SeatV1 { cents: 100 })
     /// #     }
     /// # }
     /// const SEATS: HashTable<u32, Seat> = Table::hash("seats");
@@ -142,9 +139,8 @@ pub trait Data: Sized {
     /// }
     /// # let directory = tempfile::tempdir().expect("a directory");
     /// # let path = directory.path().join("seats");
-    /// # let old = Database::options().table(before::SEATS).procedure::<before::Build>();
-    /// # let db = old.open(&path)?;
-    /// # db.call(before::Build { seat: 7 })?;
+    /// # let db = Database::options().table(BEFORE).procedure::<Build>().open(&path)?;
+    /// # db.call(Build { seat: 7 })?;
     /// # db.close()?;
     ///
     /// let db = Database::options().table(SEATS).procedure::<Take>().open(path)?;

@@ -6,9 +6,8 @@
 use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow};
 
-use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Found, Part, Source};
+use crate::rows::{Found, Of, Part, Source, Wanted};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};
@@ -195,11 +194,17 @@ impl WriteSet<'_, '_> {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> impl DoubleEndedIterator<Item = (K::Owned, V)> {
-        // Without the table there are no rows, and the mistake is noted.
-        let number = self.number(&table.shape).ok_or(());
-        let number = number.map(|number| (number, table.shape));
-        let rows: Rows<'_, K, V, ()> =
-            Rows::new(OfWriteSet(self.inner), number, Bytes::new(&table, &range));
+        let wanted = self.schema.rows(&table, &range);
+        self.rows::<K, V>(wanted)
+    }
+
+    /// Without a table or an index there are no rows, and the mistake is noted.
+    fn rows<K: Key + ?Sized, V: Data>(
+        &mut self,
+        wanted: Result<Wanted, String>,
+    ) -> impl DoubleEndedIterator<Item = (K::Owned, V)> {
+        let wanted = wanted.map_err(|what| self.inner.mistake(what));
+        let rows: Rows<'_, K, V, ()> = Rows::new(OfWriteSet(self.inner), wanted);
         // Nothing follows an error.
         rows.filter_map(Result::ok)
     }
@@ -212,18 +217,8 @@ impl WriteSet<'_, '_> {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> impl DoubleEndedIterator<Item = (K::Owned, V)> {
-        let number = self.schema.index(&index.shape);
-        let found = number.and_then(|number| Ok((number, entries_in(&range)?)));
-        // Without the index there are no rows, and the mistake is noted.
-        let (number, range) = match found {
-            Ok((number, range)) => (Ok((number, index.table.shape)), range),
-            Err(what) => {
-                self.inner.mistake(what);
-                (Err(()), Bytes::nothing())
-            }
-        };
-        let rows: Rows<'_, K, V, ()> = Rows::new(IndexOfWriteSet(self.inner), number, range);
-        rows.filter_map(Result::ok)
+        let wanted = self.schema.rows_by(&index, &range);
+        self.rows::<K, V>(wanted)
     }
 
     /// The first row that an index has under a key: of a unique index the only one. As
@@ -257,67 +252,43 @@ impl WriteSet<'_, '_> {
     }
 }
 
-/// The rows that a declaration sees in an index.
-struct IndexOfWriteSet<'s, 'e>(&'s mut engine::WriteSet<'e>);
-
-impl Source for IndexOfWriteSet<'_, '_> {
-    type Error = ();
-    const FIRST_ROWS: usize = 1;
-    const ROWS_MAX: usize = 256;
-
-    fn part(
-        &mut self,
-        index: u16,
-        range: &Bytes,
-        is_descending: bool,
-        rows_max: usize,
-    ) -> Result<Part, ()> {
-        let table = self.0.table_of_index(index).ok_or(())?;
-        let mut found = Found::new(rows_max);
-        let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
-        self.0.scan_index(index, &range.low, &range.high, is_descending, &mut each);
-        let mut part = Part::default();
-        for key in found.keys() {
-            if let Some(value) = self.0.lookup(table, key) {
-                part.push(key, value, usize::MAX);
-            }
-        }
-        part.last = found.last;
-        Ok(part)
-    }
-
-    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>, ()> {
-        Ok(None)
-    }
-
-    fn mistake(&mut self, what: String) {
-        self.0.mistake(what);
-    }
-}
-
 /// The rows that a declaration sees. Its mistakes are noted where it ends.
 struct OfWriteSet<'s, 'e>(&'s mut engine::WriteSet<'e>);
 
 impl Source for OfWriteSet<'_, '_> {
     type Error = ();
+
     /// What was read and not asked for defers without need.
-    const FIRST_ROWS: usize = 1;
-    const ROWS_MAX: usize = 256;
+    fn sizes(&self, _: Of) -> (usize, usize) {
+        (1, 256)
+    }
 
     fn part(
         &mut self,
-        table: u16,
+        of: Of,
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
     ) -> Result<Part, ()> {
+        let (inner, low, high) = (&mut *self.0, &range.low, &range.high);
+        let index = match of {
+            Of::Table(table) => {
+                return Part::of_table(rows_max, |each| {
+                    inner.lookup_scan(table, low, high, is_descending, each);
+                    Ok(())
+                });
+            }
+            Of::Index(index) => index,
+        };
+        let table = inner.table_of_index(index).ok_or(())?;
+        let mut found = Found::new(rows_max);
+        let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
+        inner.scan_index(index, low, high, is_descending, &mut each);
         let mut part = Part::default();
-        let mut is_full = false;
-        self.0.lookup_scan(table, &range.low, &range.high, is_descending, &mut |key, value| {
-            is_full = part.push(key, value, rows_max);
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        part.last = is_full.then(|| part.last_key()).flatten();
+        for key in found.keys() {
+            part.add_found(key, inner.lookup(table, key));
+        }
+        part.last = found.last;
         Ok(part)
     }
 

@@ -116,11 +116,6 @@ impl Bytes {
         Self { high: high.max(low.clone()), low, and_last: false, has_words: false }
     }
 
-    /// A range without keys.
-    pub(crate) fn nothing() -> Self {
-        Self::of_entries(Vec::new(), Vec::new())
-    }
-
     /// What is left when everything up to a key was read; nothing, if there is no more.
     pub(crate) fn go_on_after(&mut self, last: Option<Vec<u8>>) {
         self.low = match last {

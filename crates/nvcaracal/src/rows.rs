@@ -19,25 +19,41 @@ const GROWTH: usize = 4;
 pub(crate) trait Source {
     type Error;
 
-    /// Rows of the first part ...
-    const FIRST_ROWS: usize;
-    /// ... and of any.
-    const ROWS_MAX: usize;
+    /// Rows of the first part, and the most of any.
+    fn sizes(&self, of: Of) -> (usize, usize);
 
     /// The next rows of a range, from either end.
     fn part(
         &mut self,
-        table: u16,
+        of: Of,
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
     ) -> Result<Part, Self::Error>;
 
-    /// One row.
+    /// One row of a table.
     fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// A mistake of who reads.
     fn mistake(&mut self, what: String) -> Self::Error;
+}
+
+/// By which keys rows are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Of {
+    /// By their own, of a table of this number.
+    Table(u16),
+    /// By those that an index of this number has for them.
+    Index(u16),
+}
+
+/// Rows that are asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) of: Of,
+    /// Their table.
+    pub(crate) shape: Shape,
+    pub(crate) range: Bytes,
 }
 
 /// Rows as bytes.
@@ -53,6 +69,27 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Reads a part of a table.
+    pub(crate) fn of_table<E>(
+        rows_max: usize,
+        scan: impl FnOnce(engine::Visit<'_>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let (mut part, mut is_full) = (Self::default(), false);
+        scan(&mut |key, value| {
+            is_full = part.push(key, value, rows_max);
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        part.last = is_full.then(|| part.last_key()).flatten();
+        Ok(part)
+    }
+
+    /// Adds a row that an index led to, if it is still there.
+    pub(crate) fn add_found(&mut self, key: &[u8], value: Option<&[u8]>) {
+        if let Some(value) = value {
+            self.push(key, value, usize::MAX);
+        }
+    }
+
     /// Adds a row; whether that is enough.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], rows_max: usize) -> bool {
         let start = self.bytes.len();
@@ -63,7 +100,7 @@ impl Part {
     }
 
     /// The key of the row that was added last.
-    pub(crate) fn last_key(&self) -> Option<Vec<u8>> {
+    fn last_key(&self) -> Option<Vec<u8>> {
         let &(start, end, _) = self.rows.last()?;
         Some(self.bytes[start..end].to_vec())
     }
@@ -127,10 +164,9 @@ impl Found {
 /// [`Transaction::range`](crate::Transaction::range). Rows are read as they are asked for, few at
 /// first: stop early, or `take` a number of them, and the rest costs nothing.
 pub struct Rows<'a, K: ?Sized, V, E = Error> {
-    source: Box<dyn AnySource<E> + 'a>,
-    table: Result<(u16, Shape), Option<E>>,
-    /// What was not read yet.
-    rest: Bytes,
+    source: Box<dyn Source<Error = E> + 'a>,
+    /// What was not read yet; or the one error that there is instead.
+    rest: Result<Wanted, Option<E>>,
     rows_max: usize,
     front: Part,
     /// Descending.
@@ -138,56 +174,14 @@ pub struct Rows<'a, K: ?Sized, V, E = Error> {
     types: PhantomData<fn(&K) -> V>,
 }
 
-/// [`Source`] without its constants.
-trait AnySource<E> {
-    fn part(
-        &mut self,
-        table: u16,
-        range: &Bytes,
-        is_descending: bool,
-        rows_max: usize,
-    ) -> Result<Part, E>;
-    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, E>;
-    fn mistake(&mut self, what: String) -> E;
-    fn rows_max(&self) -> usize;
-}
-
-impl<S: Source> AnySource<S::Error> for S {
-    fn part(
-        &mut self,
-        table: u16,
-        range: &Bytes,
-        is_descending: bool,
-        rows_max: usize,
-    ) -> Result<Part, S::Error> {
-        Source::part(self, table, range, is_descending, rows_max)
-    }
-
-    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, S::Error> {
-        Source::value(self, table, key)
-    }
-
-    fn mistake(&mut self, what: String) -> S::Error {
-        Source::mistake(self, what)
-    }
-
-    fn rows_max(&self) -> usize {
-        S::ROWS_MAX
-    }
-}
-
 impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
-    /// The rows of a range that a source has of a table, or the one error that there is instead.
-    pub(crate) fn new<S: Source<Error = E> + 'a>(
-        source: S,
-        table: Result<(u16, Shape), E>,
-        rest: Bytes,
-    ) -> Self {
+    /// What is wanted of a source, or the one error that there is instead.
+    pub(crate) fn new<S: Source<Error = E> + 'a>(source: S, wanted: Result<Wanted, E>) -> Self {
+        let rows_max = wanted.as_ref().map_or(0, |wanted| source.sizes(wanted.of).0);
         Self {
             source: Box::new(source),
-            table: table.map_err(Some),
-            rest,
-            rows_max: S::FIRST_ROWS,
+            rest: wanted.map_err(Some),
+            rows_max,
             front: Part::default(),
             back: Part::default(),
             types: PhantomData,
@@ -195,38 +189,41 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
     }
 
     /// Reads the next part from one end; false if there is nothing left.
-    fn read(&mut self, table: u16, is_descending: bool) -> Result<bool, E> {
-        if self.rest.low >= self.rest.high {
+    fn read(&mut self, is_descending: bool) -> Result<bool, E> {
+        let Ok(Wanted { of, range, .. }) = &mut self.rest else { return Ok(false) };
+        if range.low >= range.high {
             return Ok(false);
         }
-        let mut part = self.source.part(table, &self.rest, is_descending, self.rows_max)?;
-        self.rows_max = self.source.rows_max().min(self.rows_max * GROWTH);
+        let mut part = self.source.part(*of, range, is_descending, self.rows_max)?;
+        self.rows_max = self.source.sizes(*of).1.min(self.rows_max * GROWTH);
         let last = part.last.take();
         if is_descending {
-            self.rest.go_on_before(last);
+            range.go_on_before(last);
             self.back = part;
         } else {
-            self.rest.go_on_after(last);
+            range.go_on_after(last);
             self.front = part;
         }
         Ok(true)
     }
 
     /// The greatest key of all, which is no part of any.
-    fn read_last(&mut self, table: u16) -> Result<Option<Vec<u8>>, E> {
-        match std::mem::take(&mut self.rest.and_last) {
-            true => self.source.value(table, &LAST_WORD),
+    fn read_last(&mut self) -> Result<Option<Vec<u8>>, E> {
+        let Ok(Wanted { of: Of::Table(table), range, .. }) = &mut self.rest else {
+            return Ok(None);
+        };
+        match std::mem::take(&mut range.and_last) {
+            true => self.source.value(*table, &LAST_WORD),
             false => Ok(None),
         }
     }
 
     fn advance(&mut self, is_descending: bool) -> Option<Result<(K::Owned, V), E>> {
-        let (table, shape) = match &mut self.table {
-            Ok(table) => *table,
+        let shape = match &mut self.rest {
+            Ok(wanted) => wanted.shape,
             Err(error) => return error.take().map(Err),
         };
-        let typed =
-            self.next_bytes(table, is_descending, |key, value| row::<K, V>(&shape, key, value));
+        let typed = self.next_bytes(is_descending, |key, value| row::<K, V>(&shape, key, value));
         match typed {
             Ok(None) => None,
             Ok(Some(Ok(row))) => Some(Ok(row)),
@@ -238,15 +235,14 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
     /// Nothing follows an error.
     fn fail(
         &mut self,
-        error: impl FnOnce(&mut dyn AnySource<E>) -> E,
+        error: impl FnOnce(&mut dyn Source<Error = E>) -> E,
     ) -> Option<Result<(K::Owned, V), E>> {
-        self.table = Err(None);
+        self.rest = Err(None);
         Some(Err(error(&mut *self.source)))
     }
 
     fn next_bytes<R>(
         &mut self,
-        table: u16,
         is_descending: bool,
         then: impl FnOnce(&[u8], &[u8]) -> R,
     ) -> Result<Option<R>, E> {
@@ -255,10 +251,10 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
             false => rows.front.is_empty(),
         };
         // The greatest key comes first from behind.
-        if is_descending && let Some(value) = self.read_last(table)? {
+        if is_descending && let Some(value) = self.read_last()? {
             return Ok(Some(then(&LAST_WORD, &value)));
         }
-        while mine(self) && self.read(table, is_descending)? {}
+        while mine(self) && self.read(is_descending)? {}
         let (mine, other) = match is_descending {
             true => (&mut self.back, &mut self.front),
             false => (&mut self.front, &mut self.back),
@@ -266,7 +262,7 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
         if let Some((key, value)) = mine.take_first().or_else(|| other.take_last()) {
             return Ok(Some(then(key, value)));
         }
-        Ok(self.read_last(table)?.map(|value| then(&LAST_WORD, &value)))
+        Ok(self.read_last()?.map(|value| then(&LAST_WORD, &value)))
     }
 }
 
@@ -288,6 +284,6 @@ impl<K: Key + ?Sized, V: Data, E> FusedIterator for Rows<'_, K, V, E> {}
 
 impl<K: ?Sized, V, E> fmt::Debug for Rows<'_, K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("rest", &self.rest).finish_non_exhaustive()
+        f.debug_struct("Rows").field("rest", &self.rest.as_ref().ok()).finish_non_exhaustive()
     }
 }

@@ -13,9 +13,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::Error;
-use crate::index::IndexShape;
+use crate::index::{IndexShape, entries_in};
+use crate::range::Bytes;
+use crate::rows::{Of, Wanted};
 use crate::table::Shape;
+use crate::{Error, Index, Key, KeyRange, Table};
 
 /// Different schemas that can be in use at a time.
 pub(crate) const SCHEMAS_MAX: usize = 16;
@@ -67,7 +69,7 @@ impl Schema {
     }
 
     /// The number of a handle's index.
-    pub(crate) fn index(&self, shape: &IndexShape) -> Result<u16, String> {
+    fn index(&self, shape: &IndexShape) -> Result<u16, String> {
         self.find(shape.tag).ok_or_else(|| {
             format!("{shape} is not registered with this database: add it to its options")
         })
@@ -77,6 +79,26 @@ impl Schema {
     #[inline]
     pub(crate) fn number(&self, shape: &Shape) -> Result<u16, String> {
         self.find(shape.tag).ok_or_else(|| unregistered(shape))
+    }
+
+    /// The rows of a table in a range.
+    pub(crate) fn rows<K: Key + ?Sized, V, O>(
+        &self,
+        table: &Table<K, V, O>,
+        range: &impl KeyRange<K>,
+    ) -> Result<Wanted, String> {
+        let of = Of::Table(self.number(&table.shape)?);
+        Ok(Wanted { of, shape: table.shape, range: Bytes::new(table, range) })
+    }
+
+    /// The rows that an index has under keys in a range.
+    pub(crate) fn rows_by<I: Key + ?Sized, K: Key + ?Sized, V, O>(
+        &self,
+        index: &Index<I, K, V, O>,
+        range: &impl KeyRange<I>,
+    ) -> Result<Wanted, String> {
+        let of = Of::Index(self.index(&index.shape)?);
+        Ok(Wanted { of, shape: index.table.shape, range: entries_in(range)? })
     }
 
     fn fill(&self, tables: &[(u64, u16)]) {

@@ -9,9 +9,8 @@ use engine::{HASH_PARTS, ScanPart};
 
 use crate::database::Inner;
 use crate::driver::Driver;
-use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Part, Rows, Source};
+use crate::rows::{Of, Part, Rows, Source};
 use crate::sequencer::Shared;
 use crate::stored;
 use crate::table::{HashTable, Scannable, Shape};
@@ -154,8 +153,8 @@ impl Snapshot {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> Rows<'static, K, V> {
-        let number = self.number(&table.shape).map(|number| (number, table.shape));
-        Rows::new(self.clone(), number, Bytes::new(&table, &range))
+        let wanted = self.taken.database.schema().rows(&table, &range);
+        Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 
     /// How many rows of an ordered table are in a range.
@@ -238,13 +237,8 @@ impl Snapshot {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> Rows<'static, K, V> {
-        let number = self.taken.database.schema().index(&index.shape);
-        let found = number.and_then(|number| Ok((number, entries_in(&range)?)));
-        let (number, range) = match found {
-            Ok((number, range)) => (Ok((number, index.table.shape)), range),
-            Err(what) => (Err(Error::mistake(what)), Bytes::nothing()),
-        };
-        Rows::new(IndexOfSnapshot(self.clone()), number, range)
+        let wanted = self.taken.database.schema().rows_by(&index, &range);
+        Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 
     /// The first row that an index has under a key: of a unique index the only one.
@@ -278,20 +272,35 @@ fn scan_part(table: u16, range: &Bytes, is_descending: bool, rows_max: usize) ->
 
 impl Source for Snapshot {
     type Error = Error;
-    const FIRST_ROWS: usize = 64;
-    const ROWS_MAX: usize = 4096;
+
+    fn sizes(&self, of: Of) -> (usize, usize) {
+        match of {
+            Of::Table(_) => (64, 4096),
+            Of::Index(_) => (16, 1024),
+        }
+    }
 
     fn part(
         &mut self,
-        table: u16,
+        of: Of,
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
     ) -> Result<Part> {
         let range = range.clone();
         self.read(move |driver, epoch| {
-            let part = scan_part(table, &range, is_descending, rows_max);
-            read_part(rows_max, |each| driver.scan_at(epoch, part, each))
+            let mut found = Part::default();
+            let each: engine::Visit<'_> = &mut |key, value| match found.push(key, value, rows_max) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let part = |number| scan_part(number, &range, is_descending, rows_max);
+            let last = match of {
+                Of::Table(table) => driver.scan_at(epoch, part(table), each),
+                Of::Index(index) => driver.scan_index_at(epoch, part(index), each),
+            };
+            found.last = last?;
+            Ok(found)
         })
     }
 
@@ -302,50 +311,6 @@ impl Source for Snapshot {
     fn mistake(&mut self, what: String) -> Error {
         Error::mistake(what)
     }
-}
-
-/// The rows that a snapshot sees in an index.
-struct IndexOfSnapshot(Snapshot);
-
-impl Source for IndexOfSnapshot {
-    type Error = Error;
-    const FIRST_ROWS: usize = 16;
-    const ROWS_MAX: usize = 1024;
-
-    fn part(
-        &mut self,
-        index: u16,
-        range: &Bytes,
-        is_descending: bool,
-        rows_max: usize,
-    ) -> Result<Part> {
-        let range = range.clone();
-        self.0.read(move |driver, epoch| {
-            let part = scan_part(index, &range, is_descending, rows_max);
-            read_part(rows_max, |each| driver.scan_index_at(epoch, part, each))
-        })
-    }
-
-    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(None)
-    }
-
-    fn mistake(&mut self, what: String) -> Error {
-        Error::mistake(what)
-    }
-}
-
-/// Reads a part of a table or an index.
-fn read_part(
-    rows_max: usize,
-    scan: impl FnOnce(engine::Visit<'_>) -> engine::Result<Option<Vec<u8>>>,
-) -> engine::Result<Part> {
-    let mut found = Part::default();
-    found.last = scan(&mut |key, value| match found.push(key, value, rows_max) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    })?;
-    Ok(found)
 }
 
 impl fmt::Debug for Snapshot {

@@ -5,9 +5,8 @@ use std::ops::{Bound, ControlFlow, Range};
 
 use engine::Stop;
 
-use crate::index::entries_in;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Found, Part, Source};
+use crate::rows::{Found, Of, Part, Source};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};
@@ -48,67 +47,42 @@ struct OfTransaction<'t, 'e>(&'t mut engine::Transaction<'e>);
 
 impl Source for OfTransaction<'_, '_> {
     type Error = Stop;
+
     /// Often the first row is all that is wanted.
-    const FIRST_ROWS: usize = 1;
-    const ROWS_MAX: usize = 256;
+    fn sizes(&self, _: Of) -> (usize, usize) {
+        (1, 256)
+    }
 
     fn part(
         &mut self,
-        table: u16,
+        of: Of,
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
     ) -> Result<Part, Stop> {
-        let mut part = Part::default();
-        let mut is_full = false;
-        self.0.scan(table, &range.low, &range.high, is_descending, &mut |key, value| {
-            is_full = part.push(key, value, rows_max);
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        part.last = is_full.then(|| part.last_key()).flatten();
-        Ok(part)
-    }
-
-    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.0.get(table, key)?.map(<[u8]>::to_vec))
-    }
-
-    fn mistake(&mut self, what: String) -> Stop {
-        self.0.mistake(what)
-    }
-}
-
-/// The rows that a transaction sees in an index.
-struct IndexOfTransaction<'t, 'e>(&'t mut engine::Transaction<'e>);
-
-impl Source for IndexOfTransaction<'_, '_> {
-    type Error = Stop;
-    const FIRST_ROWS: usize = 1;
-    const ROWS_MAX: usize = 256;
-
-    fn part(
-        &mut self,
-        index: u16,
-        range: &Bytes,
-        is_descending: bool,
-        rows_max: usize,
-    ) -> Result<Part, Stop> {
-        let table = self.0.table_of_index(index)?;
+        let (inner, low, high) = (&mut *self.0, &range.low, &range.high);
+        let index = match of {
+            Of::Table(table) => {
+                return Part::of_table(rows_max, |each| {
+                    inner.scan(table, low, high, is_descending, each)
+                });
+            }
+            Of::Index(index) => index,
+        };
+        let table = inner.table_of_index(index)?;
         let mut found = Found::new(rows_max);
         let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
-        self.0.scan_index(index, &range.low, &range.high, is_descending, &mut each)?;
+        inner.scan_index(index, low, high, is_descending, &mut each)?;
         let mut part = Part::default();
         for key in found.keys() {
-            if let Some(value) = self.0.get(table, key)? {
-                part.push(key, value, usize::MAX);
-            }
+            part.add_found(key, inner.get(table, key)?);
         }
         part.last = found.last;
         Ok(part)
     }
 
-    fn value(&mut self, _: u16, _: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(None)
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.0.get(table, key)?.map(<[u8]>::to_vec))
     }
 
     fn mistake(&mut self, what: String) -> Stop {
@@ -291,8 +265,8 @@ impl Transaction<'_, '_> {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> Rows<'_, K, V, Stop> {
-        let number = self.number(&table.shape).map(|number| (number, table.shape));
-        Rows::new(OfTransaction(self.inner), number, Bytes::new(&table, &range))
+        let wanted = self.schema.rows(&table, &range).map_err(|what| self.inner.mistake(what));
+        Rows::new(OfTransaction(self.inner), wanted)
     }
 
     /// How many rows of an ordered table are in a range.
@@ -327,19 +301,8 @@ impl Transaction<'_, '_> {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> Rows<'_, K, V, Stop> {
-        let number = self.schema.index(&index.shape).and_then(|number| {
-            let range = entries_in(&range)?;
-            Ok((number, range))
-        });
-        match number {
-            Ok((number, range)) => {
-                Rows::new(IndexOfTransaction(self.inner), Ok((number, index.table.shape)), range)
-            }
-            Err(what) => {
-                let stop = self.inner.mistake(what);
-                Rows::new(IndexOfTransaction(self.inner), Err(stop), Bytes::nothing())
-            }
-        }
+        let wanted = self.schema.rows_by(&index, &range).map_err(|what| self.inner.mistake(what));
+        Rows::new(OfTransaction(self.inner), wanted)
     }
 
     /// The first row that an index has under a key: of a unique index the only one.
