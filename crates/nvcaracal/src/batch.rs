@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::Calls;
 
 use crate::body;
-use crate::queue::check_arguments;
+use crate::queue::{OnFull, check_arguments};
 use crate::ticket::Group;
 use crate::{Data, Database, Error, Procedure, Result, Ticket};
 
@@ -84,7 +84,7 @@ impl<'d> Batch<'d> {
     /// [`Error::is_stopped`]; [`Error::is_limit`] if it is larger than the whole queue. No call
     /// took place.
     pub fn submit(self) -> Result<Submitted> {
-        self.push(true)
+        self.push(OnFull::Wait)
     }
 
     /// Submits the batch, unless the queue has no room for all of it.
@@ -92,7 +92,7 @@ impl<'d> Batch<'d> {
     /// # Errors
     /// [`Error::is_queue_full`]; as [`Batch::submit`].
     pub fn try_submit(self) -> Result<Submitted> {
-        self.push(false)
+        self.push(OnFull::Fail)
     }
 
     /// The calls. Those for the serial part of an epoch come before all others there, so if one is
@@ -103,13 +103,13 @@ impl<'d> Batch<'d> {
         if serial == 0 { self.calls.clone() } else { self.calls.first_serial(serial) }
     }
 
-    fn push(self, wait: bool) -> Result<Submitted> {
+    fn push(self, on_full: OnFull<'_>) -> Result<Submitted> {
         let count = self.calls.len();
         body::check_outside()?;
         if count == 0 {
             return Ok(Submitted { group: Arc::default(), first: 0, count });
         }
-        let (group, first) = self.database.queue().push_all(self.in_order(), wait)?;
+        let (group, first) = self.database.queue().push_all(self.in_order(), on_full)?;
         Ok(Submitted { group, first, count })
     }
 }

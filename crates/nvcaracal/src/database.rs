@@ -4,9 +4,11 @@ use std::any::TypeId;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use engine::{MemoryUse, RecoveryReport};
 
 use crate::body;
 use crate::driver::Driver;
-use crate::queue::{Limits, Queue, check_arguments};
+use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
@@ -102,7 +104,7 @@ impl Database {
     /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered;
     /// [`Error::is_limit`] for arguments of more than 1 MiB. The call did not take place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        self.push(&procedure, true)
+        self.push(&procedure, OnFull::Wait)
     }
 
     /// Submits a call, unless the queue is full.
@@ -110,16 +112,52 @@ impl Database {
     /// # Errors
     /// [`Error::is_queue_full`]; as [`Database::submit`].
     pub fn try_submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        self.push(&procedure, false)
+        self.push(&procedure, OnFull::Fail)
     }
 
-    fn push<P: Procedure>(&self, procedure: &P, wait: bool) -> Result<Ticket<P::Output>> {
+    fn push<P: Procedure>(&self, procedure: &P, on_full: OnFull<'_>) -> Result<Ticket<P::Output>> {
         let number = self.number::<P>()?;
         body::check_outside()?;
         let Shared { queue, routing, .. } = &*self.inner.shared;
-        let how = (routing.is_serial(number), wait);
-        let (group, index) = procedure.with_bytes(|bytes| queue.push(number, bytes, how))?;
+        let (group, index) = procedure
+            .with_bytes(|bytes| queue.push(number, bytes, routing.is_serial(number), on_full))?;
         Ok(Ticket::new(group, index))
+    }
+
+    /// As [`Database::submit`], for a task of any runtime: waits for room in the queue without
+    /// keeping its thread. The call is submitted when the future is polled, and not if that is
+    /// dropped before.
+    ///
+    /// ```
+    /// # async fn example(db: nvcaracal::Database, call: Deposit) -> nvcaracal::Result<i64> {
+    /// let balance = db.submit_async(call).await?.await?;
+    /// # Ok(balance)
+    /// # }
+    /// # nvcaracal::plain! { struct Deposit { account: u64, cents: i64 } }
+    /// # impl nvcaracal::Procedure for Deposit {
+    /// #     const NAME: &'static str = "deposit";
+    /// #     type Output = i64;
+    /// #     fn run(&self, _: &mut nvcaracal::Transaction) -> Result<i64, nvcaracal::Stop> { Ok(1) }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::submit`].
+    pub async fn submit_async<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        let task = self.queue().task();
+        poll_fn(|context| match self.push(&procedure, OnFull::Wake(task, context.waker())) {
+            Err(full) if full.is_queue_full() => Poll::Pending,
+            pushed => Poll::Ready(pushed),
+        })
+        .await
+    }
+
+    /// Submits a call and waits for its answer, as [`Database::call`], in a task of any runtime.
+    ///
+    /// # Errors
+    /// As [`Database::submit`] and [`Ticket::wait`].
+    pub async fn call_async<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
+        self.submit_async(procedure).await?.await
     }
 
     pub(crate) fn number<P: Procedure>(&self) -> Result<u16> {

@@ -3,8 +3,10 @@
 //! Calls are written straight into the batch that becomes an epoch. The place in the batch is the
 //! place in the serial order.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use engine::{ARGUMENT_BYTES_MAX, Calls};
@@ -21,6 +23,17 @@ pub(crate) struct Limits {
     pub(crate) epoch_calls: usize,
 }
 
+/// What becomes of a call for which there is no room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnFull<'w> {
+    /// Its thread waits.
+    Wait,
+    /// It fails.
+    Fail,
+    /// It fails, and its task, of this number, is woken when there may be room.
+    Wake(u64, &'w Waker),
+}
+
 /// Requests that are done between two epochs while calls wait.
 const REQUESTS_MAX: usize = 4;
 
@@ -28,6 +41,7 @@ const REQUESTS_MAX: usize = 4;
 pub(crate) struct Waiting {
     pub(crate) calls: usize,
     pub(crate) bytes: usize,
+    /// Threads and tasks.
     pub(crate) threads: usize,
 }
 
@@ -66,8 +80,10 @@ struct Inner {
     ended: Option<Error>,
     /// The sequencer waits until this many calls are there.
     wanted: Option<usize>,
-    /// Threads that wait for room.
+    /// Threads that wait for room ...
     blocked: usize,
+    /// ... and tasks, by their numbers.
+    wakers: HashMap<u64, Waker>,
     /// Memory to be reused.
     spare: Option<Calls>,
 }
@@ -78,11 +94,23 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     work: Condvar,
     room: Condvar,
+    tasks: AtomicU64,
 }
 
 impl Queue {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, inner: Mutex::default(), work: Condvar::new(), room: Condvar::new() }
+        Self {
+            limits,
+            inner: Mutex::default(),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            tasks: AtomicU64::new(0),
+        }
+    }
+
+    /// A number for a task that may wait for room.
+    pub(crate) fn task(&self) -> u64 {
+        self.tasks.fetch_add(1, Ordering::Relaxed)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -103,7 +131,8 @@ impl Queue {
     /// Calls and argument bytes that wait, and threads that wait for room.
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
-        Waiting { calls: inner.calls, bytes: inner.bytes, threads: inner.blocked }
+        let threads = inner.blocked + inner.wakers.len();
+        Waiting { calls: inner.calls, bytes: inner.bytes, threads }
     }
 
     /// Appends a call, for the serial part of its epoch or not; where its answer will be.
@@ -111,12 +140,13 @@ impl Queue {
         &self,
         procedure: u16,
         arguments: &[u8],
-        (is_serial, wait): (bool, bool),
+        is_serial: bool,
+        on_full: OnFull<'_>,
     ) -> Result<(Arc<Group>, u32)> {
         check_arguments(arguments)?;
         // As they are counted when the batch is taken.
         let bytes = arguments.len().next_multiple_of(8);
-        let mut inner = self.make_room(1, bytes, wait)?;
+        let mut inner = self.make_room(1, bytes, on_full)?;
         let batch = inner.open_batch(1, self.limits.epoch_calls);
         let index = batch.calls.len() as u32;
         match is_serial {
@@ -129,9 +159,9 @@ impl Queue {
     }
 
     /// Appends calls that stay together; where the first one's answer will be.
-    pub(crate) fn push_all(&self, calls: Calls, wait: bool) -> Result<(Arc<Group>, u32)> {
+    pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(Arc<Group>, u32)> {
         let (count, bytes) = (calls.len(), calls.bytes());
-        let mut inner = self.make_room(count, bytes, wait)?;
+        let mut inner = self.make_room(count, bytes, on_full)?;
         let fits = inner.batches.back().map(|b| b.calls.len() + count <= self.limits.epoch_calls);
         if fits != Some(true) {
             let batch = Batch { calls, group: Arc::default(), opened: Instant::now() };
@@ -149,7 +179,12 @@ impl Queue {
     }
 
     /// Waits until this much more may be queued.
-    fn make_room(&self, calls: usize, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Inner>> {
+    fn make_room(
+        &self,
+        calls: usize,
+        bytes: usize,
+        on_full: OnFull<'_>,
+    ) -> Result<MutexGuard<'_, Inner>> {
         let limits = self.limits;
         if calls > limits.calls || bytes > limits.bytes {
             return Err(Error::limit(format!(
@@ -166,8 +201,14 @@ impl Queue {
             if inner.calls + calls <= limits.calls && inner.bytes + bytes <= limits.bytes {
                 return Ok(inner);
             }
-            if !wait {
-                return Err(Error::queue_full(inner.calls, inner.bytes));
+            let full = Error::queue_full(inner.calls, inner.bytes);
+            match on_full {
+                OnFull::Wait => {}
+                OnFull::Fail => return Err(full),
+                OnFull::Wake(task, waker) => {
+                    inner.wakers.insert(task, waker.clone());
+                    return Err(full);
+                }
             }
             inner.blocked += 1;
             inner = self.room.wait(inner).unwrap_or_else(PoisonError::into_inner);
@@ -207,7 +248,18 @@ impl Queue {
         inner.ended.get_or_insert(error);
         inner.wanted = None;
         self.work.notify_one();
-        self.room.notify_all();
+        self.made_room(inner);
+    }
+
+    /// Wakes who waits for room.
+    fn made_room(&self, mut inner: MutexGuard<'_, Inner>) {
+        let wakers = std::mem::take(&mut inner.wakers);
+        if inner.blocked > 0 {
+            self.room.notify_all();
+        }
+        // A task may run at once on this thread.
+        drop(inner);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Accepts nothing more and gives up what is there.
@@ -273,9 +325,7 @@ impl Queue {
         inner.wanted = None;
         inner.calls -= batch.calls.len();
         inner.bytes -= batch.calls.bytes();
-        if inner.blocked > 0 {
-            self.room.notify_all();
-        }
+        self.made_room(inner);
         batch
     }
 
@@ -317,7 +367,7 @@ mod tests {
     fn o_87_requests_and_calls_take_turns() {
         let queue = Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10 });
         let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
-        let submit = || drop(queue.push(0, &[], (false, true)).unwrap());
+        let submit = || drop(queue.push(0, &[], false, OnFull::Wait).unwrap());
         let mut taken = Vec::new();
         let mut take = || match queue.take(false) {
             Some(Work::Requests(requests)) => taken.push(requests.len()),

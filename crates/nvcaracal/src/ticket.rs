@@ -6,8 +6,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use engine::{Answer, EpochOutcome};
@@ -38,6 +41,8 @@ struct State {
     ended: Option<Error>,
     /// Threads that wait.
     waiting: usize,
+    /// Tasks that wait for one call each.
+    wakers: HashMap<u32, Waker>,
 }
 
 impl State {
@@ -53,6 +58,15 @@ impl State {
         }
         self.ended.clone().map(Err)
     }
+
+    /// The tasks whose calls have their answers now.
+    fn take_answered(&mut self) -> Vec<Waker> {
+        let mut wakers = std::mem::take(&mut self.wakers);
+        let answered = wakers.extract_if(|index, _| self.find(*index).is_some());
+        let answered = answered.map(|(_, waker)| waker).collect();
+        self.wakers = wakers;
+        answered
+    }
 }
 
 impl Group {
@@ -66,6 +80,10 @@ impl Group {
         if state.waiting > 0 {
             self.answered.notify_all();
         }
+        let wakers = state.take_answered();
+        // A task may run at once on this thread, and look at its ticket.
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Answers all calls but those that were deferred.
@@ -85,6 +103,16 @@ impl Group {
 
     fn find(&self, index: u32) -> Option<Result<Place>> {
         self.state().find(index)
+    }
+
+    /// Looks for an answer; if there is none yet, wakes the task when it is there.
+    fn poll(&self, index: u32, waker: &Waker) -> Poll<Result<Place>> {
+        let mut state = self.state();
+        if let Some(found) = state.find(index) {
+            return Poll::Ready(found);
+        }
+        state.wakers.insert(index, waker.clone());
+        Poll::Pending
     }
 
     /// Waits until a call has its answer.
@@ -120,7 +148,8 @@ impl Group {
 /// A claim on the answer to one call.
 ///
 /// The answer comes when the epoch's log is durable and the result is known; the call takes place
-/// even if the ticket is dropped. An answered ticket keeps the answers of its whole epoch in
+/// even if the ticket is dropped. Wait for it on a thread, or in a task of any runtime: a ticket is
+/// a future of what [`Ticket::wait`] returns. An answered ticket keeps the answers of its whole epoch in
 /// memory, so take answers rather than collect tickets.
 #[must_use = "the answer says whether the call committed"]
 pub struct Ticket<T> {
@@ -159,6 +188,14 @@ impl<T: Data> Ticket<T> {
     pub fn wait_timeout(&self, most: Duration) -> Option<Result<T>> {
         let until = Instant::now().checked_add(most);
         self.group.wait(self.index, until).map(read)
+    }
+}
+
+impl<T: Data> Future for Ticket<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        self.group.poll(self.index, context.waker()).map(read)
     }
 }
 

@@ -12,3 +12,4 @@ mod reopen;
 mod schema;
 mod snapshots;
 mod submit;
+mod tasks;

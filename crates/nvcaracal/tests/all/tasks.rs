@@ -1,0 +1,109 @@
+//! Asynchronous callers: tickets are futures, and waiting for room keeps no thread.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use nvcaracal::{Procedure, Stop, Transaction, plain};
+
+use crate::common::{Deposit, Transfer, dram, options, sum};
+
+/// Runs a future on this thread, without any runtime.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn a_ticket_is_a_future_that_needs_no_runtime() {
+    let db = dram(options());
+    block_on(async {
+        assert_eq!(db.call_async(Deposit { account: 1, cents: 5 }).await.unwrap(), 5);
+        let error = db.call_async(Transfer { from: 1, to: 2, cents: 3 }).await.unwrap_err();
+        assert!(error.is_user_abort(), "{error}");
+        let first = db.submit_async(Deposit { account: 2, cents: 1 }).await.unwrap();
+        let second = db.submit(Deposit { account: 2, cents: 1 }).unwrap();
+        assert_eq!((second.await.unwrap(), first.await.unwrap()), (2, 1));
+    });
+    let after = db.clone();
+    db.close().unwrap();
+    let late = block_on(after.call_async(Deposit { account: 1, cents: 1 }));
+    assert!(late.unwrap_err().is_stopped());
+}
+
+/// Thousands of tasks on one thread, in a queue with room for few: all are answered, in the end.
+#[test]
+fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
+    const TASKS: i64 = 3000;
+    let db = dram(options().queue_calls_max(7));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for cents in 1..=TASKS {
+            let db = db.clone();
+            tasks.spawn(async move {
+                let account = cents as u64 % 10;
+                db.call_async(Deposit { account, cents }).await.unwrap();
+                // Who gives up waiting leaves nothing behind; the call may take place.
+                let late = db.call_async(Transfer { from: account, to: 11, cents: 1 });
+                let _ = tokio::time::timeout(Duration::from_micros(50), late).await;
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task.unwrap();
+        }
+    });
+    assert_eq!(sum(&db), TASKS * (TASKS + 1) / 2);
+}
+
+/// A task that waits for room hears of a close, and one that was dropped is forgotten.
+#[test]
+fn tasks_that_wait_for_room_hear_of_a_close() {
+    plain! { struct Sleep { milliseconds: u64 } }
+    impl Procedure for Sleep {
+        const NAME: &'static str = "sleep";
+        type Output = ();
+
+        fn run(&self, _: &mut Transaction) -> Result<(), Stop> {
+            thread::sleep(Duration::from_millis(self.milliseconds));
+            Ok(())
+        }
+    }
+    let db = dram(options().procedure::<Sleep>().queue_calls_max(1).serial_calls_max(0));
+    let running = db.submit(Sleep { milliseconds: 300 }).unwrap();
+    // It may be taken from the queue only now.
+    let waiting = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
+    let waker = Waker::noop();
+    let mut full = Box::pin(db.submit_async(Deposit { account: 1, cents: 2 }));
+    let mut dropped = Box::pin(db.submit_async(Deposit { account: 1, cents: 4 }));
+    let mut context = Context::from_waker(waker);
+    assert!(full.as_mut().poll(&mut context).is_pending());
+    assert!(dropped.as_mut().poll(&mut context).is_pending());
+    assert_eq!(db.stats().blocked_submitters, 2);
+    drop(dropped);
+    let other = db.clone();
+    let closing = thread::spawn(move || other.close());
+    let ended = block_on(full);
+    match ended {
+        Ok(ticket) => assert_eq!(block_on(ticket).unwrap(), 3),
+        Err(error) => assert!(error.is_stopped(), "{error}"),
+    }
+    running.wait().unwrap();
+    assert_eq!(waiting.wait().unwrap(), 1);
+    closing.join().unwrap().unwrap();
+}
