@@ -279,12 +279,14 @@ fn check_count(calls: usize) -> Result<()> {
 }
 
 /// Why a transaction gave up. Its writes did not take place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Abort {
     /// Application's own number; it is part of the answer.
     pub code: u32,
     /// Words for people.
     pub message: Cow<'static, str>,
+    /// What the application says to its caller besides.
+    pub payload: Vec<u8>,
 }
 
 impl Abort {
@@ -293,12 +295,12 @@ impl Abort {
 
     /// An abort with words and code 0.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code: 0, message: message.into() }
+        Self { message: message.into(), ..Self::default() }
     }
 
     /// An abort with a number.
     pub fn code(code: u32) -> Self {
-        Self { code, message: Cow::Borrowed("") }
+        Self { code, ..Self::default() }
     }
 }
 
@@ -619,7 +621,7 @@ mod tests {
             Answer::Committed(b""),
             Answer::Failed("why"),
             Answer::Deferred,
-            Answer::Aborted(&Abort { code: 9, message: Cow::Borrowed("") }),
+            Answer::Aborted(&Abort::code(9)),
             Answer::Committed(b"one"),
         ];
         for ((worker, index), expected) in places.into_iter().zip(expected) {

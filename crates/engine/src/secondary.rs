@@ -317,6 +317,6 @@ impl SecondaryIndex {
         let name = &self.definition.name;
         let key = &key[..usize::from(entry.prefix)];
         let message = format!("unique index {name:?} has another row with this key: {key:02x?}");
-        Abort { code: Abort::NOT_UNIQUE, message: message.into() }
+        Abort { message: message.into(), ..Abort::code(Abort::NOT_UNIQUE) }
     }
 }

@@ -6,6 +6,8 @@ use engine::{Abort, EngineError};
 use pmem::DeviceError;
 use storage::StorageError;
 
+use crate::{Data, stop};
+
 /// Why something did not happen.
 ///
 /// Programs ask what kind it is; people read the text.
@@ -94,6 +96,12 @@ impl Error {
             Kind::Abort(abort) => Some(abort),
             _ => None,
         }
+    }
+
+    /// The value with which the procedure gave up, if it is of this type; see [`Stop`](crate::Stop).
+    #[must_use]
+    pub fn abort_as<E: Data>(&self) -> Option<E> {
+        stop::reason(self.abort()?)
     }
 
     /// Whether the procedure gave up on purpose. Its writes did not take place.
@@ -197,7 +205,7 @@ mod tests {
 
     #[test]
     fn each_kind_answers_one_question() {
-        let abort = Error::aborted(&Abort { code: 7, message: "no".into() });
+        let abort = Error::aborted(&Abort { message: "no".into(), ..Abort::code(7) });
         assert!(abort.is_user_abort() && !abort.is_failed() && !abort.is_limit());
         assert_eq!(abort.abort().map(|a| a.code), Some(7));
         assert!(Error::queue_full(1, 2).is_limit() && Error::queue_full(1, 2).is_queue_full());

@@ -205,6 +205,7 @@ mod schema;
 mod sequencer;
 mod snapshot;
 mod stats;
+mod stop;
 mod stored;
 mod table;
 mod ticket;
@@ -214,9 +215,7 @@ pub use batch::{Added, Batch, Submitted};
 pub use data::{Data, Plain, describe_struct, zeroed};
 pub use database::Database;
 pub use declare::{Draws, WriteSet};
-pub use engine::{
-    Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, Stop, WorkCounts,
-};
+pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use error::{Error, Result};
 pub use index::Index;
 pub use key::{Key, KeyBuffer};
@@ -228,6 +227,7 @@ pub use range::KeyRange;
 pub use rows::Rows;
 pub use snapshot::Snapshot;
 pub use stats::Stats;
+pub use stop::Stop;
 pub use stored::Before;
 pub use table::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
 pub use ticket::Ticket;

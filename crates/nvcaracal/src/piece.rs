@@ -3,11 +3,9 @@
 use std::borrow::Borrow;
 use std::ops::Range;
 
-use engine::Stop;
-
 use crate::schema::Schema;
 use crate::stored;
-use crate::{Data, Key, Table};
+use crate::{Data, Key, Stop, Table};
 
 /// The update of one row that [`WriteSet::update_piece`](crate::WriteSet::update_piece) declared,
 /// apart from the rest of its transaction.
@@ -60,8 +58,8 @@ impl Piece<'_, '_> {
     /// # Errors
     /// If the value is beyond its limit.
     pub fn update<V: Data>(&mut self, value: &V) -> Result<bool, Stop> {
-        stored::with_stored(value, |value| self.inner.update(value))
-            .unwrap_or_else(|what| Err(self.inner.mistake(what)))
+        let updated = stored::with_stored(value, |value| self.inner.update(value));
+        Ok(updated.unwrap_or_else(|what| Err(self.inner.mistake(what)))?)
     }
 
     /// Changes some bytes of the row's value, as
@@ -76,9 +74,9 @@ impl Piece<'_, '_> {
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
         if stored::has_versions::<V>() {
-            return Err(self.inner.mistake(stored::MANY_VERSIONS.to_string()));
+            return Err(self.inner.mistake(stored::MANY_VERSIONS.to_string()).into());
         }
-        self.inner.modify_part(part, change)
+        Ok(self.inner.modify_part(part, change)?)
     }
 
     /// The number that the transaction's `i`-th draw got.
@@ -100,6 +98,6 @@ impl Piece<'_, '_> {
     fn undecodable<V>(&self) -> Stop {
         let kind = std::any::type_name::<V>();
         let what = "the value of a piece's row is no";
-        self.inner.mistake(format!("{what} {kind}: it was written with another type"))
+        self.inner.mistake(format!("{what} {kind}: it was written with another type")).into()
     }
 }

@@ -2,11 +2,11 @@
 
 use std::any::TypeId;
 
-use engine::{Abort, PieceFunctions, ProcedureDefinition, Stop};
+use engine::{Abort, PieceFunctions, ProcedureDefinition};
 
 use crate::body;
 use crate::schema::{SCHEMAS_MAX, Schema};
-use crate::{Data, Draws, Piece, Transaction, WriteSet};
+use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
 /// what it does.
@@ -95,7 +95,7 @@ pub trait Procedure: Data + 'static {
     /// What can fail belongs in the body.
     fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
         let _ = piece;
-        Err(Stop::Mistake(format!("procedure {:?} has no function for its pieces", Self::NAME)))
+        Err(Stop::mistake(format!("procedure {:?} has no function for its pieces", Self::NAME)))
     }
 
     /// Makes the answer from what the body returned and what the pieces came to, in the order of
@@ -190,10 +190,11 @@ fn piece<P: Procedure>(
     schema: &'static Schema,
     arguments: &[u8],
     inner: &mut engine::Piece<'_>,
-) -> Result<u64, Stop> {
+) -> Result<u64, engine::Stop> {
     let mut piece = Piece { inner, schema };
     P::with_value(arguments, |procedure| body::within(|| procedure.piece(&mut piece)))
-        .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))
+        .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+        .map_err(|stop| stop.inner)
 }
 
 #[inline(never)]
@@ -210,10 +211,11 @@ fn run<P: Procedure>(
     schema: &'static Schema,
     arguments: &[u8],
     inner: &mut engine::Transaction<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), engine::Stop> {
     let mut tx = Transaction { inner, schema };
     let output = P::with_value(arguments, |procedure| body::within(|| procedure.run(&mut tx)))
-        .unwrap_or_else(|| Err(Stop::Mistake(undecodable::<P>())))?;
+        .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+        .map_err(|stop| stop.inner)?;
     output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
     Ok(())
 }

@@ -62,6 +62,11 @@ const fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
+/// A hash of texts, of which each ends.
+pub(crate) fn fold_all(texts: &[&[u8]]) -> u64 {
+    texts.iter().fold(0xcbf2_9ce4_8422_2325, |hash, text| fold(fold(hash, text), &[0xff]))
+}
+
 /// The tag of an index of a table.
 pub(crate) const fn tag_of_index(table: &Shape, name: &str, is_unique: bool) -> u64 {
     let hash = fold(table.tag, name.as_bytes());

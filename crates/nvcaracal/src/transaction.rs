@@ -3,14 +3,12 @@
 use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow, Range};
 
-use engine::Stop;
-
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Found, Of, Part, Source};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};
-use crate::{Data, Index, Key, Rows, Sequence, Table};
+use crate::{Data, Index, Key, Rows, Sequence, Stop, Table};
 
 /// Reads and writes rows, as of the transaction's place in the serial order.
 ///
@@ -64,7 +62,7 @@ impl Source for OfTransaction<'_, '_> {
         let index = match of {
             Of::Table(table) => {
                 return Part::of_table(rows_max, |each| {
-                    inner.scan(table, low, high, is_descending, each)
+                    Ok(inner.scan(table, low, high, is_descending, each)?)
                 });
             }
             Of::Index(index) => index,
@@ -86,32 +84,34 @@ impl Source for OfTransaction<'_, '_> {
     }
 
     fn mistake(&mut self, what: String) -> Stop {
-        self.0.mistake(what)
+        self.0.mistake(what).into()
     }
 }
 
 impl Transaction<'_, '_> {
     #[inline]
     fn number(&self, shape: &Shape) -> Result<u16, Stop> {
-        self.schema.number(shape).map_err(|what| self.inner.mistake(what))
+        Ok(self.schema.number(shape).map_err(|what| self.inner.mistake(what))?)
     }
 
     /// Adds the key as its program knows it: the engine knows it as bytes.
     #[cold]
-    fn with_key<K: Key + ?Sized>(&self, stop: Stop, key: &K) -> Stop {
-        self.inner.explain(stop, format_args!(", which is {key:?}"))
+    fn with_key<K: Key + ?Sized>(&self, stop: engine::Stop, key: &K) -> Stop {
+        self.inner.explain(stop, format_args!(", which is {key:?}")).into()
     }
 
     #[cold]
     fn undecodable<V>(&self, shape: &Shape) -> Stop {
-        self.inner.mistake(undecodable::<V>(shape, "value"))
+        self.inner.mistake(undecodable::<V>(shape, "value")).into()
     }
 
     #[inline]
     fn check_one_version<V: Data>(&self, shape: &Shape) -> Result<(), Stop> {
         match stored::has_versions::<V>() {
             false => Ok(()),
-            true => Err(self.inner.mistake(format!("{shape}: {}", stored::MANY_VERSIONS))),
+            true => {
+                Err(Stop::from(self.inner.mistake(format!("{shape}: {}", stored::MANY_VERSIONS))))
+            }
         }
     }
 
@@ -147,7 +147,7 @@ impl Transaction<'_, '_> {
     ) -> Result<Option<&[u8]>, Stop> {
         let number = self.number(&table.shape)?;
         self.check_one_version::<V>(&table.shape)?;
-        key.borrow().with_key(|key| self.inner.get(number, key))
+        Ok(key.borrow().with_key(|key| self.inner.get(number, key))?)
     }
 
     /// Reads many rows of a table: what is there for each key, in the order of the keys, as
@@ -265,7 +265,8 @@ impl Transaction<'_, '_> {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> Rows<'_, K, V, Stop> {
-        let wanted = self.schema.rows(&table, &range).map_err(|what| self.inner.mistake(what));
+        let wanted = self.schema.rows(&table, &range);
+        let wanted = wanted.map_err(|what| self.inner.mistake(what).into());
         Rows::new(OfTransaction(self.inner), wanted)
     }
 
@@ -301,7 +302,8 @@ impl Transaction<'_, '_> {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> Rows<'_, K, V, Stop> {
-        let wanted = self.schema.rows_by(&index, &range).map_err(|what| self.inner.mistake(what));
+        let wanted = self.schema.rows_by(&index, &range);
+        let wanted = wanted.map_err(|what| self.inner.mistake(what).into());
         Rows::new(OfTransaction(self.inner), wanted)
     }
 
@@ -333,7 +335,7 @@ impl Transaction<'_, '_> {
     /// If the sequence is not registered.
     pub fn sequence_start(&self, sequence: Sequence) -> Result<u64, Stop> {
         let number = self.number(&sequence.shape)?;
-        self.inner.sequence_start(number, sequence.key)
+        Ok(self.inner.sequence_start(number, sequence.key)?)
     }
 
     /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never
@@ -365,7 +367,7 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If the database is being stopped.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
-        self.inner.commit_point()
+        Ok(self.inner.commit_point()?)
     }
 
     /// What a piece of this transaction came to, by its number; waits for it if it runs apart. This
@@ -375,6 +377,6 @@ impl Transaction<'_, '_> {
     /// # Errors
     /// If there is no such piece, or the database is being stopped.
     pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
-        self.inner.piece_result(number)
+        Ok(self.inner.piece_result(number)?)
     }
 }

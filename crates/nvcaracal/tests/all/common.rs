@@ -46,7 +46,8 @@ impl Procedure for Transfer {
     fn run(&self, tx: &mut Transaction) -> Result<(i64, i64), Stop> {
         let from = tx.get(ACCOUNTS, self.from)?.ok_or(Abort::new("no such account"))? - self.cents;
         if from < 0 {
-            return Err(Abort { code: 7, message: format!("{from} is not enough").into() }.into());
+            let message = format!("{from} is not enough").into();
+            return Err(Abort { message, ..Abort::code(7) }.into());
         }
         tx.update(ACCOUNTS, self.from, &from)?;
         let to = tx.get(ACCOUNTS, self.to)?.ok_or(Abort::new("no such account"))? + self.cents;

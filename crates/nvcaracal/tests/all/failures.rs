@@ -45,7 +45,7 @@ impl Procedure for Misbehave {
             4 => panic!("half way"),
             5 => tx.insert(ACCOUNTS, 77, &1).map(|()| 0),
             6 => tx.get(STRANGERS, 1).map(|_| 0),
-            7 => Err(Abort { code: 9, message: "nine".into() }.into()),
+            7 => Err(Abort { message: "nine".into(), ..Abort::code(9) }.into()),
             8 => {
                 tx.commit_point()?;
                 panic!("after the commit point")
@@ -219,7 +219,7 @@ fn an_abort_arrives_with_code_and_words() {
     let db = open();
     let error = fail(&db, 7);
     assert!(error.is_user_abort());
-    assert_eq!(error.abort(), Some(&Abort { code: 9, message: "nine".into() }));
+    assert_eq!(error.abort(), Some(&Abort { message: "nine".into(), ..Abort::code(9) }));
     assert_eq!(error.to_string(), "aborted with code 9: nine");
     assert_eq!(fail(&db, 0).abort(), Some(&Abort::code(42)));
     let error = db.call(Transfer { from: 1, to: 2, cents: 11 }).unwrap_err();
