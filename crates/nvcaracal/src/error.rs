@@ -1,10 +1,12 @@
 //! What can go wrong, in kinds that a program tells apart by asking.
 
+use std::fmt;
 use std::sync::Arc;
 
 use engine::{Abort, EngineError};
 use pmem::DeviceError;
 use storage::StorageError;
+use storage::input_log::LogError;
 
 use crate::{Data, stop};
 
@@ -23,10 +25,48 @@ use crate::{Data, stop};
 /// }
 /// # }
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+///
+/// `{:?}` shows the same text as `{}`, so that a `main` that returns an error ends with a sentence.
+#[derive(Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct Error {
     kind: Arc<Kind>,
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What kind of error it is: [`Error::kind`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The procedure gave up on purpose.
+    Abort,
+    /// The call failed by a mistake of its procedure.
+    Failed,
+    /// Too many calls wait.
+    QueueFull,
+    /// The disk has no room, or a limit of the size of the database is reached.
+    Full,
+    /// Another limit is reached: of an option, or of the length of something.
+    Limit,
+    /// The operating system failed to read or write.
+    Io,
+    /// The database holds other tables, rows or calls than the program takes them for.
+    Schema,
+    /// Data on the medium is damaged or not ours.
+    Corrupt,
+    /// The database is open elsewhere.
+    Locked,
+    /// Something failed, and the database must be opened again.
+    Stopped,
+    /// The database was closed.
+    Closed,
+    /// The program asked for what cannot be.
+    Mistake,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -82,10 +122,18 @@ impl Error {
         Self::new(Kind::Mistake(what.into()))
     }
 
-    fn device(&self) -> Option<&DeviceError> {
+    /// What kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
         match &*self.kind {
-            Kind::Engine(EngineError::Storage(StorageError::Device(device))) => Some(device),
-            _ => None,
+            Kind::Engine(error) => kind_of(error),
+            Kind::Abort(_) => ErrorKind::Abort,
+            Kind::Failed(_) => ErrorKind::Failed,
+            Kind::Stopped(_) => ErrorKind::Stopped,
+            Kind::Closed => ErrorKind::Closed,
+            Kind::QueueFull { .. } => ErrorKind::QueueFull,
+            Kind::Limit(_) => ErrorKind::Limit,
+            Kind::Mistake(_) => ErrorKind::Mistake,
         }
     }
 
@@ -115,66 +163,103 @@ impl Error {
     /// not declare. Its writes did not take place, and the database goes on.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        matches!(&*self.kind, Kind::Failed(_))
+        self.kind() == ErrorKind::Failed
     }
 
     /// Whether a limit was reached: space, an option, or the length of something. What was asked
     /// for was not done, and the database goes on.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        match &*self.kind {
-            Kind::Limit(_) | Kind::QueueFull { .. } => true,
-            Kind::Engine(error) => error.is_limit(),
-            _ => false,
-        }
+        matches!(self.kind(), ErrorKind::Limit | ErrorKind::Full | ErrorKind::QueueFull)
+    }
+
+    /// Whether there is no room on the disk, or within [`Options::data_bytes_max`] and
+    /// [`Options::log_bytes_max`]. Calls fail with it until there is.
+    ///
+    /// [`Options::data_bytes_max`]: crate::Options::data_bytes_max
+    /// [`Options::log_bytes_max`]: crate::Options::log_bytes_max
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.kind() == ErrorKind::Full
     }
 
     /// Whether the queue had no room.
     #[must_use]
     pub fn is_queue_full(&self) -> bool {
-        matches!(&*self.kind, Kind::QueueFull { .. })
+        self.kind() == ErrorKind::QueueFull
     }
 
     /// Whether data on the medium is damaged or not ours.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
-        match &*self.kind {
-            Kind::Engine(error) => {
-                error.is_corrupt() || self.device().is_some_and(DeviceError::is_corrupt)
-            }
-            _ => false,
-        }
+        self.kind() == ErrorKind::Corrupt
     }
 
     /// Whether the database runs no more: it was closed, or something failed and it must be opened
     /// again. What became of calls without an answer is unknown until then.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        matches!(
-            &*self.kind,
-            Kind::Stopped(_) | Kind::Closed | Kind::Engine(EngineError::Poisoned(_))
-        )
+        matches!(self.kind(), ErrorKind::Stopped | ErrorKind::Closed)
     }
 
     /// Whether the database is open elsewhere, in this process or another one.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        self.device().is_some_and(DeviceError::is_locked)
+        self.kind() == ErrorKind::Locked
+    }
+
+    /// Whether the database holds other tables, rows or calls than the program takes them for. An
+    /// open that is refused for this has changed nothing.
+    #[must_use]
+    pub fn is_schema(&self) -> bool {
+        self.kind() == ErrorKind::Schema
     }
 
     /// Whether the program asked for what cannot be: two procedures of one name, a procedure or a
     /// table that was not registered, a path in a directory that is not there.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
-        matches!(
-            &*self.kind,
-            Kind::Mistake(_)
-                | Kind::Engine(
-                    EngineError::OtherProgram(_)
-                        | EngineError::OtherTypes(_)
-                        | EngineError::OtherPast { .. }
-                )
-        )
+        self.kind() == ErrorKind::Mistake
+    }
+}
+
+fn kind_of(error: &EngineError) -> ErrorKind {
+    match error {
+        EngineError::Storage(error) => kind_of_storage(error),
+        EngineError::Limit(_) | EngineError::SnapshotEnded { .. } => ErrorKind::Limit,
+        EngineError::OtherProgram(_)
+        | EngineError::OtherTypes(_)
+        | EngineError::OtherPast { .. } => ErrorKind::Schema,
+        EngineError::StuckCall { .. } | EngineError::Poisoned(_) => ErrorKind::Stopped,
+    }
+}
+
+fn kind_of_storage(error: &StorageError) -> ErrorKind {
+    match error {
+        StorageError::Device(device) | StorageError::Log(LogError::Device(device)) => {
+            kind_of_device(device)
+        }
+        StorageError::Log(LogError::Full { .. }) => ErrorKind::Full,
+        StorageError::Log(error) if !error.is_corrupt() => ErrorKind::Limit,
+        StorageError::Log(_) | StorageError::Foreign(_) | StorageError::Corrupt(_) => {
+            ErrorKind::Corrupt
+        }
+        StorageError::OtherTable(_) => ErrorKind::Schema,
+        StorageError::Missing(_) => ErrorKind::Mistake,
+        StorageError::Limit(_) => ErrorKind::Limit,
+    }
+}
+
+fn kind_of_device(error: &DeviceError) -> ErrorKind {
+    match error {
+        DeviceError::Full { .. } => ErrorKind::Full,
+        DeviceError::Locked { .. } => ErrorKind::Locked,
+        DeviceError::Foreign { .. } | DeviceError::Corrupt { .. } => ErrorKind::Corrupt,
+        DeviceError::Missing { .. } | DeviceError::ReadOnly { .. } | DeviceError::Refused(_) => {
+            ErrorKind::Mistake
+        }
+        // Others are of the operating system, as Io and Sticky are.
+        _ => ErrorKind::Io,
     }
 }
 
@@ -214,5 +299,15 @@ mod tests {
         assert!(locked.is_locked() && !locked.is_corrupt());
         let corrupt: Error = StorageError::Corrupt("x".into()).into();
         assert!(corrupt.is_corrupt() && !corrupt.is_stopped());
+        let full = || DeviceError::Full { what: "a".into(), wanted_bytes: 2, limit_bytes: 1 };
+        for full in [full().into(), Error::from(StorageError::from(LogError::Device(full())))] {
+            assert!(full.is_full() && full.is_limit(), "{full}");
+        }
+        let other: Error = StorageError::OtherTable("x".into()).into();
+        assert!(other.is_schema() && !other.is_limit() && !other.is_mistake());
+        let io = DeviceError::Sticky { first: "no sync".into() };
+        assert_eq!(Error::from(io).kind(), ErrorKind::Io);
+        let text = format!("{:?}", Error::closed());
+        assert_eq!(text, "the database is closed", "what a main shows that returns it");
     }
 }

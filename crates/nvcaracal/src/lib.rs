@@ -216,7 +216,7 @@ pub use data::{Data, Plain, describe_struct, zeroed};
 pub use database::Database;
 pub use declare::{Draws, WriteSet};
 pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use index::Index;
 pub use key::{Key, KeyBuffer};
 pub use options::Options;

@@ -314,9 +314,9 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::is_locked`] if it is open elsewhere, [`Error::is_corrupt`] if it is damaged,
-    /// [`Error::is_limit`] for an option out of its range or a table stored with other limits;
-    /// [`Error::is_mistake`] if there is no directory to create it in, for two procedures or tables
-    /// of one name, or if the input log has calls of a procedure that is not registered.
+    /// [`Error::is_schema`] if it holds other tables, rows or calls than the program takes them
+    /// for; [`Error::is_limit`] for an option out of its range; [`Error::is_mistake`] if there is
+    /// no directory to create it in, or for two procedures or tables of one name.
     pub fn open(self, directory: impl AsRef<Path>) -> Result<Database> {
         self.open_device(DeviceSpec::File(PathBuf::from(directory.as_ref())))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, in the five kinds that callers tell apart.
+//! What can go wrong with a store, in the kinds that callers tell apart.
 
 use pmem::DeviceError;
 
@@ -20,6 +20,9 @@ pub enum StorageError {
     /// The bytes were once ours and are no longer right.
     #[error("corrupt store: {0}")]
     Corrupt(String),
+    /// A table is stored in a way that cannot become what was asked for.
+    #[error("{0}")]
+    OtherTable(String),
     /// An option or a declaration is beyond a limit.
     #[error("{0}")]
     Limit(String),
@@ -69,6 +72,7 @@ mod tests {
             (StorageError::Limit("a".into()), false, true),
             (StorageError::Missing("a".into()), false, false),
             (StorageError::Foreign("a".into()), false, false),
+            (StorageError::OtherTable("a".into()), false, false),
             (full().into(), false, true),
             (corrupt().into(), true, false),
             (LogError::Device(full()).into(), false, true),

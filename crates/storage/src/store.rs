@@ -171,8 +171,8 @@ impl<D: Device> Store<D> {
     /// Finds out what has to change in the catalog for what a program asks for.
     ///
     /// # Errors
-    /// `Limit` for a table that is stored with another definition, a name that two tables would
-    /// have, or one table too many.
+    /// `OtherTable` for a table that is stored with another definition, or a name that two tables
+    /// would have; `Limit` for one table too many.
     pub fn plan_catalog(&self, request: &CatalogRequest) -> Result<CatalogChange> {
         CatalogChange::plan(&self.records, request, self.superblock.segment_bytes)
     }

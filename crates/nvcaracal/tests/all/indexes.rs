@@ -353,7 +353,7 @@ fn o_100_indexes_are_built_when_a_database_is_opened() {
         options.procedure::<Pass>().procedure::<Name>().procedure::<Count>()
     };
     let error = fewer().open(&killed).unwrap_err();
-    assert!(error.is_mistake() && error.to_string().contains("\"by owner\""), "{error}");
+    assert!(error.is_schema() && error.to_string().contains("\"by owner\""), "{error}");
     for path in [&path, &killed] {
         let db = options().open(path).unwrap();
         assert_eq!(db.call(Count { user: 1, predicts: false }).unwrap(), count);

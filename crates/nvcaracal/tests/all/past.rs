@@ -85,7 +85,7 @@ fn o_65_a_program_with_another_past_is_refused() {
     ];
     for (program, words) in cases {
         let error = refusal(&killed, program);
-        assert!(error.is_mistake(), "{error}");
+        assert!(error.is_schema(), "{error}");
         assert!(error.to_string().contains(words), "{error}");
         assert!(error.to_string().contains("close it"), "what to do: {error}");
     }

@@ -153,5 +153,5 @@ fn tables_and_procedures_may_be_added_and_tables_reordered() {
     db.close().unwrap();
     const OTHER: Table<u64, [u64; 2]> = Table::ordered("accounts");
     let error = Database::options().table(OTHER).open(dir.path()).unwrap_err();
-    assert!(error.is_mistake(), "{error}");
+    assert!(error.is_schema(), "{error}");
 }

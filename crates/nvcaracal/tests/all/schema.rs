@@ -188,7 +188,7 @@ fn o_93_fields_are_added_and_rows_read_as_what_they_are() {
         assert_whole(&db);
         db.close().unwrap();
         let error = refusal(dir, first::options());
-        assert!(error.is_mistake() && error.to_string().contains("user: u64"), "{error}");
+        assert!(error.is_schema() && error.to_string().contains("user: u64"), "{error}");
         assert_whole(&second::options().open(dir).unwrap());
     }
 }
@@ -220,7 +220,7 @@ fn o_91_a_log_refuses_every_change_of_the_schema() {
     ] {
         let error = refusal(&killed, options);
         let text = error.to_string();
-        assert!(error.is_mistake() && text.contains(words) && text.contains("close it"), "{text}");
+        assert!(error.is_schema() && text.contains(words) && text.contains("close it"), "{text}");
     }
     // What is new is no change for the calls of the log.
     let db = first::options().table(ADDED).procedure::<Add>().open(&killed).unwrap();
@@ -369,7 +369,7 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
     ] {
         let error = refusal(dir.path(), options);
         let text = error.to_string();
-        assert!(error.is_mistake() || error.is_limit(), "{text}");
+        assert!(error.is_schema(), "{text}");
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
     }
     // The name of a struct is no matter.

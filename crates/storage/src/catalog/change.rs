@@ -62,8 +62,8 @@ impl CatalogChange {
     /// new one gets the smallest that none has.
     ///
     /// # Errors
-    /// `Limit` for a table that is stored with another definition, a name that two tables would
-    /// have, or one table too many.
+    /// `OtherTable` for a table that is stored with another definition, or a name that two tables
+    /// would have; `Limit` for one table too many.
     pub(crate) fn plan(
         stored: &[TableRecord],
         request: &CatalogRequest,
@@ -106,7 +106,7 @@ impl CatalogChange {
     fn rename(&mut self, from: &str, to: &str, segment_bytes: u64) -> Result<()> {
         let Some(place) = self.find(from) else { return Ok(()) };
         if self.find(to).is_some() {
-            return Err(StorageError::Limit(format!(
+            return Err(StorageError::OtherTable(format!(
                 "table {from:?} cannot be renamed to {to:?}: there is a table of that name"
             )));
         }
@@ -160,7 +160,7 @@ impl CatalogChange {
         let longest = asked.value_bytes_max.max(stored.value_bytes_max);
         let may_grow = stored.index != crate::IndexKind::Sequence;
         if !may_grow || asked != (TableDefinition { value_bytes_max: longest, ..stored.clone() }) {
-            return Err(StorageError::Limit(format!(
+            return Err(StorageError::OtherTable(format!(
                 "table {:?} is stored as {stored:?}, asked for as {asked:?}; only the longest \
                  value may grow",
                 stored.name
