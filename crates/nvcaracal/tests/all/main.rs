@@ -11,3 +11,4 @@ mod pieces;
 mod reopen;
 mod snapshots;
 mod submit;
+mod turns;
