@@ -338,8 +338,7 @@ fn replay_needs_the_procedures_of_the_log() {
     pair.run(&[insert(LONG, 1, 3)]).unwrap();
     let model = pair.model.clone();
     drop(pair);
-    let open =
-        |procedures| Engine::open(Arc::clone(&device), setup.config(), &setup.tables(), procedures);
+    let open = |procedures| setup.open_with(&device, setup.config(), procedures);
     for other in [ProcedureTable::new(), mistakes()] {
         let error = open(other).err().expect("other procedures");
         assert!(matches!(error, EngineError::OtherProgram(_)), "{error:?}");

@@ -48,7 +48,7 @@ impl DiskHook for Recorder {
 fn o_82_a_small_epoch_is_one_write_and_one_sync() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Arc::new(Recorder::default());
-    let mut options = FileOptions::new(64 << 20, 64 << 20);
+    let mut options = FileOptions::new(256 << 20, 64 << 20);
     options.hook = Some(recorder.clone());
     // No capture: those are written beside the epochs.
     let setup = Setup { checkpoint_every: 1000, segment_bytes: 64 << 10, ..Setup::default() };
@@ -83,7 +83,7 @@ fn o_82_a_small_epoch_is_one_write_and_one_sync() {
 
     let Pair { engine, model, .. } = pair;
     drop((engine, device));
-    let device = Arc::new(File::open(dir.path(), &FileOptions::new(64 << 20, 64 << 20)).unwrap());
+    let device = Arc::new(File::open(dir.path(), &FileOptions::new(256 << 20, 64 << 20)).unwrap());
     let pair = Pair::open(&device, &setup, model).unwrap();
     let Pair { engine, model, .. } = pair;
     engine.close().unwrap();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pmem::{Crash, Device, Dram, Emulated, Profile};
 use sim::history::shrink::{Step, describe, shrink};
-use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup};
+use sim::history::{
+    HASHED, INDEXED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup,
+};
 use sim::history::{batch, check_clean, effort};
 
 const IMAGE_BYTES: u64 = 256 << 20;
@@ -166,7 +168,8 @@ fn knows_its_epoch(call: &[u8]) -> bool {
     })
 }
 
-/// Whether a call may come later than in its turn, because it writes what it did not declare.
+/// Whether a call may come later than in its turn, because it writes what it did not declare, or
+/// what changes an index.
 fn changes_its_turn(call: &[u8]) -> bool {
     let Program { declares, body, .. } = Program::decode(call);
     let is_declared = |step: &sim::history::Step| {
@@ -181,6 +184,7 @@ fn changes_its_turn(call: &[u8]) -> bool {
     };
     let writes = [Op::Insert, Op::Update, Op::Modify, Op::Delete];
     body.iter().any(|step| writes.contains(&step.op) && !is_declared(step))
+        || declares.iter().chain(&body).any(|step| step.table == INDEXED)
 }
 
 /// O-21: how calls are split into epochs changes no state. (The answers are the oracle's for each

@@ -56,7 +56,7 @@ fn without_the_state_hash_the_same_is_written() {
 
 fn open(device: &Arc<Dram>, state_hash: bool) -> (Engine<Dram>, RecoveryReport) {
     let setup = setup(state_hash);
-    Engine::open(Arc::clone(device), setup.config(), &setup.tables(), procedures()).unwrap()
+    setup.open_with(device, setup.config(), procedures()).unwrap()
 }
 
 fn record(device: &Arc<Dram>) -> CheckpointRecord {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use engine::{AppendMethod, Engine, EngineConfig, EngineError};
+use engine::{AppendMethod, EngineConfig, EngineError};
 use pmem::Dram;
 use pmem::sync::die_after;
 use shuttle::current::{TaskId, me};
@@ -67,8 +67,7 @@ fn clock() -> u64 {
 /// Runs an epoch of which one worker dies; says whether that stopped the engine.
 fn run(setup: &Setup, device: &Arc<Dram>, batch: &[Vec<u8>], plan: Plan) -> bool {
     let config = EngineConfig { clock, ..setup.config() };
-    let (mut engine, _) =
-        Engine::open(Arc::clone(device), config, &setup.tables(), procedures()).unwrap();
+    let (mut engine, _) = setup.open_with(device, config, procedures()).unwrap();
     ASKED.take();
     PASSED.set([0; PARTS]);
     PLAN.set(Some(plan));

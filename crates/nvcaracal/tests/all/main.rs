@@ -13,3 +13,4 @@ mod schema;
 mod snapshots;
 mod submit;
 mod tasks;
+mod turns;

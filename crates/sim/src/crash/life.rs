@@ -11,7 +11,8 @@ use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
 use crate::history::procedures::procedures;
 use crate::history::{
-    Expected, Model, Pair, Program, Setup, compare_answers, compare_hash, serial_order,
+    Expected, Model, Pair, Program, Setup, compare_answers, compare_hash, compare_indexes,
+    serial_order,
 };
 
 /// What the oracle says of the epochs so far: the state after each, and the answers of each. The
@@ -93,7 +94,7 @@ pub(super) fn open(
 ) -> Result<(Engine<Traced>, engine::RecoveryReport), EngineError> {
     let watch = Watch::by(Arc::clone(watching) as Arc<dyn Watcher>);
     let config = EngineConfig { watch, ..setup.config() };
-    Engine::open(Arc::clone(device), config, &setup.tables(), procedures())
+    setup.open_with(device, config, procedures())
 }
 
 /// What is done in a life.
@@ -153,6 +154,7 @@ impl Life {
         let model = known.models.last().expect("at least that of epoch 0");
         let mut pair = Pair::new(engine, Model::clone(model));
         pair.compare_state()?;
+        compare_indexes(&mut pair.engine, &pair.model)?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);
         let life = |trace, known, ended, (epochs, refused, refused_by_log)| Self {
             trace,
@@ -235,5 +237,6 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
     compare_answers(&outcome, &expected)
         .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
     compare_hash(&outcome, &pair.engine, &pair.model)?;
+    pair.look_behind()?;
     Ok(Ran::Answered(expected))
 }

@@ -11,7 +11,7 @@ use super::decide::{Came, open_deciding};
 use super::life::{Known, Watching};
 use super::points::{Class, Point};
 use super::tally::Seldom;
-use crate::history::{Model, Setup, compare_state};
+use crate::history::{Model, Setup, compare_indexes, compare_state};
 
 /// What kind of comparison failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,10 @@ impl ViolationKind {
     #[must_use]
     pub fn obligations(self) -> &'static [&'static str] {
         match self {
-            Self::Run => &["O-06", "O-07", "O-14", "O-30", "O-48"],
+            Self::Run => &[
+                "O-06", "O-07", "O-14", "O-30", "O-48", "O-84", "O-86", "O-96", "O-97", "O-98",
+                "O-100",
+            ],
             Self::LeftUnclean => {
                 &["O-22", "O-26", "O-28", "O-33", "O-34", "O-36", "O-38", "O-39", "O-41", "O-48"]
             }
@@ -79,7 +82,7 @@ impl ViolationKind {
             Self::Lost => &["O-13", "O-22", "O-24", "O-25"],
             Self::Invented => &["O-13", "O-23", "O-24", "O-25"],
             Self::OtherAnswers => &["O-10", "O-14", "O-25", "O-27", "O-47"],
-            Self::OtherState => &["O-22", "O-23", "O-25", "O-27", "O-31", "O-38", "O-48"],
+            Self::OtherState => &["O-22", "O-23", "O-25", "O-27", "O-31", "O-38", "O-48", "O-100"],
             Self::RecoveredUnclean => &["O-28", "O-33", "O-35", "O-36", "O-38", "O-41", "O-48"],
         }
     }
@@ -184,7 +187,7 @@ fn recover(
 ) -> Result<Recovered, Violation> {
     let watching = Watching::new(device, known);
     let opened = open_deciding(device, setup, known, &watching);
-    let Came { engine, report, decided } =
+    let Came { mut engine, report, decided } =
         opened.map_err(|error| Violation::new(ViolationKind::DoesNotOpen, error.to_string()))?;
     let epoch = engine.epoch();
     let (oldest, newest) = (point.epochs.0, point.epochs.1.min(known.newest()));
@@ -198,7 +201,9 @@ fn recover(
     if let Some(difference) = watching.difference() {
         return Err(Violation::new(ViolationKind::OtherAnswers, difference));
     }
-    compare_state(&engine, &known.models[epoch as usize])
+    let model = &known.models[epoch as usize];
+    compare_state(&engine, model)
+        .and_then(|()| compare_indexes(&mut engine, model))
         .map_err(|difference| Violation::new(ViolationKind::OtherState, difference))?;
     let stored = device.stores() > 0;
     let expected = (epoch, engine.state_hash());

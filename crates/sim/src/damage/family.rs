@@ -10,7 +10,7 @@ use storage::StateHash;
 use tempfile::TempDir;
 
 use crate::disk::{fast_dir, open_device};
-use crate::history::{Mix, ROW_TABLES, Random, Setup, batch, info, to_calls};
+use crate::history::{Mix, Random, Setup, batch, info, to_calls};
 
 /// The files of a store at a moment.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -45,7 +45,7 @@ impl Family {
         let mut setup = Setup::random(random);
         setup.state_hash = true;
         setup.segment_bytes = random.pick(&[16 << 10, 64 << 10]);
-        setup.row_bytes = [0; ROW_TABLES];
+        setup.row_bytes = Setup::default().row_bytes;
         let lives = [live(&setup, random)?, live(&setup, random)?];
         Ok(Self { setup, lives })
     }

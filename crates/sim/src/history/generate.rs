@@ -1,7 +1,7 @@
 //! Random programs over few keys, with everything that a body may do wrong.
 
 use super::program::{
-    HASHED, LONG, ORDERED, Op, Program, Step, WORD, WORDS, for_serial_part, is_ordered,
+    HASHED, INDEXED, LONG, ORDERED, Op, Program, Step, WORD, WORDS, for_serial_part, is_ordered,
 };
 use super::random::Random;
 
@@ -53,8 +53,12 @@ pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
     // Drawn aside, so that the programs are what they are without.
     let mut aside = Random::new(random.clone().word());
     let serial = if aside.percent(60) { 0 } else { aside.pick(&[5, 20, 60, 100]) };
+    let indexed = aside.pick(&[0, 0, 0, 10, 30, 80]);
     let mut call = || {
-        let program = program(random, mix);
+        let mut program = program(random, mix);
+        if aside.percent(indexed) {
+            use_indexes(&mut program, &mut aside, mix);
+        }
         let arguments = program.encode();
         let is_serial = aside.percent(serial) && !program.is_fatal();
         if is_serial { for_serial_part(arguments) } else { arguments }
@@ -258,6 +262,49 @@ fn reconnoitre(program: &mut Program, random: &mut Random, mix: &Mix) {
             program.declares.push(Step::new(Op::DeclareLast, table, low).to(high).n(n));
             program.body.insert(0, Step::new(Op::DeleteLast, table, low).to(high).n(n));
         }
+    }
+}
+
+/// Makes one of a program's tables the one with indexes; adds what is done with such a table only.
+fn use_indexes(program: &mut Program, random: &mut Random, mix: &Mix) {
+    let commits = |step: &Step| matches!(step.op, Op::PieceResult | Op::CommitPoint);
+    if program.body.iter().any(|step| step.op == Op::PieceResult) {
+        // It commits in its midst, and may not change an index then.
+        return;
+    }
+    let table = program.declares.first().or(program.body.first()).map_or(HASHED, |step| step.table);
+    for step in program.parts().into_iter().flatten().filter(|step| step.table == table) {
+        step.table = INDEXED;
+    }
+    let (a, b, n) = (mix.key(random), mix.key(random), random.byte(4));
+    let step = |op| Step::new(op, INDEXED, a).to(b).n(n);
+    if random.percent(40) {
+        let scan = step(Op::ScanIndex).flag(random.percent(50));
+        // All of it, most of the time.
+        let whole = Step::new(Op::ScanIndex, INDEXED, 0).n(n).flag(random.percent(50));
+        anywhere(program, if random.percent(70) { whole } else { scan }, random);
+    }
+    if program.body.iter().any(commits) {
+        return;
+    }
+    match random.below(10) {
+        0..3 => {
+            let declares = [a, b].map(|key| Step::new(Op::DeclareUpdate, INDEXED, key));
+            program.declares.extend(declares);
+            anywhere(program, step(Op::Swap), random);
+        }
+        3..5 => {
+            program.declares.push(Step::new(Op::DeclareInsert, INDEXED, a));
+            program.declares.push(Step::new(Op::DeclareDelete, INDEXED, b));
+            anywhere(program, step(Op::Move).flag(random.percent(60)), random);
+        }
+        5 => {
+            let size = 2 + random.byte(18);
+            program.declares.push(step(Op::DeclareFound).tag(2));
+            // First, so that the index is what it was.
+            program.body.insert(0, step(Op::UpdateFound).size(size).tag(random.byte(256)));
+        }
+        _ => {}
     }
 }
 

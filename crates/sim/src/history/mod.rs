@@ -3,6 +3,7 @@
 
 pub mod corners;
 pub mod generate;
+pub mod indexes;
 pub mod model;
 pub mod pair;
 pub mod procedures;
@@ -13,13 +14,14 @@ pub mod snapshots;
 
 pub use corners::{add_corners, churn, fatal};
 pub use generate::{Mix, batch, stale_look};
+pub use indexes::{INDEXES, compare_indexes, index_definitions, insert_under};
 pub use model::{Expected, Model, serial_order};
 pub use pair::{
     Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, info, to_calls,
 };
 pub use program::{
-    HASHED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS, for_serial_part,
-    is_serial,
+    HASHED, INDEXED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS,
+    for_serial_part, is_serial,
 };
 pub use random::Random;
 

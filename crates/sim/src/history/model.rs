@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use engine::Stop;
+use engine::{Abort, Stop};
 use storage::{StateHash, row_hash};
 
+use super::indexes;
 use super::program::{
-    self, Declaring, Ending, LONG, Op, Program, ROW_TABLES, Rows, Running, RunningPiece, SEQUENCES,
-    VALUE_BYTES_MAX, is_serial,
+    self, Declaring, Ending, Entries, INDEXED, Op, Program, ROW_TABLES, Rows, Running,
+    RunningPiece, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_serial,
 };
 
 /// What must become of a call.
@@ -32,6 +33,9 @@ const LEFT_OUT: &str = "a verdict in the log";
 const SEED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a call has written, by table and key.
+type Writes = BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>;
 
 /// The state after an epoch; by default that of an empty store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,9 +97,20 @@ pub fn serial_order(carried: usize, calls: &[Vec<u8>]) -> Vec<usize> {
     order
 }
 
-fn declare((now, before): (&Model, &Model), program: &Program, call: &mut Call) {
+/// What declarations see: one of the serial part what those before it left, any other the end of
+/// the epoch before.
+#[derive(Clone, Copy)]
+struct Seeing<'m> {
+    now: &'m Model,
+    /// The end of the epoch before, where sequences start.
+    before: &'m Model,
+    /// Where indexes are looked at: in the parallel part, behind the serial part.
+    indexes: &'m Model,
+}
+
+fn declare(seeing: Seeing<'_>, program: &Program, call: &mut Call) {
     if call.early.is_none() {
-        let ending = program::declare(&program.declares, &mut Declaration { now, before, call });
+        let ending = program::declare(&program.declares, &mut Declaration { seeing, call });
         call.early = early(ending, call.mistake.take());
     }
 }
@@ -118,10 +133,11 @@ impl Model {
             expected[number] = self.run_serial(&epoch, &program, position);
         }
         let programs: Vec<Program> = others.iter().map(|&n| Program::decode(all[n])).collect();
-        let mut on_the_way: Vec<Call> =
-            programs.iter().map(|p| self.draw((&before, &before), p)).collect();
+        let behind = self.clone();
+        let seeing = Seeing { now: &before, before: &before, indexes: &behind };
+        let mut on_the_way: Vec<Call> = programs.iter().map(|p| self.draw(seeing, p)).collect();
         for (program, call) in programs.iter().zip(&mut on_the_way) {
-            declare((&before, &before), program, call);
+            declare(seeing, program, call);
         }
         for (position, (program, call)) in (serial..).zip(programs.iter().zip(on_the_way)) {
             let number = positions[position];
@@ -136,8 +152,9 @@ impl Model {
     /// A call of the serial part: its declaration sees what those before it left.
     fn run_serial(&mut self, epoch: &InEpoch<'_>, program: &Program, position: usize) -> Expected {
         let now = self.clone();
-        let mut call = self.draw((&now, epoch.before), program);
-        declare((&now, epoch.before), program, &mut call);
+        let seeing = Seeing { now: &now, before: epoch.before, indexes: &now };
+        let mut call = self.draw(seeing, program);
+        declare(seeing, program, &mut call);
         call.seen.clear();
         call.is_serial = true;
         self.execute(epoch, program, call, position)
@@ -145,7 +162,7 @@ impl Model {
 
     /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever
     /// follows.
-    fn draw(&mut self, states: (&Model, &Model), program: &Program) -> Call {
+    fn draw(&mut self, seeing: Seeing<'_>, program: &Program) -> Call {
         let mut call = Call::default();
         if program.is_fatal() {
             return Call { early: Some(Expected::Failed(LEFT_OUT)), ..call };
@@ -153,7 +170,7 @@ impl Model {
         if program.draws.is_empty() {
             return call;
         }
-        let mut declaration = Declaration { now: states.0, before: states.1, call: &mut call };
+        let mut declaration = Declaration { seeing, call: &mut call };
         let ending = program::declare(&program.draws, &mut declaration);
         call.early = early(ending, call.mistake.take());
         if call.early.is_none() {
@@ -199,6 +216,7 @@ impl Model {
         let ending = program::run(&program.body, &mut running);
         let Transaction { own, mut out, .. } = running;
         match ending {
+            Ok(()) if !self.stay_unique(&own) => Expected::Aborted(Abort::NOT_UNIQUE),
             Ok(()) => {
                 let mut results = Vec::new();
                 for number in 0..call.pieces.len() {
@@ -221,6 +239,24 @@ impl Model {
             }
             Err(ending) => early(Err(ending), None).expect("it ended"),
         }
+    }
+
+    /// Whether no two rows have one key in the unique index when a call has written.
+    fn stay_unique(&self, own: &Writes) -> bool {
+        own.keys().all(|(table, _)| *table != INDEXED)
+            || indexes::are_unique(self.indexed(own).values())
+    }
+
+    /// The rows of the table with indexes, after what a call has written.
+    fn indexed(&self, own: &Writes) -> Table {
+        let mut rows = self.tables[usize::from(INDEXED)].clone();
+        for ((_, key), value) in own.iter().filter(|((table, _), _)| *table == INDEXED) {
+            match value {
+                Some(value) => drop(rows.insert(key.clone(), value.clone())),
+                None => drop(rows.remove(key)),
+            }
+        }
+        rows
     }
 
     /// What a piece comes to and what it writes.
@@ -278,9 +314,7 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
         (Err(Ending::Panic), None) => Some(Expected::Failed(PANICKED)),
         (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
         (Err(Ending::Stop(Stop::Mistake(what))), None) => {
-            let known =
-                [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED, FOR_PIECE, NO_PIECE];
-            Some(Expected::Failed(known.into_iter().find(|k| *k == what).expect("one of ours")))
+            Some(Expected::Failed(MISTAKES.into_iter().find(|k| *k == what).expect("one of ours")))
         }
         (Err(Ending::Stop(Stop::Deferred)), None) => Some(Expected::Deferred),
         (Err(Ending::Stop(Stop::Stopped)), None) => unreachable!("the oracle never stops"),
@@ -288,6 +322,8 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
     }
 }
 
+const MISTAKES: [&str; 8] =
+    [UNDECLARED, UPDATE_ONLY, TOO_LONG, BAD_KEY, UNORDERED, FOR_PIECE, NO_PIECE, CHANGES_INDEX];
 const UNDECLARED: &str = "write of undeclared key";
 const UPDATE_ONLY: &str = "declared for update only";
 const FOR_PIECE: &str = "declared for a piece";
@@ -296,16 +332,15 @@ const NO_PIECE: &str = "the result of piece";
 const TOO_LONG: &str = "a value of";
 const BAD_KEY: &str = "a key of";
 const UNORDERED: &str = "scanned";
+const CHANGES_INDEX: &str = "changes an index";
+const HAS_INDEXES: &str = "has indexes";
 
 fn takes(table: u8, key: &[u8]) -> bool {
-    if table == LONG { (1..=40).contains(&key.len()) } else { key.len() == 8 }
+    if has_long_keys(table) { (1..=40).contains(&key.len()) } else { key.len() == 8 }
 }
 
-/// A declaration sees the end of the epoch before; in the serial part, what calls before it left.
 struct Declaration<'m> {
-    now: &'m Model,
-    /// The end of the epoch before, where sequences start.
-    before: &'m Model,
+    seeing: Seeing<'m>,
     call: &'m mut Call,
 }
 
@@ -333,15 +368,20 @@ impl Declaring for Declaration<'_> {
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
-        let value = self.now.tables[usize::from(table)].get(key).cloned();
+        let value = self.seeing.now.tables[usize::from(table)].get(key).cloned();
         self.call.seen.push(Seen::Point(table, key.to_vec(), value.clone()));
         value
     }
 
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
-        let rows: Rows = self.now.range(table, low, high).take(limit).collect();
+        let rows: Rows = self.seeing.now.range(table, low, high).take(limit).collect();
         self.call.seen.push(Seen::Scan(table, low.to_vec(), high.to_vec(), limit, rows.clone()));
         rows
+    }
+
+    fn scan_index(&mut self, index: u16, bounds: (&[u8], &[u8]), limit: usize) -> Entries {
+        let rows = self.seeing.indexes.tables[usize::from(INDEXED)].iter();
+        indexes::scan_index(index, rows, bounds, false, limit)
     }
 
     fn declare(&mut self, table: u8, key: &[u8], op: Op) {
@@ -358,7 +398,9 @@ impl Declaring for Declaration<'_> {
     }
 
     fn update_piece(&mut self, table: u8, key: &[u8], _: u32) {
-        if !takes(table, key) {
+        if table == INDEXED {
+            self.call.mistake.get_or_insert(HAS_INDEXES);
+        } else if !takes(table, key) {
             self.call.mistake.get_or_insert(BAD_KEY);
         } else if self.add(table, key, Kind::Piece) {
             self.call.pieces.push((table, key.to_vec()));
@@ -374,7 +416,7 @@ impl Declaring for Declaration<'_> {
     }
 
     fn sequence_start(&mut self, sequence: u64) -> u64 {
-        self.before.sequences.get(&sequence).copied().unwrap_or(0)
+        self.seeing.before.sequences.get(&sequence).copied().unwrap_or(0)
     }
 }
 
@@ -384,7 +426,7 @@ struct Transaction<'m> {
     now: &'m Model,
     program: &'m Program,
     call: &'m Call,
-    own: BTreeMap<(u8, Vec<u8>), Option<Vec<u8>>>,
+    own: Writes,
     out: Vec<u8>,
     /// It came to its commit point.
     committed: bool,
@@ -399,6 +441,20 @@ impl Transaction<'_> {
         }
     }
 
+    fn keeps_to_its_set(&self) -> bool {
+        !self.call.pieces.is_empty() || self.committed
+    }
+
+    /// Whether it declared to write rows of the table with indexes: it may still be deferred
+    /// behind its commit point, which then does nothing.
+    fn may_change_indexes(&self) -> bool {
+        let Call { declared, ranges, pieces, .. } = self.call;
+        let mut written = declared.iter().filter(|(_, kind)| **kind != Some(Kind::Read));
+        pieces.is_empty()
+            && (written.any(|((table, _), _)| *table == INDEXED)
+                || ranges.iter().any(|(table, ..)| *table == INDEXED))
+    }
+
     /// Whether a key may be written, inserted if that is asked. `None`: there is no such row.
     fn may(&self, table: u8, key: &[u8], inserts: bool) -> Result<Option<()>, Stop> {
         let declared = self.call.declared.get(&(table, key.to_vec())).copied().flatten();
@@ -407,7 +463,7 @@ impl Transaction<'_> {
             .ranges
             .iter()
             .any(|(t, low, high)| *t == table && &low[..] <= key && key < &high[..]);
-        let keeps_to_its_set = !self.call.pieces.is_empty() || self.committed;
+        let keeps_to_its_set = self.keeps_to_its_set();
         let kind = match declared {
             Some(Kind::Piece) => return Err(Stop::Mistake(FOR_PIECE.into())),
             Some(kind) if kind != Kind::Read => Some(kind),
@@ -428,6 +484,14 @@ impl Transaction<'_> {
     fn write(&mut self, table: u8, key: &[u8], value: Option<&[u8]>) -> Result<(), Stop> {
         if value.is_some_and(|v| v.len() > VALUE_BYTES_MAX[usize::from(table)]) {
             return Err(Stop::Mistake(TOO_LONG.into()));
+        }
+        let changes_index =
+            table == INDEXED && indexes::differ(self.value(table, key).as_deref(), value);
+        if changes_index && self.keeps_to_its_set() {
+            return Err(Stop::Mistake(CHANGES_INDEX.into()));
+        }
+        if changes_index && !self.call.is_serial {
+            return Err(Stop::Deferred);
         }
         self.own.insert((table, key.to_vec()), value.map(<[u8]>::to_vec));
         Ok(())
@@ -460,6 +524,17 @@ impl Running for Transaction<'_> {
         }
         let rows = rows.into_iter();
         Ok(if down { rows.rev().take(limit).collect() } else { rows.take(limit).collect() })
+    }
+
+    fn scan_index(
+        &mut self,
+        index: u16,
+        bounds: (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Entries, Stop> {
+        let rows = self.now.indexed(&self.own);
+        Ok(indexes::scan_index(index, rows.iter(), bounds, down, limit))
     }
 
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
@@ -499,7 +574,8 @@ impl Running for Transaction<'_> {
     }
 
     fn commit_point(&mut self) -> Result<(), Stop> {
-        self.committed = true;
+        // In the serial part it does nothing.
+        self.committed = !self.call.is_serial && !self.may_change_indexes();
         Ok(())
     }
 

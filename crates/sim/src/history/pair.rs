@@ -5,17 +5,23 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{
-    Answer, AppendMethod, Calls, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome,
-    WorkCounts,
+    Answer, AppendMethod, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo,
+    EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, StoreOptions, TableDefinition};
 
+use super::indexes::{compare_indexes, index_definitions};
 use super::model::{Expected, Model};
 use super::procedures::{number_of, procedures};
-use super::program::{ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, is_ordered, is_serial};
+use super::program::{
+    LONG, ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_ordered, is_serial,
+};
 use super::random::Random;
 use super::snapshots::Snapshots;
+
+/// Tables of rows whose size is a choice; rows of the table with indexes are as those of [`LONG`].
+pub const TABLES_SIZED: usize = ROW_TABLES - 1;
 
 /// Choices that must change no answer and no state.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +41,7 @@ pub struct Setup {
     /// See [`EngineConfig`].
     pub state_hash: bool,
     /// Fixed when the store is created.
-    pub row_bytes: [u32; ROW_TABLES],
+    pub row_bytes: [u32; TABLES_SIZED],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
     pub segment_bytes: u64,
 }
@@ -50,7 +56,7 @@ impl Default for Setup {
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
-            row_bytes: [0; ROW_TABLES],
+            row_bytes: [0; TABLES_SIZED],
             segment_bytes: 256 << 10,
         }
     }
@@ -110,15 +116,15 @@ impl Setup {
 
     /// The tables of every history.
     pub fn tables(&self) -> Vec<TableDefinition> {
-        let kinds = [IndexKind::Hash, IndexKind::Ordered, IndexKind::Ordered, IndexKind::Hash];
-        let keys = [8, 8, 40, 8];
-        let mut tables: Vec<TableDefinition> = (0..ROW_TABLES)
-            .map(|i| TableDefinition {
-                name: ["hashed", "ordered", "long", "words"][i].into(),
-                index: kinds[i],
-                key_bytes_max: keys[i],
-                value_bytes_max: VALUE_BYTES_MAX[i] as u32,
-                row_bytes: self.row_bytes[i],
+        let row_bytes = self.row_bytes.iter().chain([&self.row_bytes[usize::from(LONG)]]);
+        let mut tables: Vec<TableDefinition> = (0..ROW_TABLES as u8)
+            .zip(row_bytes)
+            .map(|(table, &row_bytes)| TableDefinition {
+                name: ["hashed", "ordered", "long", "words", "indexed"][usize::from(table)].into(),
+                index: if is_ordered(table) { IndexKind::Ordered } else { IndexKind::Hash },
+                key_bytes_max: if has_long_keys(table) { 40 } else { 8 },
+                value_bytes_max: VALUE_BYTES_MAX[usize::from(table)] as u32,
+                row_bytes,
             })
             .collect();
         tables.push(TableDefinition {
@@ -136,7 +142,28 @@ impl Setup {
     /// # Errors
     /// The engine's.
     pub fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
-        Ok(Engine::open(Arc::clone(device), self.config(), &self.tables(), procedures())?.0)
+        Ok(self.open_with(device, self.config(), procedures())?.0)
+    }
+
+    /// Opens an engine without an oracle, with another configuration or other procedures; as
+    /// [`Engine::open`] it tells of the recovery.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn open_with<D: Device>(
+        &self,
+        device: &Arc<D>,
+        config: EngineConfig,
+        procedures: ProcedureTable,
+    ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
+        let tables: Vec<_> = self.tables().into_iter().map(Into::into).collect();
+        let (indexes, mut procedures) = (index_definitions(), |_: &[u16]| Ok(procedures.clone()));
+        let definitions = Definitions {
+            indexes: &indexes,
+            in_order: true,
+            ..Definitions::new(&tables, &mut procedures)
+        };
+        Engine::open_with(Arc::clone(device), config, definitions)
     }
 }
 
@@ -177,8 +204,9 @@ impl<D: Device> Pair<D> {
     /// Opens a store that must be in the state of `model`.
     pub fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
         let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
-        let pair = Self::new(engine, model);
+        let mut pair = Self::new(engine, model);
         pair.compare_state()?;
+        compare_indexes(&mut pair.engine, &pair.model)?;
         Ok(pair)
     }
 
@@ -205,8 +233,18 @@ impl<D: Device> Pair<D> {
         compare_answers(&outcome, &expected)
             .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
         compare_hash(&outcome, &self.engine, &self.model)?;
-        self.snapshots.step(&mut self.engine, &self.model)?;
+        self.look_behind()?;
         Ok(outcome.stats.work)
+    }
+
+    /// After an epoch: compares what its state hash does not cover, secondary indexes and what
+    /// snapshots see.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn look_behind(&mut self) -> Result<(), String> {
+        compare_indexes(&mut self.engine, &self.model)?;
+        self.snapshots.step(&mut self.engine, &self.model)
     }
 
     /// Compares all rows of all tables.

@@ -9,8 +9,8 @@ use engine::{
 };
 
 use super::program::{
-    self, Declaring, Ending, Op, Program, Rows, Running, RunningPiece, SEQUENCES, change_part,
-    part_of,
+    self, Declaring, Ending, Entries, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
+    change_part, part_of,
 };
 
 /// Number of the procedure for programs that draw from no sequence.
@@ -99,6 +99,10 @@ impl Declaring for Drawing<'_, '_> {
         unreachable!("a drawing step cannot scan")
     }
 
+    fn scan_index(&mut self, _: u16, _: (&[u8], &[u8]), _: usize) -> Entries {
+        unreachable!("a drawing step cannot scan")
+    }
+
     fn declare(&mut self, _: u8, _: &[u8], op: Op) {
         unreachable!("a drawing step cannot {op:?}")
     }
@@ -135,6 +139,12 @@ impl Declaring for Declaration<'_, '_> {
         let mut rows = Rows::new();
         self.0.lookup_scan(table.into(), low, high, false, &mut collect(&mut rows, limit));
         rows
+    }
+
+    fn scan_index(&mut self, index: u16, (low, high): (&[u8], &[u8]), limit: usize) -> Entries {
+        let mut found = Entries::new();
+        self.0.scan_index(index, low, high, false, &mut collect(&mut found, limit));
+        found
     }
 
     fn declare(&mut self, table: u8, key: &[u8], op: Op) {
@@ -183,6 +193,18 @@ impl Running for Body<'_, '_> {
         let mut rows = Rows::new();
         self.0.scan(table.into(), low, high, down, &mut collect(&mut rows, limit))?;
         Ok(rows)
+    }
+
+    fn scan_index(
+        &mut self,
+        index: u16,
+        (low, high): (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Entries, Stop> {
+        let mut found = Entries::new();
+        self.0.scan_index(index, low, high, down, &mut collect(&mut found, limit))?;
+        Ok(found)
     }
 
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use engine::{Abort, Stop};
 
+use super::indexes::{INDEX_END, INDEXES};
+
 /// A table of rows that are only found by key; 8-byte keys.
 pub const HASHED: u8 = 0;
 /// An ordered table with 8-byte keys.
@@ -13,16 +15,23 @@ pub const ORDERED: u8 = 1;
 pub const LONG: u8 = 2;
 /// A table with 8-byte keys and values of one word, most of them.
 pub const WORDS: u8 = 3;
+/// An ordered table with secondary indexes and keys of 1 to 40 bytes.
+pub const INDEXED: u8 = 4;
 /// Sequences.
-pub const SEQUENCES: u8 = 4;
+pub const SEQUENCES: u8 = 5;
 /// Tables of rows.
-pub const ROW_TABLES: usize = 4;
+pub const ROW_TABLES: usize = 5;
 /// Longest values of the row tables.
-pub const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500, 8];
+pub const VALUE_BYTES_MAX: [usize; ROW_TABLES] = [700, 3000, 2500, 8, 3000];
 
 /// Whether rows of a table can be scanned.
 pub fn is_ordered(table: u8) -> bool {
-    matches!(table, ORDERED | LONG)
+    matches!(table, ORDERED | LONG | INDEXED)
+}
+
+/// Whether keys of a table have 1 to 40 bytes; all others have 8.
+pub fn has_long_keys(table: u8) -> bool {
+    matches!(table, LONG | INDEXED)
 }
 
 /// Sizes of values, on both sides of every boundary: inline halves, size classes, limits.
@@ -103,9 +112,20 @@ pub enum Op {
     PieceResult,
     /// Inserts `a` with a value that follows from serial id, timestamp and seed.
     InsertInfo,
+    /// Exchanges the values of `a` and `b`, if both are there.
+    Swap,
+    /// Gives `a` the value of `b`, if that is there; with the flag deletes `b` then.
+    Move,
+    /// Scans index `n` from `a` to `b`, downwards with the flag.
+    ScanIndex,
+    /// Looks for the first row of index `n` from `a` on, and declares an update of it; aborts with
+    /// code `tag` if there is none.
+    DeclareFound,
+    /// Updates the row of `DeclareFound`.
+    UpdateFound,
 }
 
-const OPS: [Op; 32] = [
+const OPS: [Op; 37] = [
     Op::Draw,
     Op::LookupOrAbort,
     Op::DeclareDerived,
@@ -138,6 +158,11 @@ const OPS: [Op; 32] = [
     Op::DeclarePiece,
     Op::PieceResult,
     Op::InsertInfo,
+    Op::Swap,
+    Op::Move,
+    Op::ScanIndex,
+    Op::DeclareFound,
+    Op::UpdateFound,
 ];
 
 /// One step.
@@ -196,14 +221,24 @@ impl Step {
         key(self.table, self.a)
     }
 
-    fn value(&self, salt: u64) -> Vec<u8> {
+    fn index(&self) -> u16 {
+        u16::from(self.n) % INDEXES
+    }
+
+    /// Bounds in its index: all of it where both are 0.
+    fn index_bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        (vec![self.a.wrapping_mul(5)], vec![u8::MAX - self.b.wrapping_mul(5)])
+    }
+
+    /// What it writes, if that depends on nothing that it reads.
+    pub(super) fn value(&self, salt: u64) -> Vec<u8> {
         value(SIZES[self.size as usize % SIZES.len()], u64::from(self.tag) << 32 ^ salt)
     }
 }
 
 /// The key with a number.
 pub fn key(table: u8, number: u8) -> Vec<u8> {
-    if table != LONG {
+    if !has_long_keys(table) {
         return (u64::from(number).wrapping_mul(0x0123_4567_89ab_cdef)).to_be_bytes().to_vec();
     }
     // Many share their first eight bytes, some are prefixes of others, some end in zeros.
@@ -328,6 +363,9 @@ impl From<Stop> for Ending {
 /// Rows found by a scan, in its order.
 pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// What a scan of an index found, in its order: keys of the index, each with its row's key.
+pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What the declaration steps need.
 pub trait Declaring {
     /// Draws a number, or looks at the next one.
@@ -343,6 +381,9 @@ pub trait Declaring {
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows;
     /// Declares a key: `insert`, or else `update` or `delete`.
     fn declare(&mut self, table: u8, key: &[u8], op: Op);
+    /// Scans an index as it is where calls of the epoch run in parallel; in the serial part, as it
+    /// is now.
+    fn scan_index(&mut self, index: u16, bounds: (&[u8], &[u8]), limit: usize) -> Entries;
     /// Declares a piece.
     fn update_piece(&mut self, table: u8, key: &[u8], weight: u32);
     /// Declares a range.
@@ -363,6 +404,14 @@ pub trait Running {
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop>;
+    /// Reads a range of an index.
+    fn scan_index(
+        &mut self,
+        index: u16,
+        bounds: (&[u8], &[u8]),
+        down: bool,
+        limit: usize,
+    ) -> Result<Entries, Stop>;
     /// Inserts or replaces a row.
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop>;
     /// Replaces a row; false if it is not there.
@@ -435,6 +484,11 @@ pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
                 if let Some((key, _)) = rows.last() {
                     to.declare(step.table, key, Op::DeclareDelete);
                 }
+            }
+            Op::DeclareFound => {
+                let found = to.scan_index(step.index(), (&step.index_bounds().0, &INDEX_END), 1);
+                let (_, key) = found.first().ok_or_else(|| aborted(step.tag))?;
+                to.declare(INDEXED, key, Op::DeclareUpdate);
             }
             Op::DeclareDrawn => {
                 let key = drawn_key(to.drawn(0)?);
@@ -542,10 +596,53 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
             (0..u32::from(step.n) * 40).for_each(|_| std::hint::spin_loop());
             true
         }
-        _ => unreachable!("{step:?} is not of a body"),
+        _ => run_indexed_step(step, tx)?,
     };
     tx.put_out(&[there.into()]);
     Ok(())
+}
+
+/// A step that is for indexes, or for rows of one.
+fn run_indexed_step(step: &Step, tx: &mut impl Running) -> Result<bool, Ending> {
+    let (table, keys) = (step.table, [step.key(), key(step.table, step.b)]);
+    let there = match step.op {
+        Op::Swap => {
+            let [a, b] = [tx.get(table, &keys[0])?, tx.get(table, &keys[1])?];
+            match (a, b) {
+                (Some(a), Some(b)) => {
+                    tx.update(table, &keys[0], &b)? && tx.update(table, &keys[1], &a)?
+                }
+                _ => false,
+            }
+        }
+        Op::Move => match tx.get(table, &keys[1])? {
+            Some(value) => {
+                tx.insert(table, &keys[0], &value)?;
+                step.flag == 0 || tx.delete(table, &keys[1])?
+            }
+            None => false,
+        },
+        Op::ScanIndex => {
+            let (low, high) = step.index_bounds();
+            let is_descending = step.flag != 0;
+            let entries = tx.scan_index(step.index(), (&low, &high), is_descending, usize::MAX)?;
+            for (key, of_row) in &entries {
+                put_value(tx, Some(key));
+                put_value(tx, Some(of_row));
+            }
+            !entries.is_empty()
+        }
+        Op::UpdateFound => {
+            let bounds = (&step.index_bounds().0[..], &INDEX_END[..]);
+            let found = tx.scan_index(step.index(), bounds, false, 1)?;
+            match found.first() {
+                Some((_, key)) => tx.update(INDEXED, key, &step.value(3))?,
+                None => false,
+            }
+        }
+        _ => unreachable!("{step:?} is not of a body"),
+    };
+    Ok(there)
 }
 
 /// Runs a piece of a program. Its result holds everything that it read.

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use engine::{Engine, HASH_PARTS, ScanPart};
 use pmem::Device;
 
+use super::indexes::{INDEX_END, INDEXES, compare_found};
 use super::model::Model;
-use super::program::{LONG, ROW_TABLES, SEQUENCES, is_ordered};
+use super::program::{ROW_TABLES, SEQUENCES, has_long_keys, is_ordered};
 
 /// Most snapshots at a time.
 const HELD_MAX: usize = 3;
@@ -22,7 +23,7 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Debug, Default)]
 struct Reading {
     found: Rows,
-    /// The key of an ordered table behind which it goes on.
+    /// The key of an ordered table, or of an index, behind which it goes on.
     last: Option<Vec<u8>>,
     /// The next part of a hash table.
     part: usize,
@@ -36,6 +37,8 @@ struct Held {
     model: Model,
     /// By table: upwards and downwards.
     readings: [[Reading; 2]; ROW_TABLES],
+    /// By index, the same.
+    of_indexes: [[Reading; 2]; INDEXES as usize],
 }
 
 /// The snapshots of one engine.
@@ -58,7 +61,9 @@ impl Snapshots {
             held.read_on(engine, [1, 3, 50][held.epoch as usize % 3])?;
         }
         // Not always the oldest ends first.
-        let ended = |held: &Held| held.readings.iter().flatten().all(|reading| reading.is_done);
+        let ended = |held: &Held| {
+            held.readings.iter().chain(&held.of_indexes).flatten().all(|reading| reading.is_done)
+        };
         while let Some(at) = self.held.iter().position(ended) {
             let mut held = self.held.swap_remove(at);
             held.compare(engine)?;
@@ -66,8 +71,9 @@ impl Snapshots {
         }
         engine.sweep_snapshots(5);
         if self.held.len() < HELD_MAX && self.counted.is_multiple_of(EVERY) {
-            let (epoch, readings) = (engine.snapshot(), Default::default());
-            self.held.push(Held { epoch, model: model.clone(), readings });
+            let (readings, of_indexes) = Default::default();
+            let (epoch, model) = (engine.snapshot(), model.clone());
+            self.held.push(Held { epoch, model, readings, of_indexes });
         }
         Ok(())
     }
@@ -82,6 +88,14 @@ impl Held {
                     true => reading.scan_on(engine, self.epoch, table, direction == 1, rows_max),
                     false => reading.visit_on(engine, self.epoch, table),
                 };
+                read.map_err(|error| format!("snapshot of epoch {}: {error}", self.epoch))?;
+            }
+        }
+        for (index, readings) in (0..).zip(&mut self.of_indexes) {
+            for (direction, reading) in readings.iter_mut().enumerate().filter(|(_, r)| !r.is_done)
+            {
+                let read =
+                    reading.scan_index_on(engine, self.epoch, index, direction == 1, rows_max);
                 read.map_err(|error| format!("snapshot of epoch {}: {error}", self.epoch))?;
             }
         }
@@ -118,6 +132,12 @@ impl Held {
                 }
             }
         }
+        for (index, [up, down]) in (0..).zip(&mut self.of_indexes) {
+            down.found.reverse();
+            for found in [&up.found, &down.found] {
+                compare_found(index, found, &self.model).or_else(wrong)?;
+            }
+        }
         for (key, next) in &self.model.sequences {
             let found = engine.get_at(self.epoch, SEQUENCES.into(), &key.to_be_bytes());
             let found = found.map_err(|error| error.to_string())?;
@@ -139,7 +159,8 @@ impl Reading {
         rows_max: usize,
     ) -> Result<(), engine::EngineError> {
         // Keys of words have no greater one that can be a bound: none is used.
-        let (mut low, mut high) = (if table == LONG { vec![] } else { vec![0; 8] }, vec![0xff; 8]);
+        let (mut low, mut high) =
+            (if has_long_keys(table) { vec![] } else { vec![0; 8] }, vec![0xff; 8]);
         match (self.last.take(), is_descending) {
             (Some(last), true) => high = last,
             (Some(last), false) => low = after(table, &last),
@@ -149,6 +170,30 @@ impl Reading {
             ScanPart { table: table.into(), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
         self.last = engine.scan_at(epoch, part, &mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        })?;
+        self.is_done = self.last.is_none();
+        Ok(())
+    }
+
+    fn scan_index_on<D: Device>(
+        &mut self,
+        engine: &Engine<D>,
+        epoch: u64,
+        index: u16,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<(), engine::EngineError> {
+        let (mut low, mut high) = (vec![], INDEX_END.to_vec());
+        match (self.last.take(), is_descending) {
+            (Some(last), true) => high = last,
+            (Some(last), false) => low = [&last[..], &[0]].concat(),
+            (None, _) => {}
+        }
+        let part = ScanPart { table: index, low: &low, high: &high, is_descending, rows_max };
+        let found = &mut self.found;
+        self.last = engine.scan_index_at(epoch, part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         })?;
@@ -177,7 +222,7 @@ impl Reading {
 /// The least key of a table above another one.
 fn after(table: u8, key: &[u8]) -> Vec<u8> {
     match key.try_into() {
-        Ok(word) if table != LONG => (u64::from_be_bytes(word) + 1).to_be_bytes().to_vec(),
+        Ok(word) if !has_long_keys(table) => (u64::from_be_bytes(word) + 1).to_be_bytes().to_vec(),
         _ => [key, &[0]].concat(),
     }
 }

@@ -4,4 +4,5 @@ mod crash;
 mod damage;
 mod disk;
 mod fuzz;
+mod indexes;
 mod minimise;

@@ -1,0 +1,160 @@
+//! Secondary indexes of the table that has some, and what they must hold: the oracle computes them
+//! from its rows (O-96, O-100).
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{Engine, IndexDefinition, IndexKeyFn, ScanPart};
+use pmem::Device;
+
+use super::model::Model;
+use super::program::{Entries, INDEXED, Op, Step, WORD};
+
+/// How many there are: the first is an ordinary one, the second unique.
+pub const INDEXES: u16 = 2;
+/// The unique one.
+const UNIQUE: u16 = 1;
+/// Above every key of an index.
+pub const INDEX_END: [u8; 2] = [u8::MAX; 2];
+
+/// Rows of shorter values are not in the unique index.
+const UNIQUE_BYTES_MIN: usize = 8;
+/// First bytes of a value that make different keys of the unique index: so few that random values
+/// often meet.
+const UNIQUE_FIRSTS: u8 = 12;
+
+/// The key that a row with a value has in an index; `None` if it is not in it. Says itself where it
+/// ends.
+fn index_key(index: u16, value: &[u8]) -> Option<Vec<u8>> {
+    if index != UNIQUE {
+        // Writes that leave the length as it is do not change the index.
+        return (!value.is_empty()).then(|| vec![(value.len() % 241) as u8]);
+    }
+    if value.len() < UNIQUE_BYTES_MIN {
+        return None;
+    }
+    let first = value[0] % UNIQUE_FIRSTS;
+    Some(if first.is_multiple_of(3) { vec![first] } else { vec![first, value[1] % 2] })
+}
+
+/// An insert of a row, the `unique`-th key in the unique index.
+///
+/// # Panics
+/// If there are not so many keys.
+#[must_use]
+pub fn insert_under(row: u8, unique: u8) -> Step {
+    let insert = |tag| Step::new(Op::Insert, INDEXED, row).size(WORD).tag(tag);
+    let is_it = |step: &Step| index_key(UNIQUE, &step.value(0)) == Some(vec![unique * 3]);
+    (0..=u8::MAX).map(insert).find(is_it).expect("some value has this key")
+}
+
+/// The indexes, as an engine takes them.
+#[must_use]
+pub fn index_definitions() -> Vec<IndexDefinition> {
+    let definition = |index: u16| IndexDefinition {
+        name: ["by length", "by first bytes"][usize::from(index)].into(),
+        table: INDEXED.into(),
+        is_unique: index == UNIQUE,
+        types: "bytes".into(),
+        key: key_function(index),
+    };
+    (0..INDEXES).map(definition).collect()
+}
+
+fn key_function(index: u16) -> IndexKeyFn {
+    Arc::new(move |_, value, bytes| {
+        let key = index_key(index, value);
+        bytes.extend(key.iter().flatten());
+        Ok(key.is_some())
+    })
+}
+
+/// Whether a write of a row changes any index.
+pub(super) fn differ(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+    let key = |index, value: Option<&[u8]>| value.and_then(|value| index_key(index, value));
+    (0..INDEXES).any(|index| key(index, before) != key(index, after))
+}
+
+/// An index over rows: keys that end with the row's own, with that.
+pub(super) fn index_of<'r>(
+    index: u16,
+    rows: impl Iterator<Item = (&'r Vec<u8>, &'r Vec<u8>)>,
+) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+        Some(([index_key(index, value)?, key.clone()].concat(), key.clone()))
+    };
+    rows.filter_map(entry).collect()
+}
+
+/// What a scan of an index over rows finds.
+pub(super) fn scan_index<'r>(
+    index: u16,
+    rows: impl Iterator<Item = (&'r Vec<u8>, &'r Vec<u8>)>,
+    (low, high): (&[u8], &[u8]),
+    is_descending: bool,
+    limit: usize,
+) -> Entries {
+    let entries = index_of(index, rows).into_iter();
+    let found = entries.filter(|(key, _)| low <= &key[..] && &key[..] < high);
+    if is_descending { found.rev().take(limit).collect() } else { found.take(limit).collect() }
+}
+
+/// Whether no two rows have one key in the unique index (O-98).
+pub(super) fn are_unique<'r>(mut values: impl Iterator<Item = &'r Vec<u8>>) -> bool {
+    let mut keys = std::collections::BTreeSet::new();
+    values.all(|value| index_key(UNIQUE, value).is_none_or(|key| keys.insert(key)))
+}
+
+/// Compares the indexes with those of the oracle's rows, which must be those of the engine (O-96,
+/// O-100).
+///
+/// # Errors
+/// The first difference.
+pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+    let at = |what: String| format!("after epoch {}: {what}", model.epoch);
+    engine.check_indexes().map_err(|error| at(error.to_string()))?;
+    let epoch = engine.snapshot();
+    let compared = (0..INDEXES).try_for_each(|index| {
+        let mut found = Vec::new();
+        let whole = ScanPart {
+            table: index,
+            low: &[],
+            high: &INDEX_END,
+            is_descending: epoch % 2 == 1,
+            rows_max: usize::MAX,
+        };
+        let mut each = |key: &[u8], value: &[u8]| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        };
+        let scanned = engine.scan_index_at(epoch, whole, &mut each);
+        scanned.map_err(|error| at(error.to_string()))?;
+        if whole.is_descending {
+            found.reverse();
+        }
+        compare_found(index, &found, model).map_err(at)
+    });
+    engine.release_snapshot(epoch);
+    compared
+}
+
+/// Compares what a scan of a whole index found, upwards: keys and values of rows.
+pub(super) fn compare_found(
+    index: u16,
+    found: &[(Vec<u8>, Vec<u8>)],
+    model: &Model,
+) -> Result<(), String> {
+    let rows = &model.tables[usize::from(INDEXED)];
+    let expected: Vec<Vec<u8>> = index_of(index, rows.iter()).into_values().collect();
+    let keys = found.iter().map(|(key, _)| key);
+    if !expected.iter().eq(keys.clone()) {
+        let first = expected.iter().zip(keys).position(|(expected, found)| expected != found);
+        let counts = (expected.len(), found.len());
+        return Err(format!("index {index}: rows {counts:?}, other from entry {first:?} on"));
+    }
+    match found.iter().find(|(key, value)| rows.get(key) != Some(value)) {
+        Some((key, _)) => Err(format!("index {index}: another value of row {key:02x?}")),
+        None => Ok(()),
+    }
+}
