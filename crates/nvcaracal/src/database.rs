@@ -137,7 +137,9 @@ impl Database {
     /// # impl nvcaracal::Procedure for Deposit {
     /// #     const NAME: &'static str = "deposit";
     /// #     type Output = i64;
-    /// #     fn run(&self, _: &mut nvcaracal::Transaction) -> Result<i64, nvcaracal::Stop> { Ok(1) }
+    /// #     fn run(&self, _: &mut nvcaracal::Transaction) -> Result<i64, nvcaracal::Stop> {
+    /// #         Ok(1)
+    /// #     }
     /// # }
     /// ```
     ///

@@ -146,7 +146,8 @@ impl Error {
         }
     }
 
-    /// The value with which the procedure gave up, if it is of this type; see [`Stop`](crate::Stop).
+    /// The value with which the procedure gave up, if it is of this type:
+    /// [`Stop`](crate::Stop).
     #[must_use]
     pub fn abort_as<E: Data>(&self) -> Option<E> {
         stop::reason(self.abort()?)

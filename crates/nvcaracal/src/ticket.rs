@@ -149,8 +149,8 @@ impl Group {
 ///
 /// The answer comes when the epoch's log is durable and the result is known; the call takes place
 /// even if the ticket is dropped. Wait for it on a thread, or in a task of any runtime: a ticket is
-/// a future of what [`Ticket::wait`] returns. An answered ticket keeps the answers of its whole epoch in
-/// memory, so take answers rather than collect tickets.
+/// a future of what [`Ticket::wait`] returns. An answered ticket keeps the answers of its whole
+/// epoch in memory, so take answers rather than collect tickets.
 #[must_use = "the answer says whether the call committed"]
 pub struct Ticket<T> {
     group: Arc<Group>,
