@@ -55,6 +55,8 @@ pub struct Case {
     pub mix: Mix,
     /// Whether the store is closed at the end.
     pub close: bool,
+    /// Whether the schema is changed after that.
+    pub changes: bool,
     /// Whether the creation of the store is explored like the rest; else only some points of it,
     /// because every case creates a store in the same way.
     pub creation: bool,
@@ -87,6 +89,8 @@ impl Case {
         };
         // Drawn aside, so that all else is what it is without.
         let mut aside = Random::new(seed ^ 0xfa7a1);
+        let changes = case.close && Random::new(seed ^ 0x5c4e3a).percent(60);
+        let case = Self { changes, ..case };
         if aside.below(FATAL_ONE_IN) == 0 { case.with_a_fatal_call(&mut aside) } else { case }
     }
 
@@ -200,6 +204,7 @@ impl Case {
             batches,
             mix,
             close: random.percent(30),
+            changes: false,
             creation: seed.is_multiple_of(32),
             image_limit_bytes: IMAGE_BYTES_EMPTY + segments * setup.segment_bytes,
             log_limit_bytes: log_bytes.max(least * setup.segment_bytes),

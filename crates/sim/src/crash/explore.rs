@@ -10,7 +10,7 @@ use super::case::{Case, Habit, Size, Spells};
 use super::choices::{Choice, choices};
 use super::kill::{CHOICES_OF_FEW, IMAGES_OF_A_KILL, kills};
 use super::life::{Known, Life, Plan};
-use super::points::{Beginning, Class, DEPTH_MAX, Point, points};
+use super::points::{Beginning, Class, DEPTH_MAX, Point, only, points};
 use super::tally::Tally;
 use super::verify::{Recovered, Violation, ViolationKind, caught, verify};
 use crate::history::{Random, Setup};
@@ -158,12 +158,14 @@ pub fn explore_case(
         cuts: Vec::new(),
         ended: false,
     };
-    let Case { setup, batches, close, decision, .. } = case;
-    let plan = Plan { setup, batches, close: *close, decision: *decision };
+    let Case { setup, batches, close, changes, decision, .. } = case;
+    let plan = Plan { setup, batches, close: *close, changes: *changes, decision: *decision };
     let device = Arc::new(explorer.device());
     let explored = explorer.live(&device, &plan, Known::new()).and_then(|life| {
         let opening = Class::Creation;
-        let beginning = Beginning { oldest: 0, epoch: 0, depth: 0, opening, few: false };
+        let (schemas, is_changed) = (only(false), false);
+        let beginning =
+            Beginning { oldest: 0, epoch: 0, depth: 0, opening, few: false, schemas, is_changed };
         explorer.life(&life, beginning)
     });
     explored.map_err(|violation| {
@@ -347,7 +349,7 @@ impl Explorer<'_> {
             if recovered.seldom.decided > 0 { NEST_DECIDED_ONE_IN } else { nest_one_in };
         if deeper && recovered.stored && self.random.below(nest_one_in) == 0 {
             let (setup, decision) = (&self.reopened(), self.case.decision);
-            let plan = Plan { setup, batches: &[], close: false, decision };
+            let plan = Plan { setup, batches: &[], close: false, changes: false, decision };
             let survivor = Survivor { known, left, point, recovered, killed: None, few: false };
             self.again(replay, survivor, &plan)?;
         }
@@ -361,7 +363,7 @@ impl Explorer<'_> {
             let batches = self.batches(epochs.min(run_on));
             let close = self.random.percent(50);
             let (setup, decision) = (&self.reopened(), self.case.decision);
-            let plan = Plan { setup, batches: &batches, close, decision };
+            let plan = Plan { setup, batches: &batches, close, changes: false, decision };
             let few = epochs < run_on;
             let survivor = Survivor { known, left, point, recovered, killed: None, few };
             self.again(replay, survivor, &plan)?;
@@ -383,7 +385,8 @@ impl Explorer<'_> {
         let epochs = self.random.below(EPOCHS_AFTER_A_KILL);
         let batches = self.batches(epochs);
         let close = self.random.percent(30);
-        let plan = Plan { setup: &setup, batches: &batches, close, decision: self.case.decision };
+        let (changes, decision) = (false, self.case.decision);
+        let plan = Plan { setup: &setup, batches: &batches, close, changes, decision };
         let (known, killed) = (&life.known, Some(killed));
         let survivor = Survivor { known, left: &left, point, recovered, killed, few: true };
         self.again(replay, survivor, &plan)?;
@@ -401,7 +404,7 @@ impl Explorer<'_> {
         let Survivor { known, left, point, recovered, killed, few } = survivor;
         let device = Arc::clone(replay.load(left));
         let mut life = self
-            .live(&device, plan, known.up_to(recovered.epoch))
+            .live(&device, plan, known.up_to(recovered.epoch, recovered.is_changed))
             .map_err(|violation| violation.at(point))?;
         self.tally.seldom.smaller += u64::from(is_smaller(known, &life.known, recovered.epoch));
         drop(device);
@@ -409,10 +412,13 @@ impl Explorer<'_> {
         let (epoch, depth) = (recovered.epoch, point.depth + 1);
         // A kill makes nothing durable: an epoch that nobody was told of may still be lost.
         let oldest = if killed.is_some() { point.epochs.0 } else { epoch };
+        let is_changed = recovered.is_changed;
+        let schemas = if killed.is_some() { point.schemas } else { only(is_changed) };
         if let Some(killed) = killed {
             life.trace = life.trace.after_kill(killed);
         }
-        self.life(&life, Beginning { oldest, epoch, depth, opening, few })
+        let beginning = Beginning { oldest, epoch, depth, opening, few, schemas, is_changed };
+        self.life(&life, beginning)
     }
 
     /// Choices for opening the store again: mostly one worker, as long as the case has one.

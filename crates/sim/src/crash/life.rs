@@ -11,7 +11,7 @@ use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
 use crate::history::procedures::procedures;
 use crate::history::{
-    Expected, Model, Pair, Program, Setup, compare_answers, compare_hash, compare_indexes,
+    Expected, LONG, Model, Pair, Program, Setup, compare_answers, compare_hash, compare_indexes,
     serial_order,
 };
 
@@ -23,19 +23,40 @@ pub(super) struct Known {
     pub(super) answers: Vec<Arc<Vec<Expected>>>,
     /// The epoch that a call has ended, if one has.
     pub(super) ended: Option<Ended>,
+    /// The state after a change of the schema at the end of an epoch.
+    pub(super) changed: Option<(u64, Arc<Model>)>,
+    /// Whether that is the state of the newest epoch.
+    pub(super) is_changed: bool,
 }
 
 impl Known {
     /// Of an empty store.
     pub(super) fn new() -> Self {
-        Self { models: vec![Arc::default()], answers: vec![Arc::default()], ended: None }
+        Self {
+            models: vec![Arc::default()],
+            answers: vec![Arc::default()],
+            ended: None,
+            changed: None,
+            is_changed: false,
+        }
     }
 
-    /// Without what comes after `epoch`.
-    pub(super) fn up_to(&self, epoch: u64) -> Self {
+    /// Without what comes after `epoch`, in one of the states that it had.
+    pub(super) fn up_to(&self, epoch: u64, is_changed: bool) -> Self {
         let count = epoch as usize + 1;
         let (models, answers) = (&self.models[..count], &self.answers[..count]);
-        Self { models: models.to_vec(), answers: answers.to_vec(), ended: self.ended }
+        let changed = self.changed.clone().filter(|(changed, _)| *changed <= epoch);
+        let ended = self.ended;
+        Self { models: models.to_vec(), answers: answers.to_vec(), ended, changed, is_changed }
+    }
+
+    /// The state after an epoch, before or after the change of the schema.
+    pub(super) fn state(&self, epoch: u64, is_changed: bool) -> Option<&Arc<Model>> {
+        match &self.changed {
+            Some((changed, model)) if is_changed && *changed == epoch => Some(model),
+            _ if is_changed => None,
+            _ => self.models.get(epoch as usize),
+        }
     }
 
     /// The newest epoch.
@@ -97,11 +118,39 @@ pub(super) fn open(
     setup.open_with(device, config, procedures())
 }
 
+/// Changes the schema of a closed store: the table of long keys, which has values of all sizes, is
+/// dropped, and made anew under its number (O-91, O-92).
+///
+/// # Errors
+/// Any difference from the oracle.
+fn change(
+    device: &Arc<Traced>,
+    setup: &Setup,
+    mut model: Model,
+    known: &mut Known,
+) -> Result<(), String> {
+    device.mark(Place::Changing.encode());
+    model.tables[usize::from(LONG)].clear();
+    known.changed = Some((model.epoch, Arc::new(model.clone())));
+    let engine = match setup.open_without(device, &["long".to_string()]) {
+        Ok(engine) => engine,
+        Err(error) if error.is_limit() => return Ok(()),
+        Err(error) => return Err(format!("changing the schema: {error}")),
+    };
+    device.mark(Place::Changed.encode());
+    known.is_changed = true;
+    let mut pair = Pair::new(engine, model);
+    pair.compare_state()?;
+    compare_indexes(&mut pair.engine, &pair.model)
+}
+
 /// What is done in a life.
 pub(super) struct Plan<'p> {
     pub(super) setup: &'p Setup,
     pub(super) batches: &'p [Vec<Vec<u8>>],
     pub(super) close: bool,
+    /// Whether the schema is changed when the store was closed.
+    pub(super) changes: bool,
     /// What is decided about an epoch that a call ends.
     pub(super) decision: Decision,
 }
@@ -151,7 +200,7 @@ impl Life {
         }
         device.mark(Place::Opened.encode());
         let mut known = known;
-        let model = known.models.last().expect("at least that of epoch 0");
+        let model = known.state(known.newest(), known.is_changed).expect("it was recovered");
         let mut pair = Pair::new(engine, Model::clone(model));
         pair.compare_state()?;
         compare_indexes(&mut pair.engine, &pair.model)?;
@@ -195,7 +244,11 @@ impl Life {
         pair.compare_state()?;
         if plan.close {
             device.mark(Place::Closing.encode());
-            pair.engine.close().map_err(|error| format!("close: {error}"))?;
+            let Pair { engine, model, .. } = pair;
+            engine.close().map_err(|error| format!("close: {error}"))?;
+            if plan.changes && model.carry.is_empty() && !known.is_changed {
+                change(device, plan.setup, model, &mut known)?;
+            }
         }
         Ok(life(device.take_trace(), known, false, (epochs, refused, refused_by_log)))
     }

@@ -37,11 +37,13 @@ pub enum Class {
     Closing,
     /// While a decision is carried out about an epoch that a call has ended.
     Deciding,
+    /// While the schema is changed.
+    Changing,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Class; 14] = [
+    pub const ALL: [Class; 15] = [
         Class::Creation,
         Class::Log,
         Class::Insert,
@@ -56,6 +58,7 @@ impl Class {
         Class::Growth,
         Class::Closing,
         Class::Deciding,
+        Class::Changing,
     ];
 
     /// Name in reports.
@@ -76,6 +79,7 @@ impl Class {
             Class::Growth => "after a space has grown",
             Class::Closing => "closing",
             Class::Deciding => "leaving out, giving up",
+            Class::Changing => "changing the schema",
         }
     }
 
@@ -89,7 +93,7 @@ impl Class {
             // It comes after a crash, and few cases need it.
             Class::Deciding => depth == 1,
             // Replay logs nothing, and mostly finds its space there.
-            Class::Closing | Class::Growth | Class::Log => depth == 0,
+            Class::Closing | Class::Changing | Class::Growth | Class::Log => depth == 0,
             _ => true,
         }
     }
@@ -108,6 +112,10 @@ pub(super) enum Place {
     Closing,
     /// A decision is carried out.
     Deciding,
+    /// The schema is being changed.
+    Changing,
+    /// It was changed.
+    Changed,
 }
 
 const NUMBER_BITS: u32 = 40;
@@ -123,6 +131,8 @@ impl Place {
             Self::Answered(epoch) => (3, epoch),
             Self::Closing => (4, 0),
             Self::Deciding => (5, 0),
+            Self::Changing => (6, 0),
+            Self::Changed => (7, 0),
         };
         kind << NUMBER_BITS | epoch
     }
@@ -136,6 +146,8 @@ impl Place {
             3 => Self::Answered(epoch),
             4 => Self::Closing,
             5 => Self::Deciding,
+            6 => Self::Changing,
+            7 => Self::Changed,
             phase => Self::Epoch(epoch, Moment::Begin(Phase::ALL[phase as usize - 16])),
         }
     }
@@ -151,6 +163,16 @@ pub(super) struct Point {
     pub(super) phase: Option<Phase>,
     /// The oldest epoch that may be recovered, and the newest.
     pub(super) epochs: (u64, u64),
+    /// Whether the schema may be the one of before, and the one of after a change.
+    pub(super) schemas: Schemas,
+}
+
+/// Whether the schema of before a change is expected, and that of after it.
+pub(super) type Schemas = [bool; 2];
+
+/// The schema of before a change, or that of after it.
+pub(super) fn only(is_changed: bool) -> Schemas {
+    [!is_changed, is_changed]
 }
 
 /// How a life begins.
@@ -166,12 +188,15 @@ pub(super) struct Beginning {
     pub(super) opening: Class,
     /// Whether only a few of its points are explored.
     pub(super) few: bool,
+    /// Which schemas there may be before it is open, and whether it is the changed one then.
+    pub(super) schemas: Schemas,
+    pub(super) is_changed: bool,
 }
 
 /// All points of a trace.
 pub(super) fn points(trace: &Trace, beginning: Beginning) -> Vec<Point> {
-    let Beginning { oldest, epoch, depth, opening, .. } = beginning;
-    let mut now = Point { class: opening, depth, phase: None, epochs: (oldest, epoch) };
+    let Beginning { oldest, epoch, depth, opening, schemas, .. } = beginning;
+    let mut now = Point { class: opening, depth, phase: None, epochs: (oldest, epoch), schemas };
     let mut points = vec![now];
     let (mut storing_begins, mut moment) = (None, None);
     let mut grown = false;
@@ -189,7 +214,7 @@ pub(super) fn points(trace: &Trace, beginning: Beginning) -> Vec<Point> {
                 }
                 storing_begins = None;
                 moment = Some(place);
-                now = after(now, place, opening);
+                now = after(now, place, beginning);
             }
             EventKind::Store | EventKind::StorePastCache if event.space == SpaceKind::Image => {
                 if now.class == Class::BeforeFinalWrites {
@@ -214,19 +239,26 @@ fn place_is_committed(place: Place) -> bool {
 }
 
 /// What follows a mark.
-fn after(before: Point, place: Place, opening: Class) -> Point {
-    let Point { class, depth, epochs, .. } = before;
+fn after(before: Point, place: Place, beginning: Beginning) -> Point {
+    let Point { class, depth, epochs, schemas, .. } = before;
+    let opening = beginning.opening;
     match place {
         Place::Opened => {
             let (_, epoch) = epochs;
             let class = Class::AfterNumber;
-            Point { class, depth: 0, phase: None, epochs: (epoch, epoch) }
+            let schemas = only(beginning.is_changed);
+            Point { class, depth: 0, phase: None, epochs: (epoch, epoch), schemas }
         }
         Place::Answered(epoch) => {
-            Point { phase: None, class: Class::AfterNumber, epochs: (epoch, epoch), depth }
+            let class = Class::AfterNumber;
+            Point { phase: None, class, epochs: (epoch, epoch), depth, schemas }
         }
         Place::Closing => Point { class: Class::Closing, phase: None, ..before },
         Place::Deciding => Point { class: Class::Deciding, phase: None, ..before },
+        Place::Changing => {
+            Point { class: Class::Changing, phase: None, schemas: [true, true], ..before }
+        }
+        Place::Changed => Point { class: Class::AfterNumber, schemas: only(true), ..before },
         Place::Epoch(epoch, moment) => {
             let phase = match moment {
                 Moment::Begin(phase) => Some(phase),
@@ -239,7 +271,7 @@ fn after(before: Point, place: Place, opening: Class) -> Point {
             };
             // A run may have sealed it; what a recovery comes to is known.
             let newest = if depth == 0 { epoch } else { epochs.1 };
-            Point { class, depth, phase, epochs: (epochs.0, newest) }
+            Point { class, depth, phase, epochs: (epochs.0, newest), schemas }
         }
     }
 }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use engine::Engine;
 use pmem::Traced;
 use storage::StorageError;
 
 use super::decide::{Came, open_deciding};
 use super::life::{Known, Watching};
-use super::points::{Class, Point};
+use super::points::{Class, Point, only};
 use super::tally::Seldom;
 use crate::history::{Model, Setup, compare_indexes, compare_state};
 
@@ -122,6 +123,7 @@ impl Violation {
             Class::Fenced | Class::NumberStored => &["O-23"],
             Class::Closing => &["O-62"],
             Class::Deciding => &["O-49"],
+            Class::Changing => &["O-91", "O-92"],
             _ => &[],
         });
         if point.depth > 0 {
@@ -141,6 +143,8 @@ impl fmt::Display for Violation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recovered {
     pub(super) epoch: u64,
+    /// Whether the state is the one after the change of the schema.
+    pub(super) is_changed: bool,
     pub(super) replayed: u64,
     /// Whether it stored anything.
     pub(super) stored: bool,
@@ -201,16 +205,35 @@ fn recover(
     if let Some(difference) = watching.difference() {
         return Err(Violation::new(ViolationKind::OtherAnswers, difference));
     }
-    let model = &known.models[epoch as usize];
-    compare_state(&engine, model)
-        .and_then(|()| compare_indexes(&mut engine, model))
+    let is_changed = find_state(&engine, known, point)?;
+    let model = known.state(epoch, is_changed).expect("it was found");
+    compare_indexes(&mut engine, model)
         .map_err(|difference| Violation::new(ViolationKind::OtherState, difference))?;
     let stored = device.stores() > 0;
     let expected = (epoch, engine.state_hash());
     let kind = if stored { ViolationKind::RecoveredUnclean } else { ViolationKind::LeftUnclean };
     check(device, kind, point, Some(expected))?;
     let replayed = report.epochs_replayed;
-    Ok(Recovered { epoch, replayed, stored, seldom: seldom(known, epoch, replayed, decided) })
+    let seldom = seldom(known, epoch, replayed, decided);
+    Ok(Recovered { epoch, is_changed, replayed, stored, seldom })
+}
+
+/// Which of the states that may be there is: whether it is that after a change of the schema.
+fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<bool, Violation> {
+    let epoch = engine.epoch();
+    let at_change = known.changed.as_ref().is_some_and(|(changed, _)| *changed == epoch);
+    let may_be = if at_change { point.schemas } else { only(false) };
+    let mut difference = String::from("no state is expected");
+    for is_changed in
+        [false, true].into_iter().filter(|&is_changed| may_be[usize::from(is_changed)])
+    {
+        let Some(model) = known.state(epoch, is_changed) else { continue };
+        match compare_state(engine, model) {
+            Ok(()) => return Ok(is_changed),
+            Err(what) => difference = what,
+        }
+    }
+    Err(Violation::new(ViolationKind::OtherState, difference))
 }
 
 fn seldom(known: &Known, epoch: u64, replayed: u64, decided: bool) -> Seldom {

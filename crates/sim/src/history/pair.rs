@@ -145,6 +145,18 @@ impl Setup {
         Ok(self.open_with(device, self.config(), procedures())?.0)
     }
 
+    /// Opens an engine without an oracle, after tables were dropped, which are made anew.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn open_without<D: Device>(
+        &self,
+        device: &Arc<D>,
+        dropped: &[String],
+    ) -> Result<Engine<D>, EngineError> {
+        Ok(self.open_as(device, self.config(), procedures(), dropped)?.0)
+    }
+
     /// Opens an engine without an oracle, with another configuration or other procedures; as
     /// [`Engine::open`] it tells of the recovery.
     ///
@@ -156,9 +168,20 @@ impl Setup {
         config: EngineConfig,
         procedures: ProcedureTable,
     ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
+        self.open_as(device, config, procedures, &[])
+    }
+
+    fn open_as<D: Device>(
+        &self,
+        device: &Arc<D>,
+        config: EngineConfig,
+        procedures: ProcedureTable,
+        dropped: &[String],
+    ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
         let tables: Vec<_> = self.tables().into_iter().map(Into::into).collect();
         let (indexes, mut procedures) = (index_definitions(), |_: &[u16]| Ok(procedures.clone()));
         let definitions = Definitions {
+            dropped,
             indexes: &indexes,
             in_order: true,
             ..Definitions::new(&tables, &mut procedures)

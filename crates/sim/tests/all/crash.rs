@@ -45,7 +45,8 @@ fn o_29_every_row_of_the_crash_matrix_is_hit() {
     let options = Options { images_max: 400, nest_one_in: 6, run_on: 0, ..Options::default() };
     for seed in 0..4 {
         let size = if seed % 2 == 0 { Size::Small } else { Size::Large };
-        let case = Case { close: true, ..Case::of_size(seed, size, &mut Random::new(seed)) };
+        let case = Case::of_size(seed, size, &mut Random::new(seed));
+        let case = Case { close: true, changes: true, ..case };
         let explored = explore_case(&case, &options, &mut tally);
         explored.unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.violation));
     }
@@ -53,6 +54,26 @@ fn o_29_every_row_of_the_crash_matrix_is_hit() {
     let missing: Vec<_> = tally.never_hit().into_iter().filter(|&(_, depth)| depth < 2).collect();
     assert!(missing.is_empty(), "never hit: {missing:?}");
     assert!(tally.points[Class::NumberStored as usize][0] > 0);
+}
+
+/// O-91, O-92: a table is dropped and made anew, with the power cut or the process killed in the
+/// midst; what follows finds either table, as a whole, and every slot accounted for.
+#[test]
+fn o_91_changes_of_the_schema() {
+    let mut tally = Tally::default();
+    let images_max = effort("NVCARACAL_IMAGES", 800);
+    let options = Options { images_max, nest_one_in: 20, run_on: 5, ..Options::default() };
+    for seed in 0..effort("NVCARACAL_CASES", 6) {
+        let mut case = Case::of_size(seed, Size::Small, &mut Random::new(seed ^ 0xc4a));
+        // What comes before is explored elsewhere.
+        case.batches.truncate(3);
+        let case = Case { close: true, changes: true, ..case };
+        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+            panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
+        });
+    }
+    let changing: u64 = tally.points[Class::Changing as usize].iter().sum();
+    assert!(changing > 20, "{changing} points while the schema changed");
 }
 
 /// O-49: a call that commits and fails then is left out, or its epoch is given up, across crashes,

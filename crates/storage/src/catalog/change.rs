@@ -86,7 +86,8 @@ impl CatalogChange {
             let number = change.ask_for(table, segment_bytes)?;
             change.numbers.push(number);
         }
-        change.is_change = change.records != stored;
+        // A table that is dropped and made anew may have the record that it had.
+        change.is_change = change.records != stored || !change.dropped.is_empty();
         Ok(change)
     }
 

@@ -119,6 +119,10 @@ fn o_92_numbers_follow_names() {
     let again = plan(&change.records, &changed).unwrap();
     assert_eq!((again.numbers, again.differences.len()), (vec![1, 2, 3], 0));
 
+    let anew = plan(&stored, &request(&["b"], &[], &["b"])).unwrap();
+    assert_eq!((&anew.records[..], anew.dropped), (&stored[..], vec![1]));
+    assert!(anew.is_change && !same.is_change && more.is_change);
+
     let left = plan(&stored, &request(&[], &[], &["a", "c"])).unwrap();
     assert_eq!(left.records, [UNUSED, record("b"), UNUSED]);
     let full: Vec<_> = (0..TABLES_MAX).map(|n| record(&format!("t{n}"))).collect();
