@@ -80,8 +80,8 @@ fn call(body: &[Step]) -> Vec<u8> {
 }
 
 /// All that a call does to two rows and three keys of the unique index: inserts, which are updates
-/// where the row is there, deletions, an exchange of keys, a row that takes the key of the other
-/// before that is gone or changed; and some of it with a commit point before, or an abort behind it.
+/// where the row is there, deletions, an exchange of keys, and a row that takes the key of another
+/// before that is gone or changed. Some of it has a commit point before, or an abort behind it.
 fn small_calls() -> Vec<Vec<u8>> {
     let step = |op, row: u8| Step::new(op, INDEXED, row).to(1 - row);
     let mut bodies = Vec::new();
@@ -127,8 +127,8 @@ fn o_98_all_small_calls_in_all_orders() {
     assert!(seen.not_unique > 500 && seen.deferred > 500, "{seen:?}");
 }
 
-/// O-96: calls for the serial part come to the same rows, indexes and answers however they are dealt
-/// to epochs and whoever runs them.
+/// O-96: calls for the serial part come to the same rows, indexes and answers however they are
+/// dealt to epochs, with any setup.
 #[test]
 fn o_96_other_epochs_other_workers_same_indexes() {
     for seed in 0..effort("NVCARACAL_HISTORIES", 20) {
