@@ -217,7 +217,10 @@ impl<'a> Transaction<'a> {
             (Some(DeclaredKind::Update), Op::Insert) => {
                 return Err(self.may_not_insert(table, key));
             }
-            _ if op == Op::Change && self.is_in_range(table, key) => {}
+            _ if self.is_in_range(table, key) => match op {
+                Op::Change => {}
+                Op::Insert => return Err(self.may_not_insert(table, key)),
+            },
             _ => return Err(super::undeclared(t, key)),
         }
         Ok((t, word))

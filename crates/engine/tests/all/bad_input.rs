@@ -10,6 +10,7 @@ use engine::{
 use pmem::Dram;
 use sim::history::{
     HASHED, LONG, Model, ORDERED, Op, Pair, Program, SEQUENCES, Setup, Step, check_clean,
+    for_serial_part,
 };
 use storage::{StorageError, TableDefinition};
 
@@ -381,5 +382,22 @@ fn o_61_odd_sizes_of_epochs() {
         pair.engine.close().unwrap();
         check_clean(&device, &model).unwrap();
         Pair::open(&device, &setup, model).unwrap();
+    }
+}
+
+/// A random history found that the serial part called the key undeclared: a call with pieces that
+/// inserts into a range which it declared is told the same in either part.
+#[test]
+fn o_68_an_insert_into_a_declared_range_is_named_alike_in_both_parts() {
+    let mut pair = Pair::open(&device(), &Setup::default(), Model::default()).unwrap();
+    pair.run(&[insert(HASHED, 1, 3), insert(LONG, 2, 3)]).unwrap();
+    for key in [2, 3] {
+        let declares = vec![
+            Step::new(Op::DeclarePiece, HASHED, 1),
+            Step::new(Op::DeclareRange, LONG, 0).to(9),
+        ];
+        let body = vec![Step::new(Op::Insert, LONG, key).size(3)];
+        let call = Program { draws: vec![], declares, body }.encode();
+        pair.run(&[call.clone(), for_serial_part(call)]).unwrap();
     }
 }
