@@ -115,12 +115,12 @@ fn open<D: Device>(
 
     let agreed = schema::agree(&store, &log, &mut definitions)?;
     let carry = read_carry(&store, agreed.procedures.len())?;
+    remember_collected(&store, &sub_pools, &mut workers);
+    check_collected(&agreed, &log, &workers)?;
     if log.sealed.is_empty() && !created {
         store.device().accept()?;
     }
     clear_left_out(&store, &log, &plan);
-    remember_collected(&store, &sub_pools, &mut workers);
-    check_collected(&agreed, &log, &workers)?;
     let dropped = Dropped::take(&store, &agreed.change, &mut found, &mut hash);
     store.adopt_catalog(&agreed.change, &mut sub_pools)?;
 

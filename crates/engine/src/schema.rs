@@ -138,12 +138,8 @@ fn check_types<D: Device>(
 ) -> Result<()> {
     let name = &asked.definition.name;
     let find = |name: &str| {
-        let is_named = |table: &&storage::StoredTable| table.definition.name == name;
-        store
-            .tables()
-            .iter()
-            .filter(|_| !definitions.dropped.iter().any(|d| d == name))
-            .find(is_named)
+        let goes = definitions.dropped.iter().any(|dropped| dropped == name);
+        store.tables().iter().find(|table| !goes && table.definition.name == name)
     };
     let Some(stored) = find(name).or_else(|| find(definitions.name_before(name))) else {
         return Ok(());

@@ -96,8 +96,9 @@ pub trait Data: Sized {
     /// are reads them all, and writes its own. By default there was nothing before.
     ///
     /// [`plain!`](crate::plain) and [`data!`](crate::data) take it as `was`, and the conversion is
-    /// that of `From`. It is not for arguments and answers, which no program reads that did not
-    /// write them.
+    /// that of `From`. It is for types of whole values: those of their fields, of arguments and of
+    /// answers are read as what they are. Keep the types of before, under other names, for as long
+    /// as there may be databases that had them.
     ///
     /// ```
     /// use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, data};
