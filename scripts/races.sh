@@ -16,11 +16,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 host=$(rustc -vV | sed -n 's/^host: //p')
 suppressions=$(mktemp)
 trap 'rm -f "$suppressions"' EXIT
-# The test runner's channel, and values that are made once, behind a lock of the standard library.
-printf '%s\n' 'race:test::' 'race:std::sync::lazy_lock' 'race:LazyLock' >"$suppressions"
+# Behind a lock of the standard library: the test runner's channel, values that are made once, and
+# the record of the devices that simulate crashes.
+printf '%s\n' 'race:test::' 'race:std::sync::lazy_lock' 'race:LazyLock' 'race:pmem::crash' \
+    >"$suppressions"
 
 if [ $# -eq 0 ]; then
-    set -- append differences many parts pieces smoke state_hash versions
+    set -- append differences many parts pieces schema serial smoke snapshots state_hash versions
 fi
 # One test after the other: memory that an engine gives back to the system, which the sanitizer does
 # not see, may become that of another engine, and only the end of a test orders the two.
