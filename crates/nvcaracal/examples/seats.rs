@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Error, HashTable, Index, Procedure, Stop, Table, Transaction, data,
+    Abort, Data, Database, DeviceSpec, Error, HashTable, Index, Procedure, Stop, Table, Transaction,
 };
 
 /// Free seats, cheapest first: price and number.
@@ -27,14 +27,44 @@ const SEATS: Table<u32, Seat> = Table::ordered("seats");
 const CHEAPEST: Index<u32, u32, Seat> =
     SEATS.index("cheapest", |_, seat| seat.owner.is_none().then_some(seat.price));
 
-data! {
-    struct Seat { price: u32, owner: Option<u64> }
-    struct OfferRow { first: u32, count: u32 }
-    struct BuyByIndex { user: u64 }
-    struct RefundRow { seat: u32, user: u64 }
-    struct Offer { first: u32, count: u32 }
-    struct BuyCheapest { user: u64 }
-    struct Refund { seat: u32, user: u64 }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Seat {
+    price: u32,
+    owner: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct OfferRow {
+    first: u32,
+    count: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct BuyByIndex {
+    user: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct RefundRow {
+    seat: u32,
+    user: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Offer {
+    first: u32,
+    count: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct BuyCheapest {
+    user: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Refund {
+    seat: u32,
+    user: u64,
 }
 
 impl Procedure for Offer {

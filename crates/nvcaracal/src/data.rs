@@ -4,9 +4,16 @@
 //! place. All others ([`Data`]) are written field by field. Both forms are the same on every
 //! machine of one byte order, which is what replay needs; neither contains an address.
 
+mod foreign;
+mod types;
+
+use std::cell::Cell;
+
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::Before;
+#[cfg(feature = "serde")]
+pub use foreign::Serde;
 
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
@@ -46,6 +53,24 @@ pub(crate) fn short_name<T: ?Sized>() -> String {
     short
 }
 
+/// Most bytes that a thread keeps for the next value.
+const SCRATCH_BYTES: usize = 1 << 16;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `then` with an empty vector, which a thread allocates once.
+pub(crate) fn with_scratch<R>(then: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let mut bytes = SCRATCH.take();
+    bytes.clear();
+    let result = then(&mut bytes);
+    if bytes.capacity() <= SCRATCH_BYTES {
+        SCRATCH.set(bytes);
+    }
+    result
+}
+
 macro_rules! plain_types {
     ($($type:ty),*) => { $(
         impl Plain for $type {
@@ -66,28 +91,56 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
 
 /// What can be an argument, a value or an answer.
 ///
-/// Implemented for all [`Plain`] types, `String`, and `Vec`, `Option` and tuples of these. For
-/// other types, [`data!`](crate::data) writes it field by field; or write the first two functions
-/// by hand:
+/// Structs and enums derive it:
 ///
 /// ```
-/// use nvcaracal::Data;
+/// use std::collections::BTreeMap;
+/// use std::time::SystemTime;
 ///
-/// struct Note {
-///     id: u64,
-///     text: String,
+/// use nvcaracal::{Data, Key};
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Data, Key)] // a value and a key
+/// struct UserId(u64);
+///
+/// #[derive(Debug, Clone, PartialEq, Data)]
+/// enum State {
+///     Free,
+///     Held { by: UserId, until: SystemTime },
+///     Sold(UserId),
 /// }
 ///
-/// impl Data for Note {
-///     fn encode(&self, into: &mut Vec<u8>) {
-///         self.id.encode(into);
-///         self.text.encode(into);
-///     }
-///     fn decode(from: &mut &[u8]) -> Option<Self> {
-///         Some(Self { id: Data::decode(from)?, text: Data::decode(from)? })
-///     }
+/// #[derive(Debug, Clone, PartialEq, Data)]
+/// struct Seat {
+///     cents: u64,
+///     state: State,
+///     notes: BTreeMap<String, String>,
 /// }
 /// ```
+///
+/// | type | written as |
+/// |---|---|
+/// | integers, floats, `bool`, `char`, arrays of these, [`plain!`](crate::plain) structs | their bytes in memory (little-endian) |
+/// | `String`, `Vec` | 4 bytes with the length, then what is in it; as a whole value without the length |
+/// | `Option`, `Result` | 1 byte, then what is in it |
+/// | `BTreeMap`, `BTreeSet` | 4 bytes with the length, then what is in it, in order |
+/// | `Duration`, `SystemTime` | 8 bytes with the seconds (since 1970), 4 with the nanoseconds |
+/// | tuples of up to 12, structs | their fields; a struct of one field without a name is the same as that field |
+/// | enums | 1 byte with the number of the variant, then its fields |
+/// | `Decimal`, `Uuid` | 16 bytes; features `decimal` and `uuid` |
+/// | others with `serde`'s traits | `#[data(serde)]` at the field, or `Serde`: 4 bytes with the length, then `postcard`; feature `serde` |
+///
+/// There is no `HashMap`: its order differs from run to run, and a procedure must do the same each
+/// time. In fields, arrays may be of any of these types.
+///
+/// A type whose versions change says what it was: `#[data(was = TypeBefore)]`, see
+/// [`Data::BEFORE`]. For a form of your own, write [`Data::encode`] and [`Data::decode`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored or sent: it is no `nvcaracal::Data`",
+    label = "this is no `Data`",
+    note = "if the type is yours, add `#[derive(nvcaracal::Data)]` to it",
+    note = "a type of another crate that has `serde`'s traits goes into a field with \
+            `#[data(serde)]`, or into `nvcaracal::Serde` (feature `serde`)"
+)]
 pub trait Data: Sized {
     /// Bytes of every value of this type, if all have the same.
     const BYTES: Option<usize> = None;
@@ -95,18 +148,30 @@ pub trait Data: Sized {
     /// What values of this type were before, if tables may have such: the type whose versions they
     /// are reads them all, and writes its own. By default there was nothing before.
     ///
-    /// [`plain!`](crate::plain) and [`data!`](crate::data) take it as `was`, and the conversion is
-    /// that of `From`. It is for types of whole values: those of their fields, of arguments and of
+    /// The derive takes it as `#[data(was = Old)]`, [`plain!`](crate::plain) as `was Old`, and the
+    /// conversion is that of `From`. It is for types of whole values: those of their fields, of arguments and of
     /// answers are read as what they are. Keep the types of before, under other names, for as long
     /// as there may be databases that had them.
     ///
     /// ```
-    /// use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, data};
+    /// use nvcaracal::{Data, Database, HashTable, Procedure, Stop, Table, Transaction};
     ///
-    /// data! {
-    ///     struct SeatV1 { cents: u64 } // `Seat` in the program that created the database
-    ///     struct Seat was SeatV1 { cents: u64, holder: Option<String> }
-    ///     struct Take { seat: u32, holder: String }
+    /// #[derive(Debug, Clone, PartialEq, Data)]
+    /// struct SeatV1 {
+    ///     cents: u64,
+    /// }
+    ///
+    /// #[derive(Debug, Clone, PartialEq, Data)]
+    /// #[data(was = SeatV1)]
+    /// struct Seat {
+    ///     cents: u64,
+    ///     holder: Option<String>,
+    /// }
+    ///
+    /// #[derive(Debug, Clone, PartialEq, Data)]
+    /// struct Take {
+    ///     seat: u32,
+    ///     holder: String,
     /// }
     ///
     /// impl From<SeatV1> for Seat {
@@ -116,7 +181,10 @@ pub trait Data: Sized {
     /// }
     ///
     /// # const BEFORE: HashTable<u32, SeatV1> = Table::hash("seats");
-    /// # data! { struct Build { seat: u32 } }
+    /// # #[derive(Debug, Clone, PartialEq, Data)]
+    /// # struct Build {
+    /// #     seat: u32,
+    /// # }
     /// # impl Procedure for Build {
     /// #     const NAME: &'static str = "build";
     /// #     type Output = ();
@@ -178,9 +246,10 @@ pub trait Data: Sized {
 
     /// Calls `then` with the bytes of this value alone, as they are logged or stored.
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        let mut bytes = Vec::new();
-        self.encode(&mut bytes);
-        then(&bytes)
+        with_scratch(|bytes| {
+            self.encode(bytes);
+            then(bytes)
+        })
     }
 
     /// Reads a value from all of `bytes`. `None` if they are no value of this type.
@@ -239,129 +308,6 @@ impl<T: Plain> Data for T {
     }
 }
 
-fn encode_len(len: usize, into: &mut Vec<u8>) {
-    let len = u32::try_from(len).expect("arguments, values and answers are shorter than 4 GiB");
-    into.extend_from_slice(&len.to_le_bytes());
-}
-
-fn decode_len(from: &mut &[u8]) -> Option<usize> {
-    let (len, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(u32::from_le_bytes(*len) as usize)
-}
-
-impl Data for String {
-    fn encode(&self, into: &mut Vec<u8>) {
-        encode_len(self.len(), into);
-        into.extend_from_slice(self.as_bytes());
-    }
-
-    fn decode(from: &mut &[u8]) -> Option<Self> {
-        let len = decode_len(from)?;
-        let (bytes, rest) = from.split_at_checked(len)?;
-        *from = rest;
-        Self::from_bytes(bytes)
-    }
-
-    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        then(self.as_bytes())
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        std::str::from_utf8(bytes).ok().map(str::to_owned)
-    }
-}
-
-/// A `Vec` stands in a row or in the log without its length; items of no bytes are refused.
-impl<T: Data> Data for Vec<T> {
-    const IS_OPEN: bool = true;
-
-    fn describe() -> String {
-        format!("Vec<{}>", T::describe())
-    }
-
-    fn encode(&self, into: &mut Vec<u8>) {
-        encode_len(self.len(), into);
-        T::encode_all(self, into);
-    }
-
-    fn decode(from: &mut &[u8]) -> Option<Self> {
-        let len = decode_len(from)?;
-        // A wrong length must neither reserve more memory than there are bytes, nor count items of
-        // no bytes for ever.
-        let mut items = Vec::with_capacity(len.min(from.len() / size_of::<T>().max(1)));
-        for _ in 0..len {
-            let before = from.len();
-            items.push(T::decode(from)?);
-            if from.len() == before {
-                return None;
-            }
-        }
-        Some(items)
-    }
-
-    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        let mut bytes = Vec::new();
-        T::encode_all(self, &mut bytes);
-        then(&bytes)
-    }
-
-    fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
-        let mut items = Vec::with_capacity(bytes.len() / T::BYTES.unwrap_or(8).max(1));
-        while !bytes.is_empty() {
-            let before = bytes.len();
-            items.push(T::decode(&mut bytes)?);
-            if bytes.len() == before {
-                return None;
-            }
-        }
-        Some(items)
-    }
-}
-
-impl<T: Data> Data for Option<T> {
-    fn describe() -> String {
-        format!("Option<{}>", T::describe())
-    }
-
-    fn encode(&self, into: &mut Vec<u8>) {
-        into.push(u8::from(self.is_some()));
-        if let Some(value) = self {
-            value.encode(into);
-        }
-    }
-
-    fn decode(from: &mut &[u8]) -> Option<Self> {
-        match u8::decode(from)? {
-            0 => Some(None),
-            1 => T::decode(from).map(Some),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! tuples {
-    ($(($($name:ident)+))*) => { $(
-        impl<$($name: Data),+> Data for ($($name,)+) {
-            fn describe() -> String {
-                format!("({})", [$($name::describe()),+].join(", "))
-            }
-
-            #[expect(non_snake_case, reason = "one name for type and field")]
-            fn encode(&self, into: &mut Vec<u8>) {
-                let ($($name,)+) = self;
-                $($name.encode(into);)+
-            }
-
-            fn decode(from: &mut &[u8]) -> Option<Self> {
-                Some(($($name::decode(from)?,)+))
-            }
-        }
-    )* };
-}
-
-tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
-
 /// A zeroed value: for fields that are filled later.
 ///
 /// ```
@@ -371,16 +317,6 @@ tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
 #[must_use]
 pub fn zeroed<T: FromZeros>() -> T {
     T::new_zeroed()
-}
-
-/// A struct in words: what [`plain!`](crate::plain) and [`data!`](crate::data) give as
-/// [`Data::describe`].
-#[doc(hidden)]
-#[must_use]
-pub fn describe_struct(name: &str, fields: &[(&str, String)]) -> String {
-    let fields: Vec<String> =
-        fields.iter().map(|(field, types)| format!("{field}: {types}")).collect();
-    format!("{name} {{ {} }}", fields.join(", "))
 }
 
 /// Defines fixed-layout structs: [`Plain`], `Debug`, `Clone`, `Copy`, `PartialEq`.
@@ -428,106 +364,11 @@ macro_rules! plain {
             )?
 
             fn describe() -> String {
-                $crate::describe_struct(
+                $crate::derived::describe_struct(
                     stringify!($name),
                     &[$((stringify!($field), <$type as $crate::Data>::describe())),*],
                 )
             }
         }
     )+ };
-}
-
-/// Defines structs with fields of any [`Data`], such as `String`: `Data`, `Debug`, `Clone`,
-/// `PartialEq`. A struct that takes the place of another one in tables says
-/// `struct New was Old { ... }`; see [`Data::BEFORE`].
-///
-/// ```
-/// nvcaracal::data! {
-///     struct Rename { account: u64, name: String }
-/// }
-/// # let rename = Rename { account: 1, name: "Ada".into() };
-/// # assert_eq!((rename.account, rename.name.as_str()), (1, "Ada"));
-/// ```
-#[macro_export]
-macro_rules! data {
-    ($($(#[$meta:meta])* $vis:vis struct $name:ident $(was $before:ty)? {
-        $($(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty),* $(,)?
-    })+) => { $(
-        $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq)]
-        $vis struct $name {
-            $($(#[$field_meta])* $field_vis $field: $type),*
-        }
-
-        impl $crate::Data for $name {
-            $(
-                const BEFORE: Option<$crate::Before<Self>> =
-                    Some($crate::Before::new::<$before>());
-            )?
-
-            fn describe() -> String {
-                $crate::describe_struct(
-                    stringify!($name),
-                    &[$((stringify!($field), <$type as $crate::Data>::describe())),*],
-                )
-            }
-
-            fn encode(&self, into: &mut Vec<u8>) {
-                $($crate::Data::encode(&self.$field, into);)*
-            }
-
-            fn decode(from: &mut &[u8]) -> Option<Self> {
-                Some(Self { $($field: $crate::Data::decode(from)?),* })
-            }
-        }
-    )+ };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check<T: Data + PartialEq + std::fmt::Debug>(value: T) {
-        let mut nested = Vec::new();
-        value.encode(&mut nested);
-        nested.push(7);
-        let mut rest = nested.as_slice();
-        assert_eq!(T::decode(&mut rest).as_ref(), Some(&value));
-        assert_eq!(rest, [7], "{value:?} says where it ends");
-        let whole = value.with_bytes(<[u8]>::to_vec);
-        assert_eq!(T::from_bytes(&whole).as_ref(), Some(&value));
-        assert_eq!(T::with_value(&whole, |v| *v == value), Some(true));
-        if let Some(bytes) = T::BYTES {
-            assert_eq!(whole.len(), bytes);
-        }
-    }
-
-    #[test]
-    fn every_kind_of_data_is_read_as_it_was_written() {
-        check(());
-        check(true);
-        check('x');
-        check([1u32, 2, 3]);
-        check(String::new());
-        check("gr\u{fc}n".to_string());
-        check(vec![1u8, 2, 3]);
-        check(vec!["a".to_string(), String::new()]);
-        check(Some(5i64));
-        check(None::<String>);
-        check((1u8, "b".to_string(), vec![Some(2u16), None]));
-    }
-
-    #[test]
-    fn damaged_bytes_are_no_value() {
-        assert_eq!(bool::from_bytes(&[2]), None);
-        assert_eq!(u64::from_bytes(&[0; 7]), None);
-        assert_eq!(String::from_bytes(&[0xff]), None);
-        assert_eq!(Vec::<u64>::from_bytes(&[0; 9]), None);
-        assert_eq!(Vec::<String>::decode(&mut [0xff; 4].as_slice()), None);
-        // Found by fuzzing: four thousand million items of no bytes.
-        assert_eq!(<(Vec<()>, u8)>::from_bytes(&[0xff, 0xff, 0xff, 0xff, 1]), None);
-        // And room for so many large items as there are bytes.
-        assert_eq!(Vec::<[u64; 4096]>::decode(&mut [0xff; 30_000].as_slice()), None);
-        assert_eq!(Option::<u8>::from_bytes(&[2, 0]), None);
-    }
 }

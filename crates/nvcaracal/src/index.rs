@@ -8,7 +8,6 @@ use std::sync::Arc;
 use engine::{IndexDefinition, IndexKeyFn};
 use storage::format::KEY_BYTES_MAX;
 
-use crate::data::short_name;
 use crate::key::{Key, KeyBuffer};
 use crate::range::{Bytes, KeyRange};
 use crate::table::{Ordered, Shape, Table, tag_of_index};
@@ -23,9 +22,14 @@ use crate::{Data, Result};
 /// keeps it up with every write, in memory, and builds it when it is opened.
 ///
 /// ```
-/// use nvcaracal::{HashTable, Index, Table, data};
+/// use nvcaracal::{Data, HashTable, Index, Table};
 ///
-/// data! { struct Order { user: u64, cents: i64, is_paid: bool } }
+/// #[derive(Data)]
+/// struct Order {
+///     user: u64,
+///     cents: i64,
+///     is_paid: bool,
+/// }
 ///
 /// const ORDERS: Table<u64, Order> = Table::ordered("orders");
 /// const BY_USER: Index<u64, u64, Order> = ORDERS.index("by user", |_, order| Some(order.user));
@@ -138,7 +142,7 @@ where
             encode(key.borrow(), |bytes| into.extend_from_slice(bytes))?;
             Ok(true)
         });
-        let types = || format!("{} by {}", short_name::<V>(), short_name::<I>());
+        let types = || format!("{} by {}", V::describe(), I::describe());
         IndexRegistration { shape, make, types }
     }
 }
@@ -176,7 +180,7 @@ impl fmt::Debug for IndexRegistration {
 
 /// A key of an index as bytes that say where they end.
 fn encode<I: Key + ?Sized, R>(key: &I, then: impl FnOnce(&[u8]) -> R) -> Result<R, String> {
-    let mut buffer = KeyBuffer::new();
+    let mut buffer = KeyBuffer::default();
     key.encode(&mut buffer);
     let most = KEY_BYTES_MAX as usize;
     if buffer.bytes().len() > most {

@@ -85,7 +85,8 @@
 //! ```
 //!
 //! * **Tables** are constants with types: [`Table`]; numbers without gaps come from a [`Sequence`].
-//! * **Types**: fixed layouts by [`plain!`], others by [`data!`]; see [`Plain`], [`Data`], [`Key`].
+//! * **Types** of values, arguments and answers derive [`Data`], those of keys [`Key`]; [`plain!`]
+//!   is for fixed layouts that are read in place ([`Plain`]).
 //! * **Changes** of tables, fields, indexes and procedures from one program to the next:
 //!   [`Options`](Options#changing-the-schema), [`Data::BEFORE`].
 //! * **Procedures**: [`Procedure`], with [`WriteSet`], [`Draws`] and [`Transaction`].
@@ -125,12 +126,15 @@
 //!   row under it: such transactions run on all cores.
 //!
 //! ```
-//! use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, data};
+//! use nvcaracal::{Abort, Data, HashTable, Procedure, Stop, Table, Transaction};
 //!
 //! const FREE: Table<(u32, u32), u8> = Table::ordered("free"); // price and number
 //! const SOLD: HashTable<u32, u64> = Table::hash("sold");
 //!
-//! data! { struct BuyCheapest { user: u64 } }
+//! #[derive(Data)]
+//! struct BuyCheapest {
+//!     user: u64,
+//! }
 //!
 //! impl Procedure for BuyCheapest {
 //!     const NAME: &'static str = "buy the cheapest";
@@ -190,6 +194,8 @@ mod body;
 mod data;
 mod database;
 mod declare;
+#[doc(hidden)]
+pub mod derived;
 mod driver;
 mod error;
 mod index;
@@ -209,16 +215,20 @@ mod stop;
 mod stored;
 mod table;
 mod ticket;
+mod time;
 mod transaction;
 
 pub use batch::{Added, Batch, Submitted};
-pub use data::{Data, Plain, describe_struct, zeroed};
+#[cfg(feature = "serde")]
+pub use data::Serde;
+pub use data::{Data, Plain, zeroed};
 pub use database::Database;
 pub use declare::{Draws, WriteSet};
 pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use error::{Error, ErrorKind, Result};
 pub use index::Index;
 pub use key::{Key, KeyBuffer};
+pub use nvcaracal_derive::{Data, Key};
 pub use options::Options;
 pub use piece::Piece;
 pub use pmem::{DeviceSpec, Profile};

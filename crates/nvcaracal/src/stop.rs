@@ -14,10 +14,11 @@ use crate::Data;
 /// or `into()`:
 ///
 /// ```
-/// use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, data, plain};
+/// use nvcaracal::{Data, Database, HashTable, Procedure, Stop, Table, Transaction, plain};
 ///
-/// data! {
-///     struct Missing { cents: i64 }
+/// #[derive(Debug, Clone, PartialEq, Data)]
+/// struct Missing {
+///     cents: i64,
 /// }
 ///
 /// impl std::fmt::Display for Missing {

@@ -10,7 +10,6 @@ use std::marker::PhantomData;
 use engine::TableSchema;
 use storage::{IndexKind, TableDefinition};
 
-use crate::data::short_name;
 use crate::key::{Key, WORD_BYTES, key_bytes_max};
 use crate::{Data, stored};
 
@@ -48,8 +47,8 @@ impl PartialEq for Types {
 
 impl Eq for Types {}
 
-fn types<K: ?Sized, V: Data>() -> Vec<String> {
-    let key = short_name::<K>();
+fn types<K: Key + ?Sized, V: Data>() -> Vec<String> {
+    let key = K::describe();
     stored::versions::<V>().into_iter().map(|value| format!("{key} -> {value}")).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nvcaracal::{Abort, Database, Procedure, Stop, Table, Transaction, WriteSet, data, plain};
+use nvcaracal::{Abort, Data, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
 
 use crate::{Error, Peer, Result, VALUE_BYTES};
 
@@ -15,8 +15,10 @@ plain! {
     struct Count { row: u64 }
 }
 
-data! {
-    struct Load { from: u64, to: u64 }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Load {
+    from: u64,
+    to: u64,
 }
 
 impl Procedure for Count {

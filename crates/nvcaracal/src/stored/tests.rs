@@ -9,11 +9,29 @@ crate::plain! {
     struct Four was Three { cents: [u8; 6] }
 }
 
-crate::data! {
-    struct Note { text: String }
-    struct NoteWithTags was Note { text: String, tags: Vec<String> }
-    struct NoteAgain was NoteWithTags { text: Vec<u8> }
-    struct Name was String { text: String, bytes: Vec<u8> }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Note {
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = Note)]
+struct NoteWithTags {
+    text: String,
+    tags: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = NoteWithTags)]
+struct NoteAgain {
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = String)]
+struct Name {
+    text: String,
+    bytes: Vec<u8>,
 }
 
 impl From<One> for Two {

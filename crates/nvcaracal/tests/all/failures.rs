@@ -2,7 +2,7 @@
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
 use nvcaracal::{
-    Abort, Database, Draws, Error, HashTable, Procedure, Stop, Table, Transaction, WriteSet, data,
+    Abort, Data, Database, Draws, Error, HashTable, Procedure, Stop, Table, Transaction, WriteSet,
     plain,
 };
 
@@ -167,9 +167,11 @@ fn an_ignored_mistake_is_the_answer_and_nothing_is_written() {
     }
 }
 
-data! {
-    /// Writes a note.
-    struct Write { key: String, text: String }
+/// Writes a note.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Write {
+    key: String,
+    text: String,
 }
 
 impl Procedure for Write {

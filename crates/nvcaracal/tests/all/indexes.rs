@@ -3,13 +3,20 @@
 use std::collections::BTreeMap;
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Stop, Table,
-    Transaction, WriteSet, data,
+    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Stop, Table,
+    Transaction, WriteSet,
 };
 
-data! {
-    struct Seat { price: u32, owner: Option<u64> }
-    struct User { name: String, city: String }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Seat {
+    price: u32,
+    owner: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct User {
+    name: String,
+    city: String,
 }
 
 const SEATS: Table<u32, Seat> = Table::ordered("seats");
@@ -25,19 +32,48 @@ const BY_CITY: Index<(String, u8), u64, User, Hashed> = USERS.index("by city", |
     Some((user.city.clone(), *id as u8))
 });
 
-data! {
-    /// Sets a seat.
-    struct Set { seat: u32, price: u32, owner: Option<u64> }
-    /// Buys the cheapest seat, and answers with it.
-    struct Buy { user: u64 }
-    /// Changes the price of a seat, which it predicts, and aborts or not.
-    struct Reprice { seat: u32, price: u32, aborts: bool }
-    /// Gives a seat another owner twice, so that its keys are what they were, or not.
-    struct Pass { seat: u32, to: u64, back: bool }
-    /// Names users, one after the other; no name deletes.
-    struct Name { names: Vec<(u64, Option<String>)>, predicts: bool }
-    /// How many free seats there are, and which seats a user has, as a transaction sees it.
-    struct Count { user: u64, predicts: bool }
+/// Sets a seat.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Set {
+    seat: u32,
+    price: u32,
+    owner: Option<u64>,
+}
+
+/// Buys the cheapest seat, and answers with it.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Buy {
+    user: u64,
+}
+
+/// Changes the price of a seat, which it predicts, and aborts or not.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Reprice {
+    seat: u32,
+    price: u32,
+    aborts: bool,
+}
+
+/// Gives a seat another owner twice, so that its keys are what they were, or not.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Pass {
+    seat: u32,
+    to: u64,
+    back: bool,
+}
+
+/// Names users, one after the other; no name deletes.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Name {
+    names: Vec<(u64, Option<String>)>,
+    predicts: bool,
+}
+
+/// How many free seats there are, and which seats a user has, as a transaction sees it.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Count {
+    user: u64,
+    predicts: bool,
 }
 
 impl Procedure for Set {

@@ -14,3 +14,4 @@ mod snapshots;
 mod submit;
 mod tasks;
 mod turns;
+mod types;

@@ -2,16 +2,18 @@
 
 use crate::common::{ACCOUNTS, Deposit, dram, options, rows};
 use nvcaracal::{
-    Abort, Database, Draws, HashTable, Options, Procedure, Sequence, Stop, Table, Transaction,
-    WriteSet, data, plain,
+    Abort, Data, Database, Draws, HashTable, Options, Procedure, Sequence, Stop, Table,
+    Transaction, WriteSet, plain,
 };
 
 const ORDER_IDS: Sequence = Sequence::new("order_ids");
 const ORDERS: Table<(u32, u64), String> = Table::ordered("orders");
 
-data! {
-    /// Places an order in a shop; aborts while drawing if there is no text.
-    struct Order { shop: u32, text: String }
+/// Places an order in a shop; aborts while drawing if there is no text.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Order {
+    shop: u32,
+    text: String,
 }
 
 impl Procedure for Order {
@@ -184,9 +186,12 @@ fn scans_meet_every_key_of_their_range() {
     assert!(rows(&db, ..).is_empty());
 }
 
-data! {
-    /// Changes and deletes an account, and reads these and others: at once, and one by one.
-    struct ReadMany { change: u64, delete: u64, keys: Vec<u64> }
+/// Changes and deletes an account, and reads these and others: at once, and one by one.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct ReadMany {
+    change: u64,
+    delete: u64,
+    keys: Vec<u64>,
 }
 
 type Found = Vec<Option<i64>>;

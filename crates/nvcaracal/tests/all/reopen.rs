@@ -33,7 +33,7 @@ fn a_dropped_database_recovers_everything_that_was_answered() {
     let db = options().open(dir.path().join("bank")).unwrap();
     assert!(!db.recovery().created);
     assert_eq!(db.stats().state_hash, hash);
-    assert_eq!(sum(&db), (0..500).sum());
+    assert_eq!(sum(&db), (0..500).sum::<i64>());
     assert_eq!(db.recovery().epochs_replayed, 0, "dropping closes");
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use nvcaracal::{
-    Database, HashTable, Index, Options, Procedure, Sequence, Stop, Table, Transaction, WriteSet,
-    data, plain,
+    Data, Database, HashTable, Index, Options, Procedure, Sequence, Stop, Table, Transaction,
+    WriteSet, plain,
 };
 
 use crate::common::{copy, refusal};
@@ -17,9 +17,15 @@ mod first {
     plain! {
         pub(crate) struct Seat { pub(crate) cents: u64 }
     }
-    data! {
-        pub(crate) struct Note { pub(crate) text: String }
-        pub(crate) struct Build { pub(crate) from: u32, pub(crate) to: u32 }
+    #[derive(Debug, Clone, PartialEq, Data)]
+    pub(crate) struct Note {
+        pub(crate) text: String,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Data)]
+    pub(crate) struct Build {
+        pub(crate) from: u32,
+        pub(crate) to: u32,
     }
 
     pub(crate) const SEATS: Table<u32, Seat> = Table::ordered("seats");
@@ -63,13 +69,23 @@ mod second {
     plain! {
         pub(crate) struct Seat was first::Seat { pub(crate) cents: u64, pub(crate) user: u64 }
     }
-    data! {
-        pub(crate) struct Note was first::Note {
-            pub(crate) text: String,
-            pub(crate) by: Option<String>,
-        }
-        pub(crate) struct Take { pub(crate) seat: u32, pub(crate) user: u64 }
-        pub(crate) struct Sign { pub(crate) seat: u32 }
+
+    #[derive(Debug, Clone, PartialEq, Data)]
+    #[data(was = first::Note)]
+    pub(crate) struct Note {
+        pub(crate) text: String,
+        pub(crate) by: Option<String>,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Data)]
+    pub(crate) struct Take {
+        pub(crate) seat: u32,
+        pub(crate) user: u64,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Data)]
+    pub(crate) struct Sign {
+        pub(crate) seat: u32,
     }
 
     impl From<first::Seat> for Seat {
@@ -232,8 +248,9 @@ fn o_91_a_log_refuses_every_change_of_the_schema() {
 
 const ADDED: Table<u64, u64> = Table::ordered("added");
 
-data! {
-    struct Add { key: u64 }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Add {
+    key: u64,
 }
 
 impl Procedure for Add {
@@ -299,8 +316,9 @@ fn check(dir: &Path) -> storage::check::CheckReport {
 fn o_92_a_dropped_table_leaves_its_space_to_the_next() {
     const LONG: HashTable<u64, Vec<u8>> = Table::hash("long").with_value_bytes(3000);
     const OTHER: Table<(u64, u64), String> = Table::ordered("other");
-    data! {
-        struct Fill { twice: bool }
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Fill {
+        twice: bool,
     }
     impl Procedure for Fill {
         const NAME: &'static str = "fill";
@@ -388,8 +406,9 @@ fn o_94_a_conversion_that_panics_fails_who_reads() {
     plain! {
         struct Free was first::Seat { is_free: u64 }
     }
-    data! {
-        struct Look { seat: u32 }
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Look {
+        seat: u32,
     }
     impl From<first::Seat> for Free {
         fn from(first::Seat { cents }: first::Seat) -> Self {
@@ -469,8 +488,9 @@ fn o_92_procedures_have_the_numbers_of_the_log() {
     assert_eq!(db.call(Other { key: 5 }).unwrap(), 2);
 }
 
-data! {
-    struct Other { key: u64 }
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Other {
+    key: u64,
 }
 
 impl Procedure for Other {
@@ -485,8 +505,9 @@ impl Procedure for Other {
 /// Bytes of a value whose type has versions may be of any: they are not given away.
 #[test]
 fn bytes_of_values_with_versions_are_not_for_reading() {
-    data! {
-        struct Peek { changes: bool }
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Peek {
+        changes: bool,
     }
     impl Procedure for Peek {
         const NAME: &'static str = "peek";

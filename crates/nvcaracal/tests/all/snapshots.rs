@@ -4,18 +4,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, rows, sum};
-use nvcaracal::{
-    Data, Database, HashTable, Key, Procedure, Snapshot, Stop, Table, Transaction, data,
-};
+use nvcaracal::{Data, Database, HashTable, Key, Procedure, Snapshot, Stop, Table, Transaction};
 
 const COUNTS: HashTable<u64, u64> = Table::hash("counts");
 const NAMES: Table<str, String> = Table::ordered("names");
 
-data! {
-    /// Writes rows of all kinds of tables.
-    struct Fill { from: u64, to: u64, salt: u64 }
-    /// Deletes what is in a range.
-    struct Clear { from: u64, to: u64 }
+/// Writes rows of all kinds of tables.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Fill {
+    from: u64,
+    to: u64,
+    salt: u64,
+}
+
+/// Deletes what is in a range.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Clear {
+    from: u64,
+    to: u64,
 }
 
 fn name(of: u64) -> String {

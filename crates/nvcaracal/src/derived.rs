@@ -1,0 +1,152 @@
+//! What the code that [`Data`] and [`Key`](crate::Key) derive calls. Not for other use: it may change
+//! with every version.
+
+use std::cell::RefCell;
+#[cfg(feature = "serde")]
+use std::marker::PhantomData;
+
+use crate::Data;
+
+/// Bytes of fields together, if all of them have a fixed length.
+#[must_use]
+pub const fn sum(fields: &[Option<usize>]) -> Option<usize> {
+    let (mut sum, mut i) = (0, 0);
+    while i < fields.len() {
+        match fields[i] {
+            Some(bytes) => sum += bytes,
+            None => return None,
+        }
+        i += 1;
+    }
+    Some(sum)
+}
+
+/// Bytes of an enum whose variants have these after their number, if all have the same.
+#[must_use]
+pub const fn variants(variants: &[Option<usize>]) -> Option<usize> {
+    let Some(first) = variants[0] else { return None };
+    let mut i = 1;
+    while i < variants.len() {
+        match variants[i] {
+            Some(bytes) if bytes == first => i += 1,
+            _ => return None,
+        }
+    }
+    Some(1 + first)
+}
+
+thread_local! {
+    /// The types that are being described.
+    static DESCRIBED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Describes a type; inside itself by its name alone.
+#[must_use]
+pub fn describe_once<T: ?Sized>(describe: impl FnOnce() -> String) -> String {
+    let name = std::any::type_name::<T>();
+    let is_inside = DESCRIBED.with_borrow(|types| types.contains(&name));
+    if is_inside {
+        return crate::data::short_name::<T>();
+    }
+    DESCRIBED.with_borrow_mut(|types| types.push(name));
+    let words = describe();
+    DESCRIBED.with_borrow_mut(|types| types.pop());
+    words
+}
+
+fn fields(fields: &[(&str, String)]) -> String {
+    let field = |(name, of): &(&str, String)| match *name {
+        "" => of.clone(),
+        name => format!("{name}: {of}"),
+    };
+    fields.iter().map(field).collect::<Vec<_>>().join(", ")
+}
+
+/// A struct in words.
+#[must_use]
+pub fn describe_struct(name: &str, parts: &[(&str, String)]) -> String {
+    format!("{name} {{ {} }}", fields(parts))
+}
+
+/// A struct without names of fields in words: as a tuple.
+#[must_use]
+pub fn describe_tuple(parts: &[(&str, String)]) -> String {
+    format!("({})", fields(parts))
+}
+
+/// A variant of an enum in words.
+#[must_use]
+pub fn describe_variant(name: &str, are_named: bool, parts: &[(&str, String)]) -> String {
+    match parts {
+        [] if !are_named => name.to_string(),
+        parts => format!("{name}({})", fields(parts)),
+    }
+}
+
+/// An enum in words.
+#[must_use]
+pub fn describe_enum(name: &str, variants: &[String]) -> String {
+    format!("enum {name} {{ {} }}", variants.join(", "))
+}
+
+/// How a field is written whose type has no [`Data`] of its own.
+pub trait Code {
+    /// The type of the field.
+    type Field;
+    /// As [`Data::BYTES`].
+    const BYTES: Option<usize>;
+    /// As [`Data::describe`].
+    fn describe() -> String;
+    /// As [`Data::encode`].
+    fn encode(field: &Self::Field, into: &mut Vec<u8>);
+    /// As [`Data::decode`].
+    fn decode(from: &mut &[u8]) -> Option<Self::Field>;
+}
+
+/// An array of what need not be [`Plain`](crate::Plain).
+#[derive(Debug)]
+pub struct Array<T, const N: usize>([T; N]);
+
+impl<T: Data, const N: usize> Code for Array<T, N> {
+    type Field = [T; N];
+    const BYTES: Option<usize> = match T::BYTES {
+        Some(bytes) => Some(N * bytes),
+        None => None,
+    };
+
+    fn describe() -> String {
+        format!("[{}; {N}]", T::describe())
+    }
+
+    fn encode(field: &[T; N], into: &mut Vec<u8>) {
+        T::encode_all(field, into);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<[T; N]> {
+        let items: Option<Vec<T>> = (0..N).map(|_| T::decode(from)).collect();
+        items?.try_into().ok()
+    }
+}
+
+/// A type of another crate, by its `serde` traits.
+#[cfg(feature = "serde")]
+#[derive(Debug)]
+pub struct BySerde<T>(PhantomData<T>);
+
+#[cfg(feature = "serde")]
+impl<T: serde::Serialize + serde::de::DeserializeOwned> Code for BySerde<T> {
+    type Field = T;
+    const BYTES: Option<usize> = None;
+
+    fn describe() -> String {
+        format!("serde {}", crate::data::short_name::<T>())
+    }
+
+    fn encode(field: &T, into: &mut Vec<u8>) {
+        crate::Serde::<&T>(field).encode_bytes(into);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<T> {
+        <crate::Serde<T> as Data>::decode(from).map(|crate::Serde(field)| field)
+    }
+}
