@@ -125,7 +125,8 @@ edges='
 pmem:
 storage: pmem
 engine: pmem storage
-nvcaracal: pmem storage engine
+nvcaracal: pmem storage engine derive
+derive:
 workloads:
 bench: pmem storage engine workloads
 sim: pmem storage engine

@@ -10,7 +10,7 @@ const VARIANTS_MAX: usize = 256;
 /// A struct or an enum.
 pub(crate) enum Shape {
     /// A struct of one field without a name: the same as that field.
-    Newtype(Part),
+    Newtype(Box<Part>),
     Struct(Parts),
     Enum(Vec<Variant>),
 }
@@ -90,7 +90,7 @@ pub(crate) fn of(input: &DeriveInput) -> Result<Shape> {
         Data::Struct(of) => {
             let mut parts = Parts::new(of.fields.clone());
             if parts.fields.len() == 1 && !parts.are_named {
-                return Ok(Shape::Newtype(parts.fields.remove(0)));
+                return Ok(Shape::Newtype(Box::new(parts.fields.remove(0))));
             }
             Ok(Shape::Struct(parts))
         }

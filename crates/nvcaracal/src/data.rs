@@ -119,15 +119,15 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
 ///
 /// | type | written as |
 /// |---|---|
-/// | integers, floats, `bool`, `char`, arrays of these, [`plain!`](crate::plain) structs | their bytes in memory (little-endian) |
-/// | `String`, `Vec` | 4 bytes with the length, then what is in it; as a whole value without the length |
+/// | numbers, `bool`, `char`, arrays of these, [`plain!`](crate::plain) | their bytes in memory |
+/// | `String`, `Vec` | 4 bytes with the length (not if it is the whole value), its items |
 /// | `Option`, `Result` | 1 byte, then what is in it |
-/// | `BTreeMap`, `BTreeSet` | 4 bytes with the length, then what is in it, in order |
+/// | `BTreeMap`, `BTreeSet` | 4 bytes with the length, its items in order |
 /// | `Duration`, `SystemTime` | 8 bytes with the seconds (since 1970), 4 with the nanoseconds |
-/// | tuples of up to 12, structs | their fields; a struct of one field without a name is the same as that field |
+/// | tuples of up to 12, structs | their fields; `struct Id(u64)` is the same as `u64` |
 /// | enums | 1 byte with the number of the variant, then its fields |
 /// | `Decimal`, `Uuid` | 16 bytes; features `decimal` and `uuid` |
-/// | others with `serde`'s traits | `#[data(serde)]` at the field, or `Serde`: 4 bytes with the length, then `postcard`; feature `serde` |
+/// | `Serde`, fields with `#[data(serde)]` | 4 bytes with the length, `postcard`; feature `serde` |
 ///
 /// There is no `HashMap`: its order differs from run to run, and a procedure must do the same each
 /// time. In fields, arrays may be of any of these types.
@@ -139,7 +139,8 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
     label = "this is no `Data`",
     note = "if the type is yours, add `#[derive(nvcaracal::Data)]` to it",
     note = "a type of another crate that has `serde`'s traits goes into a field with \
-            `#[data(serde)]`, or into `nvcaracal::Serde` (feature `serde`)"
+            `#[data(serde)]`, or into `nvcaracal::Serde` (feature `serde`)",
+    note = "a map is a `BTreeMap`, a set a `BTreeSet`: the order of a `HashMap` differs from run to run"
 )]
 pub trait Data: Sized {
     /// Bytes of every value of this type, if all have the same.
@@ -149,9 +150,9 @@ pub trait Data: Sized {
     /// are reads them all, and writes its own. By default there was nothing before.
     ///
     /// The derive takes it as `#[data(was = Old)]`, [`plain!`](crate::plain) as `was Old`, and the
-    /// conversion is that of `From`. It is for types of whole values: those of their fields, of arguments and of
-    /// answers are read as what they are. Keep the types of before, under other names, for as long
-    /// as there may be databases that had them.
+    /// conversion is that of `From`. It is for types of whole values: those of their fields, of
+    /// arguments and of answers are read as what they are. Keep the types of before, under other
+    /// names, for as long as there may be databases that had them.
     ///
     /// ```
     /// use nvcaracal::{Data, Database, HashTable, Procedure, Stop, Table, Transaction};

@@ -87,8 +87,8 @@ pub trait Key: Debug {
     /// Bytes of every key of this type, if all have the same.
     const BYTES: Option<usize>;
 
-    /// The type in words, with the types of its fields; see [`Data::describe`](crate::Data::describe).
-    /// By default the name of the type.
+    /// The type in words, with those of its fields, as
+    /// [`Data::describe`](crate::Data::describe). By default its name.
     fn describe() -> String {
         short_name::<Self>()
     }

@@ -228,6 +228,45 @@ pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport
 pub use error::{Error, ErrorKind, Result};
 pub use index::Index;
 pub use key::{Key, KeyBuffer};
+/// Makes a procedure of a function: a type with the function's name in capitals, whose fields are
+/// the arguments behind the transaction.
+///
+/// ```
+/// use nvcaracal::{Database, HashTable, Stop, Table, Transaction, procedure};
+///
+/// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+/// const NAMES: HashTable<u64, String> = Table::hash("names");
+///
+/// /// Opens an account.
+/// #[procedure]
+/// fn open_account(tx: &mut Transaction, account: u64, name: &str) -> Result<(), Stop> {
+///     if tx.get(NAMES, account)?.is_some() {
+///         Err(format!("account {account} is taken"))?;
+///     }
+///     tx.insert(NAMES, account, &name.to_string())?;
+///     tx.insert(ACCOUNTS, account, &0)
+/// }
+///
+/// # let options = Database::options().table(ACCOUNTS).table(NAMES);
+/// # let device = nvcaracal::DeviceSpec::Dram;
+/// let db = options.procedure::<OpenAccount>().open_device(device)?;
+/// db.call(OpenAccount { account: 7, name: "Ada".into() })?;
+/// # assert!(db.call(OpenAccount { account: 7, name: "Bob".into() }).unwrap_err().is_user_abort());
+/// # Ok::<(), nvcaracal::Error>(())
+/// ```
+///
+/// An argument `&T` is the field itself, of `&str` a `String`, of `&[T]` a `Vec<T>`; any other is a
+/// clone of it. The function returns `Result<Answer, Stop>`. Its attributes are those of the type,
+/// and its visibility is that of the type and its fields. In the parentheses of the attribute:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `name = "..."` | [`Procedure::NAME`], by default the name of the function |
+/// | `draws(SEQUENCE, ...)` | draws a number from each, for [`Transaction::drawn`] |
+/// | `write_set = f` | `f(&arguments, set)` is [`Procedure::write_set`] |
+///
+/// A procedure with pieces, or with draws that depend on its arguments, implements [`Procedure`].
+pub use nvcaracal_derive::procedure;
 pub use nvcaracal_derive::{Data, Key};
 pub use options::Options;
 pub use piece::Piece;

@@ -47,6 +47,11 @@ use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be called: it is no `nvcaracal::Procedure`",
+    label = "this is no `Procedure`",
+    note = "a call is a value of a type that implements `Procedure`, whose fields are the arguments"
+)]
 pub trait Procedure: Data + 'static {
     /// The name under which calls are logged: different for each procedure, and the same forever.
     const NAME: &'static str;
