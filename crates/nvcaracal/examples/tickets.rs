@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p nvcaracal --example tickets [DIRECTORY]
 //!
-//! The first run creates the store with the program of last year, whose orders said less, and then
-//! opens it with this year's. Every further run finds it, and sells another event.
+//! The first run makes the store with the program of last year, whose orders said less. Then, and in
+//! every further run, this year's program opens it and sells another event.
 
 use std::path::{Path, PathBuf};
 
@@ -230,8 +230,8 @@ fn report(db: &Database) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let given = std::env::args_os().nth(1).map(PathBuf::from);
-    let path = given.unwrap_or_else(|| std::env::temp_dir().join("tickets"));
+    let path =
+        std::env::args_os().nth(1).map_or(std::env::temp_dir().join("tickets"), PathBuf::from);
     if !path.exists() {
         last_year::run(&path)?;
     }

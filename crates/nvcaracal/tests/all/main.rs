@@ -4,6 +4,7 @@ mod common;
 mod deaths;
 mod failures;
 mod indexes;
+mod mistakes;
 mod order;
 mod parts;
 mod past;
