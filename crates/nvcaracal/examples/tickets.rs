@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p nvcaracal --example tickets [DIRECTORY]
 //!
-//! The first run makes the store with the program of last year, whose orders said less. Then, and in
+//! The first run makes the store with last year's program, whose orders said less. Then, and in
 //! every further run, this year's program opens it and sells another event.
 
 use std::path::{Path, PathBuf};

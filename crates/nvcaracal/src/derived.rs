@@ -1,5 +1,5 @@
-//! What the code that [`Data`] and [`Key`](crate::Key) derive calls. Not for other use: it may change
-//! with every version.
+//! What the code calls that [`Data`] and [`Key`](crate::Key) derive. Not for other use: it may
+//! change with every version.
 
 use std::cell::RefCell;
 #[cfg(feature = "serde")]

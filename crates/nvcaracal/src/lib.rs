@@ -198,6 +198,8 @@ mod declare;
 pub mod derived;
 mod driver;
 mod error;
+#[cfg(doctest)]
+mod guide;
 mod index;
 mod key;
 mod options;

@@ -32,7 +32,7 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
 /// | rename, drop or change a procedure | register those that there are to be |
 /// | add, change or drop an index | register those that there are to be |
-/// | add a field, change or remove one | `struct New was Old`: [`Data::BEFORE`] |
+/// | add a field, change or remove one | `#[data(was = Old)]`: [`Data::BEFORE`] |
 /// | make the longest value longer | [`Table::with_value_bytes`] |
 ///
 /// Additions of tables and procedures are made at any open, everything else after a clean

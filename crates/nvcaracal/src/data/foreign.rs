@@ -7,7 +7,8 @@ use crate::Data;
 /// Feature `serde`. In a field, `#[data(serde)]` does the same.
 ///
 /// Only its name is known of such a type, so that a change of its fields is not noticed when a
-/// database is opened: give it a new name, and the old one as [`Data::BEFORE`] of the type it is in.
+/// database is opened: give it a new name, and the type it is in a new version
+/// ([`Data::BEFORE`]).
 /// The type must be written the same way each time: no `HashMap`.
 #[cfg(feature = "serde")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
