@@ -37,7 +37,7 @@ nvcaracal=$out/debug/nvcaracal
 # Build scripts and macros are instrumented too, and write their counts where they run: here.
 export LLVM_PROFILE_FILE=$out/%p.profraw
 RUSTFLAGS='-C instrument-coverage' CARGO_TARGET_DIR=$out \
-    cargo build --locked -p cli
+    cargo build --locked -p nvcaracal-cli
 rm -f "$out"/*.profraw
 
 for device in crash file damage; do

@@ -47,27 +47,28 @@ part() {
 
 echo "$minutes minutes, seeds from $seed"
 part 'build for release' cargo build --release --locked
+part 'each package by itself' cargo package --workspace --locked
 part 'planted bugs' scripts/plants.sh
-part 'schedules: loom' cargo test --locked -p engine --features loom --lib models
+part 'schedules: loom' cargo test --locked -p nvcaracal-engine --features loom --lib models
 part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
-    cargo test --locked -p engine --features shuttle --test shuttle
+    cargo test --locked -p nvcaracal-engine --features shuttle --test shuttle
 part 'thread sanitizer' scripts/races.sh
 while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress
     part 'crash lab: disk' "$nvcaracal" sim --device file --seconds 120 --seed "$seed" --no-progress
     part 'power cuts' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CRASHES=500 \
-        cargo test --locked -p engine --test all crash::
+        cargo test --locked -p nvcaracal-engine --test all crash::
     part 'histories' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_HISTORIES=2000 \
-        NVCARACAL_METAMORPHIC=40 cargo test --locked -p engine --test all properties::
+        NVCARACAL_METAMORPHIC=40 cargo test --locked -p nvcaracal-engine --test all properties::
     part 'schedules: threads' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_SCHEDULES=500 \
-        cargo test --locked -p engine --test all schedules::
+        cargo test --locked -p nvcaracal-engine --test all schedules::
     part 'bad disks' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_DISKS=100 NVCARACAL_DISK_STRIDE=1 \
-        NVCARACAL_FAULT_STRIDE=1 cargo test --locked -p sim --test all disk::
+        NVCARACAL_FAULT_STRIDE=1 cargo test --locked -p nvcaracal-sim --test all disk::
     part 'fuzzing' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_FUZZ=10000 \
-        cargo test --locked -p sim --test all fuzz::
+        cargo test --locked -p nvcaracal-sim --test all fuzz::
     part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
-        cargo test --locked -p cli --test all kill::
+        cargo test --locked -p nvcaracal-cli --test all kill::
     for workload in smallbank tpcc; do
         part "crash and return: $workload" scripts/crash_and_return.sh "$workload" --kills 50 \
             --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"

@@ -162,7 +162,7 @@ mkdir -p "$room"
 copy
 room=$(cd "$room" && pwd)
 nvcaracal=$room/build/debug/nvcaracal
-CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo build --quiet --locked -p cli \
+CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo build --quiet --locked -p nvcaracal-cli \
     --manifest-path "$room/tree/Cargo.toml"
 started=$SECONDS
 if ! explore '' "$cases_clean"; then

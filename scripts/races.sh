@@ -29,5 +29,5 @@ fi
 RUSTC_BOOTSTRAP=1 \
     RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' \
     TSAN_OPTIONS="suppressions=$suppressions history_size=7" \
-    cargo test --locked -p engine --features races --target "$host" --target-dir target/races \
+    cargo test --locked -p nvcaracal-engine --features races --target "$host" --target-dir target/races \
     --test all -- --test-threads=1 "${@/%/::}"

@@ -1,7 +1,7 @@
 //! Models for `loom`: the smallest cells of the engine under all schedules, and with all that the
 //! memory orderings allow (ring R4 in docs/testing.md):
 //!
-//!     cargo test -p engine --features loom --lib models
+//!     cargo test -p nvcaracal-engine --features loom --lib models
 //!
 //! The code is the engine's own. What a thread of a model did not touch itself must be ordered
 //! after what made it: a missing release or acquire shows as unordered accesses, or as a value that

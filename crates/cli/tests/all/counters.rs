@@ -95,8 +95,9 @@ fn differences(golden: &str, found: &str) -> Vec<String> {
 
 #[test]
 fn what_fixed_runs_count_is_in_the_golden_file() {
-    let mut found =
-        String::from("# Made by: NVCARACAL_BLESS=1 cargo test -p cli --test all counters::\n");
+    let mut found = String::from(
+        "# Made by: NVCARACAL_BLESS=1 cargo test -p nvcaracal-cli --test all counters::\n",
+    );
     for options in RUNS {
         found += &counted(options);
     }

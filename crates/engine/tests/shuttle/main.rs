@@ -1,6 +1,6 @@
 //! Schedules of the real phase code, chosen by `shuttle` from a seed (ring R4 in docs/testing.md):
 //!
-//!     cargo test -p engine --features shuttle --test shuttle
+//!     cargo test -p nvcaracal-engine --features shuttle --test shuttle
 //!
 //! Another worker may run before any operation on a shared word or a lock and before any store to
 //! the medium. A wait without end shows as a run of too many steps. Only one worker runs at a time
