@@ -79,7 +79,7 @@ fn seat(owner: Owner) -> Seat {
         until: Some(SystemTime::UNIX_EPOCH + Duration::new(5, 6)),
         held: Err(Name("Ada".into())),
         members: [1, 2, 3].map(UserId),
-        foreign: Foreign { map: BTreeMap::from([("pi".into(), Some(3.14)), ("no".into(), None)]) },
+        foreign: Foreign { map: BTreeMap::from([("half".into(), Some(0.5)), ("no".into(), None)]) },
         page: Page { items: vec![1, 2], children: vec![Page { items: vec![3], children: vec![] }] },
     }
 }
