@@ -16,10 +16,12 @@ use engine::{MemoryUse, RecoveryReport};
 
 use crate::body;
 use crate::driver::Driver;
+use crate::procedure::Registration;
 use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
+use crate::stats::Recorder;
 use crate::stored;
 use crate::transaction::undecodable;
 use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket};
@@ -53,12 +55,15 @@ impl Database {
         driver: Box<dyn Driver>,
         report: RecoveryReport,
         device: String,
-        numbers: HashMap<TypeId, u16>,
+        registered: &[(Registration, u16)],
         limits: Limits,
         (wait_max, serial_calls_max): (Duration, usize),
     ) -> Result<Self> {
-        let routing = Routing::new(numbers.len());
-        let (queue, recorder, pace) = (Queue::new(limits), Mutex::default(), Pace::default());
+        let routing = Routing::new(registered.len());
+        let numbers = registered.iter().map(|(of, number)| (of.id, *number)).collect();
+        let names: Vec<_> = registered.iter().map(|(of, number)| (of.name, *number)).collect();
+        let (queue, recorder) = (Queue::new(limits), Mutex::new(Recorder::new(&names)));
+        let pace = Pace::default();
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = driver.schema();
         let sequencer = Sequencer::new(Arc::clone(&shared), driver, serial_calls_max);

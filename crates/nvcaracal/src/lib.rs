@@ -277,7 +277,7 @@ pub use procedure::Procedure;
 pub use range::KeyRange;
 pub use rows::Rows;
 pub use snapshot::Snapshot;
-pub use stats::Stats;
+pub use stats::{ProcedureStats, Stats};
 pub use stop::Stop;
 pub use stored::Before;
 pub use table::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};

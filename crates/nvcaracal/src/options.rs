@@ -345,12 +345,13 @@ impl Options {
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
         in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
         let name = device.to_string();
-        let ids: Vec<_> = self.procedures.iter().map(|procedure| procedure.id).collect();
+        let procedures = self.procedures.clone();
         let plan = self.plan(device);
         plan.config.validate()?;
         let (driver, report) = driver::open(plan)?;
-        let numbers = ids.into_iter().zip(driver.procedure_ids().iter().copied()).collect();
-        Database::start(driver, report, name, numbers, limits, epochs)
+        let numbers = driver.procedure_ids().iter().copied();
+        let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
+        Database::start(driver, report, name, &registered, limits, epochs)
     }
 
     fn check_indexes(&self) -> Result<()> {

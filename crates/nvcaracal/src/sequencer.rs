@@ -91,8 +91,9 @@ impl Shared {
     }
 }
 
-/// Whose answer a call is that runs again; nobody's, if it was submitted before a recovery.
-type Owner = Option<(Arc<Group>, u32)>;
+/// Whose answer a call is that runs again, and its procedure; nobody's, if it was submitted before
+/// a recovery.
+type Owner = Option<(Arc<Group>, u32, u16)>;
 
 /// The state of the thread.
 pub(crate) struct Sequencer {
@@ -319,16 +320,30 @@ impl Sequencer {
         // Counted before anybody can ask.
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
-        self.shared.record(|recorder| recorder.epoch(outcome.stats.clone(), status, latency));
+        let procedure = |position| match usize::checked_sub(position, carried_in) {
+            Some(index) => Some(calls.get(index).0),
+            None => self.carried[position].as_ref().map(|(_, _, procedure)| *procedure),
+        };
+        let answers = (0..outcome.len())
+            .filter_map(|position| Some((procedure(position)?, outcome.answer(position))));
+        self.shared.record(|recorder| {
+            recorder.answers(answers, latency);
+            recorder.epoch(outcome.stats.clone(), status, latency);
+        });
 
         // No call is deferred twice.
         for (position, owner) in self.carried.drain(..carried_in).enumerate() {
-            if let Some((group, index)) = owner {
+            if let Some((group, index, _)) = owner {
                 group.answer_one(index, Ok(place(position)));
             }
         }
-        let deferred = outcome.deferred.iter().map(|&position| index(position as usize));
-        self.carried.extend(deferred.map(|index| Some((Arc::clone(&part.group), index))));
+        let deferred = outcome.deferred.iter().map(|&position| {
+            let position = position as usize;
+            (index(position), calls.get(position - carried_in).0)
+        });
+        self.carried.extend(
+            deferred.map(|(index, procedure)| Some((Arc::clone(&part.group), index, procedure))),
+        );
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
             return part.group.answer_all(place(carried_in));
@@ -344,7 +359,7 @@ impl Sequencer {
     fn give_up(&mut self, error: &Error) {
         self.shared.queue.fail(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
-        self.carried.drain(..).flatten().for_each(|(group, _)| group.end(error));
+        self.carried.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }
 }
 

@@ -44,6 +44,14 @@ fn many_threads_conserve_the_sum() {
     assert_eq!(stats.queued_calls, 0);
     assert_eq!(stats.rows, accounts);
     assert!(stats.latency_p50 > Duration::ZERO && stats.latency_p50 <= stats.latency_p99);
+    let [deposit, transfer] = stats.procedures.as_slice() else { panic!("{stats:?}") };
+    assert_eq!((deposit.name, transfer.name), ("deposit", "transfer"));
+    assert_eq!((deposit.committed, deposit.aborted), (accounts, 0));
+    assert_eq!(transfer.committed + transfer.aborted, 8 * 20 * 50);
+    assert_eq!(transfer.aborted, stats.aborted);
+    assert!(transfer.latency_p50 > Duration::ZERO);
+    assert!(transfer.latency_p50 <= transfer.latency_p99);
+    assert!(transfer.latency_p99 <= transfer.latency_p999);
     db.close().unwrap();
 }
 
