@@ -7,36 +7,37 @@
 //!
 //! # A tour
 //!
-//! A transaction is a Rust type. Its fields are its arguments; it predicts what it may write, if it
-//! can, so that it runs on all cores beside others ([`Procedure::write_set`]), and does it.
+//! A transaction is a procedure: a function of its arguments ([`procedure`]), or, where it says
+//! more, a type whose fields are the arguments ([`Procedure`]). It may predict what it writes, so
+//! that it runs on all cores beside others ([`Procedure::write_set`]).
 //!
 //! ```
 //! use nvcaracal::{
-//!     Abort, Database, HashTable, Procedure, Stop, Table, Transaction, WriteSet, plain,
+//!     Abort, Data, Database, HashTable, Procedure, Stop, Table, Transaction, WriteSet, procedure,
 //! };
 //!
 //! const ACCOUNTS: HashTable<u64, Account> = Table::hash("accounts");
 //!
-//! plain! {
-//!     struct Account { cents: i64 }
-//!     struct Deposit { account: u64, cents: i64 }
-//!     struct Transfer { from: u64, to: u64, cents: i64 }
+//! #[derive(Debug, Clone, PartialEq, Data)]
+//! struct Account {
+//!     cents: i64,
+//!     owner: Option<String>,
 //! }
 //!
-//! impl Procedure for Deposit {
-//!     const NAME: &'static str = "deposit";
-//!     type Output = i64;
+//! #[procedure]
+//! fn deposit(tx: &mut Transaction, account: u64, cents: i64) -> Result<i64, Stop> {
+//!     let new = Account { cents: 0, owner: None };
+//!     let mut of = tx.get(ACCOUNTS, account)?.unwrap_or(new);
+//!     of.cents += cents;
+//!     tx.insert(ACCOUNTS, account, &of)?;
+//!     Ok(of.cents)
+//! }
 //!
-//!     fn write_set(&self, set: &mut WriteSet) {
-//!         set.insert(ACCOUNTS, self.account);
-//!     }
-//!
-//!     fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
-//!         let before = tx.get(ACCOUNTS, self.account)?.map_or(0, |account| account.cents);
-//!         let cents = before + self.cents;
-//!         tx.insert(ACCOUNTS, self.account, &Account { cents })?;
-//!         Ok(cents)
-//!     }
+//! #[derive(Data)]
+//! struct Transfer {
+//!     from: u64,
+//!     to: u64,
+//!     cents: i64,
 //! }
 //!
 //! impl Procedure for Transfer {
@@ -51,7 +52,7 @@
 //!     fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
 //!         let mut from = tx.get(ACCOUNTS, self.from)?.ok_or(Abort::new("no such account"))?;
 //!         if from.cents < self.cents {
-//!             return Err(Abort::new("not enough money").into());
+//!             Err("not enough money")?;
 //!         }
 //!         from.cents -= self.cents;
 //!         tx.update(ACCOUNTS, self.from, &from)?;
@@ -79,7 +80,7 @@
 //! assert!(error.is_user_abort());
 //! assert_eq!(error.to_string(), "aborted: not enough money");
 //!
-//! assert_eq!(db.get(ACCOUNTS, 1)?, Some(Account { cents: 200 }));
+//! assert_eq!(db.get(ACCOUNTS, 1)?.map(|account| account.cents), Some(200));
 //! db.close()?;
 //! # Ok::<(), nvcaracal::Error>(())
 //! ```
@@ -89,7 +90,8 @@
 //!   is for fixed layouts that are read in place ([`Plain`]).
 //! * **Changes** of tables, fields, indexes and procedures from one program to the next:
 //!   [`Options`](Options#changing-the-schema), [`Data::BEFORE`].
-//! * **Procedures**: [`Procedure`], with [`WriteSet`], [`Draws`] and [`Transaction`].
+//! * **Procedures**: [`procedure`] and [`Procedure`], with [`WriteSet`], [`Draws`],
+//!   [`Transaction`].
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
 //!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls
 //!   together.
@@ -126,27 +128,17 @@
 //!   row under it: such transactions run on all cores.
 //!
 //! ```
-//! use nvcaracal::{Abort, Data, HashTable, Procedure, Stop, Table, Transaction};
+//! use nvcaracal::{HashTable, Stop, Table, Transaction, procedure};
 //!
 //! const FREE: Table<(u32, u32), u8> = Table::ordered("free"); // price and number
 //! const SOLD: HashTable<u32, u64> = Table::hash("sold");
 //!
-//! #[derive(Data)]
-//! struct BuyCheapest {
-//!     user: u64,
-//! }
-//!
-//! impl Procedure for BuyCheapest {
-//!     const NAME: &'static str = "buy the cheapest";
-//!     type Output = u32;
-//!
-//!     fn run(&self, tx: &mut Transaction) -> Result<u32, Stop> {
-//!         let cheapest = tx.range(FREE, ..).next().transpose()?;
-//!         let ((price, seat), _) = cheapest.ok_or(Abort::new("sold out"))?;
-//!         tx.delete(FREE, (price, seat))?;
-//!         tx.insert(SOLD, seat, &self.user)?;
-//!         Ok(seat)
-//!     }
+//! #[procedure]
+//! fn buy_cheapest(tx: &mut Transaction, user: u64) -> Result<u32, Stop> {
+//!     let ((price, seat), _) = tx.range(FREE, ..).next().transpose()?.ok_or("sold out")?;
+//!     tx.delete(FREE, (price, seat))?;
+//!     tx.insert(SOLD, seat, &user)?;
+//!     Ok(seat)
 //! }
 //!
 //! # let db = nvcaracal::Database::options().table(FREE).table(SOLD).procedure::<BuyCheapest>()

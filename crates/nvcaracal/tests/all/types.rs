@@ -250,3 +250,12 @@ fn derived_types_are_arguments_answers_keys_values_and_keys_of_indexes() {
         .collect();
     assert_eq!(of_user, [0, 1]);
 }
+
+#[test]
+fn the_readme_shows_an_example_that_compiles() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(root.join("../../README.md")).unwrap();
+    let example = std::fs::read_to_string(root.join("examples/account.rs")).unwrap();
+    let (_, code) = example.split_once("\n\n").unwrap();
+    assert!(readme.contains(&format!("```rust\n{code}```\n")), "it is examples/account.rs");
+}
