@@ -176,6 +176,16 @@
 //! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes, and [`Abort::NOT_UNIQUE`] |
 //!
 //! [`Options`] has the limits that can be chosen, and their defaults.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `serde` | types of other crates, by their `serde` traits: `Serde`, `#[data(serde)]` |
+//! | `decimal` | `rust_decimal::Decimal` as a value |
+//! | `uuid` | `uuid::Uuid` as a value and as a key |
 
 #![forbid(unsafe_code)]
 
