@@ -5,7 +5,8 @@ use quote::quote;
 use syn::{DeriveInput, Result, Type};
 
 use crate::attributes;
-use crate::shape::{self, Part, Parts, Shape, Variant, plain};
+use crate::coding::Coding;
+use crate::shape::{self, Part, Shape, plain};
 
 pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
     let was = attributes::was(&input.attrs)?;
@@ -15,26 +16,28 @@ pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
                 ::core::option::Option::Some(::nvcaracal::Before::new::<#before>());
         }
     });
-    let name = &input.ident;
-    let body = match shape::of(&input)? {
-        Shape::Newtype(part) => newtype(&part)?,
-        Shape::Struct(parts) => record(&plain(name), &parts)?,
-        Shape::Enum(variants) => choice(&plain(name), &variants)?,
+    let (name, shape) = (&input.ident, shape::of(&input)?);
+    let of = quote!(::nvcaracal::Data);
+    let coding = Coding { of: of.clone(), buffer: quote!(::std::vec::Vec<u8>), code };
+    let body = coding.implement(&plain(name), &shape)?;
+    let whole = match &shape {
+        Shape::Newtype(part) => whole(part)?,
+        _ => None,
     };
-    let generics = shape::bounded(&input.generics, |_| quote!(::nvcaracal::Data));
+    let generics = shape::bounded(&input.generics, |_| of.clone());
     let (for_generics, of_generics, clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
-        impl #for_generics ::nvcaracal::Data for #name #of_generics #clause {
+        impl #for_generics #of for #name #of_generics #clause {
             #before
             #body
+            #whole
         }
     })
 }
 
-/// The path of what writes and reads a field: that of its type, or what stands for a type that has
-/// no `Data`.
-fn coded(part: &Part) -> Result<TokenStream> {
+/// What writes and reads a field: its type, or what stands for a type that has no `Data`.
+fn code(part: &Part) -> Result<TokenStream> {
     let ty = part.ty();
     if attributes::serde(&part.field.attrs)? {
         return Ok(quote!(<::nvcaracal::derived::BySerde<#ty> as ::nvcaracal::derived::Code>));
@@ -48,139 +51,21 @@ fn coded(part: &Part) -> Result<TokenStream> {
     })
 }
 
-fn all_coded(parts: &Parts) -> Result<Vec<TokenStream>> {
-    parts.fields.iter().map(coded).collect()
-}
-
-fn bytes(codes: &[TokenStream]) -> TokenStream {
-    quote!(::nvcaracal::derived::sum(&[#(#codes::BYTES),*]))
-}
-
-fn described(parts: &Parts) -> Result<TokenStream> {
-    all_coded(parts)?; // for its errors
-    Ok(parts.described(|part| {
-        let code = coded(part).expect("it was made before");
-        quote!(#code::describe())
-    }))
-}
-
-/// The same as its field in every respect.
-fn newtype(part: &Part) -> Result<TokenStream> {
-    let (of, ty) = (coded(part)?, part.ty());
-    let whole = matches!(ty, Type::Array(_)) || attributes::serde(&part.field.attrs)?;
-    let whole = (!whole).then(|| {
-        quote! {
-            const IS_OPEN: bool = <#ty as ::nvcaracal::Data>::IS_OPEN;
-
-            fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-                ::nvcaracal::Data::with_bytes(&self.0, then)
-            }
-
-            fn from_bytes(bytes: &[u8]) -> ::core::option::Option<Self> {
-                <#ty as ::nvcaracal::Data>::from_bytes(bytes).map(Self)
-            }
-        }
-    });
-    Ok(quote! {
-        const BYTES: ::core::option::Option<usize> = #of::BYTES;
-
-        fn describe() -> ::std::string::String {
-            ::nvcaracal::derived::describe_once::<Self>(#of::describe)
-        }
-
-        fn encode(&self, into: &mut ::std::vec::Vec<u8>) {
-            #of::encode(&self.0, into)
-        }
-
-        fn decode(from: &mut &[u8]) -> ::core::option::Option<Self> {
-            #of::decode(from).map(Self)
-        }
-
-        #whole
-    })
-}
-
-fn record(name: &str, parts: &Parts) -> Result<TokenStream> {
-    let codes = all_coded(parts)?;
-    let bytes = bytes(&codes);
-    let fields = described(parts)?;
-    let describe = if parts.are_named {
-        quote!(::nvcaracal::derived::describe_struct(#name, #fields))
-    } else {
-        quote!(::nvcaracal::derived::describe_tuple(#fields))
-    };
-    let members = parts.fields.iter().map(|part| &part.member).collect::<Vec<_>>();
-    Ok(quote! {
-        const BYTES: ::core::option::Option<usize> = #bytes;
-
-        fn describe() -> ::std::string::String {
-            ::nvcaracal::derived::describe_once::<Self>(|| #describe)
-        }
-
-        fn encode(&self, into: &mut ::std::vec::Vec<u8>) {
-            let _ = &into;
-            #(#codes::encode(&self.#members, into);)*
-        }
-
-        fn decode(from: &mut &[u8]) -> ::core::option::Option<Self> {
-            let _ = &from;
-            ::core::option::Option::Some(Self {
-                #(#members: #codes::decode(from)?),*
-            })
-        }
-    })
-}
-
-/// One byte, the number of the variant, then its fields.
-fn choice(name: &str, variants: &[Variant]) -> Result<TokenStream> {
-    let mut lengths = Vec::new();
-    let mut words = Vec::new();
-    let mut writes = Vec::new();
-    let mut reads = Vec::new();
-    for (number, Variant { name, parts }) in variants.iter().enumerate() {
-        let codes = all_coded(parts)?;
-        let number = number as u8;
-        let (text, are_named, fields) = (plain(name), parts.are_named, described(parts)?);
-        let pattern = parts.pattern();
-        let bound = parts.fields.iter().map(|part| &part.bound);
-        let members = parts.fields.iter().map(|part| &part.member);
-        lengths.push(bytes(&codes));
-        words.push(quote! {
-            ::nvcaracal::derived::describe_variant(#text, #are_named, #fields)
-        });
-        writes.push(quote! {
-            Self::#name #pattern => {
-                into.push(#number);
-                #(#codes::encode(#bound, into);)*
-            }
-        });
-        reads.push(quote! {
-            #number => Self::#name {
-                #(#members: #codes::decode(from)?),*
-            },
-        });
+/// What the field of a newtype has of its own for whole values.
+fn whole(part: &Part) -> Result<Option<TokenStream>> {
+    let ty = part.ty();
+    if matches!(ty, Type::Array(_)) || attributes::serde(&part.field.attrs)? {
+        return Ok(None);
     }
-    Ok(quote! {
-        const BYTES: ::core::option::Option<usize> =
-            ::nvcaracal::derived::variants(&[#(#lengths),*]);
+    Ok(Some(quote! {
+        const IS_OPEN: bool = <#ty as ::nvcaracal::Data>::IS_OPEN;
 
-        fn describe() -> ::std::string::String {
-            ::nvcaracal::derived::describe_once::<Self>(|| {
-                ::nvcaracal::derived::describe_enum(#name, &[#(#words),*])
-            })
+        fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+            ::nvcaracal::Data::with_bytes(&self.0, then)
         }
 
-        fn encode(&self, into: &mut ::std::vec::Vec<u8>) {
-            match self {
-                #(#writes)*
-            }
+        fn from_bytes(bytes: &[u8]) -> ::core::option::Option<Self> {
+            <#ty as ::nvcaracal::Data>::from_bytes(bytes).map(Self)
         }
-
-        fn decode(from: &mut &[u8]) -> ::core::option::Option<Self> {
-            ::core::option::Option::Some(match <u8 as ::nvcaracal::Data>::decode(from)? {
-                #(#reads)*
-                _ => return ::core::option::Option::None,
-            })
-        }
-    })
+    }))
 }

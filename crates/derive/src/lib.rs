@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod coding;
 mod data;
 mod key;
 mod procedure;

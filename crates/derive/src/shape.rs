@@ -61,19 +61,6 @@ impl Parts {
         let bindings = self.fields.iter().map(|Part { member, bound, .. }| quote!(#member: #bound));
         quote!({ #(#bindings),* })
     }
-
-    /// What `describe` gives for each of them: with the names of those that have one.
-    pub(crate) fn described(&self, describe: impl Fn(&Part) -> TokenStream) -> TokenStream {
-        let fields = self.fields.iter().map(|part| {
-            let name = match &part.member {
-                Member::Named(name) => plain(name),
-                Member::Unnamed(_) => String::new(),
-            };
-            let described = describe(part);
-            quote!((#name, #described))
-        });
-        quote!(&[#(#fields),*])
-    }
 }
 
 /// A name without `r#`.

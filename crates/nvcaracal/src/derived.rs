@@ -2,7 +2,6 @@
 //! change with every version.
 
 use std::cell::RefCell;
-#[cfg(feature = "serde")]
 use std::marker::PhantomData;
 
 use crate::Data;
@@ -76,9 +75,9 @@ pub fn describe_tuple(parts: &[(&str, String)]) -> String {
 
 /// A variant of an enum in words.
 #[must_use]
-pub fn describe_variant(name: &str, are_named: bool, parts: &[(&str, String)]) -> String {
+pub fn describe_variant(name: &str, parts: &[(&str, String)]) -> String {
     match parts {
-        [] if !are_named => name.to_string(),
+        [] => name.to_string(),
         parts => format!("{name}({})", fields(parts)),
     }
 }
@@ -90,6 +89,10 @@ pub fn describe_enum(name: &str, variants: &[String]) -> String {
 }
 
 /// How a field is written whose type has no [`Data`] of its own.
+#[diagnostic::on_unimplemented(
+    message = "a field with `#[data(serde)]` needs feature `serde` of `nvcaracal`",
+    label = "the feature is off, or this type has not both of `serde`'s traits"
+)]
 pub trait Code {
     /// The type of the field.
     type Field;
@@ -129,7 +132,6 @@ impl<T: Data, const N: usize> Code for Array<T, N> {
 }
 
 /// A type of another crate, by its `serde` traits.
-#[cfg(feature = "serde")]
 #[derive(Debug)]
 pub struct BySerde<T>(PhantomData<T>);
 
@@ -139,11 +141,11 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Code for BySerde<T> {
     const BYTES: Option<usize> = None;
 
     fn describe() -> String {
-        format!("serde {}", crate::data::short_name::<T>())
+        <crate::Serde<T> as Data>::describe()
     }
 
     fn encode(field: &T, into: &mut Vec<u8>) {
-        crate::Serde::<&T>(field).encode_bytes(into);
+        crate::Serde(field).encode_bytes(into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<T> {

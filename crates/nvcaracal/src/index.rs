@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine::{IndexDefinition, IndexKeyFn};
 use storage::format::KEY_BYTES_MAX;
 
+use crate::data::short_name;
 use crate::key::{Key, KeyBuffer};
 use crate::range::{Bytes, KeyRange};
 use crate::table::{Ordered, Shape, Table, tag_of_index};
@@ -142,7 +143,7 @@ where
             encode(key.borrow(), |bytes| into.extend_from_slice(bytes))?;
             Ok(true)
         });
-        let types = || format!("{} by {}", V::describe(), I::describe());
+        let types = || format!("{} by {}", short_name::<V>(), I::describe());
         IndexRegistration { shape, make, types }
     }
 }

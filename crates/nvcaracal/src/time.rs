@@ -4,6 +4,11 @@ use std::time::{Duration, SystemTime};
 
 const NANOS: u32 = 1_000_000_000;
 
+/// Seconds and the nanoseconds after them. `None` if these are a second or more.
+pub(crate) fn duration(seconds: u64, nanos: u32) -> Option<Duration> {
+    (nanos < NANOS).then(|| Duration::new(seconds, nanos))
+}
+
 /// Whole seconds since 1970, negative before, and the nanoseconds after them.
 pub(crate) fn parts_since_1970(time: SystemTime) -> (i64, u32) {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -25,5 +30,5 @@ pub(crate) fn since_1970(seconds: i64, nanos: u32) -> Option<SystemTime> {
         0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
         _ => SystemTime::UNIX_EPOCH.checked_sub(whole),
     }?;
-    (nanos < NANOS).then(|| second.checked_add(Duration::new(0, nanos)))?
+    second.checked_add(duration(0, nanos)?)
 }

@@ -8,8 +8,7 @@ use crate::Data;
 ///
 /// Only its name is known of such a type, so that a change of its fields is not noticed when a
 /// database is opened: give it a new name, and the type it is in a new version
-/// ([`Data::BEFORE`]).
-/// The type must be written the same way each time: no `HashMap`.
+/// ([`Data::BEFORE`]). The type must be written the same way each time: no `HashMap`.
 #[cfg(feature = "serde")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Serde<T>(pub T);
@@ -17,14 +16,10 @@ pub struct Serde<T>(pub T);
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize> Serde<T> {
     pub(crate) fn encode_bytes(&self, into: &mut Vec<u8>) {
-        let start = into.len();
-        into.extend_from_slice(&[0; 4]);
-        let bytes = postcard::to_extend(&self.0, std::mem::take(into));
-        *into = bytes.unwrap_or_else(|error| {
+        let bytes = postcard::to_allocvec(&self.0).unwrap_or_else(|error| {
             panic!("a {} cannot be written: {error}", std::any::type_name::<T>())
         });
-        let len = (into.len() - start - 4) as u32;
-        into[start..start + 4].copy_from_slice(&len.to_le_bytes());
+        bytes.encode(into);
     }
 }
 
@@ -39,10 +34,8 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Data for Serde<T> {
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        let (len, rest) = from.split_first_chunk()?;
-        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        let (value, after) = postcard::take_from_bytes(bytes).ok()?;
-        *from = rest;
+        let bytes = Vec::<u8>::decode(from)?;
+        let (value, after) = postcard::take_from_bytes(&bytes).ok()?;
         after.is_empty().then_some(Self(value))
     }
 }
@@ -56,14 +49,13 @@ impl Data for rust_decimal::Decimal {
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(&self.serialize());
+        self.serialize().encode(into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        let (bytes, rest) = from.split_first_chunk()?;
-        *from = rest;
-        let decimal = Self::deserialize(*bytes);
-        (decimal.serialize() == *bytes).then_some(decimal)
+        let bytes = Data::decode(from)?;
+        let decimal = Self::deserialize(bytes);
+        (decimal.serialize() == bytes).then_some(decimal)
     }
 }
 
@@ -76,7 +68,7 @@ impl Data for uuid::Uuid {
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self.as_bytes());
+        self.as_bytes().encode(into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {

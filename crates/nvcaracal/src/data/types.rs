@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::with_scratch;
 use crate::Data;
 use crate::derived::sum;
-use crate::time::{parts_since_1970, since_1970};
+use crate::time::{duration, parts_since_1970, since_1970};
 
 fn encode_len(len: usize, into: &mut Vec<u8>) {
     let len = u32::try_from(len).expect("arguments, values and answers are shorter than 4 GiB");
@@ -189,8 +189,7 @@ impl Data for Duration {
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        let (seconds, nanos) = (u64::decode(from)?, u32::decode(from)?);
-        (nanos < 1_000_000_000).then(|| Self::new(seconds, nanos))
+        duration(u64::decode(from)?, u32::decode(from)?)
     }
 }
 

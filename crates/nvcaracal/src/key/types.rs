@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{Key, KeyBuffer};
 use crate::derived::sum;
-use crate::time::{parts_since_1970, since_1970};
+use crate::time::{duration, parts_since_1970, since_1970};
 
 macro_rules! integers {
     ($($type:ty, $unsigned:ty, $flip:expr;)*) => { $(
@@ -79,8 +79,7 @@ impl Key for Duration {
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        let (seconds, nanos) = (u64::decode(from)?, u32::decode(from)?);
-        (nanos < 1_000_000_000).then(|| Self::new(seconds, nanos))
+        duration(u64::decode(from)?, u32::decode(from)?)
     }
 }
 
