@@ -140,7 +140,8 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
     note = "if the type is yours, add `#[derive(nvcaracal::Data)]` to it",
     note = "a type of another crate that has `serde`'s traits goes into a field with \
             `#[data(serde)]`, or into `nvcaracal::Serde` (feature `serde`)",
-    note = "a map is a `BTreeMap`, a set a `BTreeSet`: the order of others differs from run to run"
+    note = "a map is a `BTreeMap`, a set a `BTreeSet`: the order of others differs from run to run",
+    note = "for `usize` and `isize`, whose length differs between machines, take `u64` and `i64`"
 )]
 pub trait Data: Sized {
     /// Bytes of every value of this type, if all have the same.

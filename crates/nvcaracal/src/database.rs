@@ -21,7 +21,7 @@ use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
-use crate::stats::Recorder;
+use crate::stats::{self, Recorder};
 use crate::stored;
 use crate::transaction::undecodable;
 use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket};
@@ -61,9 +61,12 @@ impl Database {
     ) -> Result<Self> {
         let routing = Routing::new(registered.len());
         let numbers = registered.iter().map(|(of, number)| (of.id, *number)).collect();
-        let names: Vec<_> = registered.iter().map(|(of, number)| (of.name, *number)).collect();
-        let (queue, recorder) = (Queue::new(limits), Mutex::new(Recorder::new(&names)));
-        let pace = Pace::default();
+        // Numbers are those of the log, without gaps.
+        let mut by_number: Vec<_> = registered.iter().collect();
+        by_number.sort_by_key(|(_, number)| *number);
+        let procedures = by_number.iter().map(|(of, _)| stats::Procedure::new(of.name)).collect();
+        let recorder = Mutex::new(Recorder::new(procedures));
+        let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = driver.schema();
         let sequencer = Sequencer::new(Arc::clone(&shared), driver, serial_calls_max);

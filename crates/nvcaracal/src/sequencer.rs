@@ -22,7 +22,7 @@ use storage::StorageError;
 use crate::driver::Driver;
 use crate::queue::{Batch, Queue, Work};
 use crate::routing::Routing;
-use crate::stats::Recorder;
+use crate::stats::{Recorder, Tallies};
 use crate::ticket::{Group, Place};
 use crate::{Error, Result};
 
@@ -106,6 +106,8 @@ pub(crate) struct Sequencer {
     clock: Clock,
     /// Epochs of at most so many calls run in the serial part.
     serial_calls_max: usize,
+    /// What the calls of the epoch that ran came to.
+    tallies: Tallies,
 }
 
 /// Whose calls an epoch runs.
@@ -189,6 +191,7 @@ impl Sequencer {
         Self {
             carried: (0..status.carried).map(|_| None).collect(),
             shared,
+            tallies: Tallies::new(driver.procedure_ids().len()),
             driver,
             running: None,
             clock: Clock { last_ns: 0, seed: random() },
@@ -320,16 +323,9 @@ impl Sequencer {
         // Counted before anybody can ask.
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
-        let procedure = |position| match usize::checked_sub(position, carried_in) {
-            Some(index) => Some(calls.get(index).0),
-            None => self.carried[position].as_ref().map(|(_, _, procedure)| *procedure),
-        };
-        let answers = (0..outcome.len())
-            .filter_map(|position| Some((procedure(position)?, outcome.answer(position))));
-        self.shared.record(|recorder| {
-            recorder.answers(answers, latency);
-            recorder.epoch(outcome.stats.clone(), status, latency);
-        });
+        self.tally(&outcome, calls);
+        let (tallies, stats) = (&mut self.tallies, outcome.stats.clone());
+        self.shared.record(|recorder| recorder.epoch(stats, tallies, status, latency));
 
         // No call is deferred twice.
         for (position, owner) in self.carried.drain(..carried_in).enumerate() {
@@ -352,6 +348,19 @@ impl Sequencer {
             if outcome.answer(position) != Answer::Deferred {
                 part.group.answer_one(index(position), Ok(place(position)));
             }
+        }
+    }
+
+    /// Counts answers by procedure.
+    fn tally(&mut self, outcome: &EpochOutcome, calls: &Calls) {
+        let carried_in = outcome.carried_in;
+        for (position, owner) in self.carried.iter().take(carried_in).enumerate() {
+            if let Some((.., procedure)) = owner {
+                self.tallies.count(*procedure, outcome.answer(position));
+            }
+        }
+        for index in 0..calls.len() {
+            self.tallies.count(calls.get(index).0, outcome.answer(carried_in + index));
         }
     }
 

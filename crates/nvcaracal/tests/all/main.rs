@@ -3,6 +3,7 @@
 mod common;
 mod deaths;
 mod failures;
+mod functions;
 mod indexes;
 mod mistakes;
 mod order;

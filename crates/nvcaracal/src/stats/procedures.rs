@@ -1,0 +1,101 @@
+//! Counts of single procedures.
+
+use std::time::Duration;
+
+use engine::Answer;
+
+use super::histogram::Histogram;
+
+/// Counts of the calls of one procedure since the database was opened.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcedureStats {
+    /// Its name.
+    pub name: &'static str,
+    /// Calls that committed.
+    pub committed: u64,
+    /// Calls that gave up on purpose.
+    pub aborted: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// How often a call was deferred.
+    pub deferred: u64,
+    /// From the first submission for an epoch to its answers: half of the calls were answered by
+    /// epochs that took at most this, within an eighth. A call that was deferred counts for the
+    /// epoch that answered it.
+    pub latency_p50: Duration,
+    /// 99 of 100 calls.
+    pub latency_p99: Duration,
+    /// All but one in a thousand.
+    pub latency_p999: Duration,
+}
+
+/// What the calls of a procedure came to in an epoch.
+#[derive(Debug, Default, Clone)]
+struct Tally {
+    committed: u64,
+    aborted: u64,
+    failed: u64,
+    deferred: u64,
+}
+
+/// The same for all procedures, by their numbers. Filled where nobody waits for it.
+#[derive(Debug)]
+pub(crate) struct Tallies(Vec<Tally>);
+
+impl Tallies {
+    pub(crate) fn new(procedures: usize) -> Self {
+        Self(vec![Tally::default(); procedures])
+    }
+
+    pub(crate) fn count(&mut self, procedure: u16, answer: Answer<'_>) {
+        let tally = &mut self.0[usize::from(procedure)];
+        *match answer {
+            Answer::Committed(_) => &mut tally.committed,
+            Answer::Aborted(_) => &mut tally.aborted,
+            Answer::Failed(_) => &mut tally.failed,
+            Answer::Deferred => &mut tally.deferred,
+        } += 1;
+    }
+}
+
+/// What is known of a procedure.
+#[derive(Debug)]
+pub(crate) struct Procedure {
+    counts: ProcedureStats,
+    latencies: Histogram,
+}
+
+impl Procedure {
+    pub(crate) fn new(name: &'static str) -> Self {
+        let counts = ProcedureStats { name, ..ProcedureStats::default() };
+        Self { counts, latencies: Histogram::default() }
+    }
+
+    fn add(&mut self, tally: Tally, latency: Option<Duration>) {
+        let Tally { committed, aborted, failed, deferred } = tally;
+        self.counts.committed += committed;
+        self.counts.aborted += aborted;
+        self.counts.failed += failed;
+        self.counts.deferred += deferred;
+        if let Some(latency) = latency {
+            self.latencies.record(latency, committed + aborted + failed);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> ProcedureStats {
+        ProcedureStats {
+            latency_p50: self.latencies.at_most(500),
+            latency_p99: self.latencies.at_most(990),
+            latency_p999: self.latencies.at_most(999),
+            ..self.counts
+        }
+    }
+}
+
+/// Adds what an epoch came to, and empties the tallies.
+pub(crate) fn add(procedures: &mut [Procedure], epoch: &mut Tallies, latency: Option<Duration>) {
+    for (procedure, tally) in procedures.iter_mut().zip(&mut epoch.0) {
+        procedure.add(std::mem::take(tally), latency);
+    }
+}
