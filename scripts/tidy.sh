@@ -139,7 +139,7 @@ breach 'an edge between crates that the table does not have' < <(
         grep -q "^$crate:" <<<"$edges" || echo "$crate is not in the table"
         allowed=" $(sed -n "s/^$crate://p" <<<"$edges") "
         awk '/^\[/ { on = ($0 == "[dependencies]") }
-             on && /^[a-z]/ { sub(/[ .=].*/, ""); print }' "$manifest" \
+             on && /^[a-z]/ { sub(/[ .=].*/, ""); sub(/^nvcaracal-/, ""); print }' "$manifest" \
             | while IFS= read -r other; do
                 if [ -d "crates/$other" ] && [[ $allowed != *" $other "* ]]; then
                     echo "$crate -> $other"

@@ -33,35 +33,35 @@ struct Seat {
     owner: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct OfferRow {
     first: u32,
     count: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct BuyByIndex {
     user: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct RefundRow {
     seat: u32,
     user: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct Offer {
     first: u32,
     count: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct BuyCheapest {
     user: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Data)]
+#[derive(Data)]
 struct Refund {
     seat: u32,
     user: u64,

@@ -6,7 +6,7 @@
 //! The first run makes the store with last year's program, whose orders said less. Then, and in
 //! every further run, this year's program opens it and sells another event.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nvcaracal::{
     Data, Database, Error, HashTable, Index, Key, Sequence, Stop, Table, Transaction, procedure,
@@ -230,8 +230,7 @@ fn report(db: &Database) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let path =
-        std::env::args_os().nth(1).map_or(std::env::temp_dir().join("tickets"), PathBuf::from);
+    let path = std::env::args_os().nth(1).map_or(std::env::temp_dir().join("tickets"), Into::into);
     if !path.exists() {
         last_year::run(&path)?;
     }

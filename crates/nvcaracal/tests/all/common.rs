@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
 use nvcaracal::{
     Abort, Database, DeviceSpec, Error, KeyRange, Options, Procedure, Stop, Table, Transaction,
@@ -103,4 +107,44 @@ pub(crate) fn refusal(dir: &Path, options: Options) -> Error {
     let error = error.unwrap_or_else(|| panic!("{} must not be opened", dir.display()));
     assert!(bytes(dir) == before, "a refused open changed a file: {error}");
     error
+}
+
+plain! {
+    /// Runs until it is told to end.
+    pub(crate) struct Hold { number: u64 }
+}
+
+/// Where a call says that it runs, and waits: by its number.
+type Held = BTreeMap<u64, (Sender<()>, Receiver<()>)>;
+static HELD: Mutex<Held> = Mutex::new(BTreeMap::new());
+
+impl Procedure for Hold {
+    const NAME: &'static str = "hold";
+    type Output = ();
+
+    fn run(&self, _: &mut Transaction) -> Result<(), Stop> {
+        let (held, end) = HELD.lock().unwrap().remove(&self.number).unwrap();
+        held.send(()).unwrap();
+        let _ = end.recv();
+        Ok(())
+    }
+}
+
+/// Holds the sequencer until the sender is used or dropped.
+pub(crate) fn hold(db: &Database) -> (Sender<()>, thread::JoinHandle<()>) {
+    let ((end, ends), (held, is_held)) = (channel(), channel());
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    HELD.lock().unwrap().insert(number, (held, ends));
+    let holder = db.clone();
+    let thread = thread::spawn(move || holder.call(Hold { number }).unwrap());
+    is_held.recv().unwrap();
+    (end, thread)
+}
+
+/// Returns when a thread waits for room in the queue.
+pub(crate) fn wait_until_blocked(db: &Database) {
+    while db.stats().blocked_submitters == 0 {
+        thread::yield_now();
+    }
 }

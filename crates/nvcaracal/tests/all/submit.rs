@@ -1,13 +1,11 @@
 //! Submitting: from many threads, with a full queue, in batches, and without taking the answers.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
+use crate::common::{
+    ACCOUNTS, Deposit, Hold, Transfer, dram, hold, options, sum, wait_until_blocked,
+};
 use nvcaracal::{Database, Procedure, Stop, Transaction, plain};
 
 #[test]
@@ -62,46 +60,6 @@ fn calls_of_one_thread_keep_their_order() {
         (0..100).map(|_| db.submit(Deposit { account: 1, cents: 1 }).unwrap()).collect();
     let balances: Vec<i64> = tickets.into_iter().map(|t| t.wait().unwrap()).collect();
     assert_eq!(balances, (1..=100).collect::<Vec<_>>());
-}
-
-plain! {
-    /// Runs until it is told to end.
-    struct Hold { number: u64 }
-}
-
-/// Where a call says that it runs, and waits: by its number.
-type Held = BTreeMap<u64, (Sender<()>, Receiver<()>)>;
-static HELD: Mutex<Held> = Mutex::new(BTreeMap::new());
-
-impl Procedure for Hold {
-    const NAME: &'static str = "hold";
-    type Output = ();
-
-    fn run(&self, _: &mut Transaction) -> Result<(), Stop> {
-        let (held, end) = HELD.lock().unwrap().remove(&self.number).unwrap();
-        held.send(()).unwrap();
-        let _ = end.recv();
-        Ok(())
-    }
-}
-
-/// Holds the sequencer until the sender is used or dropped.
-fn hold(db: &Database) -> (Sender<()>, thread::JoinHandle<()>) {
-    let ((end, ends), (held, is_held)) = (channel(), channel());
-    static NUMBERS: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    HELD.lock().unwrap().insert(number, (held, ends));
-    let holder = db.clone();
-    let thread = thread::spawn(move || holder.call(Hold { number }).unwrap());
-    is_held.recv().unwrap();
-    (end, thread)
-}
-
-/// Returns when a thread waits for room in the queue.
-fn wait_until_blocked(db: &Database) {
-    while db.stats().blocked_submitters == 0 {
-        thread::yield_now();
-    }
 }
 
 #[test]

@@ -5,11 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
 
-use nvcaracal::{Procedure, Stop, Transaction, plain};
-
-use crate::common::{Deposit, Transfer, dram, options, sum};
+use crate::common::{Deposit, Hold, Transfer, dram, hold, options, sum};
 
 /// Runs a future on this thread, without any runtime.
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -51,7 +48,7 @@ fn a_ticket_is_a_future_that_needs_no_runtime() {
 fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
     const TASKS: i64 = 3000;
     let db = dram(options().queue_calls_max(7));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
         for cents in 1..=TASKS {
@@ -60,8 +57,10 @@ fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
                 let account = cents as u64 % 10;
                 db.call_async(Deposit { account, cents }).await.unwrap();
                 // Who gives up waiting leaves nothing behind; the call may take place.
-                let late = db.call_async(Transfer { from: account, to: 11, cents: 1 });
-                let _ = tokio::time::timeout(Duration::from_micros(50), late).await;
+                let mut late =
+                    Box::pin(db.call_async(Transfer { from: account, to: 11, cents: 1 }));
+                let mut context = Context::from_waker(Waker::noop());
+                let _ = late.as_mut().poll(&mut context);
             });
         }
         while let Some(task) = tasks.join_next().await {
@@ -74,19 +73,8 @@ fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
 /// A task that waits for room hears of a close, and one that was dropped is forgotten.
 #[test]
 fn tasks_that_wait_for_room_hear_of_a_close() {
-    plain! { struct Sleep { milliseconds: u64 } }
-    impl Procedure for Sleep {
-        const NAME: &'static str = "sleep";
-        type Output = ();
-
-        fn run(&self, _: &mut Transaction) -> Result<(), Stop> {
-            thread::sleep(Duration::from_millis(self.milliseconds));
-            Ok(())
-        }
-    }
-    let db = dram(options().procedure::<Sleep>().queue_calls_max(1).serial_calls_max(0));
-    let running = db.submit(Sleep { milliseconds: 300 }).unwrap();
-    // It may be taken from the queue only now.
+    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
+    let (sender, holder) = hold(&db);
     let waiting = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let waker = Waker::noop();
     let mut full = Box::pin(db.submit_async(Deposit { account: 1, cents: 2 }));
@@ -98,12 +86,9 @@ fn tasks_that_wait_for_room_hear_of_a_close() {
     drop(dropped);
     let other = db.clone();
     let closing = thread::spawn(move || other.close());
-    let ended = block_on(full);
-    match ended {
-        Ok(ticket) => assert_eq!(block_on(ticket).unwrap(), 3),
-        Err(error) => assert!(error.is_stopped(), "{error}"),
-    }
-    running.wait().unwrap();
+    assert!(block_on(full).unwrap_err().is_stopped());
+    sender.send(()).unwrap();
     assert_eq!(waiting.wait().unwrap(), 1);
+    holder.join().unwrap();
     closing.join().unwrap().unwrap();
 }
