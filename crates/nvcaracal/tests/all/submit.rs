@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::{
     ACCOUNTS, Deposit, Hold, Transfer, dram, hold, options, sum, wait_until_blocked,
 };
-use nvcaracal::{Database, Procedure, Stop, Transaction, plain};
+use nvcaracal::Database;
 
 #[test]
 fn many_threads_conserve_the_sum() {
