@@ -53,8 +53,8 @@ pub use engine::Engine;
 pub use error::{EngineError, Result};
 pub use piece::Piece;
 pub use procedure::{
-    BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, ProcedureDefinition, ProcedureTable,
-    WriteSetFn,
+    BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition,
+    ProcedureTable, Steps, WriteSetFn,
 };
 pub use reads::Visit;
 pub use schema::{Definitions, TableSchema};

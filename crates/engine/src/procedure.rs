@@ -1,36 +1,96 @@
-//! Registered procedures: three plain functions each, called with the bytes that were logged.
+//! Registered procedures: objects that are called with the bytes that were logged.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::calls::Abort;
 use crate::declare::{Draws, WriteSet};
 use crate::piece::Piece;
 use crate::transaction::{Stop, Transaction};
 
-/// Draws from sequences. An abort here draws nothing.
-pub type DrawFn = fn(&[u8], &mut Draws<'_>) -> Result<(), Abort>;
-/// Declares the write set.
-pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
-/// Runs the body.
-pub type BodyFn = fn(&[u8], &mut Transaction<'_>) -> Result<(), Stop>;
+/// Which steps a procedure has besides its write set and its body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// [`Procedure::draws`].
+    pub draws: bool,
+    /// [`Procedure::piece`].
+    pub pieces: bool,
+    /// [`Procedure::finish`]; without it the answer is what the body put out.
+    pub finish: bool,
+}
 
-/// Runs a piece: the update of one row that [`WriteSet::update_piece`] declared. Its result goes to
-/// [`Transaction::piece_result`] and to [`FinishFn`].
+/// A procedure with whatever it knows besides its arguments. That must never change while the
+/// engine is open, and must be the same in a replay.
+pub trait Procedure: Send + Sync {
+    /// Unique name.
+    fn name(&self) -> &str;
+
+    /// Its further steps; asked once, when it is registered.
+    fn steps(&self) -> Steps {
+        Steps::default()
+    }
+
+    /// Step one of the declaration: draws from sequences.
+    ///
+    /// # Errors
+    /// An abort, which draws nothing.
+    fn draws(&self, arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
+        let _ = (arguments, draws);
+        Ok(())
+    }
+
+    /// Step two of the declaration.
+    ///
+    /// # Errors
+    /// An abort.
+    fn write_set(&self, arguments: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort>;
+
+    /// The body.
+    ///
+    /// # Errors
+    /// An abort, or what the transaction said.
+    fn run(&self, arguments: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop>;
+
+    /// Runs a piece (CA 3.4): the update of one row that [`WriteSet::update_piece`] declared. Its
+    /// result goes to [`Transaction::piece_result`] and to [`Procedure::finish`].
+    ///
+    /// # Errors
+    /// All of them stop the engine: the transaction has committed.
+    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+        let _ = (arguments, piece);
+        Err(Stop::Mistake("the procedure has no function for its pieces".into()))
+    }
+
+    /// Makes the answer from what the body put out and from the results of the pieces, in the order
+    /// of their declaration.
+    fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
+        let _ = (arguments, results, output);
+    }
+}
+
+/// See [`Procedure::draws`].
+pub type DrawFn = fn(&[u8], &mut Draws<'_>) -> Result<(), Abort>;
+/// See [`Procedure::write_set`].
+pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
+/// See [`Procedure::run`].
+pub type BodyFn = fn(&[u8], &mut Transaction<'_>) -> Result<(), Stop>;
+/// See [`Procedure::piece`].
 pub type PieceFn = fn(&[u8], &mut Piece<'_>) -> Result<u64, Stop>;
-/// Makes the answer from what the body put out and from the results of the pieces, in the order of
-/// their declaration.
+/// See [`Procedure::finish`].
 pub type FinishFn = fn(&[u8], &[u64], &mut Vec<u8>);
 
-/// What a procedure with pieces has besides (CA 3.4).
+/// What a procedure with pieces has besides.
 #[derive(Debug, Clone, Copy)]
 pub struct PieceFunctions {
     /// Runs a piece.
     pub piece: PieceFn,
-    /// Makes the answer; without it the answer is what the body put out.
+    /// Makes the answer, if it is not what the body put out.
     pub finish: Option<FinishFn>,
 }
 
-/// One procedure.
+/// A procedure that knows its arguments and nothing else: plain functions.
 #[derive(Debug, Clone)]
 pub struct ProcedureDefinition {
     /// Unique name.
@@ -45,13 +105,71 @@ pub struct ProcedureDefinition {
     pub pieces: Option<PieceFunctions>,
 }
 
+impl Procedure for ProcedureDefinition {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn steps(&self) -> Steps {
+        Steps {
+            draws: self.draws.is_some(),
+            pieces: self.pieces.is_some(),
+            finish: self.pieces.is_some_and(|functions| functions.finish.is_some()),
+        }
+    }
+
+    fn draws(&self, arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
+        self.draws.map_or(Ok(()), |draw| draw(arguments, draws))
+    }
+
+    fn write_set(&self, arguments: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
+        (self.write_set)(arguments, set)
+    }
+
+    fn run(&self, arguments: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        (self.body)(arguments, transaction)
+    }
+
+    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+        (self.pieces.expect("it has this step").piece)(arguments, piece)
+    }
+
+    fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
+        if let Some(finish) = self.pieces.and_then(|functions| functions.finish) {
+            finish(arguments, results, output);
+        }
+    }
+}
+
 /// The procedures of an engine, in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct ProcedureTable {
-    procedures: Vec<ProcedureDefinition>,
-    /// What is known of the types of each, in words.
-    types: Vec<String>,
-    by_name: HashMap<&'static str, u16>,
+    procedures: Vec<Registered>,
+    by_name: HashMap<String, u16>,
+}
+
+/// A procedure in a table.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    procedure: Arc<dyn Procedure>,
+    pub(crate) steps: Steps,
+    /// What is known of the types of arguments and answer, in words.
+    types: String,
+}
+
+impl Deref for Registered {
+    type Target = dyn Procedure;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &*self.procedure
+    }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({})", self.name(), self.types)
+    }
 }
 
 impl ProcedureTable {
@@ -64,8 +182,8 @@ impl ProcedureTable {
     ///
     /// # Panics
     /// If the name is taken: two procedures of one name are a mistake of the program.
-    pub fn add(&mut self, procedure: ProcedureDefinition) -> u16 {
-        self.add_typed(procedure, String::new())
+    pub fn add(&mut self, procedure: impl Procedure + 'static) -> u16 {
+        self.add_typed(Arc::new(procedure), String::new())
     }
 
     /// As [`ProcedureTable::add`], with the types of arguments and answer in words. A log is
@@ -73,19 +191,22 @@ impl ProcedureTable {
     ///
     /// # Panics
     /// If the name is taken.
-    pub fn add_typed(&mut self, procedure: ProcedureDefinition, types: String) -> u16 {
+    pub fn add_typed(&mut self, procedure: Arc<dyn Procedure>, types: String) -> u16 {
+        let steps = procedure.steps();
+        self.push(Registered { procedure, steps, types })
+    }
+
+    fn push(&mut self, registered: Registered) -> u16 {
         let number = self.procedures.len() as u16;
-        let before = self.by_name.insert(procedure.name, number);
-        assert!(before.is_none(), "procedure {:?} is registered twice", procedure.name);
-        self.procedures.push(procedure);
-        self.types.push(types);
+        let before = self.by_name.insert(registered.name().to_string(), number);
+        assert!(before.is_none(), "procedure {:?} is registered twice", registered.name());
+        self.procedures.push(registered);
         number
     }
 
     /// Adds a procedure of another table, and returns its number.
     pub(crate) fn take_from(&mut self, other: &Self, number: u16) -> u16 {
-        let number = usize::from(number);
-        self.add_typed(other.procedures[number].clone(), other.types[number].clone())
+        self.push(other.procedures[usize::from(number)].clone())
     }
 
     /// Number of a procedure.
@@ -104,16 +225,16 @@ impl ProcedureTable {
     }
 
     /// Name and types of each, in the order of their numbers.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.procedures.iter().map(|p| p.name).zip(self.types.iter().map(String::as_str))
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.procedures.iter().map(|registered| (registered.name(), registered.types.as_str()))
     }
 
     /// Whether any of them draws from sequences.
     pub(crate) fn draws(&self) -> bool {
-        self.procedures.iter().any(|procedure| procedure.draws.is_some())
+        self.procedures.iter().any(|registered| registered.steps.draws)
     }
 
-    pub(crate) fn get(&self, number: u16) -> Option<&ProcedureDefinition> {
+    pub(crate) fn get(&self, number: u16) -> Option<&Registered> {
         self.procedures.get(number as usize)
     }
 }

@@ -111,7 +111,7 @@ fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<Eng
         );
     }
     let (number, arguments) = calls.get(position as usize);
-    let name = engine.procedures.get(number).map_or("?", |procedure| procedure.name);
+    let name = engine.procedures.get(number).map_or("?", |procedure| procedure.name());
     Ok(EngineError::StuckCall {
         epoch,
         position,

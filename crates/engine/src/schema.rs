@@ -201,7 +201,7 @@ fn number(
         match registered.number(name) {
             None => return other(format!("procedure {name:?} is not registered")),
             Some(now) if in_order && now != number => {
-                let instead = registered.get(number).expect("it has this number").name;
+                let instead = registered.get(number).expect("it has this number").name();
                 return other(format!(
                     "procedure {number} was {name:?} and is {instead:?}: register them in the \
                      same order"
@@ -211,7 +211,7 @@ fn number(
         };
     }
     let numbers = (0..registered.len() as u16).map(|position| {
-        let name = registered.get(position).expect("a registered procedure").name;
+        let name = registered.get(position).expect("a registered procedure").name();
         table.number(name).unwrap_or_else(|| table.take_from(registered, position))
     });
     let numbers = numbers.collect();

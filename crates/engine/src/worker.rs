@@ -325,7 +325,7 @@ impl<D: Device> Epoch<'_, D> {
     #[cold]
     pub(crate) fn poison(&self, position: u32, what: &str) -> String {
         let number = self.calls.get(position as usize).0;
-        let name = self.procedures.get(number).map_or("?", |procedure| procedure.name);
+        let name = self.procedures.get(number).map_or("?", |procedure| procedure.name());
         let what = format!("call {position} of epoch {} ({name}) {what}", self.number);
         let mut poisoned = self.shared.poisoned.lock().expect("no panic while locked");
         if poisoned.as_ref().is_none_or(|(first, _)| *first > position) {

@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     shared: Arc<Shared>,
     seat: Arc<Seat>,
     numbers: HashMap<TypeId, u16>,
-    schema: &'static Schema,
+    schema: Arc<Schema>,
     report: RecoveryReport,
     device: String,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
@@ -296,8 +296,8 @@ impl Inner {
         &self.shared
     }
 
-    pub(crate) fn schema(&self) -> &'static Schema {
-        self.schema
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
     }
 
     /// Has the sequencer do something between two epochs.

@@ -3,6 +3,7 @@
 //! Functions here do not fail one by one: the engine keeps the first mistake, and the call fails
 //! with it when the declaration ends, in whatever way that does.
 
+use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow};
 
@@ -17,10 +18,10 @@ use crate::{Data, Index, Key, Rows, Sequence, Table};
 /// Draws from sequences, and reads rows to decide about it.
 pub struct Draws<'a, 'e> {
     pub(crate) inner: &'a mut engine::Draws<'e>,
-    pub(crate) schema: &'static Schema,
+    pub(crate) schema: &'a Schema,
 }
 
-impl Draws<'_, '_> {
+impl<'a> Draws<'a, '_> {
     /// The number of a handle's table; without one, notes the mistake.
     #[inline]
     fn number(&mut self, shape: &Shape) -> Option<u16> {
@@ -34,6 +35,11 @@ impl Draws<'_, '_> {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
         value
+    }
+
+    /// See [`Transaction::context`](crate::Transaction::context); without it the call fails.
+    pub fn context<T: Any>(&mut self) -> Option<&'a T> {
+        self.schema.context().map_err(|what| self.inner.mistake(what)).ok()
     }
 
     /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it
@@ -67,10 +73,10 @@ impl Draws<'_, '_> {
 /// Declares what a transaction may write.
 pub struct WriteSet<'a, 'e> {
     pub(crate) inner: &'a mut engine::WriteSet<'e>,
-    pub(crate) schema: &'static Schema,
+    pub(crate) schema: &'a Schema,
 }
 
-impl WriteSet<'_, '_> {
+impl<'a> WriteSet<'a, '_> {
     /// The number of a handle's table; without one, notes the mistake.
     #[inline]
     fn number(&mut self, shape: &Shape) -> Option<u16> {
@@ -84,6 +90,11 @@ impl WriteSet<'_, '_> {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
         value
+    }
+
+    /// See [`Transaction::context`](crate::Transaction::context); without it the call fails.
+    pub fn context<T: Any>(&mut self) -> Option<&'a T> {
+        self.schema.context().map_err(|what| self.inner.mistake(what)).ok()
     }
 
     /// What the transaction will write cannot be said: it is deferred, and runs alone.

@@ -15,7 +15,7 @@ use storage::StateHash;
 
 use crate::index::IndexRegistration;
 use crate::procedure::Registration;
-use crate::schema::{Lease, Schema};
+use crate::schema::{Context, Schema};
 use crate::table::Shape;
 use crate::{Error, Result};
 
@@ -51,7 +51,7 @@ pub(crate) trait Driver: Send {
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
     fn status(&self) -> Status;
-    fn schema(&self) -> &'static Schema;
+    fn schema(&self) -> Arc<Schema>;
     fn procedure_ids(&self) -> &[u16];
 }
 
@@ -67,8 +67,7 @@ pub(crate) struct Status {
 
 struct Hosted<D: Device> {
     engine: Engine<D>,
-    /// Dropped after the engine, which runs procedures of this schema.
-    lease: Lease,
+    schema: Arc<Schema>,
 }
 
 impl<D: Device> Driver for Hosted<D> {
@@ -154,8 +153,8 @@ impl<D: Device> Driver for Hosted<D> {
         }
     }
 
-    fn schema(&self) -> &'static Schema {
-        self.lease.schema()
+    fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema)
     }
 
     fn procedure_ids(&self) -> &[u16] {
@@ -174,6 +173,7 @@ pub(crate) struct Plan {
     pub(crate) dropped: Vec<String>,
     pub(crate) indexes: Vec<IndexRegistration>,
     pub(crate) procedures: Vec<Registration>,
+    pub(crate) context: Context,
 }
 
 /// Opens the device, then the engine on it.
@@ -214,7 +214,7 @@ fn check_parent(path: &Path) -> Result<()> {
 
 fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
-    let Plan { config, shapes, renamed, dropped, indexes, procedures, .. } = plan;
+    let Plan { config, shapes, renamed, dropped, indexes, procedures, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
     let position = |index: &IndexRegistration| {
         let of = |shape: &Shape| shape.tag == index.shape.table.tag;
@@ -222,21 +222,23 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
     };
     let of_engine: Vec<_> = indexes.iter().map(|index| index.definition(position(index))).collect();
     // Recovery runs procedures, which must know the numbers that the store has for their tables.
-    let mut lease: Option<Lease> = None;
+    let mut made: Option<Arc<Schema>> = None;
     let mut refused: Option<Error> = None;
     let mut register = |numbers: &[u16]| {
         let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
         let tags = tags.chain(indexes.iter().map(|index| index.shape.tag).zip(0..));
-        let leased = Lease::new(tags.collect()).map_err(|error| {
+        let tags: Vec<_> = tags.collect();
+        let schema = Schema::new(&tags, context.clone()).map_err(|error| {
             let what = error.to_string();
             refused = Some(error);
             EngineError::Limit(what)
         })?;
+        let schema = Arc::new(schema);
         let mut table = ProcedureTable::new();
         for procedure in &procedures {
-            table.add_typed((procedure.define)(leased.number()), (procedure.types)());
+            table.add_typed((procedure.object)(Arc::clone(&schema)), (procedure.types)());
         }
-        lease = Some(leased);
+        made = Some(schema);
         Ok(table)
     };
     let definitions = Definitions {
@@ -247,6 +249,6 @@ fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryRe
     };
     let opened = Engine::open_with(device, config, definitions);
     let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
-    let lease = lease.expect("the engine has its procedures");
-    Ok((Box::new(Hosted { engine, lease }), report))
+    let schema = made.expect("the engine has its procedures");
+    Ok((Box::new(Hosted { engine, schema }), report))
 }

@@ -172,7 +172,6 @@
 //! | arguments of a call | 1 MiB |
 //! | calls in an epoch | 16,777,215 |
 //! | workers | 64 |
-//! | databases open in a process | any number, but of at most 16 different schemas |
 //! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes, and [`Abort::NOT_UNIQUE`] |
 //!
 //! [`Options`] has the limits that can be chosen, and their defaults.

@@ -1,5 +1,6 @@
 //! How a database is opened.
 
+use std::any::Any;
 use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,7 +14,7 @@ use crate::driver::{self, Plan};
 use crate::index::IndexRegistration;
 use crate::procedure::Registration;
 use crate::queue::Limits;
-use crate::schema::INDEXES_MAX;
+use crate::schema::{Context, INDEXES_MAX};
 use crate::sequencer::random;
 use crate::table::Shape;
 use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Table};
@@ -74,6 +75,7 @@ pub struct Options {
     dropped: Vec<String>,
     indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
+    context: Context,
     mistake: Option<String>,
     workers: Option<usize>,
     cache_bytes: Option<u64>,
@@ -105,6 +107,7 @@ impl Default for Options {
             dropped: Vec::new(),
             indexes: Vec::new(),
             procedures: Vec::new(),
+            context: Context::default(),
             mistake: None,
             workers: None,
             cache_bytes: None,
@@ -195,6 +198,36 @@ impl Options {
                 self.mistake.get_or_insert(what);
             }
         }
+        self
+    }
+
+    /// What procedures know besides their arguments and rows: the one value of its type that
+    /// [`Transaction::context`](crate::Transaction::context) and its like give to them. It must
+    /// never change, and must be the same whenever the database is opened, because calls of the log
+    /// run again with it.
+    ///
+    /// ```
+    /// use nvcaracal::{DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+    ///
+    /// struct Fees { transfer: i64 }
+    ///
+    /// /// Takes the fee; answers with what is left.
+    /// #[procedure]
+    /// fn charge(tx: &mut Transaction, account: u64) -> Result<i64, Stop> {
+    ///     let cents = tx.get(ACCOUNTS, account)?.unwrap_or(0) - tx.context::<Fees>()?.transfer;
+    ///     tx.insert(ACCOUNTS, account, &cents)?;
+    ///     Ok(cents)
+    /// }
+    ///
+    /// # let options = nvcaracal::Database::options().table(ACCOUNTS).procedure::<Charge>();
+    /// let db = options.context(Fees { transfer: 3 }).open_device(DeviceSpec::Dram)?;
+    /// assert_eq!(db.call(Charge { account: 1 })?, -3);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn context<T: Any + Send + Sync>(mut self, context: T) -> Self {
+        self.context = Context::new(context);
         self
     }
 
@@ -413,6 +446,7 @@ impl Options {
             dropped: self.dropped,
             indexes: self.indexes,
             procedures: self.procedures,
+            context: self.context,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A running piece, with types.
 
+use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::Range;
 
@@ -14,10 +15,10 @@ use crate::{Data, Key, Stop, Table};
 /// database**, whether or not the piece passes the error on.
 pub struct Piece<'a, 'e> {
     pub(crate) inner: &'a mut engine::Piece<'e>,
-    pub(crate) schema: &'static Schema,
+    pub(crate) schema: &'a Schema,
 }
 
-impl Piece<'_, '_> {
+impl<'a> Piece<'a, '_> {
     /// Which of the transaction's pieces it is: they are numbered from 0 in the order of their
     /// declaration.
     #[must_use]
@@ -77,6 +78,14 @@ impl Piece<'_, '_> {
             return Err(self.inner.mistake(stored::MANY_VERSIONS.to_string()).into());
         }
         Ok(self.inner.modify_part(part, change)?)
+    }
+
+    /// See [`Transaction::context`](crate::Transaction::context).
+    ///
+    /// # Errors
+    /// If the context is not of this type.
+    pub fn context<T: Any>(&self) -> Result<&'a T, Stop> {
+        Ok(self.schema.context().map_err(|what| self.inner.mistake(what))?)
     }
 
     /// The number that the transaction's `i`-th draw got.

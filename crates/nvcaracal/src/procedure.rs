@@ -1,11 +1,13 @@
 //! Procedures: Rust types that are transactions.
 
 use std::any::TypeId;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-use engine::{Abort, PieceFunctions, ProcedureDefinition};
+use engine::{Abort, Steps};
 
 use crate::body;
-use crate::schema::{SCHEMAS_MAX, Schema};
+use crate::schema::Schema;
 use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
@@ -116,14 +118,19 @@ pub trait Procedure: Data + 'static {
 pub(crate) struct Registration {
     pub(crate) name: &'static str,
     pub(crate) id: TypeId,
-    pub(crate) define: fn(usize) -> ProcedureDefinition,
+    pub(crate) object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
     /// Says of which types arguments and answer are.
     pub(crate) types: fn() -> String,
 }
 
 impl Registration {
     pub(crate) fn new<P: Procedure>() -> Self {
-        Self { name: P::NAME, id: TypeId::of::<P>(), define: define::<P>, types: types::<P> }
+        Self {
+            name: P::NAME,
+            id: TypeId::of::<P>(),
+            object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
+            types: types::<P>,
+        }
     }
 }
 
@@ -131,96 +138,69 @@ fn types<P: Procedure>() -> String {
     format!("{} -> {}", P::describe(), P::Output::describe())
 }
 
-/// The procedure as three functions that know their schema. They only pass its number on: what they
-/// call exists once for each procedure.
-fn define<P: Procedure>(schema: usize) -> ProcedureDefinition {
-    const fn of<P: Procedure, const S: usize>() -> ProcedureDefinition {
-        ProcedureDefinition {
-            name: P::NAME,
-            draws: Some(|arguments, draws| draw::<P>(Schema::get(S), arguments, draws)),
-            write_set: |arguments, set| declare::<P>(Schema::get(S), arguments, set),
-            body: |arguments, tx| run::<P>(Schema::get(S), arguments, tx),
-            pieces: if P::PIECES { Some(pieces::<P, S>()) } else { None },
-        }
-    }
-    const fn pieces<P: Procedure, const S: usize>() -> PieceFunctions {
-        PieceFunctions {
-            piece: |arguments, inner| piece::<P>(Schema::get(S), arguments, inner),
-            finish: Some(finish::<P>),
-        }
-    }
-    macro_rules! all {
-        ($($s:literal)*) => { [$(of::<P, $s>),*] };
-    }
-    let all: [fn() -> ProcedureDefinition; SCHEMAS_MAX] =
-        all!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-    all[schema]()
+/// A procedure of one database, as the engine calls it.
+struct Object<P> {
+    schema: Arc<Schema>,
+    procedure: PhantomData<fn(P)>,
 }
 
 fn undecodable<P: Procedure>() -> String {
     format!("procedure {:?}: the arguments are no {}", P::NAME, std::any::type_name::<P>())
 }
 
-#[inline(never)]
-fn draw<P: Procedure>(
-    schema: &'static Schema,
-    arguments: &[u8],
-    inner: &mut engine::Draws<'_>,
-) -> Result<(), Abort> {
-    let mut draws = Draws { inner, schema };
-    P::with_value(arguments, |procedure| body::within(|| procedure.draws(&mut draws)))
-        .unwrap_or_else(|| {
-            draws.inner.mistake(undecodable::<P>());
-            Ok(())
-        })
-}
-
-#[inline(never)]
-fn declare<P: Procedure>(
-    schema: &'static Schema,
-    arguments: &[u8],
-    inner: &mut engine::WriteSet<'_>,
-) -> Result<(), Abort> {
-    let mut set = WriteSet { inner, schema };
-    if P::with_value(arguments, |procedure| body::within(|| procedure.write_set(&mut set)))
-        .is_none()
-    {
-        set.inner.mistake(undecodable::<P>());
+impl<P: Procedure> engine::Procedure for Object<P> {
+    fn name(&self) -> &str {
+        P::NAME
     }
-    Ok(())
-}
 
-#[inline(never)]
-fn piece<P: Procedure>(
-    schema: &'static Schema,
-    arguments: &[u8],
-    inner: &mut engine::Piece<'_>,
-) -> Result<u64, engine::Stop> {
-    let mut piece = Piece { inner, schema };
-    P::with_value(arguments, |procedure| body::within(|| procedure.piece(&mut piece)))
-        .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
-        .map_err(|stop| stop.inner)
-}
+    fn steps(&self) -> Steps {
+        Steps { draws: true, pieces: P::PIECES, finish: P::PIECES }
+    }
 
-#[inline(never)]
-fn finish<P: Procedure>(arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
-    let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
-    let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
-    bytes.clear();
-    let output = output.expect("the body ran with the same arguments");
-    output.with_bytes(|output| bytes.extend_from_slice(output));
-}
+    fn draws(&self, arguments: &[u8], inner: &mut engine::Draws<'_>) -> Result<(), Abort> {
+        let mut draws = Draws { inner, schema: &self.schema };
+        P::with_value(arguments, |procedure| body::within(|| procedure.draws(&mut draws)))
+            .unwrap_or_else(|| {
+                draws.inner.mistake(undecodable::<P>());
+                Ok(())
+            })
+    }
 
-#[inline(never)]
-fn run<P: Procedure>(
-    schema: &'static Schema,
-    arguments: &[u8],
-    inner: &mut engine::Transaction<'_>,
-) -> Result<(), engine::Stop> {
-    let mut tx = Transaction { inner, schema };
-    let output = P::with_value(arguments, |procedure| body::within(|| procedure.run(&mut tx)))
-        .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
-        .map_err(|stop| stop.inner)?;
-    output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
-    Ok(())
+    fn write_set(&self, arguments: &[u8], inner: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
+        let mut set = WriteSet { inner, schema: &self.schema };
+        if P::with_value(arguments, |procedure| body::within(|| procedure.write_set(&mut set)))
+            .is_none()
+        {
+            set.inner.mistake(undecodable::<P>());
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        arguments: &[u8],
+        inner: &mut engine::Transaction<'_>,
+    ) -> Result<(), engine::Stop> {
+        let mut tx = Transaction { inner, schema: &self.schema };
+        let output = P::with_value(arguments, |procedure| body::within(|| procedure.run(&mut tx)))
+            .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+            .map_err(|stop| stop.inner)?;
+        output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
+        Ok(())
+    }
+
+    fn piece(&self, arguments: &[u8], inner: &mut engine::Piece<'_>) -> Result<u64, engine::Stop> {
+        let mut piece = Piece { inner, schema: &self.schema };
+        P::with_value(arguments, |procedure| body::within(|| procedure.piece(&mut piece)))
+            .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+            .map_err(|stop| stop.inner)
+    }
+
+    fn finish(&self, arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
+        let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
+        let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
+        bytes.clear();
+        let output = output.expect("the body ran with the same arguments");
+        output.with_bytes(|output| bytes.extend_from_slice(output));
+    }
 }

@@ -1,5 +1,6 @@
 //! A running transaction, with types.
 
+use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow, Range};
 
@@ -20,7 +21,7 @@ use crate::{Data, Index, Key, Rows, Sequence, Stop, Table};
 /// whatever the procedure makes of it and returns.
 pub struct Transaction<'a, 'e> {
     pub(crate) inner: &'a mut engine::Transaction<'e>,
-    pub(crate) schema: &'static Schema,
+    pub(crate) schema: &'a Schema,
 }
 
 #[cold]
@@ -88,7 +89,7 @@ impl Source for OfTransaction<'_, '_> {
     }
 }
 
-impl Transaction<'_, '_> {
+impl<'a> Transaction<'a, '_> {
     #[inline]
     fn number(&self, shape: &Shape) -> Result<u16, Stop> {
         Ok(self.schema.number(shape).map_err(|what| self.inner.mistake(what))?)
@@ -336,6 +337,15 @@ impl Transaction<'_, '_> {
     pub fn sequence_start(&self, sequence: Sequence) -> Result<u64, Stop> {
         let number = self.number(&sequence.shape)?;
         Ok(self.inner.sequence_start(number, sequence.key)?)
+    }
+
+    /// What the program gave to its procedures with [`Options::context`](crate::Options::context).
+    ///
+    /// # Errors
+    /// If that is not of this type.
+    #[inline]
+    pub fn context<T: Any>(&self) -> Result<&'a T, Stop> {
+        Ok(self.schema.context().map_err(|what| self.inner.mistake(what))?)
     }
 
     /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never

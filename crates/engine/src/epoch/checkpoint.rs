@@ -83,7 +83,7 @@ fn procedures<D: Device>(epoch: &Epoch<'_, D>) -> String {
     for position in 0..epoch.calls.len() {
         *counts.entry(epoch.calls.get(position).0).or_default() += 1;
     }
-    let name = |number| epoch.procedures.get(number).map_or("?", |procedure| procedure.name);
+    let name = |number| epoch.procedures.get(number).map_or("?", |procedure| procedure.name());
     let parts: Vec<String> =
         counts.iter().map(|(&number, count)| format!("{} ({count} calls)", name(number))).collect();
     if parts.is_empty() { "no calls".into() } else { parts.join(", ") }

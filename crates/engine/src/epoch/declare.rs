@@ -111,10 +111,10 @@ fn declare_one<D: Device>(
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
         let mut set = WriteSet { declaration, draws };
-        let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+        let result = catch_unwind(AssertUnwindSafe(|| procedure.write_set(arguments, &mut set)));
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
-        if lists.pieces.len() > pieces_from && procedure.pieces.is_none() {
+        if lists.pieces.len() > pieces_from && !procedure.steps.pieces {
             mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
         }
         if is_unknown {

@@ -24,8 +24,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for position in owned.filter(|&position| position >= epoch.calls.serial()) {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
-        if let Some(draw) = procedure.draws.filter(|_| !epoch.skips(position)) {
-            draw_one(epoch, &mut worker.local, position as u32, |draws| draw(arguments, draws));
+        if procedure.steps.draws && !epoch.skips(position) {
+            let draw = |draws: &mut Draws<'_>| procedure.draws(arguments, draws);
+            draw_one(epoch, &mut worker.local, position as u32, draw);
             worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
         }
     }

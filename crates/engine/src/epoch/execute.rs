@@ -174,7 +174,7 @@ fn run_body<D: Device>(
     let spoiled = Spoiled::default();
     let worker = local.worker;
     let mut tx = begin(epoch, local, runner, call, &spoiled);
-    let body = || catch_unwind(AssertUnwindSafe(|| (procedure.body)(arguments, &mut tx)));
+    let body = || catch_unwind(AssertUnwindSafe(|| procedure.run(arguments, &mut tx)));
     let result = epoch.noting(worker, call.position, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;

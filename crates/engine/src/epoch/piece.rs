@@ -21,7 +21,7 @@ use super::publish::{Runner, with_lines};
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
 use crate::piece::{Piece, PieceWrite};
-use crate::procedure::ProcedureDefinition;
+use crate::procedure::Registered;
 use crate::transaction::{Spoiled, Stop};
 use crate::version::{Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
@@ -174,12 +174,11 @@ impl<D: Device> Runner<'_, '_, D> {
         let epoch = self.epoch;
         let (procedure, arguments) = epoch.calls.get(call.position as usize);
         let procedure = epoch.procedures.get(procedure).expect("checked before");
-        let run = procedure.pieces.expect("checked with the declaration").piece;
         let spoiled = Spoiled::default();
         let worker = local.worker;
         let tx = begin(epoch, local, self, call, &spoiled);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
-        let body = || catch_unwind(AssertUnwindSafe(|| run(arguments, &mut piece)));
+        let body = || catch_unwind(AssertUnwindSafe(|| procedure.piece(arguments, &mut piece)));
         let result = epoch.noting(worker, call.position, body);
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
@@ -202,10 +201,10 @@ pub(super) fn commit_answer<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     call: CallView<'_>,
-    procedure: &ProcedureDefinition,
+    procedure: &Registered,
 ) -> Result<(), Leave> {
     let position = call.position;
-    if procedure.pieces.is_none_or(|functions| functions.finish.is_none()) {
+    if !procedure.steps.finish {
         local.answers.commit(position);
     } else if call.pieces().iter().any(|piece| piece.result().is_none()) {
         local.answers.commit_later(position);
@@ -248,12 +247,10 @@ fn run_finish<D: Device>(
 ) -> Result<(), Leave> {
     let (procedure, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.procedures.get(procedure).expect("checked before");
-    let finish = procedure.pieces.and_then(|functions| functions.finish);
-    let finish = finish.expect("only such answers are made");
     let results = &mut local.piece_results;
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
-    let make = || catch_unwind(AssertUnwindSafe(|| finish(arguments, results, bytes)));
+    let make = || catch_unwind(AssertUnwindSafe(|| procedure.finish(arguments, results, bytes)));
     epoch.noting(local.worker, call.position, make).map_err(|panic| {
         let what = format!("commits, but not its answer: {}", panic_text(panic.as_ref()));
         EngineError::Poisoned(epoch.poison(call.position, &what)).into()

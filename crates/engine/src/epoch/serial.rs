@@ -20,7 +20,7 @@ use crate::declare::{Declaration, Draws, WriteSet};
 use crate::local::{CallView, Declarations, Extra, Local, Span, Txn};
 use crate::overlay::{Now, Overlay};
 use crate::piece::{Piece, PieceWrite};
-use crate::procedure::ProcedureDefinition;
+use crate::procedure::Registered;
 use crate::table::KeyWord;
 use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
 use crate::version::Stopped;
@@ -86,7 +86,7 @@ struct Call<'c, 'e, D: Device> {
 }
 
 impl<D: Device> Call<'_, '_, D> {
-    fn procedure(&self) -> (&ProcedureDefinition, &[u8]) {
+    fn procedure(&self) -> (&Registered, &[u8]) {
         let (number, arguments) = self.epoch.calls.get(self.position as usize);
         let procedure = self.epoch.procedures.get(number);
         (procedure.expect("checked before the epoch began"), arguments)
@@ -114,7 +114,7 @@ impl<D: Device> Call<'_, '_, D> {
         let call = CallView::new(lists, 0, &[]);
         let spoiled = Spoiled::default();
         let (procedure, arguments) = self.procedure();
-        let body = |mut tx: Transaction<'_>| (procedure.body)(arguments, &mut tx);
+        let body = |mut tx: Transaction<'_>| procedure.run(arguments, &mut tx);
         self.in_transaction(local, overlay, call, &spoiled, body)?;
         epoch.core.secondary.check_unique(&overlay.index_undo).map_err(Failure::Aborted)?;
         self.answer(local, overlay, call)
@@ -129,12 +129,14 @@ impl<D: Device> Call<'_, '_, D> {
         place_of: &mut BySequence<usize>,
     ) -> Result<(), Failure> {
         let (procedure, arguments) = self.procedure();
-        let Some(draw) = procedure.draws else { return Ok(()) };
+        if !procedure.steps.draws {
+            return Ok(());
+        }
         let Local { reads, sequences, .. } = local;
         let (core, number) = (self.epoch.core, self.epoch.number);
         let declaration = Declaration::serial(core, lists, (reads, overlay), number);
         let draws = Draws { declaration, position: self.position };
-        let early = draw::run_step(draws, |draws| draw(arguments, draws));
+        let early = draw::run_step(draws, |draws| procedure.draws(arguments, draws));
         early.map_or(Ok(()), Err)?;
         draw::rank_at_once(self.epoch, &mut lists.draws, (sequences, place_of));
         Ok(())
@@ -154,12 +156,12 @@ impl<D: Device> Call<'_, '_, D> {
         let with = (&local.reads, &mut *overlay);
         let declaration = Declaration::serial(core, lists, with, number);
         let mut set = WriteSet { declaration, draws };
-        let result = catch_unwind(AssertUnwindSafe(|| (procedure.write_set)(arguments, &mut set)));
+        let result = catch_unwind(AssertUnwindSafe(|| procedure.write_set(arguments, &mut set)));
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
             overlay.predicted.insert(self.epoch.calls.get(self.position as usize).0);
         }
-        if !lists.pieces.is_empty() && procedure.pieces.is_none() {
+        if !lists.pieces.is_empty() && !procedure.steps.pieces {
             mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
         }
         ending(result, mistake).map_or(Ok(()), Err)?;
@@ -219,13 +221,14 @@ impl<D: Device> Call<'_, '_, D> {
             overlay.write(self.epoch.core, of.table, word, Now::Value(value), &local.reads);
         }
         let (procedure, arguments) = self.procedure();
-        let Some(finish) = procedure.pieces.and_then(|functions| functions.finish) else {
+        if !procedure.steps.finish {
             local.answers.commit(self.position);
             return Ok(());
-        };
+        }
         let results: Vec<u64> = call.pieces().iter().filter_map(|piece| piece.result()).collect();
         let mut bytes = local.answers.put_out().to_vec();
-        let make = || catch_unwind(AssertUnwindSafe(|| finish(arguments, &results, &mut bytes)));
+        let finish = || procedure.finish(arguments, &results, &mut bytes);
+        let make = || catch_unwind(AssertUnwindSafe(finish));
         let made = self.epoch.noting(local.worker, self.position, make);
         made.map_err(|panic| Failure::Failed(panic_text(panic.as_ref())))?;
         local.answers.commit_instead(self.position, &bytes);
@@ -245,12 +248,11 @@ impl<D: Device> Call<'_, '_, D> {
             return Ok(result);
         }
         let (procedure, arguments) = self.procedure();
-        let run = procedure.pieces.expect("checked with the declaration").piece;
         local.piece_value.clear();
         let spoiled = Spoiled::default();
         let write = |tx: Transaction<'_>| {
             let mut piece = Piece { tx, number, write: PieceWrite::None };
-            let result = run(arguments, &mut piece)?;
+            let result = procedure.piece(arguments, &mut piece)?;
             if !matches!(piece.write, PieceWrite::None) {
                 let value = std::mem::take(&mut piece.tx.local.piece_value);
                 piece.tx.serial_write_later(number, &value);

@@ -78,7 +78,7 @@ fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, R
                 body,
                 pieces: None,
             };
-            table.add_typed(definition, types.to_string());
+            table.add_typed(Arc::new(definition), types.to_string());
         }
         Ok(table)
     };

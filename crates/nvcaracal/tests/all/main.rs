@@ -1,6 +1,7 @@
 //! The library as an application uses it.
 
 mod common;
+mod context;
 mod deaths;
 mod failures;
 mod functions;
