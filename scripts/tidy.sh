@@ -128,7 +128,7 @@ engine: pmem storage
 nvcaracal: pmem storage engine derive
 derive:
 workloads:
-bench: pmem storage engine workloads
+bench: pmem storage engine workloads nvcaracal
 sim: pmem storage engine
 peers: nvcaracal
 cli: pmem storage bench sim peers

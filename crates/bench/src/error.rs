@@ -15,6 +15,9 @@ pub enum BenchError {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The library.
+    #[error(transparent)]
+    Library(#[from] nvcaracal::Error),
     /// The directory or the acknowledgement log is not what this run needs.
     #[error("{0}")]
     Store(String),

@@ -14,7 +14,7 @@ use workloads::oracle::Oracle;
 use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
 
 use crate::adapter::{Procedures, table_definition};
-use crate::{Parameters, Result};
+use crate::{Parameters, Result, library};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
 /// read: a resumed run must give each epoch the timestamp that it would have had.
@@ -22,6 +22,9 @@ const FIRST_TIMESTAMP_NS: u64 = 1_700_000_000_000_000_000;
 
 /// How often the data are loaded, see above.
 const LOADING_PASSES: u64 = 2;
+
+/// Calls that a client takes from one epoch of the workload's stream.
+const CALLS_PER_EPOCH: u64 = 1 << 20;
 
 /// A workload with its type erased; generating calls is outside of what is timed.
 trait Erased: Send + Sync {
@@ -33,6 +36,7 @@ trait Erased: Send + Sync {
     fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)>;
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
     fn procedures(&self) -> Procedures;
+    fn library_procedures(&self) -> library::Procedures;
     fn oracle(&self) -> Oracle;
 }
 
@@ -67,6 +71,12 @@ impl<W: Workload> Erased for W {
 
     fn procedures(&self) -> Procedures {
         let mut procedures = Procedures::default();
+        self.register(&mut procedures);
+        procedures
+    }
+
+    fn library_procedures(&self) -> library::Procedures {
+        let mut procedures = library::Procedures::default();
         self.register(&mut procedures);
         procedures
     }
@@ -122,6 +132,39 @@ impl Job {
         self.workload.procedures()
     }
 
+    /// The procedures, as the library registers and calls them.
+    pub(crate) fn library_procedures(&self) -> library::Procedures {
+        self.workload.library_procedures()
+    }
+
+    /// Bytes of a row that were asked for; 0: the store chooses.
+    pub(crate) fn row_bytes(&self) -> u32 {
+        self.row_bytes
+    }
+
+    /// Loading call `i` of one pass, if there are so many.
+    pub(crate) fn load_call(&self, i: u64) -> Option<(ProcedureId, Vec<u8>)> {
+        let mut args = Vec::new();
+        (i < self.workload.load_count()).then(|| (self.workload.load(i, &mut args), args))
+    }
+
+    /// Call `i` of one of several streams, all of whose calls are different.
+    pub(crate) fn client_call(
+        &self,
+        (stream, streams): (u64, u64),
+        i: u64,
+    ) -> (ProcedureId, Vec<u8>) {
+        // Positions stay below those of the largest epoch.
+        let epoch = 1 + stream + streams * (i / CALLS_PER_EPOCH);
+        let mut args = Vec::with_capacity(64);
+        (self.workload.generate(epoch, i % CALLS_PER_EPOCH, &mut args), args)
+    }
+
+    /// How often the data are loaded.
+    pub(crate) fn loading_passes(&self) -> u64 {
+        LOADING_PASSES
+    }
+
     /// A serial oracle for this workload, with no data.
     #[must_use]
     pub fn oracle(&self) -> Oracle {
@@ -137,7 +180,12 @@ impl Job {
     /// About how many rows so many epochs of the stream insert, by table.
     #[must_use]
     pub fn inserts(&self, epochs: u64) -> Vec<(u16, u64)> {
-        let rows = self.workload.inserts(epochs * self.parameters.epoch_size);
+        self.inserts_of(epochs * self.parameters.epoch_size)
+    }
+
+    /// About how many rows so many transactions of the stream insert, by table.
+    pub(crate) fn inserts_of(&self, transactions: u64) -> Vec<(u16, u64)> {
+        let rows = self.workload.inserts(transactions);
         rows.into_iter().map(|(table, rows)| (table.0, rows)).collect()
     }
 

@@ -5,12 +5,14 @@
 //! so a run that was killed, or asked to stop, goes on where its recovered store stopped. With
 //! `--verify` a serial oracle runs beside (module `verify`).
 //!
+//! The same through the library, under clients, is in module `clients`.
+//!
 //! What the engine's options are worth is asked in module [`ablation`].
 //!
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
 //! short after a run, which is then held against it (module `share`).
 //!
-//! This crate knows the engine and the workloads; it knows nothing of the command line.
+//! This crate knows the engine, the library and the workloads; it knows nothing of the command line.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +22,10 @@ mod job;
 mod parameters;
 
 pub mod adapter;
+
+mod clients;
+mod clients_table;
+mod library;
 
 mod fail_point;
 
@@ -40,6 +46,7 @@ mod recover;
 mod report;
 mod share;
 mod share_table;
+mod summary;
 mod table;
 
 pub mod roofline;
@@ -49,6 +56,8 @@ mod ablation_table;
 
 pub use ablation_table::render as render_ablation;
 pub use ack::AckLog;
+pub use clients::{Alone, ClientSettings, ClientsReport, ClientsRun, run_clients};
+pub use clients_table::render as render_clients;
 pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
     spec_of_path,
@@ -65,4 +74,4 @@ pub use report::Report;
 pub use run::{Settings, run};
 pub use share::{Measuring, Parts, PhaseShare, Share};
 pub use stop::Stop;
-pub use table::render;
+pub use table::{render, render_details};

@@ -81,6 +81,34 @@ impl Place {
         }
     }
 
+    /// Does something at a new place of the same kind: in memory, or in a directory beside this
+    /// one, which is removed then.
+    ///
+    /// # Errors
+    /// `Usage` on persistent memory, of which there may be no more; `Io`.
+    pub(crate) fn beside<R>(&self, what: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
+        let place = match &self.spec {
+            DeviceSpec::File(directory) => {
+                let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let parent = parent.unwrap_or(Path::new("."));
+                let made = tempfile::Builder::new().prefix("nvcaracal-bench-").tempdir_in(parent);
+                let made = made.map_err(|e| BenchError::io("create a directory in", parent, e))?;
+                let spec = DeviceSpec::File(made.path().to_path_buf());
+                Self { spec, stored: None, temporary: Some(made), kept: false }
+            }
+            DeviceSpec::Dax(_) => {
+                return Err(BenchError::Usage(format!(
+                    "{} has room for one store: leave out what needs a second one",
+                    self.spec
+                )));
+            }
+            spec => Self { spec: spec.clone(), stored: None, temporary: None, kept: false },
+        };
+        let done = what(&place)?;
+        place.remove()?;
+        Ok(done)
+    }
+
     /// Writes down what the store is for, before it is created.
     ///
     /// # Errors

@@ -40,6 +40,8 @@ pub struct Settings {
     pub split_threshold: u32,
     /// Epochs between checkpoints.
     pub checkpoint_every: u64,
+    /// Epochs of at most so many calls run in the serial part; 0: none.
+    pub serial_calls_max: usize,
     /// How the append step works.
     pub append: AppendMethod,
     /// Whether the engine maintains a hash of the whole state.
@@ -338,6 +340,9 @@ impl<'a, D: Device> Run<'a, D> {
     fn epoch(&mut self, epoch: u64) -> Result<(EpochOutcome, u64)> {
         let generating = now_ns();
         self.job.fill(epoch, &mut self.calls)?;
+        if self.calls.len() <= self.settings.serial_calls_max {
+            self.calls = self.calls.first_serial(self.calls.len());
+        }
         let started = now_ns();
         self.generate_ns += started - generating;
         let outcome = self.engine.run_epoch(&self.calls, self.job.info(epoch))?;

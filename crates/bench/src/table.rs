@@ -6,17 +6,38 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
 use crate::report::Named;
-use crate::{RecoverSummary, Report};
+use crate::summary::{Summary, bars, durable, latency, time, wrapped};
+use crate::{Parameters, RecoverSummary, Report};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The whole report as text.
+/// The report in few words.
 #[must_use]
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
     heading(&mut text, report);
+    let phases = phase_times(report);
+    let parts: Vec<_> = phases.iter().map(|(name, ns)| (what(name), *ns)).collect();
+    let each = time((report.seconds * 1e9 / report.epochs.max(1) as f64) as u64);
+    let _ = write!(text, "\nWhere the time of an epoch goes, {each} on average\n{}", bars(&parts));
+    after_the_run(&mut text, report);
+    let _ = write!(text, "\n{}", summary(report).render());
+    text
+}
+
+/// Everything that was measured.
+#[must_use]
+pub fn render_details(report: &Report) -> String {
+    let mut text = String::new();
+    heading(&mut text, report);
+    let _ = writeln!(
+        text,
+        "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
+         epochs of the stream; before it each row was written twice, into both of its versions",
+        report.generate_seconds, report.epochs
+    );
     for (title, table) in [
-        ("", summary(report)),
+        ("", figures(report)),
         ("Time per phase", phases(report)),
         ("Work", work(report)),
         ("Workers", workers(report)),
@@ -25,6 +46,14 @@ pub fn render(report: &Report) -> String {
     ] {
         let _ = writeln!(text, "\n{title}{}{table}", if title.is_empty() { "" } else { "\n" });
     }
+    after_the_run(&mut text, report);
+    closing(&mut text, report);
+    let _ = write!(text, "\n{}", summary(report).render());
+    text
+}
+
+/// What was done when the epochs had run.
+fn after_the_run(text: &mut String, report: &Report) {
     if let Some(found) = &report.recovery {
         let _ = writeln!(
             text,
@@ -40,29 +69,25 @@ pub fn render(report: &Report) -> String {
     if let Some(share) = &report.limits {
         text.push_str(&crate::share_table::render(share));
     }
-    closing(&mut text, report);
-    text
 }
 
 fn heading(text: &mut String, report: &Report) {
     let durable = if report.durable { "durable" } else { "NOT durable" };
     let Report { workload, design, contention, device, device_note, .. } = report;
-    let _ = writeln!(text, "{workload} on {design}, contention {contention}, {}", scale(report));
-    let _ = writeln!(text, "device {device} ({durable}): {device_note}");
+    let _ = writeln!(
+        text,
+        "{workload} on {design}, contention {contention}, {}",
+        scale(&report.parameters)
+    );
+    let _ = writeln!(text, "{}", wrapped(&format!("device {device} ({durable}): {device_note}")));
     if !report.state_hash {
         let _ = writeln!(text, "engine without the state hash");
     }
-    let _ = writeln!(
-        text,
-        "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
-         epochs of the stream; before it each row was written twice, into both of its versions",
-        report.generate_seconds, report.epochs
-    );
 }
 
 /// The workload's own parameters, as `name value`.
-fn scale(report: &Report) -> String {
-    let Ok(Value::Object(fields)) = serde_json::to_value(&report.parameters.workload) else {
+pub(crate) fn scale(parameters: &Parameters) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(&parameters.workload) else {
         return String::new();
     };
     let chosen = |(name, value): &(&String, &Value)| {
@@ -93,7 +118,7 @@ pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     table
 }
 
-fn summary(report: &Report) -> Table {
+fn figures(report: &Report) -> Table {
     let row = |name: &str, value: String, unit: &str| vec![name.into(), value, unit.into()];
     let latency = report.latency_ns;
     let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
@@ -123,13 +148,37 @@ fn summary(report: &Report) -> Table {
     )
 }
 
+/// Nanoseconds of each phase over all epochs, and of what is between them.
+fn phase_times(report: &Report) -> Vec<(&str, f64)> {
+    let phases = report.phase_ns.0.iter();
+    let mut times: Vec<_> =
+        phases.map(|(name, ns)| (name.as_str(), ns.as_f64().unwrap_or(0.0))).collect();
+    let measured: f64 = times.iter().map(|(_, ns)| ns).sum();
+    times.push(("between phases", (report.seconds * 1e9 - measured).max(0.0)));
+    times
+}
+
+/// What happens in a phase, for readers of no paper.
+fn what(phase: &str) -> &str {
+    match phase {
+        "serial" => "run one after the other",
+        "log_inputs" => "log the inputs",
+        "declare" => "declare what is written",
+        "insert" => "make new rows",
+        "major_gc" => "collect old versions",
+        "evict_cache" => "evict cached versions",
+        "append" => "order the versions",
+        "execute" => "execute",
+        "remove" => "remove deleted rows",
+        "checkpoint" => "take the checkpoint",
+        other => other,
+    }
+}
+
 fn phases(report: &Report) -> Table {
     let total = report.seconds * 1e9;
     let epochs = report.epochs.max(1) as f64;
-    let phases =
-        report.phase_ns.0.iter().map(|(name, ns)| (name.as_str(), ns.as_f64().unwrap_or(0.0)));
-    let measured: f64 = phases.clone().map(|(_, ns)| ns).sum();
-    let rows = phases.chain([("between phases", (total - measured).max(0.0))]).map(|(name, ns)| {
+    let rows = phase_times(report).into_iter().map(|(name, ns)| {
         let share = if total > 0.0 { ns * 100.0 / total } else { 0.0 };
         vec![
             name.replace('_', " "),
@@ -247,17 +296,39 @@ fn closing(text: &mut String, report: &Report) {
     if report.state_digest_from == "scan" {
         let _ = writeln!(text, "the digest was computed from all rows after the last epoch");
     }
-    let verified =
-        if report.verified { "every answer and row as the oracle's" } else { "not asked for" };
-    let _ = writeln!(text, "verification: {verified}");
-    let check = match (report.checked, report.problems.len()) {
-        (false, _) => "not asked for".to_string(),
-        (true, 0) => "nothing to complain about".to_string(),
-        (true, n) => format!("{n} complaints"),
-    };
-    let _ = writeln!(text, "consistency check: {check}");
     if let Some(why) = &report.first_failure {
         let _ = writeln!(text, "first failed transaction: {why}");
+    }
+}
+
+fn summary(report: &Report) -> Summary {
+    let workers = match report.workers {
+        1 => "1 thread".to_string(),
+        workers => format!("{workers} threads"),
+    };
+    let check = checked(report.checked, report.problems.len());
+    Summary {
+        throughput: format!(
+            "{} transactions per second by {workers}, {} epochs of {}, generated before",
+            grouped(report.throughput_txn_per_s),
+            grouped(report.epochs as f64),
+            grouped(report.epoch_size as f64)
+        ),
+        durable: durable(report.durable, &report.device),
+        latency: latency(report.latency_ns, "to the end of their epoch"),
+        verified: match report.verified {
+            true => format!("{check}; all is as in a serial run"),
+            false => format!("{check}; --verify compares with a serial run"),
+        },
+    }
+}
+
+/// What the workload's own check came to.
+pub(crate) fn checked(is_checked: bool, problems: usize) -> String {
+    match (is_checked, problems) {
+        (false, _) => "the workload's check was left out".to_string(),
+        (true, 0) => "the workload's check found nothing wrong".to_string(),
+        (true, n) => format!("NO: the workload's check has {n} complaints"),
     }
 }
 

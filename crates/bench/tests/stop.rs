@@ -21,6 +21,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         cache_epochs: 20,
         split_threshold: 0,
         checkpoint_every: 100,
+        serial_calls_max: 0,
         append: AppendMethod::default(),
         state_hash: true,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,

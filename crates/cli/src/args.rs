@@ -366,6 +366,11 @@ pub(crate) struct RunArguments {
     /// --resume the file is continued, and the store must not be older than its last line
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) clients: ClientArguments,
+    /// Show everything that was measured: times, counts of work, accesses of the medium, memory
+    #[arg(long)]
+    pub(crate) details: bool,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -388,6 +393,56 @@ pub(crate) struct RunArguments {
     /// file of file:DIR, as log-sync:3
     #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]
     pub(crate) die_at: Option<bench::FailPoint>,
+}
+
+/// Clients of the library.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clients")]
+pub(crate) struct ClientArguments {
+    /// Run the workload through the library: N threads, 1 to 65536, make calls and wait for
+    /// answers; then the engine alone in epochs of the same size, and say which share of that the
+    /// library gives
+    ///
+    /// --epoch-size is the most calls of an epoch then (20000 if it is not given).
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=65_536),
+          conflicts_with_all = ["epochs", "verify", "recover", "resume", "ack_log", "append",
+                                "no_state_hash", "limits", "die_at"])]
+    pub(crate) clients: Option<u64>,
+    /// Calls that all clients together have submitted and wait for, N to 10000000 [default: one
+    /// for each client]
+    #[arg(long, value_name = "M", requires = "clients",
+          value_parser = value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) in_flight: Option<u64>,
+    /// How long clients submit calls, 0.01 to 86400 seconds; where the engine runs alone, too, in
+    /// three parts, between which it does [default: 5]
+    #[arg(long, value_name = "S", requires = "clients", value_parser = parse_seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Calls come at so many a second, all clients together, whether or not earlier ones were
+    /// answered; latency counts from when a call was to come
+    #[arg(long, value_name = "PER_SECOND", requires = "clients", conflicts_with = "in_flight",
+          value_parser = parse_rate)]
+    pub(crate) rate: Option<f64>,
+    /// More runs with these sizes of epochs: throughput against latency
+    #[arg(long, value_name = "CALLS[,CALLS...]", requires = "clients", value_delimiter = ',',
+          value_parser = value_parser!(u64).range(1..=16_777_215))]
+    pub(crate) epoch_sizes: Vec<u64>,
+    /// Do not run the engine alone
+    #[arg(long, requires = "clients")]
+    pub(crate) no_engine: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("seconds are a number from 0.01 to 86400".into()),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
+        _ => Err("a rate is a number from 0.001 to 1000000000 calls a second".into()),
+    }
 }
 
 /// The methods of the append step.

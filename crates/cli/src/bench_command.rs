@@ -7,6 +7,7 @@ use pmem::DeviceSpec;
 
 use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
+use crate::clients_command;
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::peers_command;
@@ -41,6 +42,10 @@ fn run_workload<O: Options>(options: &O) -> Done {
     let job = parameters.job()?;
     let epochs = arguments.epochs.unwrap_or_else(|| options.default_epochs());
     let settings = settings(arguments, epochs, &place.spec, progress, signals.stop());
+    if let Some(clients) = arguments.clients.clients {
+        let clients = clients_command::settings(arguments, clients as usize, &place.spec)?;
+        return clients_command::run(&job, place, (&settings, &clients), arguments, &signals);
+    }
     let target = JsonTarget::open(arguments.json.as_deref())?;
     eprintln!("note: {}", place.describe());
     let result = bench::run(&job, &place, &settings);
@@ -52,15 +57,24 @@ fn run_workload<O: Options>(options: &O) -> Done {
     if let (Some(ending), JsonTarget::Standard) = (&ending, &target) {
         eprintln!("note: {ending}");
     }
-    target.write(&report, || text(&report, ending.as_deref()))?;
-    let Report { problems, interrupted, workload, .. } = &report;
+    target.write(&report, || text(&report, arguments.details, ending.as_deref()))?;
+    end(&report.problems, report.workload, report.interrupted, &signals)
+}
+
+/// How a run ends that has reported.
+pub(crate) fn end(
+    problems: &[String],
+    workload: &str,
+    interrupted: bool,
+    signals: &Signals,
+) -> Done {
     if !problems.is_empty() {
         let failed = |problem| format!("the consistency check of {workload} failed: {problem}");
         return Err(Failure::all(problems.iter().map(failed).collect()));
     }
     // The report has said what there is to say.
     let messages = Vec::new();
-    if *interrupted { Err(Failure { messages, code: signals.exit_code() }) } else { Ok(()) }
+    if interrupted { Err(Failure { messages, code: signals.exit_code() }) } else { Ok(()) }
 }
 
 /// Where a run was interrupted, and how it goes on if its store is kept.
@@ -72,11 +86,15 @@ fn ending(report: &Report, job: &Job, kept: Option<DeviceSpec>) -> String {
     format!("interrupted after {after}{nothing}{resume}")
 }
 
-fn text(report: &Report, ending: Option<&str>) -> String {
+fn text(report: &Report, has_details: bool, ending: Option<&str>) -> String {
+    let render = || match has_details {
+        true => bench::render_details(report),
+        false => bench::render(report),
+    };
     match ending {
-        None => bench::render(report),
+        None => render(),
         Some(ending) if report.epochs == 0 => format!("{ending}\n"),
-        Some(ending) => format!("{}{ending}\n", bench::render(report)),
+        Some(ending) => format!("{}{ending}\n", render()),
     }
 }
 
@@ -121,6 +139,7 @@ fn settings(
             true => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
             false => defaults.checkpoint_every,
         }),
+        serial_calls_max: 0,
         append: arguments.append,
         state_hash: !arguments.no_state_hash,
         image_limit_bytes: arguments.image_limit_bytes,

@@ -11,6 +11,7 @@ mod ablation_command;
 mod args;
 mod bench_command;
 mod check_command;
+mod clients_command;
 mod exploring;
 mod inspect_command;
 mod output;

@@ -69,7 +69,8 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
     let bindings = arguments.iter().map(|argument| &argument.binding);
     let of = format_ident!("{}", camel(&plain(&sig.ident)), span = sig.ident.span());
     let name = options.name.map_or_else(|| plain(&sig.ident), |name| name.value());
-    let draws = (!options.sequences.is_empty()).then(|| draws(&options.sequences));
+    let has_draws = !options.sequences.is_empty();
+    let draws = has_draws.then(|| draws(&options.sequences));
     let write_set = options.write_set.map(|write_set| {
         quote! {
             fn write_set(&self, set: &mut ::nvcaracal::WriteSet) {
@@ -89,6 +90,7 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
             const NAME: &'static str = #name;
             type Output = #answer;
 
+            const DRAWS: bool = #has_draws;
             #draws
             #write_set
 

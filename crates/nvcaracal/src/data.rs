@@ -17,14 +17,14 @@ pub use foreign::Serde;
 
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
-/// The compiler checks this by the four traits from `zerocopy`, which are derived.
+/// The compiler checks this by the four traits from `zerocopy`, which are derived, as `Copy` is.
 /// [`plain!`](crate::plain) writes all of it.
 ///
 /// ```
 /// use nvcaracal::Plain;
 /// use nvcaracal::zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 ///
-/// #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+/// #[derive(Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 /// #[zerocopy(crate = "nvcaracal::zerocopy")] // unless zerocopy is a dependency
 /// #[repr(C)]
 /// struct Account {
@@ -33,7 +33,7 @@ pub use foreign::Serde;
 ///
 /// impl Plain for Account {}
 /// ```
-pub trait Plain: Sized + TryFromBytes + IntoBytes + Immutable + KnownLayout {
+pub trait Plain: Copy + TryFromBytes + IntoBytes + Immutable + KnownLayout {
     /// What values of this type were before: see [`Data::BEFORE`].
     const BEFORE: Option<Before<Self>> = None;
 
@@ -246,6 +246,19 @@ pub trait Data: Sized {
         items.iter().for_each(|item| item.encode(into));
     }
 
+    /// Reads items up to the end of the bytes.
+    fn decode_all(mut bytes: &[u8]) -> Option<Vec<Self>> {
+        let mut items = Vec::with_capacity(bytes.len() / Self::BYTES.unwrap_or(8).max(1));
+        while !bytes.is_empty() {
+            let before = bytes.len();
+            items.push(Self::decode(&mut bytes)?);
+            if bytes.len() == before {
+                return None;
+            }
+        }
+        Some(items)
+    }
+
     /// Calls `then` with the bytes of this value alone, as they are logged or stored.
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
         with_scratch(|bytes| {
@@ -288,6 +301,15 @@ impl<T: Plain> Data for T {
 
     fn encode_all(items: &[Self], into: &mut Vec<u8>) {
         into.extend_from_slice(items.as_bytes());
+    }
+
+    fn decode_all(bytes: &[u8]) -> Option<Vec<Self>> {
+        match <[T]>::try_ref_from_bytes(bytes) {
+            Ok(items) => Some(items.to_vec()),
+            // Not aligned for this type, or not all of them values.
+            Err(_) if size_of::<T>() == 0 => bytes.is_empty().then(Vec::new),
+            Err(_) => bytes.chunks(size_of::<T>()).map(Self::from_bytes).collect(),
+        }
     }
 
     #[inline]

@@ -236,6 +236,21 @@ impl Database {
         })
     }
 
+    /// Makes room for this many more rows of a table, in memory and on the device, so that inserting
+    /// them does not wait for it. No epoch runs meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the table is not registered; that of a device without room for
+    /// them, and nothing has changed then; [`Error::is_stopped`].
+    pub fn reserve<K: Key + ?Sized, V: Data, O>(
+        &self,
+        table: Table<K, V, O>,
+        rows: u64,
+    ) -> Result<()> {
+        let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
+        self.inner.request(move |driver| Ok(driver.reserve(number, rows)?))
+    }
+
     /// Builds all indexes anew and compares them with those that are kept. No epoch runs meanwhile.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ pub(crate) trait Driver: Send {
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>>;
+    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn close(self: Box<Self>) -> engine::Result<()>;
@@ -124,6 +125,10 @@ impl<D: Device> Driver for Hosted<D> {
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>> {
         self.engine.scan_index_at(epoch, part, each)
+    }
+
+    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()> {
+        self.engine.prepare_rows(&[(table, rows)]).map(drop)
     }
 
     fn check_indexes(&self) -> engine::Result<()> {

@@ -61,6 +61,10 @@ pub trait Procedure: Data + 'static {
     /// The answer.
     type Output: Data;
 
+    /// Whether [`Procedure::draws`] does anything; it is not called otherwise. Where no procedure of
+    /// a database draws, epochs are a step shorter.
+    const DRAWS: bool = true;
+
     /// Draws from sequences. Runs first; by default draws nothing.
     ///
     /// # Errors
@@ -154,7 +158,7 @@ impl<P: Procedure> engine::Procedure for Object<P> {
     }
 
     fn steps(&self) -> Steps {
-        Steps { draws: true, pieces: P::PIECES, finish: P::PIECES }
+        Steps { draws: P::DRAWS, pieces: P::PIECES, finish: P::PIECES }
     }
 
     fn draws(&self, arguments: &[u8], inner: &mut engine::Draws<'_>) -> Result<(), Abort> {

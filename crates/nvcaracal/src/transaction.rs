@@ -162,15 +162,8 @@ impl<'a> Transaction<'a, '_> {
         table: Table<K, V, O>,
         keys: impl IntoIterator<Item = B>,
     ) -> Result<Vec<Option<V>>, Stop> {
-        let number = self.number(&table.shape)?;
-        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
-        for key in keys {
-            key.borrow().with_key(|key| bytes.extend_from_slice(key));
-            ends.push(bytes.len());
-        }
-        let keys = ends.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
-        let (mut values, mut undecoded) = (Vec::with_capacity(keys.len()), false);
-        self.inner.get_many(number, keys, |found| {
+        let (mut values, mut undecoded) = (Vec::new(), false);
+        self.visit_many(&table.shape, keys, |found| {
             let value = found.and_then(stored::read::<V>);
             undecoded |= found.is_some() && value.is_none();
             values.push(value);
@@ -179,6 +172,36 @@ impl<'a> Transaction<'a, '_> {
             return Err(self.undecodable::<V>(&table.shape));
         }
         Ok(values)
+    }
+
+    /// As [`Transaction::get_many`], in place: `each` gets the bytes of what is there for each key.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_bytes`].
+    pub fn get_many_bytes<K: Key + ?Sized, V: Data, O, B: Borrow<K>>(
+        &mut self,
+        table: Table<K, V, O>,
+        keys: impl IntoIterator<Item = B>,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), Stop> {
+        self.check_one_version::<V>(&table.shape)?;
+        self.visit_many(&table.shape, keys, each)
+    }
+
+    fn visit_many<K: Key + ?Sized, B: Borrow<K>>(
+        &mut self,
+        shape: &Shape,
+        keys: impl IntoIterator<Item = B>,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), Stop> {
+        let number = self.number(shape)?;
+        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+        for key in keys {
+            key.borrow().with_key(|key| bytes.extend_from_slice(key));
+            ends.push(bytes.len());
+        }
+        let keys = ends.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
+        Ok(self.inner.get_many(number, keys, each)?)
     }
 
     /// Inserts a row, or overwrites it where it exists.
@@ -269,6 +292,56 @@ impl<'a> Transaction<'a, '_> {
         let wanted = self.schema.rows(&table, &range);
         let wanted = wanted.map_err(|what| self.inner.mistake(what).into());
         Rows::new(OfTransaction(self.inner), wanted)
+    }
+
+    /// Visits the rows of an ordered table in a range, in place, in the order of their keys or in
+    /// the opposite one, until `each` breaks: the way to read many rows and keep little of them.
+    /// `each` gets the bytes of key and value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_bytes`].
+    pub fn visit_bytes<K: Key + ?Sized, V: Data, O: Scannable>(
+        &mut self,
+        table: Table<K, V, O>,
+        range: impl KeyRange<K>,
+        is_descending: bool,
+        mut each: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
+        let number = self.number(&table.shape)?;
+        self.check_one_version::<V>(&table.shape)?;
+        let range = Bytes::new(&table, &range);
+        // The greatest of all 8-byte keys is in no range of bytes.
+        let has_last = range.and_last && self.inner.get(number, &LAST_WORD)?.is_some();
+        let mut flow = ControlFlow::Continue(());
+        if has_last && is_descending {
+            flow = self.visit_one(number, &LAST_WORD, &mut each)?;
+        }
+        if flow.is_continue() {
+            self.inner.scan(
+                number,
+                &range.low,
+                &range.high,
+                is_descending,
+                &mut |key, value| {
+                    flow = each(key, value);
+                    flow
+                },
+            )?;
+        }
+        if has_last && !is_descending && flow.is_continue() {
+            let _ = self.visit_one(number, &LAST_WORD, &mut each)?;
+        }
+        Ok(())
+    }
+
+    fn visit_one(
+        &mut self,
+        table: u16,
+        key: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Stop> {
+        let value = self.inner.get(table, key)?;
+        Ok(value.map_or(ControlFlow::Continue(()), |value| each(key, value)))
     }
 
     /// How many rows of an ordered table are in a range.

@@ -3,6 +3,7 @@
 mod ablation;
 mod bad_input;
 mod circles;
+mod clients;
 mod counters;
 mod crash_and_return;
 mod full_disk;

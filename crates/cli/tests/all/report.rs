@@ -53,7 +53,8 @@ fn the_report_of_a_run_has_all_keys_and_adds_up() {
 fn the_table_says_what_was_measured_and_where() {
     let ran = run(&format!("bench smallbank {SIZE} --device emulated:low --json -")).succeeded();
     let report = ran.json();
-    let table = run(&format!("bench smallbank {SIZE} --device emulated:low")).succeeded().stdout;
+    let line = format!("bench smallbank {SIZE} --device emulated:low");
+    let table = run(&format!("{line} --details")).succeeded().stdout;
     let digest = report["state_digest"].as_str().expect("a digest");
     for word in [
         digest,
@@ -70,6 +71,24 @@ fn the_table_says_what_was_measured_and_where() {
     ] {
         assert!(table.contains(word), "{word:?} is not in\n{table}");
     }
+    // Without details: where the time went, and four lines that need no paper.
+    let short = run(&line).succeeded().stdout;
+    let lines: Vec<&str> = short.lines().collect();
+    let ends = ["throughput  ", "durable     NO: emulated:low", "latency     ", "verified    "];
+    for (line, begins) in lines[lines.len() - 4..].iter().zip(ends) {
+        assert!(line.starts_with(begins), "{begins:?} is not where it should be in\n{short}");
+    }
+    assert!(short.contains("Where the time of an epoch goes"), "{short}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("  declare what is written  ") && line.ends_with('%')),
+        "{short}"
+    );
+    for word in ["transient", "blocks", "major"] {
+        assert!(!short.contains(word), "{word:?} is in\n{short}");
+    }
+    assert!(lines.len() < 24 && lines.iter().all(|line| line.len() <= 100), "{short}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_report_says_whether_the_state_hash_was_maintained() {
     assert_eq!(usual["state_digest_from"], "running_hash");
     assert_eq!(without["state_digest_from"], "scan");
     assert_eq!(usual["state_digest"], without["state_digest"]);
-    let table = run(&line).succeeded().stdout;
+    let table = run(&format!("{line} --details")).succeeded().stdout;
     assert!(table.contains("without the state hash"), "{table}");
     assert!(table.contains("computed from all rows"), "{table}");
     let table = run(&format!("{SIZE} --device dram")).succeeded().stdout;

@@ -81,16 +81,8 @@ impl<T: Data> Data for Vec<T> {
         })
     }
 
-    fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
-        let mut items = Vec::with_capacity(bytes.len() / T::BYTES.unwrap_or(8).max(1));
-        while !bytes.is_empty() {
-            let before = bytes.len();
-            items.push(T::decode(&mut bytes)?);
-            if bytes.len() == before {
-                return None;
-            }
-        }
-        Some(items)
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        T::decode_all(bytes)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The library as an application uses it.
 
+mod bytes;
 mod common;
 mod context;
 mod deaths;

@@ -1,0 +1,446 @@
+//! The library under clients: what its users get, beside the engine alone.
+//!
+//! Each client is a thread that makes calls of the workload, submits them, and takes their answers,
+//! as a program would; nothing is prepared before. A *closed* client has a fixed number of calls in
+//! flight: it submits the next one when it has the oldest answer. With an arrival rate clients are
+//! *open*: calls come at fixed times, whether or not earlier ones were answered, and their latency
+//! counts from those times. The engine alone then runs as many calls in epochs of the same size,
+//! generated beforehand, in one thread that waits for nobody.
+
+mod client;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use nvcaracal::Database;
+use pmem::DeviceSpec;
+use serde::Serialize;
+use workloads::Observer;
+
+use crate::library::{self, Callable, LibraryView};
+use crate::report::{Latency, ratio};
+use crate::{BenchError, Job, Parameters, Place, Result, Settings, run};
+use client::{Client, Seen};
+
+/// Epochs of at most so many calls run one after the other, in the library and by the engine alone.
+const SERIAL_CALLS_MAX: usize = 64;
+
+/// What clients do.
+#[derive(Debug, Clone)]
+pub struct ClientSettings {
+    /// Threads.
+    pub clients: usize,
+    /// Calls that they have submitted and not got the answers of, together; at least `clients`.
+    pub in_flight: usize,
+    /// How long they submit calls.
+    pub seconds: f64,
+    /// Calls that all of them submit in a second, if they are open.
+    pub rate: Option<f64>,
+    /// Most calls of an epoch; the library's default if absent.
+    pub epoch_calls_max: Option<usize>,
+    /// More sizes of epochs to run with, one after the other.
+    pub epoch_sizes: Vec<usize>,
+    /// Epochs between checkpoints; the library's default if absent.
+    pub checkpoint_every: Option<u64>,
+    /// Whether to run the engine alone, too.
+    pub compares_engine: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClientsReport {
+    /// `ycsb`, `smallbank`, `tpcc`.
+    pub workload: &'static str,
+    /// The device, as named on the command line.
+    pub device: String,
+    /// Whether what was answered survives a power cut.
+    pub durable: bool,
+    /// Worker threads.
+    pub workers: usize,
+    /// Everything that data and stream depend on.
+    pub parameters: Parameters,
+    /// Threads that make calls.
+    pub clients: usize,
+    /// Calls in flight, of all clients together.
+    pub in_flight: usize,
+    /// Calls a second that arrive, if that was fixed.
+    pub rate: Option<f64>,
+    /// The run.
+    #[serde(flatten)]
+    pub run: ClientsRun,
+    /// The engine alone with epochs of that size.
+    pub engine: Option<Alone>,
+    /// The same with other sizes of epochs.
+    pub by_epoch_size: Vec<ClientsRun>,
+    /// Whether the workload's own consistency check ran.
+    pub checked: bool,
+    /// What it complained about.
+    pub problems: Vec<String>,
+    /// Whether it was asked to stop before the time was over.
+    pub interrupted: bool,
+}
+
+/// One run of all clients.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ClientsRun {
+    /// Most calls of an epoch, if that was asked for.
+    pub epoch_calls_max: Option<usize>,
+    /// From the first submission to the last answer.
+    pub seconds: f64,
+    /// Committed transactions per second of that time.
+    pub throughput_txn_per_s: f64,
+    /// From the submission of a call, or its arrival, to when its client had the answer.
+    pub client_latency_ns: Latency,
+    /// Calls that committed.
+    pub committed: u64,
+    /// Calls that aborted on purpose.
+    pub aborted: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Words of the first failed one.
+    pub first_failure: Option<String>,
+    /// How often a call was put off to the next epoch.
+    pub deferred: u64,
+    /// Epochs that ran.
+    pub epochs: u64,
+    /// Calls of an epoch, on average.
+    pub calls_per_epoch: f64,
+}
+
+/// The engine alone.
+#[derive(Debug, Clone, Serialize)]
+pub struct Alone {
+    /// Calls of an epoch.
+    pub epoch_size: u64,
+    /// Epochs that ran.
+    pub epochs: u64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Time in epochs.
+    pub seconds: f64,
+    /// Committed transactions per second of that time.
+    pub throughput_txn_per_s: f64,
+    /// Throughput of the library in per cent of that.
+    pub share_percent: f64,
+}
+
+impl Alone {
+    fn and(mut self, other: &Self) -> Self {
+        self.epochs += other.epochs;
+        self.committed += other.committed;
+        self.seconds += other.seconds;
+        self
+    }
+}
+
+/// Runs a job under clients.
+///
+/// # Errors
+/// Whatever stops the run. What only the consistency check found is in the report.
+pub fn run_clients(
+    job: &Job,
+    place: &Place,
+    settings: &Settings,
+    clients: &ClientSettings,
+) -> Result<ClientsReport> {
+    let mut bench = Bench { job, settings, clients, problems: Vec::new() };
+    let (run, engine) = bench.rounds(place)?;
+    let mut by_epoch_size = Vec::new();
+    for &size in &clients.epoch_sizes {
+        if !settings.stop.asked() {
+            let measured = place.beside(|place| bench.run(place, Some(size), clients.seconds))?;
+            by_epoch_size.push(measured.result(Some(size)));
+        }
+    }
+    Ok(ClientsReport {
+        workload: job.name(),
+        device: place.spec.to_string(),
+        durable: matches!(place.spec, DeviceSpec::File(_) | DeviceSpec::Dax(_)),
+        workers: settings.workers,
+        parameters: job.parameters().clone(),
+        clients: clients.clients,
+        in_flight: clients.in_flight,
+        rate: clients.rate,
+        run,
+        engine,
+        by_epoch_size,
+        checked: settings.check,
+        problems: bench.problems,
+        interrupted: settings.stop.asked(),
+    })
+}
+
+/// How often clients and the engine alone take turns.
+const ROUNDS: u32 = 3;
+/// Calls before those that count bring memory and caches into the state that they stay in.
+const WARM_UP_SECONDS: f64 = 1.0;
+/// The warm-up is a turn, too.
+const TURNS: u64 = 2;
+/// Room for rows, by what the warm-up lets expect.
+const ROOM_FACTOR: f64 = 1.5;
+
+/// What clients work with.
+struct Work<'a> {
+    database: &'a Database,
+    callables: &'a [Callable],
+    observer: Option<&'a Mutex<Box<dyn Observer>>>,
+}
+
+struct Bench<'a> {
+    job: &'a Job,
+    settings: &'a Settings,
+    clients: &'a ClientSettings,
+    problems: Vec<String>,
+}
+
+/// What was measured, of one database or of several.
+struct Measured {
+    seen: Seen,
+    seconds: f64,
+    epochs: u64,
+    deferred: u64,
+}
+
+impl Measured {
+    fn add(&mut self, other: Self) -> Result<()> {
+        self.seconds += other.seconds;
+        self.epochs += other.epochs;
+        self.deferred += other.deferred;
+        self.seen.add(other.seen)
+    }
+
+    fn calls_per_epoch(&self) -> f64 {
+        let Seen { committed, aborted, failed, .. } = self.seen;
+        ratio((committed + aborted + failed) as f64, self.epochs as f64)
+    }
+
+    fn result(self, epoch_calls_max: Option<usize>) -> ClientsRun {
+        let calls_per_epoch = self.calls_per_epoch();
+        let Self { seen, seconds, epochs, deferred } = self;
+        let at = |quantile| seen.latency.value_at_quantile(quantile);
+        ClientsRun {
+            epoch_calls_max,
+            seconds,
+            throughput_txn_per_s: ratio(seen.committed as f64, seconds),
+            client_latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
+            committed: seen.committed,
+            aborted: seen.aborted,
+            failed: seen.failed,
+            first_failure: seen.first_failure,
+            deferred,
+            epochs,
+            calls_per_epoch,
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// Clients and the engine alone, by turns: a machine is not the same from one moment to the
+    /// next.
+    fn rounds(&mut self, place: &Place) -> Result<(ClientsRun, Option<Alone>)> {
+        let size = self.clients.epoch_calls_max;
+        if !self.clients.compares_engine {
+            return Ok((self.run(place, size, self.clients.seconds)?.result(size), None));
+        }
+        let seconds = self.clients.seconds / f64::from(ROUNDS);
+        let mut all = self.run(place, size, seconds)?;
+        let mut alone: Option<Alone> = None;
+        for round in 1..=ROUNDS {
+            if self.settings.stop.asked() {
+                break;
+            }
+            let one = place.beside(|place| self.engine_alone(place, &all, round))?;
+            alone = match (alone, one) {
+                (Some(alone), Some(one)) => Some(alone.and(&one)),
+                (alone, one) => alone.or(one),
+            };
+            if round < ROUNDS && !self.settings.stop.asked() {
+                all.add(place.beside(|place| self.run(place, size, seconds))?)?;
+            }
+        }
+        let run = all.result(size);
+        if let Some(alone) = &mut alone {
+            alone.throughput_txn_per_s = ratio(alone.committed as f64, alone.seconds);
+            alone.share_percent =
+                100.0 * ratio(run.throughput_txn_per_s, alone.throughput_txn_per_s);
+        }
+        Ok((run, alone))
+    }
+
+    /// One run on a new database.
+    fn run(
+        &mut self,
+        place: &Place,
+        epoch_calls_max: Option<usize>,
+        time: f64,
+    ) -> Result<Measured> {
+        let (database, callables) = self.open(place, epoch_calls_max)?;
+        self.load(&database, &callables)?;
+        let observer = match self.settings.check {
+            true => Some(self.job.observer(&LibraryView::new(self.job, &database)?)),
+            false => None,
+        };
+        let observer = observer.map(Mutex::new);
+        let work = Work { database: &database, callables: &callables, observer: observer.as_ref() };
+        let (warmed_up, first) = self.all_clients(&work, 0, (time / 5.0).min(WARM_UP_SECONDS))?;
+        let expected = first.committed as f64 * time / warmed_up.max(1e-3) * ROOM_FACTOR;
+        match library::reserve(self.job, &database, expected as u64) {
+            // Where there is not enough, the calls will tell.
+            Err(BenchError::Library(error)) if error.is_limit() => {}
+            result => result?,
+        }
+        let before = database.stats();
+        let (seconds, seen) = self.all_clients(&work, 1, time)?;
+        let after = database.stats();
+        if let Some(observer) = observer {
+            let observer = observer.into_inner().unwrap_or_else(|poison| poison.into_inner());
+            self.problems.extend(observer.check(&LibraryView::new(self.job, &database)?));
+        }
+        database.close()?;
+        Ok(Measured {
+            seen,
+            seconds,
+            epochs: after.epochs - before.epochs,
+            deferred: after.deferred - before.deferred,
+        })
+    }
+
+    fn open(
+        &self,
+        place: &Place,
+        epoch_calls_max: Option<usize>,
+    ) -> Result<(Database, Vec<Callable>)> {
+        let Settings { workers, cache_bytes, cache_epochs, split_threshold, .. } = *self.settings;
+        let (options, callables) = library::options(self.job)?;
+        let mut options = options
+            .workers(workers)
+            .cache_bytes(cache_bytes)
+            .cache_epochs(cache_epochs)
+            .split_threshold(split_threshold)
+            .serial_calls_max(SERIAL_CALLS_MAX)
+            .segment_bytes(self.job.parameters().segment_bytes)
+            .data_bytes_max(self.settings.image_limit_bytes)
+            .log_bytes_max(self.settings.log_limit_bytes);
+        if let Some(epochs) = self.clients.checkpoint_every {
+            options = options.checkpoint_every(epochs);
+        }
+        if let Some(calls) = epoch_calls_max {
+            options = options.epoch_calls_max(calls);
+        }
+        Ok((options.open_device(place.spec.clone())?, callables))
+    }
+
+    /// Loads the data as every run does, through the front door.
+    fn load(&self, database: &Database, callables: &[Callable]) -> Result<()> {
+        let passes = self.job.loading_passes();
+        let per_epoch = self.job.parameters().loads_per_epoch;
+        let bar = self.settings.progress.bar("loading", self.job.loading_epochs(), "epochs");
+        for _ in 0..passes {
+            let mut calls = (0..).map_while(|i| self.job.load_call(i)).peekable();
+            while calls.peek().is_some() {
+                let mut tickets = Vec::new();
+                for (procedure, args) in calls.by_ref().take(per_epoch as usize) {
+                    tickets.push((callables[usize::from(procedure)].submit)(database, args)?);
+                }
+                tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))?;
+                bar.step("");
+                if self.settings.stop.asked() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all clients work, each with a stream of its own for each turn: how long they took, and what
+    /// they saw.
+    fn all_clients(&self, work: &Work<'_>, turn: u64, seconds: f64) -> Result<(f64, Seen)> {
+        let ClientSettings { clients, in_flight, rate, .. } = *self.clients;
+        let (begin, is_over) = (Barrier::new(clients + 1), AtomicBool::new(false));
+        let interval = rate.map(|rate| Duration::from_secs_f64(clients as f64 / rate));
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..clients)
+                .map(|number| {
+                    let client = Client {
+                        job: self.job,
+                        database: work.database,
+                        callables: work.callables,
+                        observer: work.observer,
+                        number: (number as u64, clients as u64),
+                        stream: (turn * clients as u64 + number as u64, TURNS * clients as u64),
+                        // The first ones have the rest.
+                        depth: in_flight / clients + usize::from(number < in_flight % clients),
+                        interval,
+                        is_over: &is_over,
+                    };
+                    let begin = &begin;
+                    let builder =
+                        thread::Builder::new().name("client".into()).stack_size(256 << 10);
+                    let client = move || {
+                        begin.wait();
+                        client.run()
+                    };
+                    builder.spawn_scoped(scope, client).map_err(|error| {
+                        BenchError::Usage(format!("client {number} of {clients}: {error}"))
+                    })
+                })
+                .collect::<Result<_>>()?;
+            begin.wait();
+            let started = Instant::now();
+            self.wait(started, Duration::from_secs_f64(seconds), work.database);
+            is_over.store(true, Ordering::Relaxed);
+            let mut all = Seen::new()?;
+            for thread in threads {
+                all.add(thread.join().expect("clients do not panic")?)?;
+            }
+            let ended = all.ended.unwrap_or(started);
+            Ok((ended.saturating_duration_since(started).as_secs_f64(), all))
+        })
+    }
+
+    /// Waits for the end, and shows how it goes.
+    fn wait(&self, started: Instant, time: Duration, database: &Database) {
+        let tenths = |time: Duration| time.as_millis() as u64 / 100;
+        let bar = self.settings.progress.bar("running", tenths(time), "tenths of a second");
+        let first = database.stats().committed;
+        while started.elapsed() < time && !self.settings.stop.asked() {
+            let left = time.saturating_sub(started.elapsed());
+            thread::sleep(left.min(Duration::from_millis(100)));
+            let committed = database.stats().committed - first;
+            let rate = ratio(committed as f64 / 1e3, started.elapsed().as_secs_f64());
+            bar.set(tenths(started.elapsed()), format!("{rate:.0} k txn/s"));
+        }
+    }
+
+    /// About as many calls as in one of the rounds, in epochs of the same size, by the engine alone.
+    fn engine_alone(&self, place: &Place, run: &Measured, rounds: u32) -> Result<Option<Alone>> {
+        let epoch_size = (run.calls_per_epoch().round() as u64).max(1);
+        let parameters = Parameters { epoch_size, ..self.job.parameters().clone() };
+        let settings = Settings {
+            epochs: (run.epochs / u64::from(rounds)).max(1),
+            serial_calls_max: SERIAL_CALLS_MAX,
+            ..self.settings.clone()
+        };
+        let report = run::run(&parameters.job()?, place, &settings)?;
+        if report.interrupted {
+            return Ok(None);
+        }
+        Ok(Some(Alone {
+            epoch_size,
+            epochs: report.epochs,
+            committed: report.committed,
+            seconds: report.seconds,
+            throughput_txn_per_s: 0.0,
+            share_percent: 0.0,
+        }))
+    }
+}
+
+/// A histogram that grows with what is in it.
+fn histogram() -> Result<Histogram<u64>> {
+    Histogram::new(3)
+        .map_err(|error| BenchError::Store(format!("cannot make a histogram: {error}")))
+}

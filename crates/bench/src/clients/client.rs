@@ -1,0 +1,273 @@
+//! One client: makes calls, waits for answers, remembers how long that took.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use nvcaracal::{Database, Ticket};
+use workloads::{Answer, Observer, ProcedureId};
+
+use super::histogram;
+use crate::library::Callable;
+use crate::{BenchError, Job, Result};
+
+/// Bytes of answers that all clients together keep for the observer until they are over: it is not
+/// their work to check them.
+const ANSWER_BYTES_KEPT: usize = 512 << 20;
+
+/// A client before it runs.
+pub(super) struct Client<'a> {
+    pub(super) job: &'a Job,
+    pub(super) database: &'a Database,
+    pub(super) callables: &'a [Callable],
+    pub(super) observer: Option<&'a Mutex<Box<dyn Observer>>>,
+    /// Which client, and of how many.
+    pub(super) number: (u64, u64),
+    /// Which stream of calls, and of how many.
+    pub(super) stream: (u64, u64),
+    /// Calls in flight, if it is closed.
+    pub(super) depth: usize,
+    /// From one arrival to the next, if it is open.
+    pub(super) interval: Option<Duration>,
+    /// Whether to submit nothing more.
+    pub(super) is_over: &'a AtomicBool,
+}
+
+/// What clients saw.
+pub(super) struct Seen {
+    pub(super) committed: u64,
+    pub(super) aborted: u64,
+    pub(super) failed: u64,
+    pub(super) first_failure: Option<String>,
+    pub(super) latency: Histogram<u64>,
+    /// When the last answer was there.
+    pub(super) ended: Option<Instant>,
+}
+
+impl Seen {
+    pub(super) fn new() -> Result<Self> {
+        let latency = histogram()?;
+        Ok(Self { committed: 0, aborted: 0, failed: 0, first_failure: None, latency, ended: None })
+    }
+
+    pub(super) fn add(&mut self, other: Self) -> Result<()> {
+        self.committed += other.committed;
+        self.aborted += other.aborted;
+        self.failed += other.failed;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+        self.ended = self.ended.max(other.ended);
+        let add = self.latency.add(other.latency);
+        add.map_err(|error| BenchError::Store(format!("cannot add up latencies: {error}")))
+    }
+
+    fn note(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) {
+        let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // It grows as far as a u64 goes.
+        let _ = self.latency.record(ns);
+        match answer {
+            Ok(_) => self.committed += 1,
+            Err(error) if error.is_user_abort() => self.aborted += 1,
+            Err(error) => {
+                self.failed += 1;
+                self.first_failure.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}
+
+/// A call whose answer is awaited.
+struct InFlight {
+    ticket: Ticket<Vec<u8>>,
+    since: Instant,
+}
+
+/// Answers in the order of the calls, which can be made again.
+#[derive(Default)]
+struct Answers {
+    /// How each ended, and the end of its bytes.
+    ends: Vec<(Ending, usize)>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Ending {
+    Committed,
+    Aborted(u32),
+    Failed,
+}
+
+impl Answers {
+    fn push(&mut self, answer: &nvcaracal::Result<Vec<u8>>) {
+        let ending = match answer {
+            Ok(output) => {
+                self.bytes.extend_from_slice(output);
+                Ending::Committed
+            }
+            Err(error) => error.abort().map_or(Ending::Failed, |abort| Ending::Aborted(abort.code)),
+        };
+        self.ends.push((ending, self.bytes.len()));
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.len() + size_of_val(self.ends.as_slice())
+    }
+
+    /// Shows the answers in the workloads' words, and forgets them.
+    fn drain(&mut self, mut each: impl FnMut(Answer<'_>)) {
+        let mut from = 0;
+        for (ending, end) in self.ends.drain(..) {
+            each(match ending {
+                Ending::Committed => Answer::Committed(&self.bytes[from..end]),
+                Ending::Aborted(code) => Answer::Aborted(code),
+                Ending::Failed => Answer::Failed,
+            });
+            from = end;
+        }
+        self.bytes.clear();
+    }
+}
+
+/// A client while it runs.
+struct Working<'a> {
+    client: Client<'a>,
+    /// Calls that were made, and those of them that the observer has seen.
+    made: u64,
+    observed: u64,
+    in_flight: VecDeque<InFlight>,
+    answers: Answers,
+    seen: Seen,
+}
+
+impl Client<'_> {
+    /// Works until it is over and all answers are there.
+    pub(super) fn run(self) -> Result<Seen> {
+        let (depth, interval) = (self.depth, self.interval);
+        let mut working = Working {
+            client: self,
+            made: 0,
+            observed: 0,
+            in_flight: VecDeque::new(),
+            answers: Answers::default(),
+            seen: Seen::new()?,
+        };
+        match interval {
+            Some(interval) => working.open(interval)?,
+            None if depth == 1 => working.one_by_one()?,
+            None => working.closed(depth)?,
+        }
+        while let Some(next) = working.in_flight.pop_front() {
+            working.take(next)?;
+        }
+        working.seen.ended = Some(Instant::now());
+        working.hand_over();
+        Ok(working.seen)
+    }
+}
+
+impl Working<'_> {
+    fn is_over(&self) -> bool {
+        self.client.is_over.load(Ordering::Relaxed)
+    }
+
+    fn next_call(&mut self) -> (ProcedureId, Vec<u8>) {
+        self.made += 1;
+        self.client.job.client_call(self.client.stream, self.made - 1)
+    }
+
+    /// Calls, and waits for the answer.
+    fn one_by_one(&mut self) -> Result<()> {
+        while !self.is_over() {
+            let call = self.next_call();
+            let since = Instant::now();
+            let callable = self.client.callables[usize::from(call.0)];
+            let answer = (callable.call)(self.client.database, call.1);
+            self.answered(since, &answer)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps so many calls in flight.
+    fn closed(&mut self, depth: usize) -> Result<()> {
+        while !self.is_over() {
+            while self.in_flight.len() < depth {
+                self.submit(None)?;
+            }
+            let oldest = self.in_flight.pop_front().expect("more than one is in flight");
+            self.take(oldest)?;
+        }
+        Ok(())
+    }
+
+    /// Submits calls at fixed times.
+    fn open(&mut self, interval: Duration) -> Result<()> {
+        let (number, clients) = self.client.number;
+        // Clients take turns.
+        let mut next = Instant::now() + interval.mul_f64(number as f64 / clients as f64);
+        while !self.is_over() {
+            let left = next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.submit(Some(next))?;
+                next += interval;
+                continue;
+            }
+            match self.in_flight.pop_front() {
+                None => thread::sleep(left.min(Duration::from_millis(10))),
+                Some(oldest) => match oldest.ticket.wait_timeout(left) {
+                    None => self.in_flight.push_front(oldest),
+                    Some(answer) => self.answered(oldest.since, &answer)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits a call, which arrived at a time before or arrives now.
+    fn submit(&mut self, since: Option<Instant>) -> Result<()> {
+        let call = self.next_call();
+        let since = since.unwrap_or_else(Instant::now);
+        let callable = self.client.callables[usize::from(call.0)];
+        let ticket = (callable.submit)(self.client.database, call.1)?;
+        self.in_flight.push_back(InFlight { ticket, since });
+        Ok(())
+    }
+
+    fn take(&mut self, next: InFlight) -> Result<()> {
+        let answer = next.ticket.wait();
+        self.answered(next.since, &answer)
+    }
+
+    /// # Errors
+    /// If the database has stopped: no call would be answered any more.
+    fn answered(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) -> Result<()> {
+        self.seen.note(since, answer);
+        if let Err(stopped) = answer
+            && stopped.is_stopped()
+        {
+            return Err(stopped.clone().into());
+        }
+        if self.client.observer.is_some() {
+            self.answers.push(answer);
+            let (_, clients) = self.client.number;
+            if self.answers.memory() > ANSWER_BYTES_KEPT / clients as usize {
+                self.hand_over();
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands answers to the observer, which gets their calls made once more.
+    fn hand_over(&mut self) {
+        let Some(observer) = self.client.observer else { return };
+        let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Client { job, stream, .. } = self.client;
+        let observed = &mut self.observed;
+        self.answers.drain(|answer| {
+            let (procedure, args) = job.client_call(stream, *observed);
+            *observed += 1;
+            observer.observe(procedure, &args, answer);
+        });
+    }
+}

@@ -1,0 +1,550 @@
+//! Runs workloads on the library as its users meet it: a workload's procedures become procedures of
+//! the public API, with keys and values of bytes.
+//!
+//! Which table a number means is in the database's context ([`Handles`]), because the tables of a
+//! workload depend on its settings. The other adapter is [`crate::adapter`], on the engine alone.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::Bound::{Excluded, Included};
+use std::ops::Range;
+
+use nvcaracal::{
+    Data, Database, Draws, HashTable, Options, Piece, Sequence, Snapshot, Stop, Table, Ticket,
+    Transaction, WriteSet,
+};
+use storage::TableDefinition;
+use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
+
+use crate::adapter::table_definition;
+use crate::{BenchError, Job, Result};
+
+type Bytes = Vec<u8>;
+
+/// A table of a workload. Keys that always have 8 bytes are numbers to the library.
+#[derive(Debug, Clone, Copy)]
+enum Handle {
+    HashWords(HashTable<u64, Bytes>),
+    Hash(HashTable<[u8], Bytes>),
+    OrderedWords(Table<u64, Bytes>),
+    Ordered(Table<[u8], Bytes>),
+    Sequence(Sequence),
+}
+
+/// All tables of a workload: the context of its procedures.
+struct Handles(Vec<Handle>);
+
+/// Why a table has rows and a sequence has numbers.
+const KINDS: &str = "workloads draw from sequences, and from nothing else";
+
+impl Handles {
+    fn sequence(&self, table: TableId, key: &[u8]) -> Sequence {
+        match self.0[usize::from(table.0)] {
+            Handle::Sequence(sequence) => sequence.at(word(key)),
+            _ => panic!("{KINDS}"),
+        }
+    }
+}
+
+fn word(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().expect("all keys of this table have 8 bytes"))
+}
+
+/// Does the same with a table and a key, whatever types they have.
+macro_rules! with_row {
+    ($handles:expr, $id:expr, $key:expr, |$table:ident, $typed:ident| $do:expr) => {
+        match $handles.0[usize::from($id.0)] {
+            Handle::HashWords($table) => {
+                let $typed = word($key);
+                $do
+            }
+            Handle::Hash($table) => {
+                let $typed = $key;
+                $do
+            }
+            Handle::OrderedWords($table) => {
+                let $typed = word($key);
+                $do
+            }
+            Handle::Ordered($table) => {
+                let $typed = $key;
+                $do
+            }
+            Handle::Sequence(_) => panic!("{KINDS}"),
+        }
+    };
+}
+
+/// Does the same with an ordered table and a range of its keys; `$bytes` turns a key into bytes.
+macro_rules! with_range {
+    ($handles:expr, $id:expr, $low:expr, $high:expr, |$table:ident, $range:ident, $bytes:ident|
+        $do:expr) => {
+        match $handles.0[usize::from($id.0)] {
+            Handle::OrderedWords($table) => {
+                let ($range, $bytes) = (word($low)..word($high), |key: u64| key.to_be_bytes());
+                $do
+            }
+            Handle::Ordered($table) => {
+                let $range = (Included($low), Excluded($high));
+                let $bytes = |key: Bytes| key;
+                $do
+            }
+            _ => panic!("only ordered tables are scanned"),
+        }
+    };
+}
+
+/// The arguments of a workload's procedure.
+pub(crate) struct Call<P>(Bytes, PhantomData<fn(P)>);
+
+impl<P: 'static> Data for Call<P> {
+    const IS_OPEN: bool = true;
+
+    fn encode(&self, into: &mut Vec<u8>) {
+        self.0.encode(into);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        Some(Self(Bytes::decode(from)?, PhantomData))
+    }
+
+    fn describe() -> String {
+        Bytes::describe()
+    }
+
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(&self.0)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self(bytes.to_vec(), PhantomData))
+    }
+
+    fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
+        let mut arguments = ARGUMENTS.take();
+        arguments.clear();
+        arguments.extend_from_slice(bytes);
+        let call = Self(arguments, PhantomData);
+        let result = then(&call);
+        ARGUMENTS.set(call.0);
+        Some(result)
+    }
+}
+
+thread_local! {
+    /// Where the arguments of the call that runs are; an allocation for each would cost more.
+    static ARGUMENTS: Cell<Bytes> = const { Cell::new(Bytes::new()) };
+}
+
+/// A declaration or a body that ended early.
+struct Ended(Stop);
+
+impl From<Abort> for Ended {
+    fn from(abort: Abort) -> Self {
+        Self(nvcaracal::Abort::code(abort.0).into())
+    }
+}
+
+impl From<Stop> for Ended {
+    fn from(stop: Stop) -> Self {
+        Self(stop)
+    }
+}
+
+/// A step of a declaration that gave up.
+struct GaveUp(nvcaracal::Abort);
+
+impl From<Abort> for GaveUp {
+    fn from(abort: Abort) -> Self {
+        Self(nvcaracal::Abort::code(abort.0))
+    }
+}
+
+impl<P: Procedure> nvcaracal::Procedure for Call<P> {
+    const NAME: &'static str = P::NAME;
+    const DRAWS: bool = P::DRAWS;
+    const PIECES: bool = P::PIECES;
+    type Output = Bytes;
+
+    fn draws(&self, draws: &mut Draws) -> std::result::Result<(), nvcaracal::Abort> {
+        let Some(handles) = draws.context() else { return Ok(()) };
+        let mut drawing = Drawing { draws, handles, found: None };
+        P::draws(&self.0, &mut drawing).map_err(|gave_up| gave_up.0)
+    }
+
+    fn write_set(&self, set: &mut WriteSet) {
+        let Some(handles) = set.context() else { return };
+        let mut declaring = Declaring { set: RefCell::new(set), handles, found: None };
+        // Whoever gives up here gives up in the body, too, from the same rows.
+        if P::write_set(&self.0, &mut declaring).is_err() {
+            declaring.set.get_mut().unknown();
+        }
+    }
+
+    fn run(&self, tx: &mut Transaction) -> std::result::Result<Bytes, Stop> {
+        let handles = tx.context()?;
+        let output = Bytes::with_capacity(64);
+        let mut running = Running { tx, handles, value: Bytes::new(), output };
+        P::run(&self.0, &mut running).map_err(|ended| ended.0)?;
+        Ok(running.output)
+    }
+
+    fn piece(&self, piece: &mut Piece) -> std::result::Result<u64, Stop> {
+        let number = piece.number();
+        P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
+    }
+
+    fn finish(&self, mut output: Bytes, results: &[u64]) -> Bytes {
+        P::finish(&self.0, results, &mut output);
+        output
+    }
+}
+
+struct Drawing<'d, 'a, 'e> {
+    draws: &'d mut Draws<'a, 'e>,
+    handles: &'a Handles,
+    found: Option<Bytes>,
+}
+
+impl workloads::Draw for Drawing<'_, '_, '_> {
+    type Error = GaveUp;
+
+    fn draw(&mut self, table: TableId, key: &[u8]) {
+        self.draws.draw(self.handles.sequence(table, key));
+    }
+
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        self.draws.peek(self.handles.sequence(table, key));
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, GaveUp> {
+        self.found = with_row!(self.handles, table, key, |t, k| self.draws.get(t, k));
+        Ok(self.found.as_deref())
+    }
+}
+
+struct Declaring<'d, 'a, 'e> {
+    /// In a cell because a mistake of whoever asks where a sequence started is noted in the set.
+    set: RefCell<&'d mut WriteSet<'a, 'e>>,
+    handles: &'a Handles,
+    found: Option<Bytes>,
+}
+
+impl workloads::Declare for Declaring<'_, '_, '_> {
+    type Error = GaveUp;
+
+    fn insert(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().insert(t, k));
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().update(t, k));
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().delete(t, k));
+    }
+
+    fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().update_piece(t, k, weight));
+    }
+
+    fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .set
+            .get_mut()
+            .update_range(t, range));
+    }
+
+    fn will_read(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().will_read(t, k));
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.set.borrow().drawn(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        self.set.borrow_mut().sequence_start(self.handles.sequence(table, key))
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, GaveUp> {
+        self.found = with_row!(self.handles, table, key, |t, k| self.set.get_mut().get(t, k));
+        Ok(self.found.as_deref())
+    }
+
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> std::result::Result<(), GaveUp> {
+        with_range!(self.handles, table, low, high, |t, range, bytes| {
+            for (key, value) in self.set.get_mut().range(t, range) {
+                if each(bytes(key).as_ref(), &value).is_break() {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+struct Running<'t, 'a, 'e> {
+    tx: &'t mut Transaction<'a, 'e>,
+    handles: &'a Handles,
+    /// The value that is being written.
+    value: Bytes,
+    output: Bytes,
+}
+
+impl Running<'_, '_, '_> {
+    fn take_value(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+    }
+}
+
+impl workloads::Tx for Running<'_, '_, '_> {
+    type Error = Ended;
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.get_bytes(t, k))?)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> std::result::Result<(), Ended> {
+        Ok(with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .tx
+            .visit_bytes(t, range, descending, each))?)
+    }
+
+    fn insert(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<(), Ended> {
+        self.take_value(value);
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.insert(t, k, &self.value))?)
+    }
+
+    fn update(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<bool, Ended> {
+        self.take_value(value);
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.update(t, k, &self.value))?)
+    }
+
+    fn get_many<'k>(
+        &mut self,
+        table: TableId,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> std::result::Result<(), Ended> {
+        Ok(match self.handles.0[usize::from(table.0)] {
+            Handle::HashWords(t) => self.tx.get_many_bytes(t, keys.map(word), each),
+            Handle::OrderedWords(t) => self.tx.get_many_bytes(t, keys.map(word), each),
+            Handle::Hash(t) => self.tx.get_many_bytes(t, keys, each),
+            Handle::Ordered(t) => self.tx.get_many_bytes(t, keys, each),
+            Handle::Sequence(_) => panic!("{KINDS}"),
+        }?)
+    }
+
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        let Some(value) = self.get(table, key)? else { return Ok(false) };
+        let all = 0..value.len();
+        self.modify_part(table, key, all, |_, value| change(value))
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.modify_bytes(t, k, part, change))?)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.delete(t, k))?)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.tx.drawn(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.tx.sequence_start(self.handles.sequence(table, key));
+        start.unwrap_or_else(|_| panic!("the sequences of a workload are registered"))
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+}
+
+struct Part<'p, 'a, 'e>(&'p mut Piece<'a, 'e>);
+
+impl workloads::PieceTx for Part<'_, '_, '_> {
+    type Error = Ended;
+
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> std::result::Result<bool, Ended> {
+        let Some(value) = self.0.value::<Bytes>()? else { return Ok(false) };
+        self.modify_part(0..value.len(), |_, value| change(value))
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        Ok(self.0.modify_bytes::<Bytes>(part, change)?)
+    }
+}
+
+/// How calls of one procedure are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Callable {
+    /// Calls it and waits.
+    pub(crate) call: fn(&Database, Bytes) -> nvcaracal::Result<Bytes>,
+    /// Submits a call.
+    pub(crate) submit: fn(&Database, Bytes) -> nvcaracal::Result<Ticket<Bytes>>,
+}
+
+/// The procedures of a workload, as the library registers and calls them.
+#[derive(Default)]
+pub(crate) struct Procedures {
+    options: Options,
+    pub(crate) callables: Vec<Callable>,
+}
+
+impl Register for Procedures {
+    fn procedure<P: Procedure>(&mut self) {
+        self.options = std::mem::take(&mut self.options).procedure::<Call<P>>();
+        self.callables.push(Callable {
+            call: |database, arguments| database.call(Call::<P>(arguments, PhantomData)),
+            submit: |database, arguments| database.submit(Call::<P>(arguments, PhantomData)),
+        });
+    }
+}
+
+/// The options of a workload's database, and how its procedures are called.
+pub(crate) fn options(job: &Job) -> Result<(Options, Vec<Callable>)> {
+    let handles: Result<Vec<Handle>> = job.tables().iter().map(|spec| handle(job, spec)).collect();
+    let handles = handles?;
+    let Procedures { mut options, callables } = job.library_procedures();
+    for handle in &handles {
+        options = match *handle {
+            Handle::HashWords(table) => options.table(table),
+            Handle::Hash(table) => options.table(table),
+            Handle::OrderedWords(table) => options.table(table),
+            Handle::Ordered(table) => options.table(table),
+            Handle::Sequence(sequence) => options.sequence(sequence),
+        };
+    }
+    Ok((options.context(Handles(handles)), callables))
+}
+
+fn handle(job: &Job, spec: &TableSpec) -> Result<Handle> {
+    let TableSpec { name, index, key_bytes_max: key, value_bytes_max: value } = *spec;
+    // Rows as the engine alone has them.
+    let definition: TableDefinition = table_definition(spec, job.row_bytes());
+    let record = definition.to_record(job.parameters().segment_bytes);
+    let row = record.map_err(|error| BenchError::Usage(error.to_string()))?.row_bytes;
+    Ok(match (index, key) {
+        (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
+        (IndexKind::Hash, 8) => {
+            Handle::HashWords(HashTable::hash(name).with_value_bytes(value).with_row_bytes(row))
+        }
+        (IndexKind::Ordered, 8) => {
+            Handle::OrderedWords(Table::ordered(name).with_value_bytes(value).with_row_bytes(row))
+        }
+        (IndexKind::Hash, _) => Handle::Hash(
+            HashTable::hash(name).with_key_bytes(key).with_value_bytes(value).with_row_bytes(row),
+        ),
+        (IndexKind::Ordered, _) => Handle::Ordered(
+            Table::ordered(name).with_key_bytes(key).with_value_bytes(value).with_row_bytes(row),
+        ),
+    })
+}
+
+/// Makes room for the rows that so many transactions insert, as [`crate::run`] does.
+pub(crate) fn reserve(job: &Job, database: &Database, transactions: u64) -> Result<()> {
+    let tables = job.tables();
+    for (table, rows) in job.inserts_of(transactions) {
+        match handle(job, &tables[usize::from(table)])? {
+            Handle::HashWords(table) => database.reserve(table, rows),
+            Handle::Hash(table) => database.reserve(table, rows),
+            Handle::OrderedWords(table) => database.reserve(table, rows),
+            Handle::Ordered(table) => database.reserve(table, rows),
+            Handle::Sequence(_) => Ok(()),
+        }?;
+    }
+    Ok(())
+}
+
+/// The state of a database, all of one moment.
+pub(crate) struct LibraryView {
+    snapshot: Snapshot,
+    handles: Handles,
+}
+
+/// Why reading cannot fail, if nobody writes meanwhile.
+const READS: &str = "the workload's tables are in the database, which was not stopped";
+
+impl LibraryView {
+    pub(crate) fn new(job: &Job, database: &Database) -> Result<Self> {
+        let handles: Result<Vec<Handle>> =
+            job.tables().iter().map(|spec| handle(job, spec)).collect();
+        Ok(Self { snapshot: database.snapshot()?, handles: Handles(handles?) })
+    }
+}
+
+impl View for LibraryView {
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
+        if let Handle::Sequence(sequence) = self.handles.0[usize::from(table.0)] {
+            let next = self.snapshot.sequence(sequence.at(word(key))).expect(READS);
+            return (next > 0).then(|| next.to_le_bytes().to_vec());
+        }
+        with_row!(self.handles, table, key, |t, k| self.snapshot.get(t, k)).expect(READS)
+    }
+
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
+        match self.handles.0[usize::from(table.0)] {
+            Handle::HashWords(t) => self.snapshot.all(t).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key.to_be_bytes(), &value);
+            }),
+            Handle::Hash(t) => self.snapshot.all(t).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key, &value);
+            }),
+            Handle::OrderedWords(t) => self.snapshot.range(t, ..).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key.to_be_bytes(), &value);
+            }),
+            Handle::Ordered(t) => self.snapshot.range(t, ..).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key, &value);
+            }),
+            Handle::Sequence(_) => panic!("the numbers of a sequence are read one by one"),
+        }
+    }
+}
