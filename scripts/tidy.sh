@@ -131,7 +131,7 @@ workloads:
 bench: pmem storage engine workloads nvcaracal
 sim: pmem storage engine
 peers: nvcaracal
-cli: pmem storage bench sim peers
+cli: pmem storage engine nvcaracal bench sim peers
 '
 breach 'an edge between crates that the table does not have' < <(
     list 'crates/*/Cargo.toml' | while IFS= read -r manifest; do

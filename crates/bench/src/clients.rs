@@ -355,8 +355,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Lets all clients work, each with a stream of its own for each turn: how long they took, and what
-    /// they saw.
+    /// Lets all clients work, each with a stream of its own for each turn: how long they took, and
+    /// what they saw.
     fn all_clients(&self, work: &Work<'_>, turn: u64, seconds: f64) -> Result<(f64, Seen)> {
         let ClientSettings { clients, in_flight, rate, .. } = *self.clients;
         let (begin, is_over) = (Barrier::new(clients + 1), AtomicBool::new(false));
@@ -415,7 +415,7 @@ impl Bench<'_> {
         }
     }
 
-    /// About as many calls as in one of the rounds, in epochs of the same size, by the engine alone.
+    /// About as many calls as in one of the rounds, in epochs of that size, by the engine alone.
     fn engine_alone(&self, place: &Place, run: &Measured, rounds: u32) -> Result<Option<Alone>> {
         let epoch_size = (run.calls_per_epoch().round() as u64).max(1);
         let parameters = Parameters { epoch_size, ..self.job.parameters().clone() };

@@ -25,8 +25,8 @@ pub fn render(report: &ClientsReport) -> String {
     if let Some(alone) = &report.engine {
         let _ = writeln!(
             text,
-            "engine      {} transactions per second alone, in epochs of {}: the library gives {:.0} \
-             % of that",
+            "engine      {} transactions per second alone, in epochs of {}: the library gives \
+             {:.0} % of that",
             grouped(alone.throughput_txn_per_s),
             grouped(alone.epoch_size as f64),
             alone.share_percent

@@ -12,7 +12,8 @@
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
 //! short after a run, which is then held against it (module `share`).
 //!
-//! This crate knows the engine, the library and the workloads; it knows nothing of the command line.
+//! This crate knows the engine, the library and the workloads; it knows nothing of the command
+//! line.
 
 #![forbid(unsafe_code)]
 

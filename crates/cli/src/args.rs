@@ -38,6 +38,12 @@ pub(crate) enum Command {
     Check(StoreArguments),
     /// Show what is in a store, or the format itself
     Inspect(InspectArguments),
+    /// Write the rows of a store, of whichever program, as JSON lines or CSV; changes nothing
+    ///
+    /// Rows are shown by the types that the store has in words, in the order of their keys. Each
+    /// table begins with a line that describes it (JSON lines) or with the names of its columns
+    /// (CSV). What no type is known of is shown as bytes.
+    Dump(DumpArguments),
     /// Recover a store that `bench` made, and show how long each part took; or decide what becomes
     /// of one that is refused
     ///
@@ -550,6 +556,34 @@ pub(crate) enum Page {
     Log,
 }
 
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object for each row
+    Jsonl,
+    /// Comma-separated values with a header (RFC 4180)
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArguments {
+    /// A store, named as for `check`
+    pub(crate) path: String,
+    /// Only these tables
+    #[arg(long, value_name = "TABLE[,TABLE...]", value_delimiter = ',')]
+    pub(crate) table: Vec<String>,
+    /// How rows are written
+    #[arg(long, value_enum, default_value = "jsonl")]
+    pub(crate) format: Format,
+    /// Write one file for each table into this directory, which must be new or empty; needed for
+    /// CSV of more than one table [default: standard output]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Epochs after the checkpoint can only be seen by the program that wrote them: leave them out
+    #[arg(long)]
+    pub(crate) at_checkpoint: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     /// A store, named as for `check`; or the word `format`: every struct on the medium with offsets
@@ -557,6 +591,15 @@ pub(crate) struct InspectArguments {
     /// Which page [default: all of them]
     #[arg(value_enum)]
     pub(crate) page: Option<Page>,
+    /// Show rows of this table instead, as of the checkpoint
+    #[arg(long, conflicts_with = "page")]
+    pub(crate) table: Option<String>,
+    /// Only the row with this key, as it is shown: a number, a text, or JSON
+    #[arg(long, requires = "table", allow_hyphen_values = true)]
+    pub(crate) key: Option<String>,
+    /// At most so many rows
+    #[arg(long, requires = "table", default_value_t = 20)]
+    pub(crate) limit: usize,
     /// Write the result as one JSON object to standard output
     #[arg(long)]
     pub(crate) json: bool,

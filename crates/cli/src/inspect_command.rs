@@ -13,7 +13,8 @@ use storage::format::{CLASS_BYTES_MIN, StructLayout, TABLES_MAX};
 use storage::{Opened, Store, StoreOptions, SubPool};
 
 use crate::args::{InspectArguments, Page};
-use crate::output::{Done, show};
+use crate::output::{Done, Failure, show};
+use crate::rows::OfTable;
 
 /// Carries an `inspect` command out.
 pub(crate) fn run(arguments: &InspectArguments) -> Done {
@@ -21,10 +22,25 @@ pub(crate) fn run(arguments: &InspectArguments) -> Done {
         let page = format_page();
         return show(&page, arguments.json, || format_text(&page));
     }
+    if let Some(table) = &arguments.table {
+        return rows(arguments, table);
+    }
     let spec = bench::spec_of_path(&arguments.path)?;
     let mut pages = bench::open_device(&spec, Limits::read_only(&spec), Inspect)?;
     pages.keep_only(arguments.page);
     show(&pages, arguments.json, || text(&pages))
+}
+
+/// Shows rows of a table.
+fn rows(arguments: &InspectArguments, table: &str) -> Done {
+    let spec = bench::spec_of_path(&arguments.path)?;
+    let reading = OfTable { table, key: arguments.key.as_deref(), limit: arguments.limit };
+    let shown = bench::open_device(&spec, Limits::read_only(&spec), reading)?;
+    let shown = shown.map_err(Failure::usage)?;
+    if let Some(note) = &shown.note {
+        eprintln!("note: {note}");
+    }
+    show(&shown, arguments.json, || shown.text())
 }
 
 /// A struct on the medium.

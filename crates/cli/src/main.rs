@@ -1,4 +1,4 @@
-//! The one binary: `nvcaracal bench | check | inspect | recover | sim`.
+//! The one binary: `nvcaracal bench | check | inspect | dump | recover | sim`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check, or a violation that `sim` found); 2 the command line cannot
@@ -12,6 +12,7 @@ mod args;
 mod bench_command;
 mod check_command;
 mod clients_command;
+mod dump_command;
 mod exploring;
 mod inspect_command;
 mod output;
@@ -20,6 +21,7 @@ mod peers_command;
 mod recover_command;
 mod repair_command;
 mod roofline_command;
+mod rows;
 mod signals;
 mod sim_command;
 mod sim_damage;
@@ -59,6 +61,7 @@ fn dispatch(command: Command) -> Done {
         Command::Bench(command) => bench_command::run(command),
         Command::Check(command) => check_command::run(&command),
         Command::Inspect(command) => inspect_command::run(&command),
+        Command::Dump(command) => dump_command::run(&command),
         Command::Recover(command) => recover_command::run(&command),
         Command::Sim(command) => sim_command::run(&command),
     }

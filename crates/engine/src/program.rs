@@ -4,6 +4,9 @@
 //! are of, and for which tables; replay is refused where the program of today is another one. What
 //! cannot be told from outside, the body of a procedure, is found by the state hashes in the log.
 
+use pmem::Device;
+use storage::Store;
+
 use crate::procedure::ProcedureTable;
 use crate::schema::Definitions;
 use crate::{EngineError, Result};
@@ -66,6 +69,11 @@ impl Program {
     pub(crate) fn types_of(&self, table: &str) -> Option<Vec<String>> {
         let part = self.tables.iter().find(|part| part.name == table)?;
         Some(part.types.split(VERSIONS).map(str::to_string).collect())
+    }
+
+    fn types_in_words(self) -> impl Iterator<Item = (String, Vec<String>)> {
+        let words = |types: String| types.split(VERSIONS).map(str::to_string).collect();
+        self.tables.into_iter().map(move |part| (part.name, words(part.types)))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -156,6 +164,17 @@ fn check_types(what: &str, logged: &Part, now: &Part) -> Result<()> {
         "{what} {:?} was {} and is {}",
         logged.name, logged.types, now.types
     )))
+}
+
+/// The types of the tables of a store in words, by name, as the program that wrote it last gave
+/// them: `KEY -> VALUE` for each version of the type of the values, the oldest first. A table of a
+/// program that said nothing has one empty text.
+///
+/// # Errors
+/// `Corrupt` if what the log has of the program makes no sense.
+pub fn types_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(String, Vec<String>)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    Ok(program.into_iter().flat_map(Program::types_in_words).collect())
 }
 
 struct Reader<'b> {

@@ -236,8 +236,8 @@ impl Database {
         })
     }
 
-    /// Makes room for this many more rows of a table, in memory and on the device, so that inserting
-    /// them does not wait for it. No epoch runs meanwhile.
+    /// Makes room for this many more rows of a table, in memory and on the device, so that
+    /// inserting them does not wait for it. No epoch runs meanwhile.
     ///
     /// # Errors
     /// [`Error::is_mistake`] if the table is not registered; that of a device without room for

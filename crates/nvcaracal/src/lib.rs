@@ -198,6 +198,7 @@ mod declare;
 #[doc(hidden)]
 pub mod derived;
 mod driver;
+pub mod dynamic;
 mod error;
 #[cfg(doctest)]
 mod guide;

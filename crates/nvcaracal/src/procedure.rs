@@ -61,8 +61,8 @@ pub trait Procedure: Data + 'static {
     /// The answer.
     type Output: Data;
 
-    /// Whether [`Procedure::draws`] does anything; it is not called otherwise. Where no procedure of
-    /// a database draws, epochs are a step shorter.
+    /// Whether [`Procedure::draws`] does anything; it is not called otherwise. Where no procedure
+    /// of a database draws, epochs are a step shorter.
     const DRAWS: bool = true;
 
     /// Draws from sequences. Runs first; by default draws nothing.

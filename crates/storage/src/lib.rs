@@ -18,6 +18,7 @@ mod owners;
 mod pool;
 pub mod repair;
 pub mod row;
+pub mod rows;
 pub mod scan;
 mod segments;
 pub mod settle;

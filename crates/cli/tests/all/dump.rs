@@ -1,0 +1,186 @@
+//! `dump` and `inspect --table` show the rows of any program's store, by the types that it has in
+//! words.
+
+use std::fs;
+use std::path::Path;
+
+use nvcaracal::{Data, Database, HashTable, Key, Sequence, Stop, Table, Transaction, procedure};
+
+use crate::support::{Room, run};
+
+#[derive(Debug, Clone, Copy, PartialEq, Data, Key)]
+struct UserId(u64);
+
+#[derive(Debug, Clone, PartialEq, Data)]
+enum State {
+    Free,
+    Sold { to: UserId, note: Option<String> },
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Seat {
+    cents: i64,
+    state: State,
+}
+
+const SEATS: Table<(u32, String), Seat> = Table::ordered("seats");
+const NAMES: HashTable<UserId, String> = Table::hash("names/of users");
+const NUMBERS: Sequence = Sequence::new("numbers");
+
+#[procedure(draws(NUMBERS.at(7)))]
+fn build(tx: &mut Transaction) -> Result<(), Stop> {
+    assert_eq!(tx.drawn(0), 0);
+    tx.insert(SEATS, (2, "b".to_string()), &Seat { cents: -5, state: State::Free })?;
+    let note = Some("a, \"b\"".to_string());
+    let state = State::Sold { to: UserId(9), note };
+    tx.insert(SEATS, (1, "a".to_string()), &Seat { cents: 100, state })?;
+    tx.insert(NAMES, UserId(9), &"Ada".to_string())?;
+    tx.insert(NAMES, UserId(3), &"Grace\nHopper".to_string())
+}
+
+fn options() -> nvcaracal::Options {
+    let options = Database::options().table(SEATS).table(NAMES).sequence(NUMBERS);
+    options.procedure::<Build>().workers(1)
+}
+
+/// A store that another program than this binary made, closed.
+fn build_at(store: &str) {
+    let db = options().open(store).unwrap();
+    db.call(Build {}).unwrap();
+    db.close().unwrap();
+}
+
+/// The types of seats in words.
+const SEAT: &str = "(u32, String) -> Seat { cents: i64, state: enum State { Free, Sold(to: u64, \
+                    note: Option<String>) } }";
+
+fn head(name: &str, index: &str, [key, value, row]: [u32; 3], types: &str, rows: u32) -> String {
+    format!(
+        "{{\"table\":\"{name}\",\"index\":\"{index}\",\"key_bytes_max\":{key},\
+         \"value_bytes_max\":{value},\"row_bytes\":{row},\"types\":[\"{types}\"],\
+         \"rows\":{rows}}}\n"
+    )
+}
+
+fn seats_lines() -> String {
+    head("seats", "ordered", [64, 1024, 256], SEAT, 2)
+        + r#"{"key":[1,"a"],"value":{"cents":100,"state":{"Sold":{"to":9,"note":"a, \"b\""}}}}
+{"key":[2,"b"],"value":{"cents":-5,"state":"Free"}}
+"#
+}
+
+fn all_lines() -> String {
+    let names = head("names/of users", "hash", [8, 1024, 256], "u64 -> String", 2);
+    let numbers = head("numbers", "sequence", [8, 8, 128], "sequence", 1);
+    let rows = "{\"key\":3,\"value\":\"Grace\\nHopper\"}\n{\"key\":9,\"value\":\"Ada\"}\n";
+    [&seats_lines(), &names, rows, &numbers, "{\"key\":7,\"value\":1}\n"].concat()
+}
+
+fn bytes_of_files(store: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(store)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.display().to_string(), fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn all_rows_are_dumped_by_their_types_in_the_order_of_their_keys() {
+    let room = Room::new();
+    let (store, out) = (room.text("store"), room.text("out"));
+    build_at(&store);
+    let before = bytes_of_files(&store);
+    let all = run(&format!("dump {store}")).succeeded().stdout;
+    assert_eq!(all, all_lines());
+    let one = run(&format!("dump {store} --table seats")).succeeded().stdout;
+    assert_eq!(one, seats_lines());
+    for line in all.lines() {
+        serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+    }
+    let csv = run(&format!("dump {store} --table seats --format csv")).succeeded().stdout;
+    let rows = [
+        "key,cents,state\r\n",
+        r#""[1,""a""]",100,"{""Sold"":{""to"":9,""note"":""a, \""b\""""}}""#,
+        "\r\n\"[2,\"\"b\"\"]\",-5,\"\"\"Free\"\"\"\r\n",
+    ];
+    assert_eq!(csv, rows.concat());
+    run(&format!("dump {store} --format csv --out {out}")).succeeded();
+    let text = |name: &str| fs::read_to_string(Path::new(&out).join(name)).unwrap();
+    assert_eq!(text("names%2fof%20users.csv"), "key,value\r\n3,\"Grace\nHopper\"\r\n9,Ada\r\n");
+    assert_eq!(text("numbers.csv"), "key,value\r\n7,1\r\n");
+    assert_eq!(text("seats.csv"), csv);
+    assert_eq!(bytes_of_files(&store), before, "a dump changes nothing");
+    // Nothing is mixed with another dump, and nothing guessed.
+    run(&format!("dump {store} --out {out}")).failed(1, &["is not empty"]);
+    run(&format!("dump {store} --format csv")).failed(2, &["--table", "--out"]);
+    run(&format!("dump {store} --table seat")).failed(2, &["no table \"seat\"", "there are seats"]);
+    run("dump /no/such/store").failed(1, &["/no/such/store"]);
+}
+
+#[test]
+fn rows_are_found_by_their_keys_as_they_are_shown() {
+    let room = Room::new();
+    let store = room.text("store");
+    build_at(&store);
+    let seats = run(&format!("inspect {store} --table seats")).succeeded().stdout;
+    for word in [
+        "table \"seats\" (ordered), 2 rows",
+        "(u32, String) -> Seat {",
+        "[2,\"b\"]  {\"cents\":-5,",
+    ] {
+        assert!(seats.contains(word), "{word:?} is not in\n{seats}");
+    }
+    let few = run(&format!("inspect {store} --table seats --limit 1")).succeeded().stdout;
+    assert!(
+        few.contains("[1,\"a\"]") && !few.contains("[2,\"b\"]") && few.ends_with("(1 of 2 rows)\n")
+    );
+    let one = run(&format!("inspect {store} --table seats --key [2,\"b\"] --json")).succeeded();
+    assert_eq!(one.json()["found"][0]["value"]["cents"], -5);
+    run(&format!("inspect {store} --table names")).failed(2, &["no table \"names\""]);
+    run(&format!("inspect {store} --table seats --key 5")).failed(2, &["no row with key 5"]);
+    run(&format!("inspect {store} --key 5")).failed(2, &["--table"]);
+    run(&format!("inspect {store} log --table seats")).failed(2, &["cannot be used with"]);
+}
+
+/// Nothing that was answered is left out without a word.
+#[test]
+fn epochs_after_the_checkpoint_are_told() {
+    let room = Room::new();
+    let store = room.text("store");
+    let db = options().open(&store).unwrap();
+    db.call(Build {}).unwrap();
+    run(&format!("dump {store}")).failed(1, &["open"]);
+    // As the end of a killed process: nothing is written any more.
+    let copy = room.text("copy");
+    fs::create_dir(&copy).unwrap();
+    for (path, bytes) in bytes_of_files(&store) {
+        fs::write(Path::new(&copy).join(Path::new(&path).file_name().unwrap()), bytes).unwrap();
+    }
+    db.close().unwrap();
+    let words = ["1 epochs with 1 calls after the checkpoint", "--at-checkpoint", "open the store"];
+    run(&format!("dump {copy}")).failed(1, &words);
+    let ran = run(&format!("dump {copy} --at-checkpoint")).succeeded();
+    assert!(ran.stderr.contains("1 epochs with 1 calls"), "{ran:#?}");
+    assert!(ran.stdout.contains("\"table\":\"seats\"") && ran.stdout.contains("\"rows\":0"));
+    let ran = run(&format!("inspect {copy} --table seats")).succeeded();
+    assert!(ran.stderr.contains("1 epochs with 1 calls") && ran.stdout.contains("0 rows"));
+    // Its program runs them, and all is there.
+    options().open(&copy).unwrap().close().unwrap();
+    let all = run(&format!("dump {copy}")).succeeded().stdout;
+    assert_eq!(all, all_lines());
+}
+
+/// Of a store without types rows are bytes.
+#[test]
+fn rows_without_types_are_bytes() {
+    let room = Room::new();
+    let store = room.text("store");
+    run(&format!("bench smallbank --customers 54 --epochs 1 --epoch-size 5 --device file:{store}"))
+        .succeeded();
+    let rows = run(&format!("dump {store} --table accounts")).succeeded().stdout;
+    let first = rows.lines().nth(1).expect("a row");
+    assert_eq!(first, r#"{"key":"0x0000000000000000","value":"0x0000000000000000"}"#);
+    assert_eq!(rows.lines().count(), 55);
+}

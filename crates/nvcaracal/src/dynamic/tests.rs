@@ -1,0 +1,177 @@
+//! What is read without types is what was written with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use super::RowTypes;
+use crate::{Data, Key, stored};
+
+/// A value and a key of these types, as JSON.
+#[track_caller]
+fn shows<K: Key + ?Sized, V: Data>(key: &K, value: &V, json: (&str, &str)) {
+    let words: Vec<_> =
+        stored::versions::<V>().iter().map(|of| format!("{} -> {of}", K::describe())).collect();
+    let types = RowTypes::parse(&words).unwrap_or_else(|error| panic!("{error}"));
+    let value = stored::with_stored(value, |bytes| types.value(bytes)).expect("it ends");
+    let key = key.with_key(|bytes| types.key(bytes));
+    assert_eq!((key.to_string().as_str(), value.to_string().as_str()), json, "{words:?}");
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Seat {
+    row: u32,
+    holder: Option<String>,
+    state: State,
+    past: Vec<State>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Data, Key)]
+struct UserId(u64);
+
+#[derive(Debug, Clone, PartialEq, Data)]
+enum State {
+    Free,
+    Held { by: UserId, until: SystemTime },
+    Sold(UserId, i16),
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Tree {
+    name: String,
+    below: Vec<Tree>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Data, Key)]
+enum Place {
+    Standing,
+    Row { number: i32, side: bool },
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Pair<T> {
+    both: (T, T),
+}
+
+crate::plain! {
+    struct Account { cents: i64, branch: u32, marks: [u8; 4] }
+}
+
+#[test]
+fn numbers_and_texts() {
+    shows(&7u64, &-5i64, ("7", "-5"));
+    shows(&-1i16, &250u8, ("-1", "250"));
+    shows(&i64::MIN, &u64::MAX, ("-9223372036854775808", "18446744073709551615"));
+    shows(&0u8, &u128::MAX, ("0", "\"340282366920938463463374607431768211455\""));
+    shows("a\0b", &"say \"x\"\n".to_string(), (r#""a\u0000b""#, r#""say \"x\"\n""#));
+    shows(&true, &0.1f32, ("true", "0.1"));
+    shows(&'x', &f64::NAN, ("\"x\"", "\"NaN\""));
+    shows(&[1u8, 0xff][..], &vec![0u8, 16], ("\"0x01ff\"", "\"0x0010\""));
+    shows(&[1u8, 2, 3], &[1u16, 2], ("\"0x010203\"", "[1,2]"));
+    shows(&1u8, &(), ("1", "null"));
+}
+
+#[test]
+fn what_is_made_of_others() {
+    let holder = Some("Ada".to_string());
+    let past = vec![State::Free, State::Sold(UserId(9), -3)];
+    let until = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 50_000_000);
+    let seat = Seat { row: 3, holder, state: State::Held { by: UserId(7), until }, past };
+    let json = [
+        r#"{"row":3,"holder":"Ada","state":{"Held":{"by":7,"until":"2023-11-14T22:13:20.05Z"}},"#,
+        r#""past":["Free",{"Sold":[9,-3]}]}"#,
+    ];
+    shows(&UserId(4), &seat, ("4", json.concat().as_str()));
+    shows(&(1u32, "x".to_string(), -2i8), &None::<u8>, ("[1,\"x\",-2]", "null"));
+    shows(&Place::Standing, &Some(None::<u8>), ("\"Standing\"", "{\"some\":null}"));
+    let place = Place::Row { number: -4, side: true };
+    let answer: Result<u8, String> = Err("no".into());
+    shows(&place, &answer, (r#"{"Row":{"number":-4,"side":true}}"#, r#"{"Err":"no"}"#));
+    shows(&Some(5u8), &Ok::<_, u8>(5u8), ("5", "{\"Ok\":5}"));
+    let map = BTreeMap::from([("b".to_string(), 2u8), ("a".to_string(), 1)]);
+    shows(&None::<u8>, &map, ("null", r#"{"a":1,"b":2}"#));
+    let pairs = BTreeMap::from([((1u8, 2u8), BTreeSet::from([3u8]))]);
+    shows(&Duration::new(1, 500_000_000), &pairs, ("\"1.5s\"", "[[[1,2],[3]]]"));
+    let account = Account { cents: -1, branch: 2, marks: [0, 1, 2, 3] };
+    shows(&1u8, &account, ("1", r#"{"cents":-1,"branch":2,"marks":"0x00010203"}"#));
+    shows(&1u8, &Pair { both: (1u8, 2u8) }, ("1", r#"{"both":[1,2]}"#));
+    let leaf = Tree { name: "leaf".into(), below: Vec::new() };
+    let tree = Tree { name: "root".into(), below: vec![leaf.clone(), leaf] };
+    let json = r#"{"name":"root","below":[{"name":"leaf","below":[]},{"name":"leaf","below":[]}]}"#;
+    shows(&1u8, &tree, ("1", json));
+    shows(&1u8, &vec![(1u8, "x".to_string())], ("1", r#"[[1,"x"]]"#));
+}
+
+#[test]
+fn types_of_other_crates() {
+    let decimal = rust_decimal::Decimal::new(-12_345, 2);
+    let id = uuid::Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    shows(&id, &decimal, ("\"01234567-89ab-cdef-0123-456789abcdef\"", "\"-123.45\""));
+    shows(&1u8, &rust_decimal::Decimal::new(5, 3), ("1", "\"0.005\""));
+    shows(&1u8, &(crate::Serde(3u8), 4u8), ("1", "[\"0x03\",4]"));
+}
+
+#[test]
+fn dates_before_and_after_1970() {
+    let second = |seconds: i64| match seconds.try_into() {
+        Ok(after) => SystemTime::UNIX_EPOCH + Duration::from_secs(after),
+        Err(_) => SystemTime::UNIX_EPOCH - Duration::from_secs(seconds.unsigned_abs()),
+    };
+    for (seconds, text) in [
+        (0, "\"1970-01-01T00:00:00Z\""),
+        (-1, "\"1969-12-31T23:59:59Z\""),
+        (951_782_400, "\"2000-02-29T00:00:00Z\""),
+        (4_107_542_399, "\"2100-02-28T23:59:59Z\""),
+        (-2_208_988_800, "\"1900-01-01T00:00:00Z\""),
+    ] {
+        shows(&1u8, &second(seconds), ("1", text));
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Old {
+    cents: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = Old)]
+struct New {
+    cents: u64,
+    text: String,
+}
+
+impl From<Old> for New {
+    fn from(old: Old) -> Self {
+        Self { cents: old.cents.into(), text: String::new() }
+    }
+}
+
+/// A value is shown as what it is, of whichever version.
+#[test]
+fn versions() {
+    shows(&1u8, &New { cents: 5, text: "x".into() }, ("1", r#"{"cents":5,"text":"x"}"#));
+    let words: Vec<_> = stored::versions::<New>().iter().map(|of| format!("u8 -> {of}")).collect();
+    let types = RowTypes::parse(&words).unwrap();
+    assert_eq!(types.value(&[9]).to_string(), r#"{"cents":9}"#);
+    assert_eq!(types.value(&[9, 9, 9]).to_string(), "\"0x090909\"");
+}
+
+#[test]
+fn what_is_no_type_is_told_with_its_place_and_what_is_no_value_is_shown_as_bytes() {
+    for words in ["u64", "u64 -> ", "u64 -> What", "u64 -> (u8, ", "u64 -> Vec<u8", "u9 -> u8", ""]
+    {
+        assert!(RowTypes::parse(&[words]).is_err(), "{words:?}");
+    }
+    assert!(RowTypes::parse(&["u64 -> What"]).unwrap_err().contains("column"));
+    let deep = format!("u64 -> {}u8{}", "Option<".repeat(100), ">".repeat(100));
+    assert!(RowTypes::parse(&[deep]).is_err());
+    assert!(RowTypes::parse::<&str>(&[]).is_err());
+    let types = RowTypes::parse(&["bool -> Vec<()>"]).unwrap();
+    assert_eq!(types.key(&[0, 0, 0, 0, 0, 0, 0, 2]).to_string(), "\"0x0000000000000002\"");
+    assert_eq!(types.key(&[1]).to_string(), "\"0x01\"");
+    assert_eq!(types.value(&[1]).to_string(), "\"0x01\"");
+    // Types without bytes, and a list inside that says it has four thousand million of them.
+    let types = RowTypes::parse(&["u8 -> (Vec<()>, u8)"]).unwrap();
+    assert_eq!(types.value(&[0xff, 0xff, 0xff, 0xff, 1]).to_string(), "\"0xffffffff01\"");
+    let types = RowTypes::parse(&["u8 -> (Vec<u64>, u8)"]).unwrap();
+    assert_eq!(types.value(&[0xff, 0xff, 0xff, 0xff, 1]).to_string(), "\"0xffffffff01\"");
+}
