@@ -68,7 +68,7 @@ pub use error::{BenchError, Result};
 pub use fail_point::FailPoint;
 pub use job::Job;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
-pub use place::Place;
+pub use place::{Place, is_of_bench};
 pub use progress::{Bar, Progress};
 pub use recover::{ImageReads, RecoverSummary, recover};
 pub use report::Report;

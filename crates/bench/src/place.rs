@@ -168,6 +168,12 @@ impl Place {
     }
 }
 
+/// Whether a store is one of `bench`, whose procedures are known.
+#[must_use]
+pub fn is_of_bench(spec: &DeviceSpec) -> bool {
+    manifest_path(spec).is_some_and(|path| path.exists())
+}
+
 /// The parameters of an existing store.
 pub(crate) fn stored_parameters(spec: &DeviceSpec) -> Result<Parameters> {
     let Some(path) = manifest_path(spec) else {

@@ -44,8 +44,14 @@ pub(crate) enum Command {
     /// table begins with a line that describes it (JSON lines) or with the names of its columns
     /// (CSV). What no type is known of is shown as bytes.
     Dump(DumpArguments),
-    /// Recover a store that `bench` made, and show how long each part took; or decide what becomes
-    /// of one that is refused
+    /// Load rows that `dump` wrote as JSON lines into a new store, or into one that was closed
+    ///
+    /// A new store gets the tables that the files describe, and its program opens it as its own. In
+    /// a store that is there, rows of the same keys are replaced; its tables must be of the same
+    /// types. Everything is read once before anything is changed.
+    Load(LoadArguments),
+    /// Recover a store that `bench` made, and show how long each part took; check one of another
+    /// program, which only that can recover; or decide what becomes of one that is refused
     ///
     /// --accept-loss-after and --skip-call work for every store, whichever program made it. They do
     /// one step and replay nothing: that does the next open.
@@ -554,6 +560,18 @@ pub(crate) enum Page {
     Tables,
     /// Epochs in the input log
     Log,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// A store, named as for `check`, or a directory that does not exist
+    pub(crate) path: String,
+    /// Files of JSON lines, or directories with such files whose names end in .jsonl
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the result as one JSON object to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How rows are written.

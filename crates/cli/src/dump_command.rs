@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bench::{BenchError, DeviceVisitor, Limits, Progress};
 use nvcaracal::dynamic::Value;
 use pmem::Device;
+use storage::TableDefinition;
 
 use crate::args::{DumpArguments, Format};
 use crate::output::{Done, Failure};
@@ -68,7 +69,7 @@ fn dump<D: Device>(store: &Looked<D>, arguments: &DumpArguments) -> Done {
     make_empty(directory)?;
     let bar = Progress::Shown.bar("dumping", tables.len() as u64, "tables");
     for table in tables {
-        let path = directory.join(file_name(&table.name, arguments.format));
+        let path = directory.join(file_name(&table.definition.name, arguments.format));
         let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
         let mut to = BufWriter::new(File::create_new(&path).map_err(failed)?);
         let written = write_table(store, table, arguments.format, &mut to)?;
@@ -135,7 +136,10 @@ fn write_table<D: Device>(
 }
 
 fn write_head(to: &mut dyn Write, table: &Table, rows: usize) -> io::Result<()> {
-    let Table { name, index, words, bytes: [key, value, row], .. } = table;
+    let Table { index, words, .. } = table;
+    let TableDefinition {
+        name, key_bytes_max: key, value_bytes_max: value, row_bytes: row, ..
+    } = &table.definition;
     let types = words.iter().filter(|words| !words.is_empty());
     let types = Value::List(types.map(|words| Value::Text(words.clone())).collect());
     let name = Value::Text(name.clone());

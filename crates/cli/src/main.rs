@@ -1,4 +1,4 @@
-//! The one binary: `nvcaracal bench | check | inspect | dump | recover | sim`.
+//! The one binary: `nvcaracal bench | check | inspect | dump | load | recover | sim`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check, or a violation that `sim` found); 2 the command line cannot
@@ -15,6 +15,7 @@ mod clients_command;
 mod dump_command;
 mod exploring;
 mod inspect_command;
+mod load_command;
 mod output;
 mod parameters;
 mod peers_command;
@@ -62,6 +63,7 @@ fn dispatch(command: Command) -> Done {
         Command::Check(command) => check_command::run(&command),
         Command::Inspect(command) => inspect_command::run(&command),
         Command::Dump(command) => dump_command::run(&command),
+        Command::Load(command) => load_command::run(&command),
         Command::Recover(command) => recover_command::run(&command),
         Command::Sim(command) => sim_command::run(&command),
     }

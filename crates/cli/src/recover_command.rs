@@ -1,11 +1,16 @@
 //! `recover`: replays what a store's log holds, and shows how long each part took and what it read.
 
-use bench::{ImageReads, RecoverSummary};
+use std::sync::Arc;
 
-use crate::args::RecoverArguments;
+use bench::{BenchError, DeviceVisitor, ImageReads, Limits, RecoverSummary};
+use pmem::{Device, DeviceSpec};
+
+use crate::args::{RecoverArguments, StoreArguments};
 use crate::bench_command::workers;
-use crate::output::{Done, show};
+use crate::check_command;
+use crate::output::{Done, Failure, show};
 use crate::repair_command::{self, Decision};
+use crate::rows::Looked;
 
 /// Carries a `recover` command out.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {
@@ -16,8 +21,37 @@ pub(crate) fn run(arguments: &RecoverArguments) -> Done {
         return repair_command::run(&arguments.store, Decision::SkipCall(epoch, position));
     }
     let spec = bench::spec_of_path(&arguments.store.path)?;
+    let path = &arguments.store.path;
+    if !bench::is_of_bench(&spec) {
+        return of_other_program(&spec, path, &arguments.store);
+    }
     let summary = bench::recover(&spec, workers(arguments.workers))?;
     show(&summary, arguments.store.json, || text(&summary))
+}
+
+/// A store of another program: what its log holds only that program can run. Where nothing is left
+/// to run, its rows are held against the state hash, and nothing else is to be done.
+fn of_other_program(spec: &DeviceSpec, path: &str, store: &StoreArguments) -> Done {
+    let left = bench::open_device(spec, Limits::read_only(spec), Left)?;
+    match left {
+        None => check_command::run(store),
+        Some(left) => Err(Failure::new(format!("{path}: {left}"))),
+    }
+}
+
+/// Says what is left to run, if something is.
+struct Left;
+
+impl DeviceVisitor for Left {
+    type Output = Option<String>;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Option<String>, BenchError> {
+        let store = Looked::open(device)?;
+        let procedures = store.procedures()?;
+        Ok(store
+            .later()
+            .map(|later| format!("{later}; its procedures are {}", procedures.join(", "))))
+    }
 }
 
 fn text(summary: &RecoverSummary) -> String {

@@ -8,7 +8,7 @@ use nvcaracal::dynamic::{RowTypes, Value};
 use pmem::Device;
 use serde::Serialize;
 use storage::rows::{RowAt, rows_of, value_of};
-use storage::{IndexKind, Opened, Store, StoreOptions};
+use storage::{IndexKind, Opened, Store, StoreOptions, TableDefinition};
 
 /// A store that is only looked at.
 pub(crate) struct Looked<D: Device> {
@@ -18,12 +18,10 @@ pub(crate) struct Looked<D: Device> {
 
 /// A table of a store.
 pub(crate) struct Table {
-    pub(crate) name: String,
+    pub(crate) definition: TableDefinition,
     pub(crate) index: &'static str,
     /// For each version of the values' type, the oldest first.
     pub(crate) words: Vec<String>,
-    /// Most bytes of a key and of a value, and those of a row.
-    pub(crate) bytes: [u32; 3],
     number: u16,
     types: Option<RowTypes>,
 }
@@ -68,9 +66,8 @@ impl<D: Device> Looked<D> {
             if !stored.is_used() {
                 continue;
             }
-            let definition = &stored.definition;
-            let name = definition.name.clone();
-            let found = words.iter_mut().find(|(of, _)| *of == name);
+            let definition = stored.definition.clone();
+            let found = words.iter_mut().find(|(of, _)| *of == definition.name);
             let words = found.map(|(_, words)| std::mem::take(words)).unwrap_or_default();
             tables.push(Table {
                 index: match stored.definition.index {
@@ -79,9 +76,8 @@ impl<D: Device> Looked<D> {
                     IndexKind::Sequence => "sequence",
                 },
                 types: RowTypes::parse(&words).ok(),
-                bytes: [definition.key_bytes_max, definition.value_bytes_max, definition.row_bytes],
                 number: number as u16,
-                name,
+                definition,
                 words,
             });
         }
@@ -94,8 +90,9 @@ impl<D: Device> Looked<D> {
 
     /// A table, or what there is instead.
     pub(crate) fn table(&self, name: &str) -> Result<&Table, String> {
-        self.tables.iter().find(|table| table.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.tables.iter().map(|table| table.name.as_str()).collect();
+        self.tables.iter().find(|table| table.definition.name == name).ok_or_else(|| {
+            let names: Vec<_> =
+                self.tables.iter().map(|table| table.definition.name.as_str()).collect();
             format!("there is no table {name:?}; there are {}", names.join(", "))
         })
     }
@@ -106,6 +103,11 @@ impl<D: Device> Looked<D> {
 
     pub(crate) fn value(&self, row: &RowAt) -> &[u8] {
         value_of(&self.opened, row)
+    }
+
+    /// The procedures whose calls the log may hold.
+    pub(crate) fn procedures(&self) -> Result<Vec<String>, BenchError> {
+        Ok(engine::logged_procedures(&self.opened.store)?)
     }
 
     /// What rows of the checkpoint do not show, if there is something.
@@ -201,7 +203,7 @@ impl DeviceVisitor for OfTable<'_> {
             return Ok(Err(format!("table {:?} has no row with key {key}", self.table)));
         }
         Ok(Ok(Shown {
-            table: table.name.clone(),
+            table: table.definition.name.clone(),
             index: table.index,
             types: table.words.clone(),
             rows: rows.len() as u64,

@@ -56,7 +56,7 @@ pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition,
     ProcedureTable, Steps, WriteSetFn,
 };
-pub use program::types_in_words;
+pub use program::{logged_procedures, types_in_words};
 pub use reads::Visit;
 pub use schema::{Definitions, TableSchema};
 pub use secondary::{IndexDefinition, IndexKeyFn};

@@ -177,6 +177,15 @@ pub fn types_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(String, Vec<St
     Ok(program.into_iter().flat_map(Program::types_in_words).collect())
 }
 
+/// The procedures whose calls the log of a store may hold, in the order of their numbers.
+///
+/// # Errors
+/// As [`types_in_words`].
+pub fn logged_procedures<D: Device>(store: &Store<D>) -> Result<Vec<String>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    Ok(program.iter().flat_map(Program::procedures).map(str::to_string).collect())
+}
+
 struct Reader<'b> {
     rest: &'b [u8],
 }

@@ -16,13 +16,16 @@
 //! ```
 
 mod read;
+mod texts;
 mod types;
 mod value;
+mod write;
 
 pub use value::Value;
 
 use read::{read_key, read_value};
 use types::Type;
+use write::{bytes_of, write_key, write_value};
 
 /// The types of a table's rows.
 #[derive(Debug, Clone)]
@@ -67,6 +70,48 @@ impl RowTypes {
         self.known(bytes).unwrap_or_else(|| Value::Bytes(bytes.to_vec()))
     }
 
+    /// The bytes of a key that is shown like this.
+    ///
+    /// # Errors
+    /// What is not of this type.
+    pub fn key_bytes(&self, key: &Value) -> Result<Vec<u8>, String> {
+        write_key(&self.key, key).or_else(|what| as_shown(key, |bytes| self.key(bytes), what))
+    }
+
+    /// The bytes of a value that is shown like this: of the newest version that has all of its
+    /// fields and no others.
+    ///
+    /// # Errors
+    /// What is not of the newest version.
+    pub fn value_bytes(&self, value: &Value) -> Result<Vec<u8>, String> {
+        let newest = self.values.len() - 1;
+        let of = |version: usize| {
+            let bytes = write_value(&self.values[version], value)?;
+            self.with_version(bytes, version)
+        };
+        let first_try = of(newest);
+        let versions = (0..newest).rev();
+        let written =
+            first_try.or_else(|what| versions.map(of).find(Result::is_ok).unwrap_or(Err(what)));
+        written.or_else(|what| as_shown(value, |bytes| self.value(bytes), what))
+    }
+
+    /// As typed values are written (`stored.rs`).
+    fn with_version(&self, mut bytes: Vec<u8>, version: usize) -> Result<Vec<u8>, String> {
+        if version == 0 {
+            return Ok(bytes);
+        }
+        let is_first = |bytes: &[u8]| read_value(&self.values[0], bytes).is_some();
+        bytes.push(version as u8);
+        if is_first(&bytes) {
+            bytes.push(version as u8 + TWICE);
+            if is_first(&bytes) {
+                return Err("it looks like a value of the first version".into());
+            }
+        }
+        Ok(bytes)
+    }
+
     /// The names of the fields of the newest version of the values, if they are structs.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
@@ -93,6 +138,16 @@ impl RowTypes {
         let of = self.values.get(version).filter(|_| version > 0)?;
         read_value(of, value)
     }
+}
+
+/// What is no key or value of its type is shown as bytes.
+fn as_shown(
+    value: &Value,
+    read: impl FnOnce(&[u8]) -> Value,
+    what: String,
+) -> Result<Vec<u8>, String> {
+    let bytes = bytes_of(value).map_err(|_| what.clone())?;
+    if matches!(read(&bytes), Value::Bytes(_)) { Ok(bytes) } else { Err(what) }
 }
 
 #[cfg(test)]

@@ -192,7 +192,9 @@ fn a_damaged_description_of_the_store_is_told() {
         run(&line).failed(1, &["bench.json"]);
     }
     fs::remove_file(room.path("store/bench.json")).expect("a removed file");
-    run(&format!("recover {store}")).failed(1, &["bench.json", "bench` made"]);
+    // It is that of another program then: closed, so that nothing is left to run.
+    let recovered = run(&format!("recover {store}")).succeeded().stdout;
+    assert!(recovered.contains("is clean"), "{recovered}");
     run(&format!("check {store}")).succeeded();
     run(&format!("bench smallbank --device file:{store}")).failed(1, &["in the way"]);
 }

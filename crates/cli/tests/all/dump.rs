@@ -164,10 +164,13 @@ fn epochs_after_the_checkpoint_are_told() {
     let ran = run(&format!("dump {copy} --at-checkpoint")).succeeded();
     assert!(ran.stderr.contains("1 epochs with 1 calls"), "{ran:#?}");
     assert!(ran.stdout.contains("\"table\":\"seats\"") && ran.stdout.contains("\"rows\":0"));
+    run(&format!("recover {copy}")).failed(1, &[words[0], "its procedures are build"]);
     let ran = run(&format!("inspect {copy} --table seats")).succeeded();
     assert!(ran.stderr.contains("1 epochs with 1 calls") && ran.stdout.contains("0 rows"));
     // Its program runs them, and all is there.
     options().open(&copy).unwrap().close().unwrap();
+    let recovered = run(&format!("recover {copy}")).succeeded().stdout;
+    assert!(recovered.contains("is clean") && recovered.contains("seats: 2 rows"), "{recovered}");
     let all = run(&format!("dump {copy}")).succeeded().stdout;
     assert_eq!(all, all_lines());
 }
@@ -183,4 +186,78 @@ fn rows_without_types_are_bytes() {
     let first = rows.lines().nth(1).expect("a row");
     assert_eq!(first, r#"{"key":"0x0000000000000000","value":"0x0000000000000000"}"#);
     assert_eq!(rows.lines().count(), 55);
+}
+
+/// A dump that is loaded is the same store to its program.
+#[test]
+fn what_was_dumped_is_loaded_and_its_program_goes_on() {
+    let room = Room::new();
+    let (store, out, again) = (room.text("store"), room.text("out"), room.text("again"));
+    build_at(&store);
+    run(&format!("dump {store} --out {out}")).succeeded();
+    let loaded = run(&format!("load {again} {out}")).succeeded().stdout;
+    for word in ["seats: 2 rows", "names/of users: 2 rows", "numbers: 1 rows", "state digest "] {
+        assert!(loaded.contains(word), "{word:?} is not in\n{loaded}");
+    }
+    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&all_lines()));
+    let digest = |store: &str| run(&format!("check {store} --json")).succeeded().json();
+    assert_eq!(digest(&again)["clean"], true);
+
+    let db = options().open(&again).unwrap();
+    let seat = db.get(SEATS, (1, "a".to_string())).unwrap().unwrap();
+    assert_eq!(seat.cents, 100);
+    assert_eq!(db.get(NAMES, UserId(3)).unwrap().as_deref(), Some("Grace\nHopper"));
+    assert_eq!(db.snapshot().unwrap().sequence(NUMBERS.at(7)).unwrap(), 1);
+    let failed = db.call(Build {}).unwrap_err().to_string();
+    assert!(failed.contains("left == right"), "the next number is 1: {failed}");
+    db.close().unwrap();
+
+    // Into a store that is there: rows are replaced, others stay.
+    let one = room.text("one.jsonl");
+    let cheaper = "{\"key\":[2,\"b\"],\"value\":{\"state\":\"Free\",\"cents\":-6}}\n";
+    let lines = head("seats", "ordered", [64, 1024, 256], SEAT, 1) + cheaper;
+    fs::write(&one, lines).unwrap();
+    run(&format!("load {again} {one}")).succeeded();
+    let seats = run(&format!("dump {again} --table seats")).succeeded().stdout;
+    assert_eq!(seats, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
+    options().open(&again).unwrap().close().unwrap();
+}
+
+/// Tables are in the order of the files.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn what_cannot_be_loaded_is_told_with_its_line_and_nothing_is_made_of_it() {
+    let room = Room::new();
+    let (new, file) = (room.text("new"), room.text("rows.jsonl"));
+    let head = |rows| head("t", "ordered", [8, 1024, 256], "u64 -> Seat { cents: u8 }", rows);
+    for (text, words) in [
+        (head(1), "line 2: the file ends, and 1 rows are missing"),
+        (head(0) + "{\"key\":1,\"value\":{\"cents\":1}}\n", "line 2: more rows than the line"),
+        ("{\"key\":1,\"value\":1}\n".to_string(), "line 1: more rows than the line"),
+        (head(0) + &head(0), "line 2: table \"t\" comes twice"),
+        (head(0).replace("rows", "row"), "line 1: unknown field `row`"),
+        ("no JSON\n".to_string(), "line 1: expected"),
+        (head(0).replace("u8 }", "u9 }"), "no type"),
+        (head(0).replace("ordered", "sorted"), "\"sorted\" is no index"),
+        (head(1) + "{\"key\":1,\"value\":{\"cents\":256}}\n", "line 2: value: cents: 256 is not"),
+        (head(1) + "{\"key\":1,\"value\":{}}\n", "line 2: value: field \"cents\" is missing"),
+        (head(1) + "{\"key\":-1,\"value\":{\"cents\":1}}\n", "line 2: key: -1 is not a number"),
+    ] {
+        fs::write(&file, &text).unwrap();
+        run(&format!("load {new} {file}")).failed(1, &[words]);
+        assert!(!Path::new(&new).exists(), "{text}");
+    }
+    let store = room.text("store");
+    build_at(&store);
+    fs::write(&file, head(0)).unwrap();
+    run(&format!("load {store} {file}")).failed(1, &["there is no table \"t\""]);
+    fs::write(&file, head(0).replace("\"t\"", "\"seats\"")).unwrap();
+    run(&format!("load {store} {file}")).failed(1, &["of the store is ordered of", "Sold", "u8"]);
+    run(&format!("load {new} /no/such/file")).failed(1, &["cannot read /no/such/file"]);
+    run(&format!("load {new} {store}")).failed(2, &[".jsonl"]);
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::texts;
 use super::types::{Fields, Type};
 use super::value::Value;
 use crate::key::{Key, WORD_BYTES};
 
 /// How fields are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     /// As [`Data`](crate::Data): integers from their last byte on, texts and lists with their
     /// length.
     Value,
@@ -60,7 +61,7 @@ pub(super) fn read_key(of: &Type, bytes: &[u8]) -> Option<Value> {
 }
 
 /// Bytes of every key of a type, if all have the same.
-fn key_bytes(of: &Type) -> Option<usize> {
+pub(super) fn key_bytes(of: &Type) -> Option<usize> {
     let sum = |fields: &Fields| fields.iter().map(|(_, of)| key_bytes(of)).sum::<Option<usize>>();
     match of {
         Type::Unit => Some(0),
@@ -119,14 +120,14 @@ impl<'t> Reader<'_, 't> {
             Type::Duration => {
                 let (seconds, nanos) = (self.unsigned(8)? as u64, self.unsigned(4)? as u32);
                 let time = (nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))?;
-                Value::Text(format!("{}s", seconds_text(time.as_secs().into(), nanos)))
+                Value::Text(format!("{}s", texts::seconds_text(time.as_secs().into(), nanos)))
             }
             Type::Time => {
                 let (seconds, nanos) = (self.signed(8)? as i64, self.unsigned(4)? as u32);
-                Value::Text((nanos < 1_000_000_000).then(|| date_text(seconds, nanos))?)
+                Value::Text((nanos < 1_000_000_000).then(|| texts::date_text(seconds, nanos))?)
             }
-            Type::Uuid => Value::Text(uuid_text(self.take(16)?)),
-            Type::Decimal => Value::Text(decimal_text(self.take(16)?)?),
+            Type::Uuid => Value::Text(texts::uuid_text(self.take(16)?)),
+            Type::Decimal => Value::Text(texts::decimal_text(self.take(16)?)?),
             Type::Struct(_, fields) => self.within(of, |reader| reader.fields(fields))?,
             Type::Enum(_, variants) => {
                 let (name, fields) = variants.get(self.unsigned(1)? as usize)?;
@@ -275,48 +276,4 @@ impl<'t> Reader<'_, 't> {
             _ => f64::from_bits(bits as u64),
         })
     }
-}
-
-/// Seconds with as many digits as there are.
-fn seconds_text(seconds: i128, nanos: u32) -> String {
-    match nanos {
-        0 => seconds.to_string(),
-        _ => format!("{seconds}.{:09}", nanos).trim_end_matches('0').to_string(),
-    }
-}
-
-/// A time as RFC 3339 has it, in UTC (Hinnant's days and civil dates).
-fn date_text(seconds: i64, nanos: u32) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = i128::from(days) + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i128::from(month <= 2);
-    let (hour, minute) = (rest / 3600, rest / 60 % 60);
-    let second = seconds_text(i128::from(rest % 60), nanos);
-    let zero = if rest % 60 < 10 { "0" } else { "" };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{zero}{second}Z")
-}
-
-fn uuid_text(bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let [a, b, c, d, e] = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-    format!("{a}-{b}-{c}-{d}-{e}")
-}
-
-/// A decimal in the form of `rust_decimal`: flags with scale and sign, then 96 bits.
-fn decimal_text(bytes: &[u8]) -> Option<String> {
-    let word = |at: usize| bytes[at..at + 4].try_into().map(u32::from_le_bytes).ok();
-    let (flags, low, middle, high) = (word(0)?, word(4)?, word(8)?, word(12)?);
-    let number = u128::from(high) << 64 | u128::from(middle) << 32 | u128::from(low);
-    let scale = (flags >> 16 & 0xff) as usize;
-    let digits = format!("{number:0width$}", width = scale + 1);
-    let (whole, part) = digits.split_at(digits.len() - scale);
-    let sign = if flags >> 31 == 1 { "-" } else { "" };
-    Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") })
 }

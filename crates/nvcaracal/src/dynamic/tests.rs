@@ -12,9 +12,35 @@ fn shows<K: Key + ?Sized, V: Data>(key: &K, value: &V, json: (&str, &str)) {
     let words: Vec<_> =
         stored::versions::<V>().iter().map(|of| format!("{} -> {of}", K::describe())).collect();
     let types = RowTypes::parse(&words).unwrap_or_else(|error| panic!("{error}"));
-    let value = stored::with_stored(value, |bytes| types.value(bytes)).expect("it ends");
-    let key = key.with_key(|bytes| types.key(bytes));
+    let bytes = stored::with_stored(value, <[u8]>::to_vec).expect("it ends");
+    let value = types.value(&bytes);
+    let key_bytes = key.with_key(<[u8]>::to_vec);
+    let key = types.key(&key_bytes);
+    // And back: from what a reader of JSON makes of it, which knows no types.
+    let untyped =
+        |value: &super::Value| untyped(&serde_json::from_str(&value.to_string()).unwrap());
+    assert_eq!(types.value_bytes(&untyped(&value)).as_deref(), Ok(&bytes[..]), "{words:?} {value}");
+    assert_eq!(types.key_bytes(&untyped(&key)).as_deref(), Ok(&key_bytes[..]), "{words:?} {key}");
     assert_eq!((key.to_string().as_str(), value.to_string().as_str()), json, "{words:?}");
+}
+
+fn untyped(json: &serde_json::Value) -> super::Value {
+    use super::Value;
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(flag) => Value::Bool(*flag),
+        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => Value::Unsigned(number.into()),
+            (None, Some(number)) => Value::Signed(number.into()),
+            (None, None) => Value::Float(number.as_f64().unwrap()),
+        },
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Array(items) => Value::List(items.iter().map(untyped).collect()),
+        Json::Object(fields) => {
+            Value::Struct(fields.iter().map(|(name, of)| (name.clone(), untyped(of))).collect())
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Data)]

@@ -47,6 +47,24 @@ impl Type {
         parsed.ok_or_else(|| format!("{words:?} is no type: see column {}", at + 1))
     }
 
+    /// What values of it are called.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Unit => "null",
+            Self::Bool => "true or false",
+            Self::Char | Self::Text => "text",
+            Self::Unsigned(_) | Self::Signed(_) | Self::Float(_) => "number",
+            Self::Array(..) | Self::List(_) | Self::Set(_) | Self::Tuple(_) => {
+                "list of the right length"
+            }
+            Self::Duration => "duration, a text",
+            Self::Time => "time, a text",
+            Self::Uuid => "uuid, a text",
+            Self::Decimal => "decimal, a text",
+            _ => "object",
+        }
+    }
+
     /// Whether types inside call it by this name.
     pub(super) fn is_named(&self, name: &str) -> bool {
         matches!(self, Self::Struct(of, _) | Self::Enum(of, _) if of == name)
