@@ -1,7 +1,7 @@
 //! `load`: rows from JSON lines, as `dump` writes them, into a new store or one that is closed.
 //!
-//! The engine inserts them as it does all rows: calls of a procedure of this command, in epochs, and
-//! a checkpoint at the end. The program whose tables these are finds them there.
+//! The engine inserts them as it does all rows: calls of a procedure of this command, in epochs,
+//! and a checkpoint at the end. The program whose tables these are finds them there.
 
 mod lines;
 mod tables;

@@ -338,7 +338,7 @@ impl<'a> Transaction<'a, '_> {
         &mut self,
         table: u16,
         key: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        each: engine::Visit<'_>,
     ) -> Result<ControlFlow<()>, Stop> {
         let value = self.inner.get(table, key)?;
         Ok(value.map_or(ControlFlow::Continue(()), |value| each(key, value)))

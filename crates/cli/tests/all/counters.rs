@@ -8,6 +8,8 @@
 //! between platforms. Times are left out, and what depends on how workers meet (`waits`,
 //! `contended_locks`) is 0 with one.
 
+use std::collections::BTreeMap;
+
 use crate::support::run;
 use serde_json::Value;
 
@@ -41,19 +43,23 @@ const RUNS: [&str; 10] = [
      --mix full --checkpoint-every 2 --cache-bytes 1000000 --cache-epochs 1",
 ];
 
+fn by_name(object: &Value) -> BTreeMap<&String, &Value> {
+    object.as_object().expect("figures by name").iter().collect()
+}
+
 /// One line for each figure of a report that does not depend on time.
 fn figures(report: &Value) -> Vec<String> {
     let mut figures = Vec::new();
     for name in ["state_digest", "rows", "carried"] {
         figures.push(format!("{name} {}", report[name]));
     }
-    for (name, value) in report["counters"].as_object().expect("counters") {
+    for (name, value) in by_name(&report["counters"]) {
         // What is counted per transaction is the same, divided.
         if !name.ends_with("_per_txn") {
             figures.push(format!("{name} {value}"));
         }
     }
-    for (name, value) in report["memory_bytes"].as_object().expect("bytes by structure") {
+    for (name, value) in by_name(&report["memory_bytes"]) {
         // A build with debug assertions keeps a word in each index that checks its phases.
         if name != "index" {
             figures.push(format!("memory_bytes.{name} {value}"));

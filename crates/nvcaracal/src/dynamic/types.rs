@@ -52,15 +52,16 @@ impl Type {
         match self {
             Self::Unit => "null",
             Self::Bool => "true or false",
-            Self::Char | Self::Text => "text",
+            Self::Char => "character, a text",
+            Self::Text => "text",
             Self::Unsigned(_) | Self::Signed(_) | Self::Float(_) => "number",
             Self::Array(..) | Self::List(_) | Self::Set(_) | Self::Tuple(_) => {
                 "list of the right length"
             }
-            Self::Duration => "duration, a text",
-            Self::Time => "time, a text",
+            Self::Duration => "duration, as \"1.5s\"",
+            Self::Time => "time, as \"2023-11-14T22:13:20Z\"",
             Self::Uuid => "uuid, a text",
-            Self::Decimal => "decimal, a text",
+            Self::Decimal => "decimal, as \"-1.50\"",
             _ => "object",
         }
     }

@@ -70,22 +70,9 @@ impl<'t> Writer<'t> {
         match (of, value) {
             (Type::Unit, Value::Null) => {}
             (Type::Bool, Value::Bool(flag)) => self.bytes.push(u8::from(*flag)),
-            // As the key of a map.
-            (Type::Bool, Value::Text(text)) => match text.parse::<bool>() {
-                Ok(flag) => self.bytes.push(u8::from(flag)),
-                Err(_) => return wrong(value, "true or false"),
-            },
-            (Type::Char, Value::Text(text)) => {
-                let mut chars = text.chars();
-                match (chars.next(), chars.next()) {
-                    (Some(c), None) => self.number(u32::from(c).into(), 4),
-                    _ => return wrong(value, "one character"),
-                }
-            }
             (Type::Unsigned(bytes), _) => self.unsigned(value, *bytes)?,
             (Type::Signed(bytes), _) => self.signed(value, *bytes)?,
             (Type::Float(bytes), _) => self.float(value, *bytes)?,
-            (Type::Text, Value::Text(text)) => self.sized(text.as_bytes())?,
             (Type::Serde, _) => self.sized(&bytes_of(value)?)?,
             (Type::List(item), _) if item.is_byte() => self.sized(&bytes_of(value)?)?,
             (Type::Opaque(count), _) => self.fixed(value, *count)?,
@@ -113,28 +100,6 @@ impl<'t> Writer<'t> {
             (Type::Tuple(parts), Value::List(items)) if parts.len() == items.len() => {
                 parts.iter().zip(items).try_for_each(|(of, value)| self.one(of, value))?;
             }
-            (Type::Duration, Value::Text(text)) => {
-                let Some((seconds, nanos)) = texts::parse_duration(text) else {
-                    return wrong(value, "a duration, as \"1.5s\"");
-                };
-                self.number(seconds.into(), 8);
-                self.number(nanos.into(), 4);
-            }
-            (Type::Time, Value::Text(text)) => {
-                let Some((seconds, nanos)) = texts::parse_date(text) else {
-                    return wrong(value, "a time, as \"2023-11-14T22:13:20Z\"");
-                };
-                self.signed_number(seconds.into(), 8);
-                self.number(nanos.into(), 4);
-            }
-            (Type::Uuid, Value::Text(text)) => match texts::parse_uuid(text) {
-                Some(bytes) => self.bytes.extend_from_slice(&bytes),
-                None => return wrong(value, "a uuid"),
-            },
-            (Type::Decimal, Value::Text(text)) => match texts::parse_decimal(text) {
-                Some(bytes) => self.bytes.extend_from_slice(&bytes),
-                None => return wrong(value, "a decimal, as \"-1.50\""),
-            },
             (Type::Struct(_, fields), _) => {
                 self.around.push(of);
                 self.fields(fields, value)?;
@@ -150,7 +115,48 @@ impl<'t> Writer<'t> {
                 let outer = *outer.ok_or_else(|| format!("there is no type {name} around"))?;
                 self.one(outer, value)?;
             }
+            (of, Value::Text(text)) => self.text(of, text)?,
             _ => return wrong(value, &format!("a {}", of.name())),
+        }
+        Ok(())
+    }
+
+    /// What is shown as a text.
+    fn text(&mut self, of: &Type, text: &str) -> Written {
+        let wrong = || wrong(&Value::Text(text.to_string()), &format!("a {}", of.name()));
+        match of {
+            Type::Text => self.sized(text.as_bytes())?,
+            // As the key of a map.
+            Type::Bool => match text.parse::<bool>() {
+                Ok(flag) => self.bytes.push(u8::from(flag)),
+                Err(_) => return wrong(),
+            },
+            Type::Char => {
+                let mut chars = text.chars();
+                match (chars.next(), chars.next()) {
+                    (Some(c), None) => self.number(u32::from(c).into(), 4),
+                    _ => return wrong(),
+                }
+            }
+            Type::Duration => {
+                let Some((seconds, nanos)) = texts::parse_duration(text) else { return wrong() };
+                self.number(seconds.into(), 8);
+                self.number(nanos.into(), 4);
+            }
+            Type::Time => {
+                let Some((seconds, nanos)) = texts::parse_date(text) else { return wrong() };
+                self.signed_number(seconds.into(), 8);
+                self.number(nanos.into(), 4);
+            }
+            Type::Uuid => match texts::parse_uuid(text) {
+                Some(bytes) => self.bytes.extend_from_slice(&bytes),
+                None => return wrong(),
+            },
+            Type::Decimal => match texts::parse_decimal(text) {
+                Some(bytes) => self.bytes.extend_from_slice(&bytes),
+                None => return wrong(),
+            },
+            _ => return wrong(),
         }
         Ok(())
     }
