@@ -53,8 +53,7 @@ fn row(run: &ClientsRun) -> Vec<String> {
 
 fn library(run: &ClientsRun) -> String {
     format!(
-        "{} epochs of {:.1} calls on average; {} committed, {} aborted, {} failed, {} put off to \
-         the next epoch",
+        "{} epochs of {:.1} calls; {} committed, {} aborted, {} failed, {} deferred",
         grouped(run.epochs as f64),
         run.calls_per_epoch,
         grouped(run.committed as f64),

@@ -59,14 +59,13 @@ fn text(summary: &RecoverSummary) -> String {
     let mut lines = vec![
         format!("{workload} recovered to epoch {epoch}, state digest {state_digest}, {rows} rows"),
         format!(
-            "from the checkpoint of epoch {checkpoint_epoch}, {} epochs with {} calls replayed, {} \
-             of them compared with what they came to before, {} calls wait for the next epoch, {} \
-             workers",
-            summary.epochs_replayed,
-            summary.calls_replayed,
-            summary.epochs_verified,
-            summary.carried,
-            summary.workers
+            "from the checkpoint of epoch {checkpoint_epoch} on, {} epochs with {} calls replayed \
+             by {} workers",
+            summary.epochs_replayed, summary.calls_replayed, summary.workers,
+        ),
+        format!(
+            "{} epochs were compared with what they came to before, {} calls wait for the next one",
+            summary.epochs_verified, summary.carried,
         ),
     ];
     if summary.recovered_hash != "verified" {

@@ -10,12 +10,13 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{MemoryUse, RecoveryReport};
 
 use crate::body;
 use crate::driver::Driver;
+use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
@@ -30,6 +31,39 @@ use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats
 /// like.
 ///
 /// It is closed by [`Database::close`], or when the last handle is dropped.
+///
+/// # Observation
+///
+/// [`Database::stats`] has counts and latencies at any time. With feature `tracing` these happen,
+/// with the target `nvcaracal`:
+///
+/// | span or event | level | fields |
+/// |---|---|---|
+/// | span `open` | info | `device` |
+/// | event `opened` | info | `device`, `epoch`, `rows`, `epochs_replayed`, `calls_replayed`, `us` |
+/// | event `a call was left out of the replay` | warn | `epoch`, `position`, `why` |
+/// | span `epoch` | debug | `calls` |
+/// | event `epoch` | debug | `epoch`, calls by outcome, `log_bytes`, `us` |
+/// | event `the log was full: taking a checkpoint` | info | |
+/// | event `checkpoint` | info | `epoch`, `us` |
+/// | event `stopped` | error | `why` |
+/// | event `closed` | info | |
+///
+/// Times are in microseconds (`us`). The outcomes of calls are `committed`, `aborted`, `failed` and
+/// `deferred`.
+///
+/// With feature `metrics`, of all databases of the process together:
+///
+/// | metric | kind | what |
+/// |---|---|---|
+/// | `nvcaracal_calls_total` | counter | calls, with the labels `procedure` and `outcome` |
+/// | `nvcaracal_epochs_total` | counter | epochs |
+/// | `nvcaracal_log_bytes_total` | counter | bytes of the input log |
+/// | `nvcaracal_epoch_seconds` | histogram | an epoch in the engine |
+/// | `nvcaracal_answer_seconds` | histogram | from an epoch's first submission to its answers |
+/// | `nvcaracal_checkpoint_seconds` | histogram | checkpoints that were asked for |
+/// | `nvcaracal_rows` | gauge | rows of the database whose epoch ended last |
+/// | `nvcaracal_queued_calls` | gauge | calls that wait there |
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
@@ -229,8 +263,10 @@ impl Database {
     pub fn checkpoint(&self) -> Result<()> {
         let shared = Arc::clone(&self.inner.shared);
         self.inner.request(move |driver| {
+            let started = Instant::now();
             driver.checkpoint()?;
             let status = driver.status();
+            observe::checkpoint(status.epoch, started.elapsed());
             shared.record(|recorder| recorder.place(status));
             Ok(())
         })

@@ -185,6 +185,8 @@
 //! | `serde` | types of other crates, by their `serde` traits: `Serde`, `#[data(serde)]` |
 //! | `decimal` | `rust_decimal::Decimal` as a value |
 //! | `uuid` | `uuid::Uuid` as a value and as a key |
+//! | `tracing` | spans and events: a table in the documentation of [`Database`] has them |
+//! | `metrics` | counters, gauges and histograms of the `metrics` facade, listed there, too |
 
 #![forbid(unsafe_code)]
 
@@ -204,6 +206,7 @@ mod error;
 mod guide;
 mod index;
 mod key;
+mod observe;
 mod options;
 mod piece;
 mod procedure;

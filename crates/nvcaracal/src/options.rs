@@ -12,6 +12,7 @@ use storage::StoreOptions;
 
 use crate::driver::{self, Plan};
 use crate::index::IndexRegistration;
+use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::Limits;
 use crate::schema::{Context, INDEXES_MAX};
@@ -381,7 +382,9 @@ impl Options {
         let procedures = self.procedures.clone();
         let plan = self.plan(device);
         plan.config.validate()?;
+        let (_span, started) = (observe::opening(&name), Instant::now());
         let (driver, report) = driver::open(plan)?;
+        observe::opened(&name, &report, started.elapsed());
         let numbers = driver.procedure_ids().iter().copied();
         let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
         Database::start(driver, report, name, &registered, limits, epochs)

@@ -20,6 +20,7 @@ use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome};
 use storage::StorageError;
 
 use crate::driver::Driver;
+use crate::observe;
 use crate::queue::{Batch, Queue, Work};
 use crate::routing::Routing;
 use crate::stats::{Recorder, Tallies};
@@ -169,7 +170,9 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
                 drop(seat);
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
-                return Ok(sequencer.driver.close()?);
+                sequencer.driver.close()?;
+                observe::closed();
+                return Ok(());
             }
             Err(error) => {
                 seat.take().expect("just used").give_up(&error);
@@ -225,7 +228,7 @@ impl Sequencer {
     /// repair.
     fn run_deferred(&mut self) -> Result<()> {
         let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
-        let outcome = self.run_with_room(|driver, info| driver.run_deferred(info));
+        let outcome = self.run_with_room(0, |driver, info| driver.run_deferred(info));
         let outcome = outcome.map_err(|error| Error::stopped(error.to_string()))?;
         self.deliver(outcome, &Calls::new(), &nobody);
         Ok(())
@@ -235,11 +238,14 @@ impl Sequencer {
     /// empties the log.
     fn run_with_room(
         &mut self,
+        calls: usize,
         run: impl Fn(&mut dyn Driver, EpochInfo) -> engine::Result<EpochOutcome>,
     ) -> engine::Result<EpochOutcome> {
         let info = self.clock.next();
+        let _span = observe::epoch_span(calls);
         match run(self.driver.as_mut(), info) {
             Err(error) if error.is_limit() && is_of_log(&error) => {
+                observe::full_log();
                 self.driver.checkpoint()?;
                 run(self.driver.as_mut(), info)
             }
@@ -276,7 +282,7 @@ impl Sequencer {
     /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
     /// happened.
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
-        match self.run_with_room(|driver, info| driver.run_epoch(calls, info)) {
+        match self.run_with_room(calls.len(), |driver, info| driver.run_epoch(calls, info)) {
             Ok(outcome) => {
                 self.deliver(outcome, calls, part);
                 Ok(Ok(()))
@@ -324,6 +330,7 @@ impl Sequencer {
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
         self.tally(&outcome, calls);
+        observe::epoch(&outcome, status.rows, latency, || self.shared.queue.waiting().calls);
         let (tallies, stats) = (&mut self.tallies, outcome.stats.clone());
         self.shared.record(|recorder| recorder.epoch(stats, tallies, status, latency));
 
@@ -366,6 +373,7 @@ impl Sequencer {
 
     /// Ends everything that waits.
     fn give_up(&mut self, error: &Error) {
+        observe::stopped(error);
         self.shared.queue.fail(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.carried.drain(..).flatten().for_each(|(group, ..)| group.end(error));

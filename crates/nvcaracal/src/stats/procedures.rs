@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::Answer;
 
 use super::histogram::Histogram;
+use crate::observe;
 
 /// Counts of the calls of one procedure since the database was opened.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -74,6 +75,14 @@ impl Procedure {
 
     fn add(&mut self, tally: Tally, latency: Option<Duration>) {
         let Tally { committed, aborted, failed, deferred } = tally;
+        for (outcome, calls) in [
+            ("committed", committed),
+            ("aborted", aborted),
+            ("failed", failed),
+            ("deferred", deferred),
+        ] {
+            observe::calls(self.counts.name, outcome, calls);
+        }
         self.counts.committed += committed;
         self.counts.aborted += aborted;
         self.counts.failed += failed;
