@@ -279,6 +279,11 @@ impl Bench<'_> {
     ) -> Result<Measured> {
         let (database, callables) = self.open(place, epoch_calls_max)?;
         self.load(&database, &callables)?;
+        if self.settings.stop.asked() {
+            // There is nothing to measure, and perhaps not all that a check would look for.
+            database.close()?;
+            return Ok(Measured { seen: Seen::new()?, seconds: 0.0, epochs: 0, deferred: 0 });
+        }
         let observer = match self.settings.check {
             true => Some(self.job.observer(&LibraryView::new(self.job, &database)?)),
             false => None,

@@ -378,8 +378,6 @@ pub(crate) struct RunArguments {
     /// --resume the file is continued, and the store must not be older than its last line
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_log: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) clients: ClientArguments,
     /// Show everything that was measured: times, counts of work, accesses of the medium, memory
     #[arg(long)]
     pub(crate) details: bool,
@@ -405,6 +403,8 @@ pub(crate) struct RunArguments {
     /// file of file:DIR, as log-sync:3
     #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]
     pub(crate) die_at: Option<bench::FailPoint>,
+    #[command(flatten)]
+    pub(crate) clients: ClientArguments,
 }
 
 /// Clients of the library.
@@ -418,7 +418,7 @@ pub(crate) struct ClientArguments {
     /// --epoch-size is the most calls of an epoch then (20000 if it is not given).
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=65_536),
           conflicts_with_all = ["epochs", "verify", "recover", "resume", "ack_log", "append",
-                                "no_state_hash", "limits", "die_at"])]
+                                "no_state_hash", "limits", "details", "die_at"])]
     pub(crate) clients: Option<u64>,
     /// Calls that all clients together have submitted and wait for, N to 10000000 [default: one
     /// for each client]

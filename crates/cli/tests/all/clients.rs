@@ -110,7 +110,9 @@ fn options_that_clients_have_no_use_for_are_refused() {
     run(&format!("{line} --seconds 0")).failed(2, &["0.01 to 86400"]);
     run(&format!("{line} --rate 0")).failed(2, &["0.001"]);
     run(&format!("{line} --clients 0")).failed(2, &["--clients"]);
-    for option in ["--epochs 3", "--verify", "--recover", "--append row-lock", "--no-state-hash"] {
+    for option in
+        ["--epochs 3", "--verify", "--recover", "--append row-lock", "--no-state-hash", "--details"]
+    {
         run(&format!("{line} {option}")).failed(2, &["cannot be used with"]);
     }
     run("bench ycsb --in-flight 10").failed(2, &["--clients"]);

@@ -158,3 +158,32 @@ fn o_62_a_second_signal_ends_the_process_at_once() {
     };
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
 }
+
+/// Clients stop, too: what they have in flight is answered, and their stores are gone.
+#[test]
+fn o_62_a_signal_ends_clients_of_the_library() {
+    let room = Room::new();
+    let (temporary, report) = (room.path("tmp"), room.text("report.json"));
+    fs::create_dir_all(&temporary).expect("a directory");
+    let line = "smallbank --customers 2000 --clients 3 --in-flight 30 --seconds 36000";
+    let mut command = command(&format!("bench {line} --no-progress --json {report}"));
+    command.env("TMPDIR", &temporary).current_dir(&temporary);
+    let running = Background::start_command(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let started = Instant::now();
+    let has_log = || {
+        let stores = fs::read_dir(&temporary).expect("a directory").flatten();
+        stores.map(|store| store.path().join("log")).any(|log| log.exists())
+    };
+    while !has_log() {
+        assert!(started.elapsed() < PATIENCE, "no store was made");
+        std::thread::sleep(PAUSE);
+    }
+    running.signal(Signal::INT);
+    let ran = running.ended();
+    assert_eq!(ran.code, 130, "{ran:#?}");
+    assert!(!ran.stderr.contains("error: "), "{ran:#?}");
+    assert_eq!(temporary_stores(&room), 0, "{ran:#?}");
+    let report = json(&text(&room.path("report.json")));
+    assert_eq!((&report["interrupted"], &report["failed"]), (&true.into(), &0.into()));
+    assert_eq!(report["problems"], Value::Array(Vec::new()));
+}
