@@ -17,14 +17,14 @@ pub use foreign::Serde;
 
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
-/// The compiler checks this by the four traits from `zerocopy`, which are derived, as `Copy` is.
+/// The compiler checks this by the four traits from `zerocopy`, which are derived.
 /// [`plain!`](crate::plain) writes all of it.
 ///
 /// ```
 /// use nvcaracal::Plain;
 /// use nvcaracal::zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 ///
-/// #[derive(Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+/// #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 /// #[zerocopy(crate = "nvcaracal::zerocopy")] // unless zerocopy is a dependency
 /// #[repr(C)]
 /// struct Account {
@@ -33,7 +33,7 @@ pub use foreign::Serde;
 ///
 /// impl Plain for Account {}
 /// ```
-pub trait Plain: Copy + TryFromBytes + IntoBytes + Immutable + KnownLayout {
+pub trait Plain: Sized + TryFromBytes + IntoBytes + Immutable + KnownLayout {
     /// What values of this type were before: see [`Data::BEFORE`].
     const BEFORE: Option<Before<Self>> = None;
 
@@ -304,12 +304,15 @@ impl<T: Plain> Data for T {
     }
 
     fn decode_all(bytes: &[u8]) -> Option<Vec<Self>> {
-        match <[T]>::try_ref_from_bytes(bytes) {
-            Ok(items) => Some(items.to_vec()),
-            // Not aligned for this type, or not all of them values.
-            Err(_) if size_of::<T>() == 0 => bytes.is_empty().then(Vec::new),
-            Err(_) => bytes.chunks(size_of::<T>()).map(Self::from_bytes).collect(),
+        let len = size_of::<T>();
+        if len == 0 || !bytes.len().is_multiple_of(len) {
+            return bytes.is_empty().then(Vec::new);
         }
+        let mut items = Vec::with_capacity(bytes.len() / len);
+        for item in bytes.chunks_exact(len) {
+            items.push(Self::from_bytes(item)?);
+        }
+        Some(items)
     }
 
     #[inline]

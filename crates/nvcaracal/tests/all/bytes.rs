@@ -133,3 +133,16 @@ fn room_for_rows_is_made_beforehand_or_refused() {
     assert!(db.reserve(OTHER, 1).unwrap_err().is_mistake());
     assert_eq!(db.call(Lengths { keys: vec![10] }).unwrap(), [Some(3)]);
 }
+
+/// Items without bytes cannot be counted by them.
+#[test]
+fn lists_of_nothing_are_read_where_their_length_is_known() {
+    assert_eq!(Vec::<()>::from_bytes(&[]), Some(Vec::new()));
+    assert_eq!(Vec::<()>::from_bytes(&[1]), None);
+    assert_eq!(Vec::<u16>::from_bytes(&[1, 0, 2, 0]), Some(vec![1, 2]));
+    // Not aligned, not whole, not all of them values.
+    assert_eq!(Vec::<u16>::from_bytes(&[9, 1, 0, 2, 0][1..]), Some(vec![1, 2]));
+    assert_eq!(Vec::<u16>::from_bytes(&[1, 0, 2]), None);
+    assert_eq!(Vec::<bool>::from_bytes(&[1, 0, 2]), None);
+    assert_eq!(Vec::<bool>::from_bytes(&[1, 0]), Some(vec![true, false]));
+}
