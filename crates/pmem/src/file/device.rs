@@ -40,6 +40,8 @@ pub struct File {
     instance: u64,
     marks: Mutex<Marks>,
     read_only: bool,
+    /// What is changed stays in memory.
+    detached: bool,
     health: Arc<Health>,
     /// Writes captures, from the moment on when the state was accepted.
     background: OnceLock<Background>,
@@ -70,6 +72,7 @@ impl File {
             opened: Mutex::new(Some(state)),
             marks: Mutex::new(marks),
             read_only: options.read_only,
+            detached: options.read_only && options.detached,
             health: Arc::default(),
             background: OnceLock::new(),
             files,
@@ -145,7 +148,7 @@ impl Device for File {
         }
         self.health.check()?;
         // Before the state is accepted only memory grows; `accept` makes the files follow.
-        if opened.is_none() {
+        if opened.is_none() && !self.detached {
             self.extend_image(bytes)?;
         }
         self.image.usable.set(bytes);
@@ -194,12 +197,20 @@ impl Device for File {
         }
         self.health.check()?;
         assert!(opened.is_none(), "the store was accepted before its log grows");
+        if self.detached {
+            self.log.set(bytes);
+            return Ok(());
+        }
         self.extend_log(bytes)
     }
 
     fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.log.check_usable(offset, bytes.len() as u64);
         self.health.check()?;
+        if self.detached {
+            // The log is read when a store is opened, and nobody opens this one again.
+            return Ok(());
+        }
         self.health.note(self.files.log.write_all_at(offset, bytes))
     }
 
@@ -215,7 +226,11 @@ impl Device for File {
     }
 
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let there = self.log.bytes().saturating_sub(offset).min(into.len() as u64);
+        let kept = match self.detached {
+            true => self.files.log.len()?.min(self.log.bytes()),
+            false => self.log.bytes(),
+        };
+        let there = kept.saturating_sub(offset).min(into.len() as u64);
         let (head, tail) = into.split_at_mut(there as usize);
         tail.fill(0);
         if head.is_empty() { Ok(()) } else { self.files.log.read_exact_at(offset, head) }
@@ -231,6 +246,10 @@ impl Device for File {
         }
         let mut opened = lock(&self.opened);
         let Some(state) = opened.as_mut() else { return Ok(()) };
+        if self.detached {
+            *opened = None;
+            return Ok(());
+        }
         if self.read_only {
             return Err(DeviceError::ReadOnly { path: self.dir.clone() });
         }
@@ -254,6 +273,9 @@ impl Device for File {
 
     fn write_mark(&self, mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError> {
         self.health.check()?;
+        if self.detached {
+            return Ok(());
+        }
         assert!(self.background.get().is_some(), "the store was accepted before it is marked");
         self.health.note(lock(&self.marks).write(&self.files.meta, mark))
     }
@@ -276,6 +298,9 @@ impl Device for File {
     fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
         assert!(part < parts, "part {part} of {parts}");
         self.health.check()?;
+        if self.detached {
+            return Ok(());
+        }
         let pages = self.image_bytes() / PAGE_BYTES;
         let ranges = (part as u64 * PART_PAGES..pages)
             .step_by(parts * PART_PAGES as usize)
@@ -289,6 +314,9 @@ impl Device for File {
 
     fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
         self.health.check()?;
+        if self.detached {
+            return Ok(());
+        }
         let parts = std::mem::take(&mut *lock(&self.staged));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
         self.background().submit(Capture { epoch, image_bytes, log_bytes, parts })

@@ -24,6 +24,10 @@ pub struct FileOptions {
     /// Whether the database is only looked at: nothing is created, no file is opened for writing,
     /// and [`crate::Device::accept`] is refused. Others may look at it too.
     pub read_only: bool,
+    /// Of one that is only looked at: whether [`crate::Device::accept`] succeeds all the same, and
+    /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
+    /// be replayed before it can be read.
+    pub detached: bool,
     /// Whether the log may be shorter than it was at the newest capture: somebody gives up what it
     /// has lost. [`crate::Device::accept`] makes it as long again, with zeros.
     pub lost_log: bool,
@@ -43,6 +47,7 @@ impl FileOptions {
             log_limit_bytes,
             create: true,
             read_only: false,
+            detached: false,
             lost_log: false,
             beside: &[],
             hook: None,

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions,
+    MARK_BYTES, Outcome, Port,
 };
 
 use crate::open::filled;
@@ -86,4 +87,38 @@ fn nothing_is_created_to_be_looked_at() {
         assert!(matches!(error, DeviceError::Missing { .. }), "{error}");
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// What is changed after the accept stays in memory.
+#[test]
+fn a_detached_device_takes_changes_and_keeps_none() {
+    let dir = filled();
+    let before = contents(dir.path());
+    let hook = Arc::new(OnlyReads::default());
+    let detached = FileOptions { detached: true, ..read_only(Some(hook)) };
+    for _ in 0..2 {
+        let device = Arc::new(File::open(dir.path(), &detached).unwrap());
+        let newest = EPOCHS.last().copied();
+        assert_eq!(check(&*device, "detached"), newest);
+        device.accept().unwrap();
+        device.accept().unwrap();
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let (image_bytes, log_bytes) = (device.image_bytes(), device.log_bytes());
+        device.grow_image(2 * image_bytes).unwrap();
+        device.grow_log(2 * log_bytes).unwrap();
+        // SAFETY: nobody else knows the device.
+        unsafe { port.store_bytes(image_bytes, &[7; 64]) };
+        port.log_write(log_bytes, &[7; 64]).unwrap();
+        device.log_sync().unwrap();
+        device.write_mark(&[7; MARK_BYTES]).unwrap();
+        device.capture_part(0, 1).unwrap();
+        device.capture_commit(1_000).unwrap();
+        device.settle().unwrap();
+        assert_eq!(device.captured_epoch(), newest, "nothing is captured");
+        let mut beyond = [1; 64];
+        device.log_read(log_bytes, &mut beyond).unwrap();
+        assert_eq!(beyond, [0; 64]);
+        drop((port, device));
+        assert!(contents(dir.path()) == before);
+    }
 }
