@@ -42,13 +42,16 @@ pub(crate) enum Command {
     ///
     /// Rows are shown by the types that the store has in words, in the order of their keys. Each
     /// table begins with a line that describes it (JSON lines) or with the names of its columns
-    /// (CSV). What no type is known of is shown as bytes.
+    /// (CSV). What no type is known of is shown as bytes. In CSV texts are as they are, other
+    /// values are JSON; a cell without anything is null, "" an empty text. CSV with --out has a
+    /// file more, tables.jsonl, which describes the tables.
     Dump(DumpArguments),
-    /// Load rows that `dump` wrote as JSON lines into a new store, or into one that was closed
+    /// Load rows that `dump` wrote into a new store, or into one that was closed
     ///
     /// A new store gets the tables that the files describe, and its program opens it as its own. In
     /// a store that is there, rows of the same keys are replaced; its tables must be of the same
-    /// types. Everything is read once before anything is changed.
+    /// types. CSV says nothing of types: it is loaded into a table that is there, or with the
+    /// tables.jsonl of its dump. Everything is read once before anything is changed.
     Load(LoadArguments),
     /// Recover a store that `bench` made, and show how long each part took; check one of another
     /// program, which only that can recover; or decide what becomes of one that is refused
@@ -320,7 +323,7 @@ pub(crate) struct RunArguments {
     /// [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,
-    /// Epochs between checkpoints, 1 to 1000000 [default: 10 on file, 1 elsewhere; with --recover
+    /// Epochs between checkpoints, 1 to 1000000 [default: 100 on file, 1 elsewhere; with --recover
     /// more than there are epochs]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) checkpoint_every: Option<u64>,
@@ -566,7 +569,8 @@ pub(crate) enum Page {
 pub(crate) struct LoadArguments {
     /// A store, named as for `check`, or a directory that does not exist
     pub(crate) path: String,
-    /// Files of JSON lines, or directories with such files whose names end in .jsonl
+    /// Files of JSON lines, files of CSV whose names end in .csv and begin with that of their
+    /// table, or directories with files that end in .jsonl or .csv
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Write the result as one JSON object to standard output

@@ -130,18 +130,21 @@ fn settings(
     let defaults = EngineConfig::for_device(spec);
     Settings {
         epochs,
-        workers: workers(arguments.workers),
-        cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
-        cache_epochs: arguments.cache_epochs,
-        split_threshold: arguments.split_threshold,
-        // Something is left to replay where that is asked for.
-        checkpoint_every: arguments.checkpoint_every.unwrap_or(match arguments.recover {
-            true => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
-            false => defaults.checkpoint_every,
-        }),
+        engine: EngineConfig {
+            workers: workers(arguments.workers),
+            cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
+            cache_epochs: arguments.cache_epochs,
+            split_threshold: arguments.split_threshold,
+            // Something is left to replay where that is asked for.
+            checkpoint_every: arguments.checkpoint_every.unwrap_or(match arguments.recover {
+                true => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
+                false => defaults.checkpoint_every,
+            }),
+            append: arguments.append,
+            state_hash: !arguments.no_state_hash,
+            ..defaults
+        },
         serial_calls_max: 0,
-        append: arguments.append,
-        state_hash: !arguments.no_state_hash,
         image_limit_bytes: arguments.image_limit_bytes,
         log_limit_bytes: arguments.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),

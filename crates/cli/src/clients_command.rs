@@ -37,7 +37,6 @@ pub(crate) fn settings(
         rate: options.rate,
         epoch_calls_max: arguments.epoch_size.map(|calls| calls as usize),
         epoch_sizes: options.epoch_sizes.iter().map(|&calls| calls as usize).collect(),
-        checkpoint_every: arguments.checkpoint_every,
         compares_engine: !options.no_engine,
     })
 }

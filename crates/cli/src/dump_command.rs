@@ -68,15 +68,32 @@ fn dump<D: Device>(store: &Looked<D>, arguments: &DumpArguments) -> Done {
     };
     make_empty(directory)?;
     let bar = Progress::Shown.bar("dumping", tables.len() as u64, "tables");
+    let mut heads = Vec::new();
     for table in tables {
         let path = directory.join(file_name(&table.definition.name, arguments.format));
-        let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
-        let mut to = BufWriter::new(File::create_new(&path).map_err(failed)?);
-        let written = write_table(store, table, arguments.format, &mut to)?;
-        written.and_then(|()| to.flush()).map_err(failed)?;
+        write_file(&path, |to| write_table(store, table, arguments.format, to))?;
+        if arguments.format == Format::Csv {
+            let rows = store.rows(table)?.len();
+            write_head(&mut heads, table, &format!("\"rows\":0,\"csv_rows\":{rows}"))
+                .expect("memory takes it");
+        }
         bar.step("");
     }
+    if arguments.format == Format::Csv {
+        // What CSV cannot say: of which types the columns are.
+        write_file(&directory.join("tables.jsonl"), |to| Ok(to.write_all(&heads)))?;
+    }
     Ok(())
+}
+
+/// Makes a file; the outer result of what writes it is the store's.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<io::Result<()>, Failure>,
+) -> Done {
+    let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    let mut to = BufWriter::new(File::create_new(path).map_err(failed)?);
+    write(&mut to)?.and_then(|()| to.flush()).map_err(failed)
 }
 
 /// Makes a directory, or finds it empty: nothing of an earlier dump is taken for this one.
@@ -106,6 +123,28 @@ fn file_name(table: &str, format: Format) -> String {
     format!("{name}.{extension}")
 }
 
+/// The table whose name a file has.
+pub(crate) fn table_of_file(path: &Path) -> String {
+    let stem = path.file_stem().map_or_else(Default::default, |stem| stem.to_string_lossy());
+    let mut name = Vec::new();
+    let mut rest = stem.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = after.get(..2).filter(|_| byte == b'%');
+        let escaped = escaped.and_then(|digits| str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(escaped) => {
+                name.push(escaped);
+                rest = &after[2..];
+            }
+            None => {
+                name.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 /// The outer result is the store's, the inner one that of writing.
 fn write_table<D: Device>(
     store: &Looked<D>,
@@ -116,11 +155,12 @@ fn write_table<D: Device>(
     let rows = store.rows(table)?;
     let mut write = || {
         match format {
-            Format::Jsonl => write_head(to, table, rows.len())?,
+            Format::Jsonl => write_head(to, table, &format!("\"rows\":{}", rows.len()))?,
             Format::Csv => {
                 let fields = table.fields();
                 let fields = if fields.is_empty() { vec!["value"] } else { fields };
-                write_line(to, ["key"].into_iter().chain(fields).map(str::to_string))?;
+                let names = ["key"].into_iter().chain(fields);
+                write_line(to, names.map(|name| Some(name.to_string())))?;
             }
         }
         for row in &rows {
@@ -135,7 +175,8 @@ fn write_table<D: Device>(
     Ok(write())
 }
 
-fn write_head(to: &mut dyn Write, table: &Table, rows: usize) -> io::Result<()> {
+/// The line that describes a table, and says how many rows follow.
+fn write_head(to: &mut dyn Write, table: &Table, rows: &str) -> io::Result<()> {
     let Table { index, words, .. } = table;
     let TableDefinition {
         name, key_bytes_max: key, value_bytes_max: value, row_bytes: row, ..
@@ -146,7 +187,7 @@ fn write_head(to: &mut dyn Write, table: &Table, rows: usize) -> io::Result<()> 
     writeln!(
         to,
         "{{\"table\":{name},\"index\":\"{index}\",\"key_bytes_max\":{key},\
-         \"value_bytes_max\":{value},\"row_bytes\":{row},\"types\":{types},\"rows\":{rows}}}"
+         \"value_bytes_max\":{value},\"row_bytes\":{row},\"types\":{types},{rows}}}"
     )
 }
 
@@ -156,12 +197,12 @@ fn cells<'v>(
     key: &'v Value,
     value: &'v Value,
     fields: &[&'v str],
-) -> impl Iterator<Item = String> + use<'v> {
+) -> impl Iterator<Item = Option<String>> + use<'v> {
     let cells = match value {
         Value::Struct(named) if !fields.is_empty() => fields
             .iter()
             .map(|field| named.iter().find(|(name, _)| name == field))
-            .map(|found| found.map_or_else(String::new, |(_, value)| cell(value)))
+            .map(|found| found.and_then(|(_, value)| cell(value)))
             .collect(),
         value => vec![cell(value)],
     };
@@ -169,21 +210,25 @@ fn cells<'v>(
 }
 
 /// Texts as they are, nothing for null, everything else as JSON.
-fn cell(value: &Value) -> String {
+fn cell(value: &Value) -> Option<String> {
     match value {
-        Value::Null => String::new(),
-        Value::Text(text) => text.clone(),
-        other => other.to_string(),
+        Value::Null => None,
+        Value::Text(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }
 
-/// A line of comma-separated values, by RFC 4180.
-fn write_line(to: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
+/// A line of comma-separated values, by RFC 4180. An empty text is quoted, nothing is not, so that
+/// they can be told apart.
+fn write_line(to: &mut dyn Write, cells: impl Iterator<Item = Option<String>>) -> io::Result<()> {
     for (i, cell) in cells.enumerate() {
         let comma = if i > 0 { "," } else { "" };
-        match cell.contains([',', '"', '\n', '\r']) {
-            true => write!(to, "{comma}\"{}\"", cell.replace('"', "\"\""))?,
-            false => write!(to, "{comma}{cell}")?,
+        match cell {
+            None => write!(to, "{comma}")?,
+            Some(cell) if cell.is_empty() || cell.contains([',', '"', '\n', '\r']) => {
+                write!(to, "{comma}\"{}\"", cell.replace('"', "\"\""))?;
+            }
+            Some(cell) => write!(to, "{comma}{cell}")?,
         }
     }
     write!(to, "\r\n")

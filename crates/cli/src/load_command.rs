@@ -1,8 +1,10 @@
-//! `load`: rows from JSON lines, as `dump` writes them, into a new store or one that is closed.
+//! `load`: rows from JSON lines or CSV, as `dump` writes them, into a new store or one that is
+//! closed.
 //!
 //! The engine inserts them as it does all rows: calls of a procedure of this command, in epochs,
 //! and a checkpoint at the end. The program whose tables these are finds them there.
 
+mod csv;
 mod lines;
 mod tables;
 
@@ -18,8 +20,9 @@ use pmem::{Device, DeviceSpec};
 use serde::Serialize;
 
 use crate::args::LoadArguments;
+use crate::dump_command::table_of_file;
 use crate::output::{Done, Failure, show};
-use lines::{Line, Lines};
+use lines::{Head, Line, Lines};
 use tables::Tables;
 
 /// Bytes of rows in a call, and calls in an epoch.
@@ -53,11 +56,12 @@ pub(crate) fn run(arguments: &LoadArguments) -> Done {
         true => Limits::new(bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT),
         false => Limits::existing(&spec),
     };
-    // All of what is to be loaded is read once before anything is created or changed.
-    let heads = lines::heads(&files)?;
-    let described = Tables::of_heads(&heads)?;
-    for file in &files {
-        each_row(file, &described, |_, _, _| Ok(()))?;
+    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;
+    if is_new {
+        // All of what is to be loaded is read once before anything is created.
+        let described = Tables::of_heads(&heads)?;
+        let check = |file: &PathBuf| each_row(file, &described, &heads, |_, _, _| Ok(()));
+        files.iter().try_for_each(check)?;
     }
     let load = Load { files: &files, heads, is_new };
     let loaded = bench::open_device(&spec, limits, load).map_err(Failure::from).flatten();
@@ -73,6 +77,11 @@ pub(crate) fn run(arguments: &LoadArguments) -> Done {
     })
 }
 
+/// Whether a file is of comma-separated values, else it is of JSON lines.
+fn is_csv(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "csv")
+}
+
 /// The files, and those in the directories, by their names.
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -84,21 +93,21 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "jsonl") {
+            if is_csv(&path) || path.extension().is_some_and(|extension| extension == "jsonl") {
                 files.push(path);
             }
         }
     }
     files.sort();
     match files.is_empty() {
-        true => Err(Failure::usage("there is no file that ends in .jsonl")),
+        true => Err(Failure::usage("there is no file that ends in .jsonl or .csv")),
         false => Ok(files),
     }
 }
 
 struct Load<'a> {
     files: &'a [PathBuf],
-    heads: Vec<lines::Head>,
+    heads: Vec<Head>,
     is_new: bool,
 }
 
@@ -115,7 +124,13 @@ impl Load<'_> {
     fn load<D: Device>(self, device: Arc<D>) -> Result<Loaded, Failure> {
         let tables = match self.is_new {
             true => Tables::of_heads(&self.heads)?,
-            false => Tables::of_store(Arc::clone(&device), &self.heads)?,
+            false => {
+                let tables = Tables::of_store(Arc::clone(&device), &self.heads)?;
+                // The same before anything is changed.
+                let check = |file: &PathBuf| each_row(file, &tables, &self.heads, |_, _, _| Ok(()));
+                self.files.iter().try_for_each(check)?;
+                tables
+            }
         };
         let config = EngineConfig { workers: 1, ..EngineConfig::default() };
         let mut procedures = |_: &[u16]| Ok(procedures());
@@ -129,20 +144,31 @@ impl Load<'_> {
         };
         let bar = Progress::Shown.bar("loading", self.files.len() as u64, "files");
         for file in self.files {
-            each_row(file, &tables, |table, key, value| loading.row(table, key, value))?;
+            each_row(file, &tables, &self.heads, |of, key, value| loading.row(of, key, value))?;
             bar.step("");
         }
         loading.end(&tables)
     }
 }
 
-/// Reads a file, and does something with each row: its table's number and whether that is a
-/// sequence, its key and its value as they are stored.
+/// What is done with a row: its table's number and whether that is a sequence, its key and its
+/// value as they are stored.
+type Each<'e> = &'e mut dyn FnMut((u16, bool), &[u8], &[u8]) -> Done;
+
+/// Reads a file, and does something with each row.
 fn each_row(
     path: &Path,
     tables: &Tables,
+    heads: &[Head],
     mut each: impl FnMut((u16, bool), &[u8], &[u8]) -> Done,
 ) -> Done {
+    match is_csv(path) {
+        true => each_row_of_csv(path, tables, heads, &mut each),
+        false => each_row_of_lines(path, tables, &mut each),
+    }
+}
+
+fn each_row_of_lines(path: &Path, tables: &Tables, each: Each<'_>) -> Done {
     let mut lines = Lines::open(path)?;
     let mut table = None;
     while let Some(line) = lines.next()? {
@@ -156,6 +182,32 @@ fn each_row(
         }
     }
     Ok(())
+}
+
+/// The rows of the table after which the file is named.
+fn each_row_of_csv(path: &Path, tables: &Tables, heads: &[Head], each: Each<'_>) -> Done {
+    let name = table_of_file(path);
+    let Some((number, of)) = tables.find(&name) else {
+        return Err(Failure::new(format!(
+            "{}: there is no table {name:?}, and CSV does not say of which types its columns are: \
+             load it into a store that has the table, or with the tables.jsonl of its dump",
+            path.display()
+        )));
+    };
+    let mut rows = csv::Rows::open(path, of.columns())?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let (key, value) = of.bytes(&row).map_err(|what| rows.failure(&what))?;
+        each((number, of.is_sequence), &key, &value)?;
+        count += 1;
+    }
+    let announced = heads.iter().find(|head| head.table == name).and_then(|head| head.csv_rows);
+    match announced {
+        Some(announced) if announced != count => {
+            Err(rows.failure(&format!("the file ends after {count} rows of {announced}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Loading<D: Device> {

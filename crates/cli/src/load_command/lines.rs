@@ -22,6 +22,9 @@ pub(super) struct Head {
     pub(super) types: Vec<String>,
     /// How many follow; the end of a file may be lost.
     pub(super) rows: u64,
+    /// How many are in the table's file of CSV, if there is one.
+    #[serde(default)]
+    pub(super) csv_rows: Option<u64>,
 }
 
 /// A key and a value, without types.
@@ -99,7 +102,7 @@ impl Lines {
 }
 
 /// The lines of all files that describe tables, when every other line was read, too.
-pub(super) fn heads(files: &[PathBuf]) -> Result<Vec<Head>, Failure> {
+pub(super) fn heads<'f>(files: impl Iterator<Item = &'f PathBuf>) -> Result<Vec<Head>, Failure> {
     let mut heads: Vec<Head> = Vec::new();
     for path in files {
         let mut lines = Lines::open(path)?;
@@ -115,7 +118,8 @@ pub(super) fn heads(files: &[PathBuf]) -> Result<Vec<Head>, Failure> {
     Ok(heads)
 }
 
-fn untyped(json: Json) -> Value {
+/// A value of JSON.
+pub(super) fn untyped(json: Json) -> Value {
     match json {
         Json::Null => Value::Null,
         Json::Bool(flag) => Value::Bool(flag),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use engine::TableSchema;
-use nvcaracal::dynamic::{RowTypes, Value};
+use nvcaracal::dynamic::{Cell, RowTypes, Value};
 use pmem::Device;
 use storage::{IndexKind, TableDefinition};
 
+use super::csv::{Column, Part};
 use super::lines::{Head, Row};
 use crate::output::Failure;
 use crate::rows::{Looked, Table};
@@ -24,6 +25,23 @@ pub(super) struct Types {
 }
 
 impl Types {
+    /// The columns of the table in a file of CSV.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let plain = Cell { is_text: false, may_be_null: false };
+        let column = |name: &str, of, cell| Column { name: name.to_string(), of, cell };
+        let key = self.types.as_ref().map_or(plain, RowTypes::key_cell);
+        let mut columns = vec![column("key", Part::Key, key)];
+        let fields = self.types.as_ref().map_or_else(Vec::new, RowTypes::fields);
+        let cells = self.types.as_ref().map_or_else(|| vec![plain], RowTypes::cells);
+        match fields.is_empty() {
+            true => columns.push(column("value", Part::Value, cells[0])),
+            false => columns.extend(
+                fields.iter().zip(cells).map(|(name, cell)| column(name, Part::Field, cell)),
+            ),
+        }
+        columns
+    }
+
     /// Key and value as they are stored.
     pub(super) fn bytes(&self, row: &Row) -> Result<(Vec<u8>, Vec<u8>), String> {
         if let Some(types) = &self.types {

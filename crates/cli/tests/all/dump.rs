@@ -111,6 +111,7 @@ fn all_rows_are_dumped_by_their_types_in_the_order_of_their_keys() {
     assert_eq!(text("names%2fof%20users.csv"), "key,value\r\n3,\"Grace\nHopper\"\r\n9,Ada\r\n");
     assert_eq!(text("numbers.csv"), "key,value\r\n7,1\r\n");
     assert_eq!(text("seats.csv"), csv);
+    assert!(text("tables.jsonl").contains("\"rows\":0,\"csv_rows\":2}"));
     assert_eq!(bytes_of_files(&store), before, "a dump changes nothing");
     // Nothing is mixed with another dump, and nothing guessed.
     run(&format!("dump {store} --out {out}")).failed(1, &["is not empty"]);
@@ -221,6 +222,121 @@ fn what_was_dumped_is_loaded_and_its_program_goes_on() {
     let seats = run(&format!("dump {again} --table seats")).succeeded().stdout;
     assert_eq!(seats, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
     options().open(&again).unwrap().close().unwrap();
+}
+
+/// CSV says nothing of types: those are in a file beside it.
+#[test]
+fn csv_that_was_dumped_is_loaded_and_its_program_goes_on() {
+    let room = Room::new();
+    let (store, out, again) = (room.text("store"), room.text("out"), room.text("again"));
+    build_at(&store);
+    run(&format!("dump {store} --format csv --out {out}")).succeeded();
+    run(&format!("load {again} {out}")).succeeded();
+    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&all_lines()));
+    options().open(&again).unwrap().close().unwrap();
+
+    // Into a table that is there, in another order of columns.
+    let seats = room.text("seats.csv");
+    let cheaper = "state,key,cents\n\"\"\"Free\"\"\",\"[2,\"\"b\"\"]\",-6";
+    fs::write(&seats, cheaper).unwrap();
+    run(&format!("load {again} {seats}")).succeeded();
+    let dumped = run(&format!("dump {again} --table seats")).succeeded().stdout;
+    assert_eq!(dumped, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+struct Note {
+    text: String,
+    perhaps: Option<String>,
+    number: Option<i8>,
+}
+
+const NOTES: Table<String, Note> = Table::ordered("notes");
+
+#[procedure]
+fn write_note(tx: &mut Transaction, key: String, note: Note) -> Result<(), Stop> {
+    tx.insert(NOTES, key, &note)
+}
+
+/// Null, an empty text, and texts that look like something else are told apart.
+#[test]
+fn csv_keeps_what_texts_are() {
+    let room = Room::new();
+    let (store, out, again) = (room.text("store"), room.text("out"), room.text("again"));
+    let options = || Database::options().table(NOTES).procedure::<WriteNote>().workers(1);
+    let db = options().open(&store).unwrap();
+    let notes = [
+        ("0", "", None, None),
+        ("1", "", Some(""), Some(-1)),
+        ("2", "null", Some("null"), None),
+        ("3", "\"quoted\"", Some("a\r\nb"), Some(7)),
+        ("4", "7", Some("{}"), None),
+        ("5", ",", Some(" "), None),
+    ];
+    let note_of = |&(_, text, perhaps, number): &(&str, &str, Option<&str>, Option<i8>)| Note {
+        text: text.into(),
+        perhaps: perhaps.map(str::to_string),
+        number,
+    };
+    for row in &notes {
+        db.call(WriteNote { key: row.0.into(), note: note_of(row) }).unwrap();
+    }
+    db.close().unwrap();
+    run(&format!("dump {store} --format csv --out {out}")).succeeded();
+    let csv = fs::read_to_string(Path::new(&out).join("notes.csv")).unwrap();
+    assert!(csv.starts_with("key,text,perhaps,number\r\n0,\"\",,\r\n1,\"\",\"\",-1\r\n"), "{csv}");
+    run(&format!("load {again} {out}")).succeeded();
+    let db = options().open(&again).unwrap();
+    for row in &notes {
+        assert_eq!(
+            db.get(NOTES, row.0.to_string()).unwrap().as_ref(),
+            Some(&note_of(row)),
+            "{row:?}"
+        );
+    }
+    db.close().unwrap();
+}
+
+#[test]
+fn csv_that_cannot_be_loaded_is_told_with_its_line() {
+    let room = Room::new();
+    let (store, out) = (room.text("store"), room.text("out"));
+    build_at(&store);
+    let before = bytes_of_files(&store);
+    let file = room.text("seats.csv");
+    for (text, words) in [
+        ("key,cents\n", "line 1: the columns are key, cents, those of the table key, cents, state"),
+        ("key,cents,state,cents\n", "line 1: the columns are"),
+        ("", "line 1: the columns are"),
+        ("key,cents,state\n1,2\n", "line 2: 2 cells, there are 3 columns"),
+        ("key,cents,state\n\"[1,\"\"a\"\"]\",5,\"\"\"Free\n", "line 2: a quoted cell does not end"),
+        ("key,cents,state\n\"[1]\"2,5,\n", "line 2: something follows the end of a quoted cell"),
+        (
+            "key,cents,state\n\"[1,\"\"a\"\"]\",x,\"\"\"Free\"\"\"\n",
+            "line 2: cents: \"x\": expected",
+        ),
+        ("key,cents,state\n\"[1,\"\"\na\"\"]\",5,5\n\n", "line 2: key: "),
+        (
+            "key,cents,state\n\"[1,\"\"a\"\"]\",,\"\"\"Free\"\"\"\n",
+            "value: field \"cents\" is missing",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        run(&format!("load {store} {file}")).failed(1, &[words]);
+        assert_eq!(bytes_of_files(&store), before, "{text}");
+    }
+    let other = room.text("seat.csv");
+    fs::write(&other, "key,value\n").unwrap();
+    run(&format!("load {store} {other}"))
+        .failed(1, &["there is no table \"seat\"", "tables.jsonl"]);
+    let new = room.text("new");
+    run(&format!("load {new} {file}")).failed(1, &["there is no table \"seats\"", "of its dump"]);
+    // The end of a file is lost.
+    run(&format!("dump {store} --format csv --out {out}")).succeeded();
+    let names = Path::new(&out).join("names%2fof%20users.csv");
+    fs::write(names, "key,value\r\n9,Ada\r\n").unwrap();
+    run(&format!("load {new} {out}")).failed(1, &["the file ends after 1 rows of 2"]);
+    assert!(!Path::new(&new).exists());
 }
 
 /// Tables are in the order of the files.
