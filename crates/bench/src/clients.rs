@@ -43,8 +43,6 @@ pub struct ClientSettings {
     pub epoch_calls_max: Option<usize>,
     /// More sizes of epochs to run with, one after the other.
     pub epoch_sizes: Vec<usize>,
-    /// Epochs between checkpoints; the library's default if absent.
-    pub checkpoint_every: Option<u64>,
     /// Whether to run the engine alone, too.
     pub compares_engine: bool,
 }
@@ -159,7 +157,7 @@ pub fn run_clients(
         workload: job.name(),
         device: place.spec.to_string(),
         durable: matches!(place.spec, DeviceSpec::File(_) | DeviceSpec::Dax(_)),
-        workers: settings.workers,
+        workers: settings.engine.workers,
         parameters: job.parameters().clone(),
         clients: clients.clients,
         in_flight: clients.in_flight,
@@ -318,20 +316,12 @@ impl Bench<'_> {
         place: &Place,
         epoch_calls_max: Option<usize>,
     ) -> Result<(Database, Vec<Callable>)> {
-        let Settings { workers, cache_bytes, cache_epochs, split_threshold, .. } = *self.settings;
         let (options, callables) = library::options(self.job)?;
         let mut options = options
-            .workers(workers)
-            .cache_bytes(cache_bytes)
-            .cache_epochs(cache_epochs)
-            .split_threshold(split_threshold)
+            .engine(self.settings.engine_config(self.job, 0))
             .serial_calls_max(SERIAL_CALLS_MAX)
-            .segment_bytes(self.job.parameters().segment_bytes)
             .data_bytes_max(self.settings.image_limit_bytes)
             .log_bytes_max(self.settings.log_limit_bytes);
-        if let Some(epochs) = self.clients.checkpoint_every {
-            options = options.checkpoint_every(epochs);
-        }
         if let Some(calls) = epoch_calls_max {
             options = options.epoch_calls_max(calls);
         }

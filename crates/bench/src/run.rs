@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{Answer, AppendMethod, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
+use engine::{Answer, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
 use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
@@ -30,22 +30,10 @@ use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result,
 pub struct Settings {
     /// Epochs of the stream, in all: a resumed run does what is left of them.
     pub epochs: u64,
-    /// Worker threads.
-    pub workers: usize,
-    /// Bytes of cached versions.
-    pub cache_bytes: u64,
-    /// K: epochs without access after which a cached version is evicted.
-    pub cache_epochs: u64,
-    /// Versions of a row in an epoch from which its pieces are split off; 0: never.
-    pub split_threshold: u32,
-    /// Epochs between checkpoints.
-    pub checkpoint_every: u64,
+    /// What the engine is told; geometry and clock are those of the run.
+    pub engine: EngineConfig,
     /// Epochs of at most so many calls run in the serial part; 0: none.
     pub serial_calls_max: usize,
-    /// How the append step works.
-    pub append: AppendMethod,
-    /// Whether the engine maintains a hash of the whole state.
-    pub state_hash: bool,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
     /// Most bytes of the input log.
@@ -74,17 +62,7 @@ impl Settings {
     /// What the engine gets of it.
     #[must_use]
     pub fn engine_config(&self, job: &Job, instance: u64) -> EngineConfig {
-        let mut config = EngineConfig {
-            workers: self.workers,
-            cache_bytes: self.cache_bytes,
-            cache_epochs: self.cache_epochs,
-            checkpoint_every: self.checkpoint_every,
-            split_threshold: self.split_threshold,
-            append: self.append,
-            state_hash: self.state_hash,
-            clock: now_ns,
-            ..EngineConfig::default()
-        };
+        let mut config = EngineConfig { clock: now_ns, ..self.engine.clone() };
         config.store.segment_bytes = job.parameters().segment_bytes;
         config.store.instance = instance;
         config
@@ -99,7 +77,7 @@ impl Settings {
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
-    if settings.ack_log.is_some() && !settings.state_hash {
+    if settings.ack_log.is_some() && !settings.engine.state_hash {
         let what = "an acknowledgement log has the state digest of every epoch: it cannot be \
                     written without the state hash";
         return Err(BenchError::Usage(what.into()));

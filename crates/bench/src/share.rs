@@ -150,7 +150,7 @@ pub(crate) fn measure(
         }
         _ => None,
     };
-    let costs = measure_costs(settings.workers.min(cores), log)?;
+    let costs = measure_costs(settings.engine.workers.min(cores), log)?;
     drop(bar);
     Ok(share(stats, epochs, Medium::of(spec), costs))
 }

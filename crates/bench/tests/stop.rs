@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
-    AppendMethod, Contention, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring,
+    Contention, EngineConfig, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring,
     Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
 };
 use pmem::DeviceSpec;
@@ -16,14 +16,8 @@ const EPOCHS: u64 = 3;
 fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
     Settings {
         epochs: EPOCHS,
-        workers: 2,
-        cache_bytes: 0,
-        cache_epochs: 20,
-        split_threshold: 0,
-        checkpoint_every: 100,
+        engine: EngineConfig { workers: 2, checkpoint_every: 100, ..EngineConfig::default() },
         serial_calls_max: 0,
-        append: AppendMethod::default(),
-        state_hash: true,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: Some(ack_log.to_path_buf()),

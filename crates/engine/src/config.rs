@@ -67,12 +67,13 @@ impl Default for EngineConfig {
 
 /// Cache on devices whose reads take longer than those of DRAM.
 const CACHE_BYTES: u64 = 256 << 20;
-/// A capture writes whole pages, so it pays to wait.
-const CAPTURE_EVERY: u64 = 10;
+/// A capture writes whole pages and syncs three files, which costs more than the log of many small
+/// epochs.
+const CAPTURE_EVERY: u64 = 100;
 
 impl EngineConfig {
     /// The defaults for a device: a cache where reading takes longer than from DRAM, which
-    /// `emulated:none` does not; captures every tenth epoch where a checkpoint is one.
+    /// `emulated:none` does not; a checkpoint every hundredth epoch where it captures the image.
     pub fn for_device(device: &DeviceSpec) -> Self {
         let (cache_bytes, checkpoint_every) = match device {
             DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => (0, 1),
@@ -113,7 +114,7 @@ mod tests {
             ("emulated:low", 256 << 20, 1),
             ("emulated:high", 256 << 20, 1),
             ("dax:/pm/db", 256 << 20, 1),
-            ("file:db", 0, 10),
+            ("file:db", 0, 100),
         ] {
             let config = EngineConfig::for_device(&device.parse().unwrap());
             let found = (config.cache_bytes, config.checkpoint_every);

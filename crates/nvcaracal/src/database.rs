@@ -103,7 +103,9 @@ impl Database {
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = driver.schema();
-        let sequencer = Sequencer::new(Arc::clone(&shared), driver, serial_calls_max);
+        // Whoever only reads does not run what the last process left to run.
+        let carried = if limits.read_only { 0 } else { driver.status().carried };
+        let sequencer = Sequencer::new(Arc::clone(&shared), driver, (carried, serial_calls_max));
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
@@ -123,6 +125,7 @@ impl Database {
     pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
         let number = self.number::<P>()?;
         body::check_outside()?;
+        self.queue().check_writable()?;
         let Inner { shared, seat, .. } = &*self.inner;
         let at_once = procedure.with_bytes(|arguments| {
             check_arguments(arguments)?;
@@ -143,8 +146,9 @@ impl Database {
     /// [`Database::batch`].
     ///
     /// # Errors
-    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered;
-    /// [`Error::is_limit`] for arguments of more than 1 MiB. The call did not take place.
+    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, or the
+    /// database was opened [for reading only](crate::Options::read_only); [`Error::is_limit`] for
+    /// arguments of more than 1 MiB. The call did not take place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
         self.push(&procedure, OnFull::Wait)
     }
@@ -261,6 +265,7 @@ impl Database {
     /// # Errors
     /// The device's; [`Error::is_stopped`].
     pub fn checkpoint(&self) -> Result<()> {
+        self.queue().check_writable()?;
         let shared = Arc::clone(&self.inner.shared);
         self.inner.request(move |driver| {
             let started = Instant::now();
@@ -284,6 +289,7 @@ impl Database {
         rows: u64,
     ) -> Result<()> {
         let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
+        self.queue().check_writable()?;
         self.inner.request(move |driver| Ok(driver.reserve(number, rows)?))
     }
 

@@ -170,6 +170,8 @@ impl<D: Device> Driver for Hosted<D> {
 /// What a database is opened with.
 pub(crate) struct Plan {
     pub(crate) device: DeviceSpec,
+    /// Nothing is written to the device.
+    pub(crate) read_only: bool,
     pub(crate) image_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
     pub(crate) config: EngineConfig,
@@ -184,6 +186,12 @@ pub(crate) struct Plan {
 /// Opens the device, then the engine on it.
 pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let (image, log) = (plan.image_bytes_max, plan.log_bytes_max);
+    if plan.read_only && !matches!(plan.device, DeviceSpec::File(_)) {
+        return Err(Error::mistake(format!(
+            "{} cannot be opened for reading only, file:DIRECTORY can",
+            plan.device
+        )));
+    }
     match &plan.device {
         DeviceSpec::Dram => host(Dram::new(image, log)?, plan),
         DeviceSpec::Emulated(profile) => host(Emulated::new(*profile, image, log)?, plan),
@@ -193,8 +201,13 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
         }
         DeviceSpec::File(directory) => {
             check_parent(directory)?;
-            let create = plan.config.store.create;
-            let options = FileOptions { create, ..FileOptions::new(image, log) };
+            let (create, read_only) = (plan.config.store.create, plan.read_only);
+            let options = FileOptions {
+                create,
+                read_only,
+                detached: read_only,
+                ..FileOptions::new(image, log)
+            };
             host(File::open(directory, &options)?, plan)
         }
         DeviceSpec::Crash => Err(Error::mistake(

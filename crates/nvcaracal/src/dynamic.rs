@@ -35,6 +35,15 @@ pub struct RowTypes {
     values: Vec<Type>,
 }
 
+/// How the values of a type are written in a cell of a table of text, such as CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Texts are written as they are, everything else as JSON.
+    pub is_text: bool,
+    /// There is a value without a text: null.
+    pub may_be_null: bool,
+}
+
 /// Behind a version in the last byte of a value: it stands before it, too.
 const TWICE: u8 = 128;
 
@@ -120,6 +129,25 @@ impl RowTypes {
                 fields.iter().filter_map(|(name, _)| name.as_deref()).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// What the key is in a table of text.
+    #[must_use]
+    pub fn key_cell(&self) -> Cell {
+        self.key.cell()
+    }
+
+    /// What is in the cells of [`RowTypes::fields`] of a row in a table of text, or in its only
+    /// cell where there are none.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        match self.values.last() {
+            Some(Type::Struct(_, fields)) if !self.fields().is_empty() => {
+                fields.iter().map(|(_, of)| of.cell()).collect()
+            }
+            Some(of) => vec![of.cell()],
+            None => Vec::new(),
         }
     }
 

@@ -118,6 +118,11 @@ impl Error {
         Self::new(Kind::Limit(what.into()))
     }
 
+    #[cold]
+    pub(crate) fn read_only() -> Self {
+        Self::mistake("the database was opened for reading only")
+    }
+
     pub(crate) fn mistake(what: impl Into<String>) -> Self {
         Self::new(Kind::Mistake(what.into()))
     }

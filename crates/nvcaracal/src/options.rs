@@ -64,6 +64,7 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
+/// | [`read_only`](Self::read_only) | no | | |
 /// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | | |
 /// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | | |
 ///
@@ -80,14 +81,12 @@ pub struct Options {
     mistake: Option<String>,
     workers: Option<usize>,
     cache_bytes: Option<u64>,
-    cache_epochs: u64,
     checkpoint_every: Option<u64>,
-    split_threshold: u32,
+    /// The rest of what the engine is told.
+    engine: EngineConfig,
     serial_calls_max: usize,
-    snapshot_bytes_max: u64,
     epoch_wait_max: Duration,
     limits: Limits,
-    store: StoreOptions,
     data_bytes_max: u64,
     log_bytes_max: u64,
 }
@@ -95,8 +94,6 @@ pub struct Options {
 /// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
 /// database.
 const WORKERS_DEFAULT_MAX: usize = 8;
-/// Epochs between two captures of a file, unless the program says otherwise.
-const CAPTURE_EVERY: u64 = 100;
 /// The most of queues and epochs: what fits the position in a serial id.
 const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
 
@@ -112,14 +109,16 @@ impl Default for Options {
             mistake: None,
             workers: None,
             cache_bytes: None,
-            cache_epochs: 20,
             checkpoint_every: None,
-            split_threshold: 0,
+            engine: EngineConfig { clock: monotonic_ns, ..EngineConfig::default() },
             serial_calls_max: 64,
-            snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
             epoch_wait_max: Duration::from_micros(500),
-            limits: Limits { calls: 100_000, bytes: 256 << 20, epoch_calls: 20_000 },
-            store: StoreOptions::default(),
+            limits: Limits {
+                calls: 100_000,
+                bytes: 256 << 20,
+                epoch_calls: 20_000,
+                read_only: false,
+            },
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
         }
@@ -247,7 +246,7 @@ impl Options {
 
     /// K of the paper: cached versions that were not read for this many epochs are dropped.
     pub fn cache_epochs(mut self, epochs: u64) -> Self {
-        self.cache_epochs = epochs;
+        self.engine.cache_epochs = epochs;
         self
     }
 
@@ -269,7 +268,7 @@ impl Options {
     /// over all snapshots. At half of it the oldest snapshots end until one is left; where a single
     /// epoch needs more than what is left, all end. Nobody who writes notices.
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
-        self.snapshot_bytes_max = bytes;
+        self.engine.snapshot_bytes_max = bytes;
         self
     }
 
@@ -278,7 +277,17 @@ impl Options {
     /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
     /// saves waiting and gains little.
     pub fn split_threshold(mut self, updates: u32) -> Self {
-        self.split_threshold = updates;
+        self.engine.split_threshold = updates;
+        self
+    }
+
+    /// All options of the engine at once, such as a tool has them, in place of the defaults of the
+    /// device. What was set before with a function of its own is overwritten.
+    pub fn engine(mut self, config: EngineConfig) -> Self {
+        self.workers = Some(config.workers);
+        self.cache_bytes = Some(config.cache_bytes);
+        self.checkpoint_every = Some(config.checkpoint_every);
+        self.engine = config;
         self
     }
 
@@ -312,13 +321,13 @@ impl Options {
 
     /// The unit in which tables get space, a power of two; also the longest row.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
-        self.store.segment_bytes = bytes;
+        self.engine.store.segment_bytes = bytes;
         self
     }
 
     /// The unit in which the input log gets space, a power of two.
     pub fn log_segment_bytes(mut self, bytes: u64) -> Self {
-        self.store.log_segment_bytes = bytes;
+        self.engine.store.log_segment_bytes = bytes;
         self
     }
 
@@ -337,7 +346,28 @@ impl Options {
 
     /// Whether to create a database where there is none; by default, yes.
     pub fn create(mut self, create: bool) -> Self {
-        self.store.create = create;
+        self.engine.store.create = create;
+        self
+    }
+
+    /// The database is only read: [`Database::get`], [`Database::snapshot`] and what tells how it
+    /// is. No file is opened for writing; what the log holds beyond the checkpoint runs again in
+    /// memory, by this program's procedures, and is forgotten with the handle. Others may read it
+    /// at the same time, but nobody may write: who has it open keeps this out, and the other way
+    /// round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, HashTable, Table};
+    /// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+    /// # let room = tempfile::tempdir().expect("a directory");
+    /// # let path = room.path().join("bank");
+    /// # Database::options().table(ACCOUNTS).open(&path)?.close()?;
+    /// let db = Database::options().table(ACCOUNTS).read_only(true).open(path)?;
+    /// assert_eq!(db.get(ACCOUNTS, 1)?, None);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.limits.read_only = read_only;
         self
     }
 
@@ -422,26 +452,17 @@ impl Options {
 
     fn plan(self, device: DeviceSpec) -> Plan {
         let defaults = EngineConfig::for_device(&device);
-        // Epochs of a library are small: a capture, which syncs three files, would cost more than
-        // the ten epochs before it.
-        let checkpoint_every = match device {
-            DeviceSpec::File(_) => CAPTURE_EVERY,
-            _ => defaults.checkpoint_every,
-        };
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Plan {
             config: EngineConfig {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
-                cache_epochs: self.cache_epochs,
-                checkpoint_every: self.checkpoint_every.unwrap_or(checkpoint_every),
-                split_threshold: self.split_threshold,
-                snapshot_bytes_max: self.snapshot_bytes_max,
-                store: StoreOptions { instance: random(), ..self.store },
-                clock: monotonic_ns,
-                ..defaults
+                checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
+                store: StoreOptions { instance: random(), ..self.engine.store },
+                ..self.engine
             },
             device,
+            read_only: self.limits.read_only,
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             shapes: self.shapes,
@@ -481,9 +502,7 @@ mod tests {
             let config = Options::default().plan(device.clone()).config;
             assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
             assert_eq!(config.cache_epochs, expected.cache_epochs, "{device}");
-            let is_file = matches!(device, DeviceSpec::File(_));
-            let checkpoint_every = if is_file { CAPTURE_EVERY } else { expected.checkpoint_every };
-            assert_eq!(config.checkpoint_every, checkpoint_every, "{device}");
+            assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
             let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
             assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
         }

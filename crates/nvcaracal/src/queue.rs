@@ -21,6 +21,8 @@ pub(crate) struct Limits {
     pub(crate) calls: usize,
     pub(crate) bytes: usize,
     pub(crate) epoch_calls: usize,
+    /// Nothing is accepted: the database is only read.
+    pub(crate) read_only: bool,
 }
 
 /// What becomes of a call for which there is no room.
@@ -128,6 +130,14 @@ impl Queue {
         self.inner().ended.clone().unwrap_or_else(Error::closed)
     }
 
+    /// Whether calls are accepted at all.
+    ///
+    /// # Errors
+    /// A mistake if the database is only read.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.limits.read_only { Err(Error::read_only()) } else { Ok(()) }
+    }
+
     /// Calls and argument bytes that wait, and threads that wait for room.
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
@@ -185,6 +195,7 @@ impl Queue {
         bytes: usize,
         on_full: OnFull<'_>,
     ) -> Result<MutexGuard<'_, Inner>> {
+        self.check_writable()?;
         let limits = self.limits;
         if calls > limits.calls || bytes > limits.bytes {
             return Err(Error::limit(format!(
@@ -365,7 +376,8 @@ mod tests {
     /// O-87: readers who ask again and again and callers who submit again and again take turns.
     #[test]
     fn o_87_requests_and_calls_take_turns() {
-        let queue = Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10 });
+        let queue =
+            Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10, read_only: false });
         let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
         let submit = || drop(queue.push(0, &[], false, OnFull::Wait).unwrap());
         let mut taken = Vec::new();

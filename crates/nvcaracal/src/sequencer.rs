@@ -186,13 +186,13 @@ impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         driver: Box<dyn Driver>,
-        serial_calls_max: usize,
+        (carried, serial_calls_max): (usize, usize),
     ) -> Self {
         let status = driver.status();
         shared.record(|recorder| recorder.place(status));
-        shared.pace.is_carrying.store(status.carried > 0, Ordering::Relaxed);
+        shared.pace.is_carrying.store(carried > 0, Ordering::Relaxed);
         Self {
-            carried: (0..status.carried).map(|_| None).collect(),
+            carried: (0..carried).map(|_| None).collect(),
             shared,
             tallies: Tallies::new(driver.procedure_ids().len()),
             driver,

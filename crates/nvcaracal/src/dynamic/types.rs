@@ -1,5 +1,7 @@
 //! Types in words.
 
+use super::Cell;
+
 /// A type as far as its bytes depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
@@ -63,6 +65,18 @@ impl Type {
             Self::Uuid => "uuid, a text",
             Self::Decimal => "decimal, as \"-1.50\"",
             _ => "object",
+        }
+    }
+
+    /// How values of it are written in a cell.
+    pub(super) fn cell(&self) -> Cell {
+        match self {
+            Self::Text | Self::Char | Self::Duration | Self::Time | Self::Uuid | Self::Decimal => {
+                Cell { is_text: true, may_be_null: false }
+            }
+            Self::Option(inner) => Cell { may_be_null: true, ..inner.cell() },
+            Self::Unit => Cell { is_text: false, may_be_null: true },
+            _ => Cell { is_text: false, may_be_null: false },
         }
     }
 

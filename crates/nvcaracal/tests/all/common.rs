@@ -86,6 +86,25 @@ pub(crate) fn rows(db: &Database, range: impl KeyRange<u64>) -> Vec<(u64, i64)> 
     db.snapshot().unwrap().range(ACCOUNTS, range).collect::<Result<_, _>>().unwrap()
 }
 
+/// A place for databases.
+pub(crate) fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Opens accounts in a bank and moves money; the state hash after that.
+pub(crate) fn fill(db: &Database, accounts: u64) -> u128 {
+    let tickets: Vec<_> = (0..accounts)
+        .map(|account| db.submit(Deposit { account, cents: account as i64 }).unwrap())
+        .collect();
+    for ticket in tickets {
+        ticket.wait().unwrap();
+    }
+    for to in 0..20 {
+        db.call(Transfer { from: accounts - 1, to, cents: 1 }).unwrap();
+    }
+    db.stats().state_hash
+}
+
 /// Copies a store that is in use: what a kill leaves.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
@@ -95,7 +114,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }

@@ -12,6 +12,7 @@ mod order;
 mod parts;
 mod past;
 mod pieces;
+mod read_only;
 mod reopen;
 mod schema;
 mod snapshots;

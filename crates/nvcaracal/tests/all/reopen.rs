@@ -1,27 +1,7 @@
 //! Opening again: after a close, a drop, a kill; with other options; in the wrong place.
 
-use std::fs;
-use std::path::Path;
-
-use crate::common::{ACCOUNTS, Deposit, Transfer, options, rows, sum};
+use crate::common::{ACCOUNTS, Deposit, Transfer, copy, directory, fill, options, rows, sum};
 use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, WriteSet, plain};
-
-fn directory() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
-}
-
-fn fill(db: &Database, accounts: u64) -> u128 {
-    let tickets: Vec<_> = (0..accounts)
-        .map(|account| db.submit(Deposit { account, cents: account as i64 }).unwrap())
-        .collect();
-    for ticket in tickets {
-        ticket.wait().unwrap();
-    }
-    for to in 0..20 {
-        db.call(Transfer { from: accounts - 1, to, cents: 1 }).unwrap();
-    }
-    db.stats().state_hash
-}
 
 #[test]
 fn a_dropped_database_recovers_everything_that_was_answered() {
@@ -35,15 +15,6 @@ fn a_dropped_database_recovers_everything_that_was_answered() {
     assert_eq!(db.stats().state_hash, hash);
     assert_eq!(sum(&db), (0..500).sum::<i64>());
     assert_eq!(db.recovery().epochs_replayed, 0, "dropping closes");
-}
-
-/// Copies the files as they are now: what a killed process leaves.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for file in fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
 }
 
 #[test]
