@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use storage::format::EPOCH_CALLS_MAX;
 
+use crate::contention::ContendedRow;
 use crate::stats::EpochStats;
 use crate::{EngineError, Result};
 
@@ -516,6 +517,9 @@ pub struct EpochOutcome {
     pub state_hash: Option<storage::StateHash>,
     /// What it did and how long each phase took.
     pub stats: EpochStats,
+    /// The rows that several of its calls wrote, or that calls waited for, by table and key; none
+    /// if [`crate::EngineConfig::contention`] is off.
+    pub contention: Vec<ContendedRow>,
     pub(crate) places: Vec<(u16, u32)>,
     pub(crate) workers: Vec<WorkerAnswers>,
 }

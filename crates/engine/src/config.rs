@@ -36,6 +36,9 @@ pub struct EngineConfig {
     /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. Beyond
     /// half of it the oldest end until there is but one. Default 512 MiB.
     pub snapshot_bytes_max: u64,
+    /// Whether the rows that calls contend for are found in each epoch
+    /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
+    pub contention: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -58,6 +61,7 @@ impl Default for EngineConfig {
             append: AppendMethod::default(),
             state_hash: true,
             snapshot_bytes_max: 512 << 20,
+            contention: false,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

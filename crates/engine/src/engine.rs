@@ -10,6 +10,7 @@ use storage::input_log::Verdict;
 use storage::{EndMark, SerialId, StateHash, Store, row_hash};
 
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
+use crate::contention::{ContendedRow, ContendedRows, Contention, Found};
 use crate::core::{Core, RowKeys};
 use crate::crew;
 use crate::deaths::Deaths;
@@ -335,8 +336,32 @@ impl<D: Device> Engine<D> {
             predicted,
             state_hash: self.running_hash(),
             stats,
+            contention: self.contention(workers),
             places: places(&answers, calls.len()),
             workers: answers,
+        })
+    }
+
+    /// What the workers found of rows that calls contended for. Rows that were made and are gone
+    /// have their names in the lists of these.
+    fn contention(&mut self, workers: usize) -> Vec<ContendedRow> {
+        let mut rows = ContendedRows::default();
+        for worker in 0..workers {
+            for found in std::mem::take(&mut self.workers[worker].local.contention.found) {
+                let Found { id, name, writers, waited } = found;
+                let (table, key) = name.or_else(|| self.name_of_gone(id)).expect("it is a row");
+                rows.add_writers(table, &key, writers);
+                rows.add_waits(table, &key, waited);
+            }
+        }
+        rows.into_rows()
+    }
+
+    fn name_of_gone(&mut self, id: EntryId) -> Option<(u16, Box<[u8]>)> {
+        self.shared.gone.iter_mut().find_map(|gone| {
+            let gone = gone.get_mut().expect("no panic while locked");
+            let gone = gone.iter().find(|gone| gone.id == id)?;
+            Some((gone.table, gone.word.to_be_bytes().into()))
         })
     }
 
@@ -668,6 +693,7 @@ pub(crate) fn new_worker<D: Device>(
         work: crate::stats::WorkCounts::default(),
         sequences: Vec::new(),
         carried: Vec::new(),
+        contention: Contention::default(),
     };
     let medium = Medium {
         port: Port::new(Arc::clone(store.device()), number as u32),

@@ -11,6 +11,7 @@
 mod append_method;
 mod calls;
 mod config;
+mod contention;
 mod core;
 mod crew;
 mod deaths;
@@ -42,12 +43,14 @@ mod table;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
+mod waits;
 mod watch;
 mod worker;
 
 pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
 pub use config::{EngineConfig, WORKERS_MAX};
+pub use contention::ContendedRow;
 pub use declare::{Draws, WriteSet};
 pub use engine::Engine;
 pub use error::{EngineError, Result};

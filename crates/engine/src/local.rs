@@ -6,6 +6,7 @@ use std::ops::Range;
 use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::calls::{Failure, WorkerAnswers};
+use crate::contention::Contention;
 use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
@@ -446,6 +447,8 @@ pub(crate) struct Local {
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Positions of the calls that it deferred to the next epoch.
     pub(crate) carried: Vec<u32>,
+    /// Which rows calls contended for, if somebody asks.
+    pub(crate) contention: Contention,
 }
 
 /// A sequence that was drawn from in this epoch.

@@ -54,6 +54,17 @@ pub(crate) struct OverlayRow {
     next: u32,
 }
 
+impl OverlayRow {
+    /// Whether it is to be written. One that was made and deleted leaves nothing.
+    fn is_written(&self) -> bool {
+        match self.now {
+            Now::Unchanged => false,
+            Now::Value(_) => true,
+            Now::Deleted => self.id != NO_ENTRY,
+        }
+    }
+}
+
 /// No row.
 const NONE: u32 = u32::MAX;
 
@@ -87,6 +98,9 @@ pub(crate) struct Overlay {
     of_pieces: Vec<(usize, Kept)>,
     /// Rows that are to be written, by their last writers.
     written: Vec<u32>,
+    /// For each row how many calls wrote it, and the last of them, where somebody counts: a row that
+    /// was added since is not there yet.
+    writers: Vec<(u32, u32)>,
     /// Procedures of which a call has said what it may write.
     pub(crate) predicted: BTreeSet<u16>,
     /// How secondary indexes are set back.
@@ -103,6 +117,7 @@ impl Overlay {
         self.undo.clear();
         self.of_pieces.clear();
         self.written.clear();
+        self.writers.clear();
         self.predicted.clear();
         self.new_keys.clear();
         self.new_keys.extend(tables.iter().map(|t| t.ordered.as_ref().map(|_| BTreeMap::new())));
@@ -262,16 +277,28 @@ impl Overlay {
         }
     }
 
-    /// All calls have run: finds the rows that are to be written. One that was made and deleted
-    /// leaves nothing.
+    /// Counts the call at a position for all rows that it wrote, before it commits or is undone.
+    pub(crate) fn count_writer(&mut self, position: u32) {
+        self.writers.resize(self.rows.len(), (0, NONE));
+        for &(at, _) in &self.undo {
+            let (calls, last) = &mut self.writers[at as usize];
+            *calls += u32::from(*last != position);
+            *last = position;
+        }
+    }
+
+    /// The rows that several calls wrote, or one that left nothing in them, if that was counted; how
+    /// many calls, and whether the row is to be written.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&OverlayRow, u32, bool)> {
+        let rows = self.rows.iter().zip(&self.writers);
+        let rows = rows.map(|(row, &(calls, _))| (row, calls, row.is_written()));
+        rows.filter(|&(_, calls, is_written)| calls > u32::from(is_written))
+    }
+
+    /// All calls have run: finds the rows that are to be written.
     pub(crate) fn finish(&mut self) {
-        let is_written = |row: &OverlayRow| match row.now {
-            Now::Unchanged => false,
-            Now::Value(_) => true,
-            Now::Deleted => row.id != NO_ENTRY,
-        };
         let rows = &self.rows;
-        self.written.extend((0..rows.len() as u32).filter(|&at| is_written(&rows[at as usize])));
+        self.written.extend((0..rows.len() as u32).filter(|&at| rows[at as usize].is_written()));
         self.written.sort_by_key(|&at| rows[at as usize].writer);
     }
 

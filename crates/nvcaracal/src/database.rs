@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use engine::{MemoryUse, RecoveryReport};
 
 use crate::body;
+use crate::contention::{self, Names, Window};
 use crate::driver::Driver;
 use crate::observe;
 use crate::procedure::Registration;
@@ -25,7 +26,9 @@ use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
 use crate::stats::{self, Recorder};
 use crate::stored;
 use crate::transaction::undecodable;
-use crate::{Batch, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket};
+use crate::{
+    Batch, Contention, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket,
+};
 
 /// An open database. A clone is another handle of it; share handles with as many threads as you
 /// like.
@@ -76,6 +79,7 @@ pub(crate) struct Inner {
     schema: Arc<Schema>,
     report: RecoveryReport,
     device: String,
+    names: Names,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
 }
 
@@ -92,6 +96,7 @@ impl Database {
         registered: &[(Registration, u16)],
         limits: Limits,
         (wait_max, serial_calls_max): (Duration, usize),
+        (names, contention): (Names, Window),
     ) -> Result<Self> {
         let routing = Routing::new(registered.len());
         let numbers = registered.iter().map(|(of, number)| (of.id, *number)).collect();
@@ -99,7 +104,7 @@ impl Database {
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
         let procedures = by_number.iter().map(|(of, _)| stats::Procedure::new(of.name)).collect();
-        let recorder = Mutex::new(Recorder::new(procedures));
+        let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = driver.schema();
@@ -114,7 +119,16 @@ impl Database {
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
         Ok(Self {
-            inner: Arc::new(Inner { shared, seat, numbers, schema, report, device, sequencer }),
+            inner: Arc::new(Inner {
+                shared,
+                seat,
+                numbers,
+                schema,
+                report,
+                device,
+                names,
+                sequencer,
+            }),
         })
     }
 
@@ -322,6 +336,45 @@ impl Database {
             blocked_submitters: waiting.threads,
             ..recorder.snapshot()
         }
+    }
+
+    /// The rows for which most calls contended in the last epochs, so many at most, and how long
+    /// calls waited for them. Nothing is sampled or estimated. Does not wait for anything.
+    ///
+    /// Empty unless [`Options::contention_epochs`] says over how many epochs.
+    ///
+    /// ```
+    /// use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const COUNTERS: HashTable<u64, u64> = Table::hash("counters");
+    ///
+    /// #[procedure]
+    /// fn count(tx: &mut Transaction, counter: u64) -> Result<u64, Stop> {
+    ///     let next = tx.get(COUNTERS, counter)?.unwrap_or(0) + 1;
+    ///     tx.insert(COUNTERS, counter, &next)?;
+    ///     Ok(next)
+    /// }
+    ///
+    /// let options = Database::options().table(COUNTERS).procedure::<Count>();
+    /// let db = options.contention_epochs(100).open_device(DeviceSpec::Dram)?;
+    /// let mut batch = db.batch();
+    /// for call in 0..30 {
+    ///     batch.add(&Count { counter: call % 10 / 7 })?; // 7 of 10 calls count in the first one
+    /// }
+    /// batch.submit()?.wait();
+    /// let contention = db.contention(10);
+    /// let [first, second] = &contention.rows[..] else { panic!("two rows") };
+    /// assert_eq!((first.table, first.key_as::<u64>(), first.writers), ("counters", Some(0), 21));
+    /// assert_eq!((second.key.to_string(), second.writers), ("1".into(), 9));
+    /// println!("{contention}");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contention(&self, rows_max: usize) -> Contention {
+        let recorder = self.inner.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let epochs = recorder.contention.epochs();
+        drop(recorder);
+        contention::add_up(epochs, &self.inner.names, rows_max)
     }
 
     /// What opening it found, and how long recovery took.

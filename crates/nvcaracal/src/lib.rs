@@ -194,6 +194,7 @@ extern crate self as nvcaracal;
 
 mod batch;
 mod body;
+mod contention;
 mod data;
 mod database;
 mod declare;
@@ -226,6 +227,7 @@ mod time;
 mod transaction;
 
 pub use batch::{Added, Batch, Submitted};
+pub use contention::{ContendedRow, Contention};
 #[cfg(feature = "serde")]
 pub use data::Serde;
 pub use data::{Data, Plain, zeroed};

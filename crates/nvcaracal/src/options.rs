@@ -10,6 +10,7 @@ use engine::EngineConfig;
 use pmem::DeviceSpec;
 use storage::StoreOptions;
 
+use crate::contention::{Names, Window};
 use crate::driver::{self, Plan};
 use crate::index::IndexRegistration;
 use crate::observe;
@@ -58,6 +59,7 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
@@ -85,6 +87,7 @@ pub struct Options {
     /// The rest of what the engine is told.
     engine: EngineConfig,
     serial_calls_max: usize,
+    contention_epochs: usize,
     epoch_wait_max: Duration,
     limits: Limits,
     data_bytes_max: u64,
@@ -96,6 +99,9 @@ pub struct Options {
 const WORKERS_DEFAULT_MAX: usize = 8;
 /// The most of queues and epochs: what fits the position in a serial id.
 const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
+
+/// Most epochs of which contended rows are kept.
+const CONTENTION_EPOCHS_MAX: usize = 100_000;
 
 impl Default for Options {
     fn default() -> Self {
@@ -112,6 +118,7 @@ impl Default for Options {
             checkpoint_every: None,
             engine: EngineConfig { clock: monotonic_ns, ..EngineConfig::default() },
             serial_calls_max: 64,
+            contention_epochs: 0,
             epoch_wait_max: Duration::from_micros(500),
             limits: Limits {
                 calls: 100_000,
@@ -272,6 +279,15 @@ impl Options {
         self
     }
 
+    /// Over how many epochs [`Database::contention`] says for which rows calls contended. 0, the
+    /// default: it says nothing, and costs nothing. Otherwise each epoch keeps the keys of the rows
+    /// that several of its calls wrote, or that calls waited for, which costs time and memory for
+    /// each of them; calls that write rows of their own cost nothing more.
+    pub fn contention_epochs(mut self, epochs: usize) -> Self {
+        self.contention_epochs = epochs;
+        self
+    }
+
     /// Updates in an epoch from which a row counts as contended: its
     /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
     /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
@@ -406,10 +422,12 @@ impl Options {
         let limits = self.limits;
         let epochs = (self.epoch_wait_max, self.serial_calls_max);
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
+        in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
         in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
         let name = device.to_string();
-        let procedures = self.procedures.clone();
+        let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
+        let contention = Window::new(self.contention_epochs);
         let plan = self.plan(device);
         plan.config.validate()?;
         let (_span, started) = (observe::opening(&name), Instant::now());
@@ -417,7 +435,8 @@ impl Options {
         observe::opened(&name, &report, started.elapsed());
         let numbers = driver.procedure_ids().iter().copied();
         let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
-        Database::start(driver, report, name, &registered, limits, epochs)
+        let contention = (Names::new(&driver.schema(), &shapes), contention);
+        Database::start(driver, report, name, &registered, limits, epochs, contention)
     }
 
     fn check_indexes(&self) -> Result<()> {
@@ -458,6 +477,7 @@ impl Options {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
+                contention: self.contention_epochs > 0,
                 store: StoreOptions { instance: random(), ..self.engine.store },
                 ..self.engine
             },

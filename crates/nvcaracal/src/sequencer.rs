@@ -321,7 +321,8 @@ impl Sequencer {
     }
 
     /// Hands out the answers of an epoch: of calls that were carried in, then of its own.
-    fn deliver(&mut self, outcome: EpochOutcome, calls: &Calls, part: &Part) {
+    fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
+        let contention = std::mem::take(&mut outcome.contention);
         let outcome = Arc::new(outcome);
         let carried_in = outcome.carried_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };
@@ -332,7 +333,10 @@ impl Sequencer {
         self.tally(&outcome, calls);
         observe::epoch(&outcome, status.rows, latency, || self.shared.queue.waiting().calls);
         let (tallies, stats) = (&mut self.tallies, outcome.stats.clone());
-        self.shared.record(|recorder| recorder.epoch(stats, tallies, status, latency));
+        self.shared.record(|recorder| {
+            recorder.epoch(stats, tallies, status, latency);
+            recorder.contention.add(outcome.epoch, contention);
+        });
 
         // No call is deferred twice.
         for (position, owner) in self.carried.drain(..carried_in).enumerate() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use engine::EpochStats;
 
+use crate::contention::Window;
 use crate::driver::Status;
 use histogram::Histogram;
 pub use procedures::ProcedureStats;
@@ -62,11 +63,13 @@ pub(crate) struct Recorder {
     latencies: Histogram,
     /// By their numbers.
     procedures: Vec<Procedure>,
+    pub(crate) contention: Window,
 }
 
 impl Recorder {
-    pub(crate) fn new(procedures: Vec<Procedure>) -> Self {
-        Self { stats: Stats::default(), latencies: Histogram::default(), procedures }
+    pub(crate) fn new(procedures: Vec<Procedure>, contention: Window) -> Self {
+        let (stats, latencies) = (Stats::default(), Histogram::default());
+        Self { stats, latencies, procedures, contention }
     }
 
     pub(crate) fn epoch(

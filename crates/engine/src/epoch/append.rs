@@ -29,12 +29,14 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let (local, port) = (&mut worker.local, &mut worker.medium.port);
     match epoch.core.config.append {
         AppendMethod::RowLock => {
-            let mut locks = RowLocks(WorkCounts::default());
+            let mut locks =
+                RowLocks(WorkCounts::default(), epoch.core.config.contention.then(Vec::new));
             append_all(epoch, local, port, &mut locks)?;
             local.work.version_arrays += locks.0.version_arrays;
             local.work.insertion_moves += locks.0.insertion_moves;
             local.work.contended_locks += locks.0.contended_locks;
             local.work.locks_handed_over += locks.0.locks_handed_over;
+            local.contention.arrays.extend(locks.1.into_iter().flatten());
         }
         AppendMethod::Batch => {
             let mut outbox = Outbox::new(epoch, local.worker);
@@ -47,20 +49,25 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-/// One by one, under the lock of each row.
-struct RowLocks(WorkCounts);
+/// One by one, under the lock of each row; with the rows that got an array, if somebody asks.
+struct RowLocks(WorkCounts, Option<Vec<EntryId>>);
 
 impl Method for RowLocks {
     #[inline(always)]
     fn append(
         &mut self,
-        (_, entry): (EntryId, &RowEntry),
+        (id, entry): (EntryId, &RowEntry),
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
     ) {
         let cost = entry.append(sid, pool, claim);
         self.0.version_arrays += u64::from(cost.new_array);
+        if cost.new_array
+            && let Some(arrays) = &mut self.1
+        {
+            arrays.push(id);
+        }
         self.0.insertion_moves += cost.moves as u64;
         self.0.contended_locks += u64::from(cost.contended);
         self.0.locks_handed_over += u64::from(cost.handed_over);

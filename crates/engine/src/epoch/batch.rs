@@ -93,7 +93,9 @@ pub(super) fn make_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) ->
     let entries = &epoch.core.entries;
     in_serial_order(&mut parts, entries, |append| local.chains.add(entries, append));
     let by = AppendedBy::new(local.pool.worker, epoch.number);
-    local.chains.build(entries, by, &mut local.pool, &mut local.work);
+    let Local { chains, pool, work, contention, .. } = local;
+    let contended = epoch.core.config.contention.then_some(&mut contention.arrays);
+    chains.build(entries, by, pool, work, contended);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod ahead;
 mod append;
 mod batch;
 mod checkpoint;
+mod contention;
 mod declare;
 mod draw;
 mod evict_cache;
@@ -36,6 +37,7 @@ use crate::worker::{Epoch, Leave, Worker};
 pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     epoch.start_clock(worker);
     worker.local.start_epoch();
+    contention::begin(epoch, worker);
 
     epoch.begin(worker, Phase::Serial);
     serial::run(epoch, worker)?;
@@ -75,6 +77,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::Execute);
     execute::run(epoch, worker)?;
+    contention::find(epoch, worker);
     epoch.lap(worker, Phase::Execute);
 
     epoch.begin(worker, Phase::Remove);

@@ -50,7 +50,11 @@ fn run_calls<D: Device>(
     for position in 0..epoch.calls.serial() {
         let call = Call { epoch, position: position as u32 };
         let local = &mut worker.local;
-        match call.run(local, &mut lists, (&mut *overlay, &mut place_of)) {
+        let result = call.run(local, &mut lists, (&mut *overlay, &mut place_of));
+        if epoch.core.config.contention {
+            overlay.count_writer(call.position);
+        }
+        match result {
             Ok(()) => overlay.commit(call.position),
             Err(Leaving::Failure(failure)) => {
                 overlay.roll_back(epoch.core);

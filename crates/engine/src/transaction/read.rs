@@ -6,6 +6,7 @@ use super::{Slot, Stop, Transaction};
 use crate::index::EntryId;
 use crate::local::{AheadRow, Local, NO_ENTRY, PrivateWrite};
 use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
+use crate::waits::noting;
 
 impl<'a> Transaction<'a> {
     /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
@@ -40,6 +41,15 @@ impl<'a> Transaction<'a> {
 
     #[cold]
     pub(super) fn wait(
+        &mut self,
+        entry: &'a RowEntry,
+        sid: SerialId,
+        pending: Pending<'a>,
+    ) -> Result<Seen, Stopped> {
+        noting(entry, || self.wait_until_seen(entry, sid, pending))
+    }
+
+    fn wait_until_seen(
         &mut self,
         entry: &'a RowEntry,
         sid: SerialId,

@@ -63,14 +63,19 @@ impl Chains {
         entry.set_chain(Chain { len: chain.len + 1, newest });
     }
 
-    /// Makes the arrays of all rows that were added, and forgets them.
+    /// Makes the arrays of all rows that were added, and forgets them. Whoever asks which rows have
+    /// several writers gets them in `contended`.
     pub(crate) fn build(
         &mut self,
         entries: &EntrySlab,
         by: AppendedBy,
         pool: &mut TransientPool,
         work: &mut WorkCounts,
+        contended: Option<&mut Vec<EntryId>>,
     ) {
+        if let Some(contended) = contended {
+            contended.extend_from_slice(&self.rows);
+        }
         for (index, &id) in self.rows.iter().enumerate() {
             if let Some(&ahead) = self.rows.get(index + AHEAD) {
                 entries.prefetch(ahead);
@@ -149,7 +154,7 @@ mod tests {
         let mut chains = Chains::default();
         appends.iter().for_each(|&append| chains.add(&slab, append));
         let mut work = WorkCounts::default();
-        chains.build(&slab, AppendedBy::new(0, EPOCH), &mut pools[0], &mut work);
+        chains.build(&slab, AppendedBy::new(0, EPOCH), &mut pools[0], &mut work, None);
         assert!(chains.links.is_empty() && chains.rows.is_empty(), "nothing stays");
         (slab, ids, pools, work)
     }

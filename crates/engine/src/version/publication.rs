@@ -98,7 +98,7 @@ impl<D: Device> Medium<D> {
     ) -> Result<(), Stopped> {
         for index in (0..last).rev() {
             let cell = array.cell(index);
-            match with.waiter.value(cell)? {
+            match with.waiter.value(to.entry, cell)? {
                 ValueWord::IGNORE => {}
                 ValueWord::TOMBSTONE => {
                     self.bury(to, cell, with);

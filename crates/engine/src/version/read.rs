@@ -12,6 +12,7 @@ use super::entry::Versions;
 use super::pool::Maker;
 use super::{IN_ARRAY, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
 use crate::reads::Reads;
+use crate::waits::noting;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
 const POLLS_BEFORE_YIELD: u32 = polls(256);
@@ -33,13 +34,22 @@ impl<'s> Waiter<'s> {
         Self { stopped, waits: 0 }
     }
 
-    /// The value of a cell, once it is written.
+    /// The value of a row's cell, once it is written.
     #[inline(always)]
-    pub(crate) fn value(&mut self, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
+    pub(crate) fn value(
+        &mut self,
+        entry: &RowEntry,
+        cell: &AtomicU64,
+    ) -> Result<ValueWord, Stopped> {
         match value(cell) {
             Some(word) => Ok(word),
-            None => self.until(|| value(cell), || Ok(false)),
+            None => self.until_written(entry, cell),
         }
+    }
+
+    #[cold]
+    fn until_written(&mut self, entry: &RowEntry, cell: &AtomicU64) -> Result<ValueWord, Stopped> {
+        noting(entry, || self.until(|| value(cell), || Ok(false)))
     }
 
     /// Waits until something has come about. Whoever waits does other work meanwhile: what returns
@@ -112,7 +122,7 @@ impl RowEntry {
         loop {
             match self.try_read(sid) {
                 Ok(seen) => return Ok(seen),
-                Err(pending) => waiter.value(pending.cell())?,
+                Err(pending) => waiter.value(self, pending.cell())?,
             };
         }
     }

@@ -45,6 +45,13 @@ impl EntrySlab {
         unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
     }
 
+    /// The id of an entry, by its address.
+    pub(crate) fn id_at(&self, address: usize) -> EntryId {
+        let offset = address - self.memory.base() as usize;
+        assert!(offset.is_multiple_of(size_of::<RowEntry>()), "an entry of this slab");
+        EntryId((offset / size_of::<RowEntry>()) as u32)
+    }
+
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: EntryId) {
         super::prefetch(self.memory.base() as usize + id.0 as usize * size_of::<RowEntry>());

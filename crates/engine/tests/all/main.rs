@@ -3,6 +3,7 @@
 mod append;
 mod bad_input;
 mod charged_reads;
+mod contention;
 mod crash;
 mod cuts;
 mod damage;

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod common;
+mod contention;
 mod context;
 mod deaths;
 mod failures;
