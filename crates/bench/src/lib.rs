@@ -30,6 +30,7 @@ mod library;
 
 mod fail_point;
 
+mod design;
 mod devices;
 mod manifest;
 mod place;
@@ -59,11 +60,12 @@ pub use ablation_table::render as render_ablation;
 pub use ack::AckLog;
 pub use clients::{Alone, ClientSettings, ClientsReport, ClientsRun, run_clients};
 pub use clients_table::render as render_clients;
+pub use design::Design;
 pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
     spec_of_path,
 };
-pub use engine::{AppendMethod, EngineConfig};
+pub use engine::{AppendMethod, CachePolicy, EngineConfig};
 pub use error::{BenchError, Result};
 pub use fail_point::FailPoint;
 pub use job::Job;

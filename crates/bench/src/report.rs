@@ -237,7 +237,7 @@ impl Report {
         let work = &tally.stats.work;
         Self {
             workload: job.name(),
-            design: "nvcaracal",
+            design: settings.design.name(),
             device: String::new(),
             durable: false,
             device_note: String::new(),

@@ -18,6 +18,7 @@ use workloads::{Observer, ProcedureId};
 
 use crate::adapter::{EngineView, answer};
 use crate::clock::now_ns;
+use crate::design::Design;
 use crate::devices::{DeviceVisitor, Limits, open_device};
 use crate::recover::{self, Recover};
 use crate::share::{self, Measuring};
@@ -30,7 +31,9 @@ use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result,
 pub struct Settings {
     /// Epochs of the stream, in all: a resumed run does what is left of them.
     pub epochs: u64,
-    /// What the engine is told; geometry and clock are those of the run.
+    /// What keeps the rows.
+    pub design: Design,
+    /// What the engine is told; geometry, clock and design are those of the run.
     pub engine: EngineConfig,
     /// Epochs of at most so many calls run in the serial part; 0: none.
     pub serial_calls_max: usize,
@@ -62,7 +65,8 @@ impl Settings {
     /// What the engine gets of it.
     #[must_use]
     pub fn engine_config(&self, job: &Job, instance: u64) -> EngineConfig {
-        let mut config = EngineConfig { clock: now_ns, ..self.engine.clone() };
+        let design = self.design.of_engine();
+        let mut config = EngineConfig { clock: now_ns, design, ..self.engine.clone() };
         config.store.segment_bytes = job.parameters().segment_bytes;
         config.store.instance = instance;
         config

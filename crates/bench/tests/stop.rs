@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
-    Contention, EngineConfig, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Measuring,
-    Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
+    Contention, Design, EngineConfig, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT,
+    Measuring, Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
 };
 use pmem::DeviceSpec;
 
@@ -16,6 +16,7 @@ const EPOCHS: u64 = 3;
 fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
     Settings {
         epochs: EPOCHS,
+        design: Design::default(),
         engine: EngineConfig { workers: 2, checkpoint_every: 100, ..EngineConfig::default() },
         serial_calls_max: 0,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,

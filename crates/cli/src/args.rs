@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use bench::AppendMethod;
 use bench::ablation::{WORKS, Work};
+use bench::{AppendMethod, CachePolicy, Design};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::DeviceSpec;
@@ -300,6 +300,25 @@ fn memory_device(text: &str) -> Result<DeviceSpec, String> {
     }
 }
 
+fn design_parser() -> impl TypedValueParser<Value = Design> {
+    let designs = Design::all();
+    let values = designs.iter().map(|design| PossibleValue::new(design.name()).help(design.what()));
+    PossibleValuesParser::new(values).map(move |name| {
+        let named = designs.iter().find(|design| design.name() == name);
+        *named.expect("one of those offered")
+    })
+}
+
+fn cache_policy_parser() -> impl TypedValueParser<Value = CachePolicy> {
+    let policies = CachePolicy::ALL;
+    let values =
+        policies.iter().map(|policy| PossibleValue::new(policy.name()).help(policy.what()));
+    PossibleValuesParser::new(values).map(move |name| {
+        let named = policies.into_iter().find(|policy| policy.name() == name);
+        named.expect("one of those offered")
+    })
+}
+
 fn work_parser() -> impl TypedValueParser<Value = Work> {
     let works = WORKS.iter().map(|work| PossibleValue::new(work.name).help(work.what));
     PossibleValuesParser::new(works)
@@ -323,6 +342,11 @@ pub(crate) struct RunArguments {
     /// [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,
+    /// What keeps the rows: NVCaracal, or a design that it is compared with (NV 6.4, 6.7); those
+    /// without a log run in memory, and recover no further than their last checkpoint
+    #[arg(long, value_name = "DESIGN", value_parser = design_parser(),
+          default_value = Design::default().name())]
+    pub(crate) design: Design,
     /// Epochs between checkpoints, 1 to 1000000 [default: 100 on file, 1 elsewhere; with --recover
     /// more than there are epochs]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
@@ -338,6 +362,14 @@ pub(crate) struct RunArguments {
     /// K: epochs without access after which a cached version is evicted, 0 to 1000000
     #[arg(long, default_value_t = 20, value_parser = value_parser!(u64).range(0..=1_000_000))]
     pub(crate) cache_epochs: u64,
+    /// Which values are cached, where there is a cache
+    #[arg(long, value_name = "POLICY", value_parser = cache_policy_parser(),
+          default_value = CachePolicy::default().name())]
+    pub(crate) cache_policy: CachePolicy,
+    /// For experiments: a stale inline version is cleared by the major collector an epoch later,
+    /// instead of being overwritten by the final write (NV 6.6)
+    #[arg(long)]
+    pub(crate) no_minor_gc: bool,
     /// Split-on-demand (CA 3.4): pieces that update rows with at least N versions in an epoch run
     /// apart from their transactions, packed onto few workers; 0: never. For ycsb --pieces
     #[arg(long, value_name = "N", default_value_t = 0)]

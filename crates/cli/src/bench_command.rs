@@ -99,8 +99,8 @@ fn text(report: &Report, has_details: bool, ending: Option<&str>) -> String {
 }
 
 fn find_place(arguments: &RunArguments, progress: Progress) -> Result<Place, Failure> {
-    match &arguments.device {
-        Some(spec) => Ok(Place::named(spec.clone(), arguments.resume, progress)?),
+    match arguments.design.device(arguments.device.clone())? {
+        Some(spec) => Ok(Place::named(spec, arguments.resume, progress)?),
         None if arguments.resume => {
             Err(Failure::usage("--resume needs --device file:DIR or dax:PATH: say what to resume"))
         }
@@ -128,11 +128,16 @@ fn settings(
     stop: Stop,
 ) -> Settings {
     let defaults = EngineConfig::for_device(spec);
+    let cache_bytes = match arguments.design.of_engine() {
+        engine::Design::AllNvmm => 0,
+        _ => defaults.cache_bytes,
+    };
     Settings {
         epochs,
+        design: arguments.design,
         engine: EngineConfig {
             workers: workers(arguments.workers),
-            cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
+            cache_bytes: arguments.cache_bytes.unwrap_or(cache_bytes),
             cache_epochs: arguments.cache_epochs,
             split_threshold: arguments.split_threshold,
             // Something is left to replay where that is asked for.
@@ -140,6 +145,8 @@ fn settings(
                 true => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
                 false => defaults.checkpoint_every,
             }),
+            cache_policy: arguments.cache_policy,
+            minor_collection: !arguments.no_minor_gc,
             append: arguments.append,
             state_hash: !arguments.no_state_hash,
             ..defaults

@@ -3,7 +3,7 @@
 use pmem::{DeviceSpec, Profile};
 use storage::StoreOptions;
 
-use crate::{AppendMethod, EngineError, Result, Watch};
+use crate::{AppendMethod, CachePolicy, Design, EngineError, Result, Watch};
 
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct EngineConfig {
     /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
     /// 20.
     pub cache_epochs: u64,
+    /// Which values are cached.
+    pub cache_policy: CachePolicy,
     /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
     /// devices that capture, the image is captured that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
@@ -39,6 +41,11 @@ pub struct EngineConfig {
     /// Whether the rows that calls contend for are found in each epoch
     /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
     pub contention: bool,
+    /// Where versions and inputs go; for experiments. Default NVCaracal.
+    pub design: Design,
+    /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
+    /// the major collector clears it an epoch later; for experiments. Default true.
+    pub minor_collection: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -56,12 +63,15 @@ impl Default for EngineConfig {
             workers: 1,
             cache_bytes: 0,
             cache_epochs: 20,
+            cache_policy: CachePolicy::default(),
             checkpoint_every: 1,
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
             snapshot_bytes_max: 512 << 20,
             contention: false,
+            design: Design::default(),
+            minor_collection: true,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),
@@ -100,7 +110,29 @@ impl EngineConfig {
         };
         range("workers", self.workers as u64, 1, WORKERS_MAX as u64)?;
         range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
-        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)
+        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
+        self.validate_design()
+    }
+
+    /// A design without a log has nothing but its checkpoints.
+    fn validate_design(&self) -> Result<()> {
+        if self.design.logs() {
+            return Ok(());
+        }
+        let name = self.design.name();
+        if self.checkpoint_every != 1 {
+            return Err(EngineError::Limit(format!(
+                "checkpoint_every is {}, must be 1 with design {name}, which has no log",
+                self.checkpoint_every
+            )));
+        }
+        if self.design.is_all_nvmm() && self.cache_bytes > 0 {
+            return Err(EngineError::Limit(format!(
+                "cache_bytes is {}, must be 0 with design {name}, which caches nothing",
+                self.cache_bytes
+            )));
+        }
+        Ok(())
     }
 }
 

@@ -604,7 +604,9 @@ impl<D: Device> Engine<D> {
             self.last_capture = self.epoch;
         }
         self.store.device().settle()?;
-        self.store.log().release(self.checkpoint_epoch());
+        if self.core.config.design.logs() {
+            self.store.log().release(self.checkpoint_epoch());
+        }
         Ok(())
     }
 
@@ -685,7 +687,7 @@ pub(crate) fn new_worker<D: Device>(
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,
-            config.cache_epochs,
+            (config.cache_epochs, config.cache_policy),
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),
@@ -702,6 +704,8 @@ pub(crate) fn new_worker<D: Device>(
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.state_hash,
+        design: config.design,
+        minor_collection: config.minor_collection,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

@@ -17,6 +17,7 @@ mod crew;
 mod deaths;
 mod declare;
 mod demand;
+mod design;
 mod engine;
 mod epoch;
 mod error;
@@ -52,6 +53,7 @@ pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcom
 pub use config::{EngineConfig, WORKERS_MAX};
 pub use contention::ContendedRow;
 pub use declare::{Draws, WriteSet};
+pub use design::{CachePolicy, Design};
 pub use engine::Engine;
 pub use error::{EngineError, Result};
 pub use piece::Piece;

@@ -76,7 +76,8 @@ impl Reads {
             Self::Counted(loads) => port.add_loads(loads.take()),
             Self::Charged(list) => {
                 for (address, len) in list.get_mut().drain(..) {
-                    port.touch((address - image_base) as u64, len as u64);
+                    // Some designs have more on the device than the image.
+                    port.touch(address.wrapping_sub(image_base) as u64, len as u64);
                 }
                 port.end_step();
             }

@@ -89,6 +89,14 @@ fn open<D: Device>(
     config: EngineConfig,
     mut definitions: Definitions<'_>,
 ) -> Result<(Engine<D>, RecoveryReport)> {
+    if !config.design.logs() && device.captures() {
+        return Err(EngineError::Limit(format!(
+            "design {} has no log, without which nothing on {} would be durable: choose a device in \
+             memory",
+            config.design.name(),
+            device.description().name
+        )));
+    }
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();

@@ -146,6 +146,15 @@ pub trait Device: Send + Sync + 'static {
         self.flush(port, offset, LINE_BYTES);
     }
 
+    /// Writes back memory that is not of the image, and costs what a flush of as much of the image
+    /// does: experiments keep things there that are only imagined to be on the device.
+    ///
+    /// # Safety
+    /// The memory is mapped.
+    unsafe fn write_back(&self, port: &mut PortState, address: usize, len: u64) {
+        let _ = (port, address, len);
+    }
+
     /// Waits until everything that this port flushed or stored non-temporally is durable.
     fn fence(&self, port: &mut PortState);
 
@@ -476,6 +485,17 @@ impl<D: Device> Port<D> {
         debug_assert!(offset.is_multiple_of(LINE_BYTES));
         self.state.counters.count_line_flush();
         self.device.flush_line(&mut self.state, offset);
+    }
+
+    /// See [`Device::write_back`]: counted as stored and flushed.
+    ///
+    /// # Safety
+    /// The memory is mapped.
+    pub unsafe fn write_back(&mut self, address: usize, len: u64) {
+        self.state.counters.bytes_stored += len;
+        self.state.counters.count_flush(address as u64, len);
+        // SAFETY: forwarded to the caller.
+        unsafe { self.device.write_back(&mut self.state, address, len) }
     }
 
     /// See [`Device::fence`].

@@ -295,6 +295,13 @@ impl Device for Emulated {
         self.owe_write(port, offset, LINE_BYTES);
     }
 
+    // SAFETY: the contract of the trait: the memory is mapped.
+    unsafe fn write_back(&self, port: &mut PortState, address: usize, len: u64) {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.cpu.flush(address as *mut u8, len as usize) };
+        self.owe_write(port, address as u64, len);
+    }
+
     #[inline(always)]
     fn fence(&self, port: &mut PortState) {
         self.cpu.fence();

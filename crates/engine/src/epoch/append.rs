@@ -46,6 +46,22 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
     }
     local.reads.account(port, epoch.core.image_base);
+    if epoch.core.config.design.is_all_nvmm() {
+        write_back_arrays(epoch, worker)?;
+    }
+    Ok(())
+}
+
+/// Versions are on the device: each append writes the row's line, and its share of the array.
+fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    epoch.barrier()?;
+    let Worker { local, medium, .. } = worker;
+    let is_written =
+        |declared: &&Declared| declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
+    let declared = local.lists.declared.iter().filter(is_written).map(|declared| declared.id);
+    for id in declared.chain(local.lists.members.iter().map(|member| member.id)) {
+        medium.write_back_versions(epoch.core.entries.get(id), epoch.number);
+    }
     Ok(())
 }
 

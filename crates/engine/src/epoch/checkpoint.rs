@@ -106,7 +106,9 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let captures = store.device().captures();
     let recovery_starts_here =
         if captures { epoch.ends_in_capture } else { epoch.ends_in_checkpoint };
-    let carried_on = epoch.still_carried.len() + carried.len();
+    let logs = epoch.core.config.design.logs();
+    // Without a log a crash loses calls that are deferred, as it does those that wait.
+    let carried_on = if logs { epoch.still_carried.len() + carried.len() } else { 0 };
     if recovery_starts_here && carried_on > 0 {
         let mut carry = epoch.still_carried.clone();
         for &position in carried.iter() {
@@ -122,7 +124,9 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     }
     let durable =
         if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };
-    if let Some(durable) = durable {
+    if let Some(durable) = durable
+        && logs
+    {
         store.log().release(durable);
     }
     Ok(())

@@ -21,7 +21,7 @@ use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
-use crate::local::{CallView, Local, Lookup, PrivateWrite};
+use crate::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
 use crate::reads::Reads;
 use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -94,6 +94,9 @@ fn run_call<D: Device>(
     if (call.position as usize) < epoch.calls.serial() {
         return Ok(runner.publish_serial(local, call)?);
     }
+    if epoch.core.config.design.is_all_nvmm() {
+        charge_version_arrays(epoch, local, call);
+    }
     local.writes.clear();
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
@@ -106,6 +109,21 @@ fn run_call<D: Device>(
         }
     }
     run_body(epoch, local, runner, call)
+}
+
+/// Version arrays are on the device: a call looks into those of the rows that it declared.
+#[inline(never)]
+fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: CallView<'_>) {
+    let ids = call.declared.iter().map(|declared| declared.id);
+    for id in ids.chain(call.members().iter().map(|member| member.id)) {
+        if id != NO_ENTRY {
+            let entry = epoch.core.entries.get(id);
+            let sid = SerialId::new(epoch.number, u64::from(call.position));
+            for (address, len) in entry.search_reads(sid) {
+                local.reads.charge(address, len);
+            }
+        }
+    }
 }
 
 /// What a call comes to that cannot run: what its declaration read has changed, or the declaration

@@ -21,7 +21,7 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 /// Writes this worker's stream; the first worker seals the epoch and begins to make it durable. A
 /// worker that is alone does both with one write, if it can.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    if epoch.replay.is_some() {
+    if epoch.replay.is_some() || !epoch.core.config.design.logs() {
         return Ok(());
     }
     if epoch.workers == 1 {

@@ -5,7 +5,8 @@
 //! 3. clear the stale slots in the row headers; flush; fence.
 //!
 //! A crash after 2 leaves pointers that are already on the free list: recovery knows them (O-36).
-//! Stale inline versions need none of this: the final write overwrites them (minor collection).
+//! Stale inline versions need none of this: the final write overwrites them (minor collection),
+//! unless that is switched off ([`crate::EngineConfig::minor_collection`]).
 
 use pmem::Device;
 use storage::format::TABLES_MAX;
@@ -36,13 +37,18 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
         let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
-        let Some(offset) = pointer.external_offset().filter(|_| checkpointed) else {
+        if !checkpointed {
             continue;
-        };
-        if !already_collected.contains(&offset) {
-            let pool = class_pool(class_of(pointer.value_bytes())) as usize;
-            worker.medium.free(pool, offset, segments)?;
-            worker.local.work.major_collections += 1;
+        }
+        match pointer.external_offset() {
+            Some(offset) if !already_collected.contains(&offset) => {
+                let pool = class_pool(class_of(pointer.value_bytes())) as usize;
+                worker.medium.free(pool, offset, segments)?;
+                worker.local.work.major_collections += 1;
+            }
+            Some(_) => {}
+            // Inline versions come here where there is no minor collection.
+            None => worker.local.work.major_collections += 1,
         }
         clear.push((at, slot));
     }

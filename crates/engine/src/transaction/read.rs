@@ -134,7 +134,7 @@ impl<'a> Transaction<'a> {
             self.local.work.cache_misses += 1;
             let written_now = !seen.untouched && word != self.core.entries.get(id).base();
             self.local.work.final_versions_read += u64::from(written_now);
-            if seen.untouched && self.local.cache.is_on() {
+            if seen.untouched && self.local.cache.takes_read() {
                 self.cache(id, bytes, word.slot());
             }
         } else if word.is_cached() {
@@ -144,6 +144,9 @@ impl<'a> Transaction<'a> {
             debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is reclaimed");
             let handed_over = u64::from(maker.worker) != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
+            if self.core.config.design.is_all_nvmm() {
+                self.local.reads.charge(word.address(), word.len());
+            }
         }
         Some(bytes)
     }

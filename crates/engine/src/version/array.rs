@@ -162,6 +162,20 @@ impl VersionArray {
         }
     }
 
+    /// What a search for a position reads, about: the first line, the line of the position, and that
+    /// of the cell before it.
+    pub(super) fn search_reads(self, position: u32) -> [(usize, usize); 3] {
+        let index = self.lower_bound(position);
+        let words = self.words().addr();
+        let positions = self.positions().addr();
+        [(words, 8), (positions + index * 4, 4), (words + index.max(1) * 8, 8)]
+    }
+
+    /// Address and bytes of all of it.
+    pub(super) fn memory(self) -> (usize, u64) {
+        (self.words().addr(), 8 + self.capacity() as u64 * 12)
+    }
+
     /// Index of the first version that is not smaller than `position`.
     #[inline]
     pub(crate) fn lower_bound(&self, position: u32) -> usize {

@@ -9,7 +9,8 @@ use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
 
-use super::{Place, ValueWord};
+use super::{Place, RowEntry, ValueWord};
+use crate::CachePolicy;
 use crate::config::WORKERS_MAX;
 use crate::index::EntryId;
 use crate::version::EntrySlab;
@@ -37,6 +38,7 @@ pub(crate) struct CachePool {
     memory: Mapping,
     used: usize,
     budget: usize,
+    policy: CachePolicy,
     /// Addresses of free blocks by class; of any worker's memory.
     free: [Vec<usize>; CLASSES],
     /// Bytes in live cached versions of this worker's making.
@@ -77,11 +79,16 @@ fn class_of(bytes: usize) -> usize {
 
 impl CachePool {
     /// A cache of at most `budget` bytes that keeps versions for `epochs` epochs (K).
-    pub(crate) fn new(worker: usize, budget: u64, epochs: u64) -> Result<Self, DeviceError> {
+    pub(crate) fn new(
+        worker: usize,
+        budget: u64,
+        (epochs, policy): (u64, CachePolicy),
+    ) -> Result<Self, DeviceError> {
         Ok(Self {
             memory: Mapping::reserve((budget + (1 << 20)).next_multiple_of(2 << 20))?,
             used: 0,
             budget: budget as usize,
+            policy,
             free: Default::default(),
             live_bytes: 0,
             stamps: worker as u64,
@@ -93,6 +100,22 @@ impl CachePool {
     /// Whether there is a cache at all.
     pub(crate) fn is_on(&self) -> bool {
         self.budget > 0
+    }
+
+    /// Whether a value that was read is cached.
+    pub(crate) fn takes_read(&self) -> bool {
+        self.is_on() && self.policy != CachePolicy::Hot
+    }
+
+    /// Whether the last version of a row in an epoch is cached.
+    #[inline(always)]
+    pub(super) fn takes_new(&self, entry: &RowEntry, epoch: u64) -> bool {
+        self.is_on()
+            && match self.policy {
+                CachePolicy::All => true,
+                CachePolicy::Read => false,
+                CachePolicy::Hot => entry.version_count(epoch) > 1,
+            }
     }
 
     /// Bytes taken from the system.

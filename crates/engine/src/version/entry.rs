@@ -321,6 +321,16 @@ impl RowEntry {
         &self.value
     }
 
+    /// The memory that the row's versions take: the entry, and the version array, if there is one.
+    /// After append only.
+    pub(crate) fn version_memory(&self, epoch: u64) -> impl Iterator<Item = (usize, u64)> {
+        let array = match self.versions(epoch) {
+            Versions::Array(array) => Some(array.memory()),
+            Versions::None | Versions::Single(..) => None,
+        };
+        [(std::ptr::from_ref(self).addr(), 64)].into_iter().chain(array)
+    }
+
     /// How many versions the running epoch has. After append only.
     pub(crate) fn version_count(&self, epoch: u64) -> usize {
         match self.versions(epoch) {

@@ -84,6 +84,10 @@ impl<D: Device> Medium<D> {
         self.keep_image(to.entry, to.layout, to.word);
         self.charge_reads(to, before, Some(value));
         let target = before.is_value().then(|| self.choose_slot(to, before, sid, with));
+        if !self.minor_collection && target.is_some_and(|target| !target.in_place) {
+            // The version before is stale after the next checkpoint.
+            self.stale.push((to.id, to.entry.generation()));
+        }
         let slot = target.map_or(0, |target| target.slot);
         let cached = cache(to, slot, sid, value, with);
         if let (Some(word), Some(cell)) = (cached, cell) {
@@ -282,7 +286,7 @@ impl<D: Device> Medium<D> {
                 to.entry.row()
             );
             let newest = ValuePointer(words[1 - target.slot].pointer);
-            if newest.external_offset().is_some() {
+            if newest.external_offset().is_some() && self.minor_collection {
                 self.stale.push((to.id, to.entry.generation()));
             }
         }
@@ -318,7 +322,7 @@ fn cache(
         to.entry.set_cached(None);
         with.cache.retire(old);
     }
-    if !with.cache.is_on() {
+    if !with.cache.takes_new(to.entry, sid.epoch()) {
         return None;
     }
     let word = with.cache.create(to.id, whole(value), slot, sid.epoch())?;

@@ -7,6 +7,7 @@ use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, V
 
 use super::write::{Hidden, Publication};
 use super::{ReadPhase, RowEntry};
+use crate::Design;
 use crate::index::EntryId;
 use crate::snapshot::{Image, Images};
 use crate::table::KeyWord;
@@ -26,6 +27,10 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) changed: Vec<u8>,
     /// Whether the state hash is maintained.
     pub(crate) keeps_hash: bool,
+    /// What is on the device besides.
+    pub(crate) design: Design,
+    /// Whether a stale inline version is overwritten, or left to the major collector.
+    pub(crate) minor_collection: bool,
     /// Difference to the state hash in this epoch, if it is maintained.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.

@@ -15,7 +15,7 @@ use super::entry::Versions;
 use super::medium::{Gone, Medium};
 use super::read::Stopped;
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
-use super::{ONLY, ReadPhase, TransientPool, ValueWord};
+use super::{ONLY, ReadPhase, RowEntry, TransientPool, ValueWord};
 
 impl<D: Device> Medium<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
@@ -39,6 +39,9 @@ impl<D: Device> Medium<D> {
             }
         };
         with.work.single_write_rows += 1;
+        if self.design.is_all_nvmm() {
+            self.write_back_cell(cell);
+        }
         match write {
             Write::Value(value) => self.persist_hidden(to, &value, cell, with),
             Write::Tombstone => self.bury(to, cell, with),
@@ -65,12 +68,18 @@ impl<D: Device> Medium<D> {
             retire_before(array, index, to.sid, with.pool);
         }
         let (cell, is_last) = (array.cell(index), index + 1 == array.len());
+        if self.design.is_all_nvmm() {
+            self.write_back_cell(cell);
+        }
         match write {
             Write::Value(value) if is_last => self.persist_hidden(to, &value, cell, with),
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
                 let word = with.pool.store(&value, 0, to.sid.position() as u32);
+                if self.design.writes_transient() {
+                    self.write_back_value(word);
+                }
                 cell.store(word.0, Ordering::Release);
             }
             Write::Tombstone => {
@@ -118,6 +127,31 @@ impl<D: Device> Medium<D> {
         }
         self.leave_untouched(to);
         Ok(())
+    }
+
+    /// One append of a design that has version arrays on the device. Each appender of a row with an
+    /// array writes back its share of it.
+    pub(crate) fn write_back_versions(&mut self, entry: &RowEntry, epoch: u64) {
+        let count = entry.version_count(epoch).max(1) as u64;
+        for (address, len) in entry.version_memory(epoch) {
+            let share = len.div_ceil(count);
+            // SAFETY: entries and arrays of the running epoch are mapped.
+            unsafe { self.port.write_back(address, share) };
+        }
+    }
+
+    /// A transient version of a design that has it on the device.
+    #[inline(never)]
+    fn write_back_value(&mut self, word: ValueWord) {
+        // SAFETY: the value lies in the transient pool, which is mapped.
+        unsafe { self.port.write_back(word.address(), word.len() as u64) };
+    }
+
+    /// The cell of a version array of a design that has it on the device.
+    #[inline(never)]
+    fn write_back_cell(&mut self, cell: &AtomicU64) {
+        // SAFETY: a reference is to mapped memory.
+        unsafe { self.port.write_back(std::ptr::from_ref(cell).addr(), size_of::<u64>() as u64) };
     }
 
     /// No version survived: the row stays as it was, or was never born.

@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{IN_ARRAY, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
+use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
 use crate::reads::Reads;
 use crate::waits::noting;
 
@@ -184,6 +184,17 @@ impl RowEntry {
 }
 
 impl RowEntry {
+    /// Where a serial id reads to find its version, as far as lines of the entry and of the version
+    /// array go: for designs that have these on the device.
+    pub(crate) fn search_reads(&self, sid: SerialId) -> impl Iterator<Item = (usize, usize)> {
+        let of_array = match self.versions(sid.epoch()) {
+            Versions::Array(array) => Some(array.search_reads(sid.position() as u32)),
+            Versions::None | Versions::Single(..) => None,
+        };
+        let entry = (std::ptr::from_ref(self).addr(), LINE);
+        [entry].into_iter().chain(of_array.into_iter().flatten())
+    }
+
     /// Whether a serial id sees in a row what was there before the epoch.
     #[inline]
     pub(crate) fn is_as_before(

@@ -49,7 +49,11 @@ impl<D: Device> Medium<D> {
         checkpoint_epoch: u64,
         epoch: u64,
     ) -> bool {
-        !has_cache && checkpoint_epoch + 1 == epoch && !self.port.device().charges_loads()
+        !has_cache
+            && checkpoint_epoch + 1 == epoch
+            && !self.port.device().charges_loads()
+            && self.minor_collection
+            && !self.design.is_all_nvmm()
     }
 
     /// The only version of a row replaces lines that follow each other: `part` stands from `at` on.

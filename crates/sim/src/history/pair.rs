@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{
-    Answer, AppendMethod, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo,
-    EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
+    Answer, AppendMethod, CachePolicy, Calls, Definitions, Engine, EngineConfig, EngineError,
+    EpochInfo, EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, StoreOptions, TableDefinition};
@@ -40,6 +40,10 @@ pub struct Setup {
     pub append: AppendMethod,
     /// See [`EngineConfig`].
     pub state_hash: bool,
+    /// See [`EngineConfig`].
+    pub minor_collection: bool,
+    /// See [`EngineConfig`].
+    pub cache_policy: CachePolicy,
     /// Fixed when the store is created.
     pub row_bytes: [u32; TABLES_SIZED],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
@@ -56,6 +60,8 @@ impl Default for Setup {
             split_threshold: 0,
             append: AppendMethod::default(),
             state_hash: true,
+            minor_collection: true,
+            cache_policy: CachePolicy::default(),
             row_bytes: [0; TABLES_SIZED],
             segment_bytes: 256 << 10,
         }
@@ -71,6 +77,7 @@ impl Setup {
         // Drawn aside, so that everything else of a seed's history is what it is without them.
         let mut aside = Random::new(random.clone().word());
         let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
+        let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));
         Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
@@ -79,6 +86,8 @@ impl Setup {
             split_threshold: random.pick(&[0, 1, 2, 4]),
             append,
             state_hash,
+            minor_collection,
+            cache_policy,
             row_bytes: [
                 random.pick(&[0, 64, 128, 256, ALL_INLINE, ALL_INLINE]),
                 random.pick(&[0, 64, 128, 256]),
@@ -105,6 +114,8 @@ impl Setup {
             split_threshold: self.split_threshold,
             append: self.append,
             state_hash: self.state_hash,
+            minor_collection: self.minor_collection,
+            cache_policy: self.cache_policy,
             store: StoreOptions {
                 segment_bytes: self.segment_bytes,
                 log_segment_bytes: self.segment_bytes.min(64 << 10),

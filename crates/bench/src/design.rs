@@ -1,0 +1,95 @@
+//! The designs that a workload can run on: those of the engine, and the engine in DRAM.
+
+use pmem::DeviceSpec;
+
+use crate::{BenchError, Result};
+
+/// What keeps the rows (NV 6.4, 6.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    /// One of the engine's, on whatever device.
+    Engine(engine::Design),
+    /// All of it in DRAM and without a log: what persistent memory costs is what this saves.
+    AllDram,
+}
+
+impl Default for Design {
+    fn default() -> Self {
+        Self::Engine(engine::Design::default())
+    }
+}
+
+impl Design {
+    /// All of them.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        engine::Design::ALL.into_iter().map(Self::Engine).chain([Self::AllDram]).collect()
+    }
+
+    /// Name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Engine(design) => design.name(),
+            Self::AllDram => "all-dram",
+        }
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Engine(design) => design.what(),
+            Self::AllDram => "no-logging on the device dram",
+        }
+    }
+
+    /// What the engine is told.
+    #[must_use]
+    pub fn of_engine(self) -> engine::Design {
+        match self {
+            Self::Engine(design) => design,
+            Self::AllDram => engine::Design::NoLogging,
+        }
+    }
+
+    /// The device that it runs on, given what was asked for.
+    ///
+    /// # Errors
+    /// `Usage` if it cannot run there.
+    pub fn device(self, asked: Option<DeviceSpec>) -> Result<Option<DeviceSpec>> {
+        let usage = |what: String| Err(BenchError::Usage(what));
+        match (self, asked) {
+            (Self::Engine(engine::Design::Nvcaracal), asked) => Ok(asked),
+            (Self::AllDram, None | Some(DeviceSpec::Dram)) => Ok(Some(DeviceSpec::Dram)),
+            (Self::AllDram, Some(other)) => {
+                usage(format!("design all-dram runs on dram: leave out --device {other}"))
+            }
+            (Self::Engine(_), Some(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_)))) => {
+                Ok(Some(spec))
+            }
+            (Self::Engine(design), _) => usage(format!(
+                "design {} keeps nothing durable: give --device emulated[:PROFILE] or dram",
+                design.name()
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn designs_without_a_log_run_in_memory() {
+        let spec = |text: &str| Some(text.parse::<DeviceSpec>().expect("a device"));
+        for design in Design::all() {
+            let is_nvcaracal = design == Design::default();
+            assert_eq!(design.device(None).is_ok(), is_nvcaracal || design == Design::AllDram);
+            assert_eq!(design.device(spec("file:/x")).is_ok(), is_nvcaracal, "{}", design.name());
+            assert_eq!(design.device(spec("dram")).expect("in memory"), spec("dram"));
+            let emulated = design.device(spec("emulated:low"));
+            assert_eq!(emulated.is_ok(), design != Design::AllDram, "{}", design.name());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The designs that NVCaracal is compared with (NV 6.4, 6.7), as options of one engine, so that they
+//! differ in nothing else. For experiments: only NVCaracal itself recovers what was answered.
+//!
+//! What a design keeps on the device is written back and charged there, as far as the device charges
+//! anything; where it lies is memory all the same, because nobody recovers it.
+
+/// Where versions and inputs go.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    /// Inputs are logged; versions that are not a row's last of their epoch stay in DRAM.
+    #[default]
+    Nvcaracal,
+    /// The same without a log: what was answered after the last checkpoint is lost in a crash
+    /// (NV 6.7).
+    NoLogging,
+    /// No log; each version of a row is written to the device and kept in DRAM, too, version
+    /// arrays are in DRAM (NV 6.4).
+    Hybrid,
+    /// No log; all versions and version arrays are on the device, and nothing is cached (NV 6.4).
+    AllNvmm,
+}
+
+impl Design {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Nvcaracal, Self::NoLogging, Self::Hybrid, Self::AllNvmm];
+
+    /// Name in options and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nvcaracal => "nvcaracal",
+            Self::NoLogging => "no-logging",
+            Self::Hybrid => "hybrid",
+            Self::AllNvmm => "all-nvmm",
+        }
+    }
+
+    /// What it does, in a few words.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Nvcaracal => "inputs are logged, transient versions are in DRAM",
+            Self::NoLogging => "nothing is logged, transient versions are in DRAM",
+            Self::Hybrid => "nothing is logged, all versions are written to the device",
+            Self::AllNvmm => "nothing is logged, versions and their arrays are on the device",
+        }
+    }
+
+    /// Whether inputs are logged.
+    pub(crate) fn logs(self) -> bool {
+        self == Self::Nvcaracal
+    }
+
+    /// Whether transient versions are written to the device.
+    pub(crate) fn writes_transient(self) -> bool {
+        matches!(self, Self::Hybrid | Self::AllNvmm)
+    }
+
+    /// Whether transient versions are read from the device, and version arrays are there.
+    pub(crate) fn is_all_nvmm(self) -> bool {
+        self == Self::AllNvmm
+    }
+}
+
+/// Which values are kept in the cache, where there is one (NV 4.2, 7).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// What is read from the device, and every new value (NV 4.2).
+    #[default]
+    All,
+    /// What is read from the device: a new value is cached when it is read for the first time.
+    Read,
+    /// New values of rows that several calls of an epoch write: they are likely to be read again.
+    Hot,
+}
+
+impl CachePolicy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::All, Self::Read, Self::Hot];
+
+    /// Name in options and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Read => "read",
+            Self::Hot => "hot",
+        }
+    }
+
+    /// What it does, in a few words.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::All => "what is read, and every new value",
+            Self::Read => "what is read",
+            Self::Hot => "new values of rows that several transactions of an epoch write",
+        }
+    }
+}
