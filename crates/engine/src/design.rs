@@ -1,8 +1,8 @@
-//! The designs that NVCaracal is compared with (NV 6.4, 6.7), as options of one engine, so that they
-//! differ in nothing else. For experiments: only NVCaracal itself recovers what was answered.
+//! The designs that NVCaracal is compared with (NV 6.4, 6.7), as options of one engine, so that
+//! they differ in nothing else. For experiments: only NVCaracal itself recovers what was answered.
 //!
-//! What a design keeps on the device is written back and charged there, as far as the device charges
-//! anything; where it lies is memory all the same, because nobody recovers it.
+//! What a design keeps on the device is written back and charged there, as far as the device
+//! charges anything; where it lies is memory all the same, because nobody recovers it.
 
 /// Where versions and inputs go.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -89,14 +89,7 @@ fn open<D: Device>(
     config: EngineConfig,
     mut definitions: Definitions<'_>,
 ) -> Result<(Engine<D>, RecoveryReport)> {
-    if !config.design.logs() && device.captures() {
-        return Err(EngineError::Limit(format!(
-            "design {} has no log, without which nothing on {} would be durable: choose a device in \
-             memory",
-            config.design.name(),
-            device.description().name
-        )));
-    }
+    check_design(&config, device.as_ref())?;
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
@@ -157,6 +150,19 @@ fn open<D: Device>(
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
     Ok((engine, report))
+}
+
+/// Where only what is logged is durable, there has to be a log.
+fn check_design<D: Device>(config: &EngineConfig, device: &D) -> Result<()> {
+    if config.design.logs() || !device.captures() {
+        return Ok(());
+    }
+    Err(EngineError::Limit(format!(
+        "design {} has no log, without which nothing on {} would be durable: choose a device in \
+         memory",
+        config.design.name(),
+        device.description().name
+    )))
 }
 
 /// Slots that a collection before a crash freed are told from others by the checkpoint, which a

@@ -162,8 +162,8 @@ impl VersionArray {
         }
     }
 
-    /// What a search for a position reads, about: the first line, the line of the position, and that
-    /// of the cell before it.
+    /// What a search for a position reads, about: the first line, the line of the position, and
+    /// that of the cell before it.
     pub(super) fn search_reads(self, position: u32) -> [(usize, usize); 3] {
         let index = self.lower_bound(position);
         let words = self.words().addr();
