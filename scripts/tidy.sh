@@ -133,6 +133,7 @@ workloads:
 bench: pmem storage engine workloads nvcaracal
 sim: pmem storage engine
 peers: nvcaracal
+testbed: pmem workloads
 cli: pmem storage engine nvcaracal bench sim peers
 '
 breach 'an edge between crates that the table does not have' < <(

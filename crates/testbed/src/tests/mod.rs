@@ -1,0 +1,5 @@
+//! Every engine on every workload: the serializability check, crashes, and bugs that both must
+//! find.
+
+mod serial;
+mod support;
