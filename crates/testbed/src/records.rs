@@ -12,7 +12,9 @@ use crate::layout::Header;
 
 /// Records of a block.
 pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;
-const BLOCKS_MAX: usize = 1 << 16;
+/// Blocks of a shelf, and shelves: so an empty table needs little memory.
+const SHELF_BLOCKS: usize = 1 << 8;
+const SHELVES: usize = 1 << 8;
 /// Words before the payload.
 const META_WORDS: usize = 4;
 
@@ -55,10 +57,13 @@ impl Version {
     }
 }
 
+/// Blocks of records.
+type Shelf = [OnceLock<Box<[AtomicU64]>>; SHELF_BLOCKS];
+
 /// The records of a table. See the module's documentation.
 pub(crate) struct Records {
     payload_words: usize,
-    blocks: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    shelves: [OnceLock<Box<Shelf>>; SHELVES],
     next_block: AtomicU64,
 }
 
@@ -69,8 +74,8 @@ pub(crate) struct Record<'a>(&'a [AtomicU64]);
 impl Records {
     /// Records with room for so many words of payload.
     pub(crate) fn new(payload_words: usize) -> Self {
-        let blocks = (0..BLOCKS_MAX).map(|_| OnceLock::new()).collect();
-        Self { payload_words, blocks, next_block: AtomicU64::new(0) }
+        let shelves = [const { OnceLock::new() }; SHELVES];
+        Self { payload_words, shelves, next_block: AtomicU64::new(0) }
     }
 
     fn record_words(&self) -> usize {
@@ -84,8 +89,10 @@ impl Records {
 
     /// A new block of dead records: the number of the first; `None` if there are too many.
     pub(crate) fn add_block(&self) -> Option<u32> {
-        let number = self.next_block.fetch_add(1, Ordering::Relaxed);
-        let block = self.blocks.get(number as usize)?;
+        let number = self.next_block.fetch_add(1, Ordering::Relaxed) as usize;
+        let shelf = self.shelves.get(number / SHELF_BLOCKS)?;
+        let shelf = shelf.get_or_init(|| Box::new([const { OnceLock::new() }; SHELF_BLOCKS]));
+        let block = &shelf[number % SHELF_BLOCKS];
         let words = self.record_words() * BLOCK_RECORDS as usize;
         let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
         for record in words.chunks(self.record_words()) {
@@ -97,7 +104,9 @@ impl Records {
 
     /// The record with a number.
     pub(crate) fn get(&self, number: u32) -> Record<'_> {
-        let block = self.blocks[(number / BLOCK_RECORDS) as usize].get();
+        let block = (number / BLOCK_RECORDS) as usize;
+        let shelf = self.shelves[block / SHELF_BLOCKS].get();
+        let block = shelf.and_then(|shelf| shelf[block % SHELF_BLOCKS].get());
         let block = block.expect("numbers of records are given out after their block is there");
         let at = (number % BLOCK_RECORDS) as usize * self.record_words();
         Record(&block[at..at + self.record_words()])
