@@ -132,7 +132,10 @@ impl Layout {
     /// The lengths of key and value that a payload tells; `None` where there cannot be such.
     fn lengths(&self, payload: &[u64]) -> Option<(usize, usize)> {
         let (key, value) = ((payload[0] >> 32) as usize, payload[0] as u32 as usize);
-        (key <= self.key_bytes_max && value <= self.value_bytes_max).then_some((key, value))
+        // Keys of at most 8 bytes have exactly 8.
+        let is_key =
+            key == self.key_bytes_max || key < self.key_bytes_max && self.key_bytes_max != 8;
+        (is_key && value <= self.value_bytes_max).then_some((key, value))
     }
 
     /// Whether the lengths in a payload are possible.

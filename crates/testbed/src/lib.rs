@@ -3,6 +3,7 @@
 //! | engine | what it is |
 //! |---|---|
 //! | [`Zen`] | no log: the last version of a transaction carries the mark that it committed |
+//! | [`Wbl`] | write-behind logging: versions are flushed in groups; the log says up to when |
 //!
 //! Each is made from its published description; `docs/comparison-engines.md` says what we had to
 //! choose. An engine is a [`Rival`]: it makes a store on a device or recovers one, and gives each
@@ -28,12 +29,14 @@ mod rival;
 mod run;
 #[cfg(test)]
 mod tests;
+mod wbl;
 mod zen;
 
 pub use calls::{Answered, Calls, RivalView, load};
 pub use procedure::{Done, Outcome, Procedures};
 pub use rival::{Error, Options, RecoveryReport, Result, Rival, Session, Stop, Tally};
 pub use run::{Report, Settings, run};
+pub use wbl::Wbl;
 pub use zen::Zen;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

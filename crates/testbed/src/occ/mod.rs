@@ -52,6 +52,11 @@ pub trait Steps<D: Device>: Send + Sync + 'static {
     /// A worker's own.
     fn local(&self, worker: usize) -> Self::Local;
 
+    /// A transaction of this worker begins. It gets its timestamp later.
+    fn begin(&self, clock: &AtomicU64, worker: usize, own: &mut Self::Local) {
+        let _ = (clock, worker, own);
+    }
+
     /// Puts the versions of a transaction into new slots, while its records are locked.
     fn put(
         &self,

@@ -275,6 +275,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
 impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     fn begin(&mut self) {
         self.shared.grace.enter(self.worker);
+        self.shared.persist.begin(&self.shared.clock.0, self.worker, &mut self.own);
     }
 
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {

@@ -5,7 +5,7 @@ use workloads::Workload;
 
 use super::support::{dram, smallbank, tpcc, verified, ycsb};
 use crate::rival::Planted;
-use crate::{Error, Report, Result, Rival, Settings, Zen, run};
+use crate::{Error, Report, Result, Rival, Settings, Wbl, Zen, run};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
 
@@ -55,6 +55,11 @@ fn zen_is_serializable() {
 }
 
 #[test]
+fn wbl_is_serializable() {
+    all_workloads::<Wbl<Dram>>();
+}
+
+#[test]
 fn zen_is_serializable_with_a_small_cache() {
     for workers in WORKERS {
         let mut settings = verified(workers, 6_000);
@@ -68,4 +73,5 @@ fn zen_is_serializable_with_a_small_cache() {
 #[test]
 fn the_check_finds_reads_that_are_not_validated() {
     is_found::<Zen<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
+    is_found::<Wbl<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
 }
