@@ -1,0 +1,158 @@
+//! Slots of the image: pages are taken by all workers, slots by each from its own lists.
+//!
+//! Two levels: a page is entered on the medium once, for one table, with one fence. Slots are given
+//! out and taken back in DRAM alone: a scan after a crash tells which hold the newest committed
+//! version of a row, and all others are free.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pmem::{Device, Port};
+use workloads::TableSpec;
+
+use crate::grace::Padded;
+use crate::layout::{
+    Layout, PAGE_HEADER_WORDS, SLOTS_AT, SUPERBLOCK_WORDS, layouts, page_header, superblock,
+    table_of_page,
+};
+use crate::memory::{WORD_BYTES, load_words, store_words};
+use crate::{Error, Result};
+
+/// The pages of an image.
+pub(crate) struct Heap<D: Device> {
+    device: Arc<D>,
+    page_bytes: u64,
+    pub(crate) layouts: Vec<Layout>,
+    next_page: Padded<AtomicU64>,
+}
+
+/// A page in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    pub(crate) table: usize,
+    pub(crate) offset: u64,
+}
+
+impl<D: Device> Heap<D> {
+    /// Makes an empty heap of an engine of some kind.
+    pub(crate) fn create(
+        device: Arc<D>,
+        kind: u64,
+        specs: &[TableSpec],
+        page_bytes: u64,
+    ) -> Result<Self> {
+        let layouts = layouts(specs, page_bytes)?;
+        device.grow_image(page_bytes)?;
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let words = superblock(kind, page_bytes, specs);
+        // The number that says what this is comes last: they are in one line.
+        store_words(&mut port, WORD_BYTES, &words[1..]);
+        store_words(&mut port, 0, &words[..1]);
+        port.flush(0, SUPERBLOCK_WORDS as u64 * WORD_BYTES);
+        port.fence();
+        Ok(Self { device, page_bytes, layouts, next_page: Padded(AtomicU64::new(1)) })
+    }
+
+    /// Opens the heap that such an engine made; its superblock comes along.
+    pub(crate) fn open(
+        device: Arc<D>,
+        kind: u64,
+        specs: &[TableSpec],
+        page_bytes: u64,
+    ) -> Result<(Self, Vec<u64>)> {
+        let layouts = layouts(specs, page_bytes)?;
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let (mut words, expected) = (Vec::new(), superblock(kind, page_bytes, specs));
+        if device.image_bytes() >= page_bytes {
+            load_words(&mut port, 0, SUPERBLOCK_WORDS, &mut words);
+        }
+        if words.get(..4) != Some(&expected[..4]) {
+            let what = "the image has no store of this engine with these tables and pages";
+            return Err(Error::Corrupt(what.into()));
+        }
+        Ok((Self { device, page_bytes, layouts, next_page: Padded(AtomicU64::new(1)) }, words))
+    }
+
+    /// The pages in use. Pages for the future come after them.
+    pub(crate) fn find_pages(&self, port: &mut Port<D>) -> Result<Vec<Page>> {
+        let mut pages = Vec::new();
+        let mut header = Vec::new();
+        for number in 1..self.device.image_bytes() / self.page_bytes {
+            let offset = number * self.page_bytes;
+            header.clear();
+            load_words(port, offset, PAGE_HEADER_WORDS, &mut header);
+            if let Some(table) = table_of_page(&header, self.layouts.len())? {
+                pages.push(Page { table, offset });
+                self.next_page.0.store(number + 1, Ordering::Relaxed);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Offsets of all slots of a page.
+    pub(crate) fn slots(&self, page: Page) -> impl Iterator<Item = u64> + use<D> {
+        let slot_bytes = self.layouts[page.table].slot_bytes;
+        let count = (self.page_bytes - SLOTS_AT) / slot_bytes;
+        (0..count).map(move |slot| page.offset + SLOTS_AT + slot * slot_bytes)
+    }
+
+    /// Enters a new page of a table on the medium; its offset.
+    fn take_page(&self, port: &mut Port<D>, table: usize) -> Result<u64> {
+        let number = self.next_page.0.fetch_add(1, Ordering::Relaxed);
+        let offset = number * self.page_bytes;
+        self.device.grow_image(offset + self.page_bytes)?;
+        let header = page_header(table);
+        store_words(port, offset + WORD_BYTES, &header[1..]);
+        store_words(port, offset, &header[..1]);
+        port.flush(offset, PAGE_HEADER_WORDS as u64 * WORD_BYTES);
+        port.fence();
+        Ok(offset)
+    }
+}
+
+/// The slots that one worker may write.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    tables: Box<[TableSlots]>,
+}
+
+#[derive(Debug, Default)]
+struct TableSlots {
+    free: Vec<u64>,
+    /// Slots of the newest page that were never used.
+    next: u64,
+    end: u64,
+}
+
+impl Slots {
+    pub(crate) fn new(tables: usize) -> Self {
+        Self { tables: (0..tables).map(|_| TableSlots::default()).collect() }
+    }
+
+    /// A slot of a table that nobody uses: the one that was freed last, whose lines may still be in
+    /// the processor's cache, or the next one of the newest page.
+    pub(crate) fn take<D: Device>(
+        &mut self,
+        heap: &Heap<D>,
+        port: &mut Port<D>,
+        table: usize,
+    ) -> Result<u64> {
+        let slots = &mut self.tables[table];
+        if let Some(slot) = slots.free.pop() {
+            return Ok(slot);
+        }
+        let slot_bytes = heap.layouts[table].slot_bytes;
+        if slots.next + slot_bytes > slots.end {
+            let page = heap.take_page(port, table)?;
+            (slots.next, slots.end) = (page + SLOTS_AT, page + heap.page_bytes);
+        }
+        let slot = slots.next;
+        slots.next += slot_bytes;
+        Ok(slot)
+    }
+
+    /// Takes a slot back that nobody needs any more.
+    pub(crate) fn give_back(&mut self, table: usize, slot: u64) {
+        self.tables[table].free.push(slot);
+    }
+}

@@ -1,0 +1,47 @@
+//! Rival engines for persistent memory, on the workloads and devices of NVCaracal.
+//!
+//! | engine | what it is |
+//! |---|---|
+//! | [`Zen`] | no log: the last version of a transaction carries the mark that it committed |
+//! | [`Wbl`] | write-behind logging: versions are flushed in groups; the log says up to when |
+//!
+//! Each is made from its published description; `docs/comparison-engines.md` says what we had to
+//! choose. An engine is a [`Rival`]: it makes a store on a device or recovers one, and gives each
+//! worker a [`Session`], whose transactions [`Procedures`] runs. [`run`] measures one on a
+//! workload, [`mod@check`] compares what it did with the serial oracle.
+//!
+//! Unlike NVCaracal, a rival orders transactions as they come: they may be in each other's way, and
+//! run again then.
+
+#![deny(unsafe_code)]
+
+mod calls;
+pub mod check;
+mod grace;
+mod heap;
+mod index;
+mod layout;
+mod memory;
+mod occ;
+mod procedure;
+mod records;
+mod rival;
+mod run;
+#[cfg(test)]
+mod tests;
+mod wbl;
+mod zen;
+
+pub use calls::{Answered, Calls, RivalView, load};
+pub use procedure::{Done, Outcome, Procedures};
+pub use rival::{Error, Options, RecoveryReport, Result, Rival, Session, Stop, Tally};
+pub use run::{Report, Settings, run};
+pub use wbl::Wbl;
+pub use zen::Zen;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks what is whole whenever it is not locked, whoever panicked meanwhile.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! Words of the image: the one place of this crate that touches mapped memory.
+//!
+//! The rule that makes it sound: this crate accesses an image by whole aligned words only, and only
+//! through this module, which loads and stores each of them as an atomic. So no access is a data
+//! race, whoever reads a slot while somebody else reuses it: a reader may get a mixture of old and
+//! new words, which the versions of rows tell it to throw away. Nothing here knows what a word
+//! means.
+
+#![expect(unsafe_code, reason = "a device's image is stored to through unsafe methods of its port")]
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use pmem::{Device, Port};
+
+/// Bytes of a word.
+pub(crate) const WORD_BYTES: u64 = 8;
+
+/// Stores consecutive words, in increasing order.
+///
+/// # Panics
+/// If the words are not aligned or not inside the usable image.
+pub(crate) fn store_words<D: Device>(port: &mut Port<D>, offset: u64, words: &[u64]) {
+    let end = offset + words.len() as u64 * WORD_BYTES;
+    assert!(offset.is_multiple_of(WORD_BYTES), "word not aligned");
+    assert!(end <= port.device().image_bytes(), "words outside of the image");
+    // A reader that sees one of these words also sees that the slot was given up before.
+    fence(Ordering::Release);
+    for (word, at) in words.iter().zip((offset..).step_by(WORD_BYTES as usize)) {
+        // SAFETY: mapped, because it is inside the usable image, and aligned; all sides access
+        // every word of the image as an atomic (the rule of this module).
+        unsafe { port.store_u64(at, *word) };
+    }
+}
+
+/// Appends `count` consecutive words to `into`, and counts the read where the device charges it.
+///
+/// # Panics
+/// If the words are not aligned or not inside the mapping.
+pub(crate) fn load_words<D: Device>(
+    port: &mut Port<D>,
+    offset: u64,
+    count: usize,
+    into: &mut Vec<u64>,
+) {
+    count_load(port, offset, count as u64 * WORD_BYTES);
+    let image = port.device().image();
+    let bytes = count as u64 * WORD_BYTES;
+    assert!(offset.is_multiple_of(WORD_BYTES), "word not aligned");
+    assert!(offset <= image.len() && bytes <= image.len() - offset, "words outside the mapping");
+    let first = image.base().wrapping_add(offset as usize).cast::<u64>();
+    into.extend((0..count).map(|i| {
+        // SAFETY: mapped and aligned, as was checked above; every bit pattern is a valid word, and
+        // all sides access it as an atomic (the rule of this module).
+        let word = unsafe { AtomicU64::from_ptr(first.wrapping_add(i)) };
+        word.load(Ordering::Relaxed)
+    }));
+}
+
+/// Counts a read: where reads cost something, only of lines that the transaction has not read yet.
+pub(crate) fn count_load<D: Device>(port: &mut Port<D>, offset: u64, bytes: u64) {
+    if port.device().charges_loads() {
+        port.touch(offset, bytes);
+    } else {
+        port.count_load(offset, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmem::Dram;
+    use std::sync::Arc;
+
+    #[test]
+    fn loads_give_what_was_stored() {
+        let device = Arc::new(Dram::new(1 << 16, 0).unwrap());
+        device.grow_image(4096).unwrap();
+        let mut port = Port::new(device, 0);
+        store_words(&mut port, 64, &[1, 2, 3]);
+        let mut words = vec![9];
+        load_words(&mut port, 56, 4, &mut words);
+        assert_eq!(words, [9, 0, 1, 2, 3]);
+        assert_eq!(port.counters().lines_read, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside of the image")]
+    fn a_store_beyond_the_usable_image_is_refused() {
+        let device = Arc::new(Dram::new(1 << 16, 0).unwrap());
+        device.grow_image(4096).unwrap();
+        store_words(&mut Port::new(device, 0), 4088, &[1, 2]);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a running transaction has read and is going to write. Kept from one transaction to the
+//! next, so that their memory is.
+
+use crate::index::{Inserted, Seen};
+use crate::layout::Header;
+use crate::records::Version;
+
+/// A row that was read, and its version then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Read {
+    pub(super) table: u16,
+    pub(super) record: u32,
+    pub(super) version: Version,
+}
+
+/// What a write leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A row.
+    Put,
+    /// None.
+    Delete,
+}
+
+/// A row that will be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Write {
+    pub(crate) table: u16,
+    pub(crate) record: u32,
+    pub(crate) kind: Kind,
+    /// The transaction relies on the row being there.
+    pub(crate) must_exist: bool,
+    /// Where the payload is among those of the transaction.
+    pub(crate) payload_at: u32,
+    /// The version under the lock.
+    pub(crate) was: Version,
+    /// The slot of that version.
+    pub(crate) old: (u64, Header),
+    /// The slot of the new version; 0 if it needs none.
+    pub(crate) new: (u64, Header),
+}
+
+impl Write {
+    /// Whether a version must be written: not of a row that came and went in the transaction.
+    pub(crate) fn needs_version(&self) -> bool {
+        self.kind == Kind::Put || !self.was.is_absent()
+    }
+}
+
+/// The sets of one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    pub(super) reads: Vec<Read>,
+    pub(super) writes: Vec<Write>,
+    /// Nodes of indexes in which something was not found.
+    pub(super) nodes: Vec<(u16, Seen)>,
+    /// Records of rows that the transaction was the first to insert, with the place of the key.
+    pub(super) created: Vec<(u16, u32, u32)>,
+    /// Payloads of the writes.
+    pub(super) payloads: Vec<u64>,
+}
+
+impl Buffers {
+    pub(super) fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.nodes.clear();
+        self.created.clear();
+        self.payloads.clear();
+    }
+
+    /// The transaction's own write of a row.
+    pub(super) fn own(&mut self, table: u16, record: u32) -> Option<&mut Write> {
+        // Few rows are written, and often the one that was read last.
+        self.writes.iter_mut().rev().find(|own| own.record == record && own.table == table)
+    }
+
+    pub(super) fn add(&mut self, table: u16, record: u32, kind: Kind, payload_at: u32) {
+        self.writes.push(Write {
+            table,
+            record,
+            kind,
+            must_exist: false,
+            payload_at,
+            was: Version::NOT_YET,
+            old: (0, Header::default()),
+            new: (0, Header::default()),
+        });
+    }
+
+    /// The transaction itself changed a node that it had looked at.
+    pub(super) fn changed_node(&mut self, table: u16, inserted: Inserted) {
+        let mut had_seen = false;
+        for (of, seen) in &mut self.nodes {
+            if *of == table && *seen == inserted.before {
+                seen.version = inserted.after;
+                had_seen = true;
+            }
+        }
+        if let (true, Some(split_off)) = (had_seen, inserted.split_off) {
+            self.nodes.push((table, split_off));
+        }
+    }
+
+    /// Whether the transaction writes a row. Only once the writes are sorted.
+    pub(super) fn writes_sorted(&self, table: u16, record: u32) -> bool {
+        self.writes.binary_search_by_key(&(table, record), |own| (own.table, own.record)).is_ok()
+    }
+}

@@ -1,0 +1,177 @@
+//! The end of a transaction: the five steps, or none of them.
+
+use std::sync::atomic::Ordering;
+
+use pmem::Device;
+
+use super::session::OccSession;
+use super::{Between, Kind, Old, Putting, Shared, Steps, pause, place_of};
+use crate::records::Version;
+use crate::rival::{Error, Planted, Result, Stop};
+
+impl<D: Device, P: Steps<D>> OccSession<D, P> {
+    /// Commits the running transaction; its place in the serial order.
+    pub(super) fn commit_now(&mut self) -> Result<u64, Stop> {
+        self.lock_writes()?;
+        // After the locks and before the second reads, see the module's documentation.
+        let serial = self.shared.next_serial();
+        let ended = if self.is_valid() { self.put(serial) } else { Err(Stop::Conflict) };
+        if let Err(stop) = ended {
+            self.unlock(self.tx.writes.len());
+            return Err(stop);
+        }
+        self.install(serial);
+        Ok(serial)
+    }
+
+    /// Step 1.
+    fn lock_writes(&mut self) -> Result<(), Stop> {
+        self.tx.writes.sort_unstable_by_key(|write| (write.table, write.record));
+        for i in 0..self.tx.writes.len() {
+            let write = &mut self.tx.writes[i];
+            let record = self.shared.tables[usize::from(write.table)].records.get(write.record);
+            let mut turns = 0;
+            loop {
+                let version = record.version();
+                if version.is_dead() || write.must_exist && version.is_absent() {
+                    self.unlock(i);
+                    return Err(Stop::Conflict);
+                }
+                if !version.is_locked() && record.try_lock(version) {
+                    write.was = version;
+                    write.old = record.slot();
+                    break;
+                }
+                pause(&mut turns);
+            }
+        }
+        Ok(())
+    }
+
+    fn unlock(&self, count: usize) {
+        for write in &self.tx.writes[..count] {
+            let table = &self.shared.tables[usize::from(write.table)];
+            table.records.get(write.record).set_version(write.was);
+        }
+    }
+
+    /// Step 3: whether everything that was read is still as it was.
+    pub(super) fn is_valid(&self) -> bool {
+        let Shared { tables, options, .. } = &*self.shared;
+        let is_same = |read: &super::buffers::Read| {
+            let version = tables[usize::from(read.table)].records.get(read.record).version();
+            version == read.version
+                || version.unlocked() == read.version
+                    && self.tx.writes_sorted(read.table, read.record)
+        };
+        let rows = self.tx.reads.iter().all(is_same) || options.has(Planted::NoReadValidation);
+        let nodes = self.tx.nodes.iter().all(|(table, seen)| {
+            tables[usize::from(*table)].index.version(seen.node) == seen.version
+        });
+        rows && (nodes || options.has(Planted::NoNodeValidation))
+    }
+
+    /// Step 4.
+    fn put(&mut self, serial: u64) -> Result<(), Stop> {
+        let Self { shared, worker, port, slots, own, tx, tally, .. } = self;
+        if tx.writes.is_empty() {
+            return Ok(());
+        }
+        if shared.failed.load(Ordering::Acquire) {
+            return Err(Stop::Failed(Error::Broken("a commit before this one failed".into())));
+        }
+        let mut at = Putting {
+            heap: &shared.heap,
+            port,
+            slots,
+            payloads: &tx.payloads,
+            worker: *worker,
+            serial,
+            options: &shared.options,
+        };
+        tally.tuples_written += tx.writes.iter().filter(|w| w.needs_version()).count() as u64;
+        shared.persist.put(&mut at, own, &mut tx.writes).map_err(|error| {
+            // Some of the versions may be there: nothing may come that makes them count.
+            shared.failed.store(true, Ordering::Release);
+            Stop::Failed(error)
+        })
+    }
+
+    /// Step 5. Then what the new versions took the place of is retired.
+    fn install(&mut self, serial: u64) {
+        let Self { shared, worker, own, tx, pool, .. } = self;
+        for write in &tx.writes {
+            let number = usize::from(write.table);
+            let table = &shared.tables[number];
+            let layout = &shared.heap.layouts[number];
+            let record = table.records.get(write.record);
+            let payload = &tx.payloads[write.payload_at as usize..][..layout.payload_words];
+            if write.kind == Kind::Put {
+                record.set_slot(write.new.0, write.new.1);
+                if P::CACHES {
+                    record.set_payload(payload);
+                }
+                record.set_version(Version::of(serial));
+            } else {
+                table.index.remove(*worker, layout.key(payload), place_of(write.record));
+                record.set_version(Version::GONE);
+                pool.retire(shared, number, write.record);
+            }
+            if !write.was.is_absent() {
+                let (slot, header) = write.old;
+                let old = Old { table: write.table, slot, header, serial };
+                shared.persist.retire(&shared.grace, own, old);
+            }
+        }
+    }
+
+    /// Takes back what the transaction put into indexes for rows that it did not insert after all.
+    pub(super) fn take_back(&mut self) {
+        let Self { shared, worker, tx, pool, .. } = self;
+        for &(number, record, payload_at) in &tx.created {
+            let number = usize::from(number);
+            let table = &shared.tables[number];
+            let of_record = table.records.get(record);
+            // If it is not as it was made, another transaction is inserting the row.
+            if of_record.try_lock(Version::NOT_YET) {
+                let layout = &shared.heap.layouts[number];
+                let key = layout.key(&tx.payloads[payload_at as usize..][..layout.payload_words]);
+                table.index.remove(*worker, key, place_of(record));
+                of_record.set_version(Version::GONE);
+                pool.retire(shared, number, record);
+            }
+        }
+    }
+
+    /// The transaction is over, however it ended.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let Self { shared, worker, port, slots, own, tx, pool, .. } = self;
+        tx.clear();
+        port.end_step();
+        shared.grace.leave(*worker);
+        pool.refill(shared, *worker);
+        let mut at = Between {
+            port,
+            slots,
+            grace: &shared.grace,
+            clock: &shared.clock.0,
+            worker: *worker,
+            options: &shared.options,
+        };
+        shared.persist.ended(&mut at, own)
+    }
+
+    /// Makes everything durable that was committed here.
+    pub(super) fn finish_now(&mut self) -> Result<()> {
+        let Self { shared, worker, port, slots, own, .. } = self;
+        let mut at = Between {
+            port,
+            slots,
+            grace: &shared.grace,
+            clock: &shared.clock.0,
+            worker: *worker,
+            options: &shared.options,
+        };
+        shared.persist.finish(&mut at, own)
+    }
+}

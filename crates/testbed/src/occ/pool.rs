@@ -1,0 +1,158 @@
+//! The records that one worker gives out, and the clock that takes those back which are not used.
+//!
+//! A worker owns whole blocks of records. What it may give out is in its list; a record that was
+//! taken out of the index goes there once no transaction can know it any more. Where rows are
+//! cached and the cache is full, the worker's hand goes round its blocks between transactions: a
+//! record that was used since its last visit stays, another one is taken out of the index, which
+//! then leads to the row's slot. There is always room for a transaction that runs: it may go beyond
+//! the limit.
+
+use std::sync::atomic::Ordering;
+
+use pmem::Device;
+
+use super::{Shared, Steps, place_of};
+use crate::grace::Limbo;
+use crate::records::{BLOCK_RECORDS, Version};
+use crate::rival::{Error, Result};
+
+/// Records that a worker wants to have at hand when a transaction begins.
+const RESERVE: usize = 256;
+/// Records that the hand visits at most between two transactions.
+const VISITS: usize = 512;
+
+/// See the module's documentation.
+pub(super) struct Pool {
+    tables: Box<[TablePool]>,
+    pub(super) evictions: u64,
+}
+
+#[derive(Default)]
+struct TablePool {
+    free: Vec<u32>,
+    limbo: Limbo<u32>,
+    /// First records of the worker's blocks.
+    blocks: Vec<u32>,
+    hand: usize,
+    /// The cache was full when a record was wanted.
+    is_short: bool,
+    payload: Vec<u64>,
+}
+
+impl Pool {
+    pub(super) fn new(tables: usize) -> Self {
+        let tables = (0..tables).map(|_| TablePool::default()).collect();
+        Self { tables, evictions: 0 }
+    }
+
+    /// A record that stands for no row.
+    pub(super) fn take<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+    ) -> Result<u32> {
+        let pool = &mut self.tables[table];
+        if let Some(record) = pool.free.pop() {
+            return Ok(record);
+        }
+        let unknown = shared.grace.unknown_before();
+        while let Some(record) = pool.limbo.pop_before(unknown) {
+            pool.free.push(record);
+        }
+        if pool.free.is_empty() {
+            let records = &shared.tables[table].records;
+            let bytes = records.block_bytes();
+            let cached = shared.cached_bytes.0.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            pool.is_short = P::CACHES && cached > shared.options.cache_bytes;
+            let full = || Error::Limit("a table has more rows than records".into());
+            let first = records.add_block().ok_or_else(full)?;
+            pool.blocks.push(first);
+            pool.free.extend((first..first + BLOCK_RECORDS).rev());
+        }
+        Ok(pool.free.pop().expect("a block has records"))
+    }
+
+    /// Takes back a record that nobody got to know.
+    pub(super) fn give_back(&mut self, table: usize, record: u32) {
+        self.tables[table].free.push(record);
+    }
+
+    /// Takes back a record that is in no index any more.
+    pub(super) fn retire<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        record: u32,
+    ) {
+        self.tables[table].limbo.push(&shared.grace, record);
+    }
+
+    /// Makes room for the next transaction, if the cache is full. No transaction of this worker
+    /// runs.
+    pub(super) fn refill<D: Device, P: Steps<D>>(&mut self, shared: &Shared<D, P>, worker: usize) {
+        for (table, pool) in self.tables.iter_mut().enumerate() {
+            if !pool.is_short || pool.free.len() >= RESERVE {
+                continue;
+            }
+            let unknown = shared.grace.unknown_before();
+            while let Some(record) = pool.limbo.pop_before(unknown) {
+                pool.free.push(record);
+            }
+            if pool.free.len() < RESERVE {
+                self.evictions += pool.turn(shared, table, worker);
+                shared.grace.tick();
+            }
+        }
+    }
+}
+
+impl TablePool {
+    /// The hand goes on; how many records it took out.
+    fn turn<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        worker: usize,
+    ) -> u64 {
+        let mut taken = 0;
+        let all = self.blocks.len() * BLOCK_RECORDS as usize;
+        for _ in 0..VISITS.min(all) {
+            self.hand = (self.hand + 1) % all;
+            let block = self.blocks[self.hand / BLOCK_RECORDS as usize];
+            let record = block + self.hand as u32 % BLOCK_RECORDS;
+            if self.evict(shared, table, worker, record) {
+                self.limbo.push(&shared.grace, record);
+                taken += 1;
+                if taken == RESERVE as u64 {
+                    break;
+                }
+            }
+        }
+        taken
+    }
+
+    /// Lets the index lead to the row's slot, unless the record was used.
+    fn evict<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        worker: usize,
+        number: u32,
+    ) -> bool {
+        let Shared { tables, heap, .. } = shared;
+        let record = tables[table].records.get(number);
+        let version = record.version();
+        if version.is_locked() || version.is_dead() || version.is_absent() || record.take_used() {
+            return false;
+        }
+        if !record.try_lock(version) {
+            return false;
+        }
+        self.payload.clear();
+        record.copy_payload(&mut self.payload);
+        let key = heap.layouts[table].key(&self.payload);
+        let is_out = tables[table].index.swap(worker, key, place_of(number), record.slot().0);
+        record.set_version(if is_out { Version::GONE } else { version });
+        is_out
+    }
+}

@@ -1,0 +1,359 @@
+//! The workloads' procedures as transactions of a session.
+//!
+//! A rival does not know writes beforehand, so it takes from a procedure what it needs: draws, then
+//! the body, then pieces, all in one transaction. A sequence is a row with a counter: a draw reads
+//! and writes it, so two drawers of one sequence conflict, and what a transaction that is rolled
+//! back drew is drawn again. Where a sequence started is what it was when the transaction began:
+//! each transaction is an epoch of its own.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use workloads::{Declare, Draw, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
+
+use crate::rival::{Error, Session, Stop};
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It committed; its output is in the caller's buffer.
+    Committed,
+    /// It gave up on purpose, with this code.
+    Aborted(u32),
+}
+
+/// A call that came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its place in the serial order.
+    pub serial: u64,
+    /// How often it was rolled back before, because of others.
+    pub retries: u64,
+}
+
+/// A number that a transaction drew or looked at.
+struct Drawn {
+    table: TableId,
+    key: [u8; 8],
+    number: u64,
+}
+
+/// A running transaction in the workloads' words.
+struct Running<'a, S> {
+    /// In a cell because whoever asks where a sequence started has it shared.
+    session: RefCell<&'a mut S>,
+    /// What a question that cannot fail ran into.
+    stopped: Cell<Option<Stop>>,
+    drawn: Vec<Drawn>,
+    output: &'a mut Vec<u8>,
+}
+
+/// What comes of a part of a procedure.
+type Ended<T = ()> = Result<T, Stop>;
+
+/// The draws of a procedure.
+type Draws<S> = fn(&[u8], &mut Drawing<'_, S>) -> Ended;
+
+struct Entry<S> {
+    draws: Option<Draws<S>>,
+    run: fn(&[u8], &mut Running<'_, S>) -> Ended,
+    pieces: Option<PieceEntry<S>>,
+}
+
+struct PieceEntry<S> {
+    declare: fn(&[u8], &mut Declaring<'_, S>) -> Ended,
+    piece: fn(&[u8], usize, &mut Part<'_, S>) -> Ended<u64>,
+    finish: fn(&[u8], &[u64], &mut Vec<u8>),
+}
+
+/// The procedures of a workload, for the sessions of an engine.
+pub struct Procedures<S> {
+    entries: Vec<Entry<S>>,
+}
+
+impl<S> Default for Procedures<S> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
+    }
+}
+
+impl<S: Session> Register for Procedures<S> {
+    fn procedure<P: Procedure>(&mut self) {
+        self.entries.push(Entry {
+            draws: P::DRAWS.then_some(|args, draw| P::draws(args, draw)),
+            run: |args, tx| P::run(args, tx),
+            pieces: P::PIECES.then_some(PieceEntry {
+                declare: |args, declare| P::write_set(args, declare),
+                piece: |args, number, piece| P::piece(args, number, piece),
+                finish: P::finish,
+            }),
+        });
+    }
+}
+
+impl<S: Session> Procedures<S> {
+    /// Runs a call until it commits or gives up. `output` gets what it answers.
+    ///
+    /// # Errors
+    /// The engine's failure.
+    ///
+    /// # Panics
+    /// If the procedure is not registered.
+    pub fn run(
+        &self,
+        session: &mut S,
+        (procedure, args): (ProcedureId, &[u8]),
+        output: &mut Vec<u8>,
+    ) -> Result<Done, Error> {
+        let entry = &self.entries[usize::from(procedure)];
+        let mut retries = 0;
+        loop {
+            output.clear();
+            session.begin();
+            let ended = match entry.run(session, args, output) {
+                Ok(()) => session.commit().map(|serial| (Outcome::Committed, serial)),
+                Err(Stop::Abort(code)) => {
+                    session.give_up().map(|serial| (Outcome::Aborted(code), serial))
+                }
+                Err(stop) => Err(stop),
+            };
+            match ended {
+                Ok((outcome, serial)) => return Ok(Done { outcome, serial, retries }),
+                Err(Stop::Failed(error)) => {
+                    session.roll_back();
+                    return Err(error);
+                }
+                Err(Stop::Conflict | Stop::Abort(_)) => session.roll_back(),
+            }
+            retries += 1;
+            back_off(retries);
+        }
+    }
+}
+
+/// Waits a little longer each time, so that those who are in each other's way get apart.
+fn back_off(retries: u64) {
+    if retries > 16 {
+        std::thread::yield_now();
+    }
+    for _ in 0..1_u32 << retries.min(8) {
+        std::hint::spin_loop();
+    }
+}
+
+impl<S: Session> Entry<S> {
+    /// Draws, runs the body and the pieces.
+    fn run(&self, session: &mut S, args: &[u8], output: &mut Vec<u8>) -> Result<(), Stop> {
+        let mut drawn = Vec::new();
+        if let Some(draws) = self.draws {
+            let mut drawing = Drawing { session, wanted: Vec::new() };
+            draws(args, &mut drawing)?;
+            drawn = drawing.draw()?;
+        }
+        let mut running =
+            Running { session: RefCell::new(session), stopped: Cell::new(None), drawn, output };
+        let ended = (self.run)(args, &mut running);
+        // What came after a question without an answer means nothing.
+        running.stopped.take().map_or(ended, Err)?;
+        let Some(pieces) = &self.pieces else { return Ok(()) };
+        let Running { session, drawn, output, .. } = running;
+        let session = session.into_inner();
+        let mut declaring = Declaring { session, drawn: &drawn, pieces: Vec::new() };
+        (pieces.declare)(args, &mut declaring)?;
+        let Declaring { session, pieces: rows, .. } = declaring;
+        let mut results = Vec::with_capacity(rows.len());
+        for (number, (table, key)) in rows.iter().enumerate() {
+            let mut part = Part { session: &mut *session, table: *table, key };
+            results.push((pieces.piece)(args, number, &mut part)?);
+        }
+        (pieces.finish)(args, &results, output);
+        Ok(())
+    }
+}
+
+/// The number in the row of a sequence.
+fn number(value: Option<&[u8]>) -> u64 {
+    value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// The key of a sequence.
+fn sequence_key(key: &[u8]) -> [u8; 8] {
+    key.try_into().expect("the key of a sequence has 8 bytes")
+}
+
+/// A transaction that says what it draws.
+struct Drawing<'a, S> {
+    session: &'a mut S,
+    /// Sequences, and whether they are only looked at.
+    wanted: Vec<(TableId, [u8; 8], bool)>,
+}
+
+impl<S: Session> Drawing<'_, S> {
+    fn draw(self) -> Result<Vec<Drawn>, Stop> {
+        let mut drawn = Vec::with_capacity(self.wanted.len());
+        for (table, key, only_peek) in self.wanted {
+            let number = number(self.session.get(table, &key)?);
+            if !only_peek {
+                self.session.insert(table, &key, &(number + 1).to_le_bytes())?;
+            }
+            drawn.push(Drawn { table, key, number });
+        }
+        Ok(drawn)
+    }
+}
+
+impl<S: Session> Draw for Drawing<'_, S> {
+    type Error = Stop;
+
+    fn draw(&mut self, table: TableId, key: &[u8]) {
+        self.wanted.push((table, sequence_key(key), false));
+    }
+
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        self.wanted.push((table, sequence_key(key), true));
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        self.session.get(table, key)
+    }
+}
+
+impl<S: Session> Tx for Running<'_, S> {
+    type Error = Stop;
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        self.session.get_mut().get(table, key)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        self.session.get_mut().scan(table, low, high, descending, each)
+    }
+
+    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.session.get_mut().insert(table, key, value)
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        self.session.get_mut().update(table, key, value)
+    }
+
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> Result<bool, Stop> {
+        self.session.get_mut().modify(table, key, change)
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        self.session.get_mut().modify_part(table, key, part, change)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
+        self.session.get_mut().delete(table, key)
+    }
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.drawn[i].number
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let own = self.drawn.iter().find(|drawn| drawn.table == table && drawn.key == key);
+        if let Some(own) = own {
+            return own.number;
+        }
+        match self.session.borrow_mut().get(table, key) {
+            Ok(value) => number(value),
+            Err(stop) => {
+                self.stopped.set(Some(stop));
+                0
+            }
+        }
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.output
+    }
+}
+
+/// A transaction that is asked for its pieces; whatever else it declares is of no use here.
+struct Declaring<'a, S> {
+    session: &'a mut S,
+    drawn: &'a [Drawn],
+    pieces: Vec<(TableId, Vec<u8>)>,
+}
+
+impl<S: Session> Declare for Declaring<'_, S> {
+    type Error = Stop;
+
+    fn insert(&mut self, _: TableId, _: &[u8]) {}
+
+    fn update(&mut self, _: TableId, _: &[u8]) {}
+
+    fn delete(&mut self, _: TableId, _: &[u8]) {}
+
+    fn update_piece(&mut self, table: TableId, key: &[u8], _: u32) {
+        self.pieces.push((table, key.to_vec()));
+    }
+
+    fn update_range(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
+
+    fn will_read(&mut self, _: TableId, _: &[u8]) {}
+
+    fn drawn(&self, i: usize) -> u64 {
+        self.drawn[i].number
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        self.session.get(table, key)
+    }
+
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        self.session.scan(table, low, high, false, each)
+    }
+}
+
+/// A running piece.
+struct Part<'a, S> {
+    session: &'a mut S,
+    table: TableId,
+    key: &'a [u8],
+}
+
+impl<S: Session> PieceTx for Part<'_, S> {
+    type Error = Stop;
+
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stop> {
+        self.session.modify(self.table, self.key, change)
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        self.session.modify_part(self.table, self.key, part, change)
+    }
+}

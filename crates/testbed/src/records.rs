@@ -1,0 +1,180 @@
+//! Records in DRAM: what is known of the rows of a table that transactions use.
+//!
+//! A record is a run of words in a block that never moves: its version with the lock, where the
+//! row's newest slot is and what is in that slot's header, a mark for the clock, and, where rows
+//! are cached, the payload. All words are atomic. Whoever holds the lock changes the others;
+//! whoever reads compares the version before with that after.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::layout::Header;
+
+/// Records of a block.
+pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;
+/// Blocks of a shelf, and shelves: so an empty table needs little memory.
+const SHELF_BLOCKS: usize = 1 << 8;
+const SHELVES: usize = 1 << 8;
+/// Words before the payload.
+const META_WORDS: usize = 4;
+
+/// The version of a record: the timestamp of the transaction that wrote it last, and what is the
+/// matter with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Version(pub(crate) u64);
+
+impl Version {
+    const LOCKED: u64 = 1;
+    const ABSENT: u64 = 2;
+    const DEAD: u64 = 4;
+
+    /// A row as a transaction wrote it.
+    pub(crate) fn of(timestamp: u64) -> Self {
+        Self(timestamp << 3)
+    }
+
+    /// A row that is going to be inserted.
+    pub(crate) const NOT_YET: Self = Self(Self::ABSENT);
+    /// A record that stands for no row any more.
+    pub(crate) const GONE: Self = Self(Self::DEAD);
+
+    pub(crate) fn is_locked(self) -> bool {
+        self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether the row does not exist.
+    pub(crate) fn is_absent(self) -> bool {
+        self.0 & Self::ABSENT != 0
+    }
+
+    /// Whether the record stands for no row any more: the index knows where the row is now.
+    pub(crate) fn is_dead(self) -> bool {
+        self.0 & Self::DEAD != 0
+    }
+
+    pub(crate) fn unlocked(self) -> Self {
+        Self(self.0 & !Self::LOCKED)
+    }
+}
+
+/// Blocks of records.
+type Shelf = [OnceLock<Box<[AtomicU64]>>; SHELF_BLOCKS];
+
+/// The records of a table. See the module's documentation.
+pub(crate) struct Records {
+    payload_words: usize,
+    shelves: [OnceLock<Box<Shelf>>; SHELVES],
+    next_block: AtomicU64,
+}
+
+/// One record.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a>(&'a [AtomicU64]);
+
+impl Records {
+    /// Records with room for so many words of payload.
+    pub(crate) fn new(payload_words: usize) -> Self {
+        let shelves = [const { OnceLock::new() }; SHELVES];
+        Self { payload_words, shelves, next_block: AtomicU64::new(0) }
+    }
+
+    fn record_words(&self) -> usize {
+        META_WORDS + self.payload_words
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.record_words() as u64 * 8 * u64::from(BLOCK_RECORDS)
+    }
+
+    /// A new block of dead records: the number of the first; `None` if there are too many.
+    pub(crate) fn add_block(&self) -> Option<u32> {
+        let number = self.next_block.fetch_add(1, Ordering::Relaxed) as usize;
+        let shelf = self.shelves.get(number / SHELF_BLOCKS)?;
+        let shelf = shelf.get_or_init(|| Box::new([const { OnceLock::new() }; SHELF_BLOCKS]));
+        let block = &shelf[number % SHELF_BLOCKS];
+        let words = self.record_words() * BLOCK_RECORDS as usize;
+        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        for record in words.chunks(self.record_words()) {
+            record[0].store(Version::GONE.0, Ordering::Relaxed);
+        }
+        assert!(block.set(words).is_ok(), "nobody else got the same number");
+        Some(number as u32 * BLOCK_RECORDS)
+    }
+
+    /// The record with a number.
+    pub(crate) fn get(&self, number: u32) -> Record<'_> {
+        let block = (number / BLOCK_RECORDS) as usize;
+        let shelf = self.shelves[block / SHELF_BLOCKS].get();
+        let block = shelf.and_then(|shelf| shelf[block % SHELF_BLOCKS].get());
+        let block = block.expect("numbers of records are given out after their block is there");
+        let at = (number % BLOCK_RECORDS) as usize * self.record_words();
+        Record(&block[at..at + self.record_words()])
+    }
+}
+
+impl Record<'_> {
+    /// The version now.
+    pub(crate) fn version(self) -> Version {
+        Version(self.0[0].load(Ordering::Acquire))
+    }
+
+    /// Locks the record if it has this version.
+    pub(crate) fn try_lock(self, version: Version) -> bool {
+        let (old, new) = (version.0, version.0 | Version::LOCKED);
+        let is_locked =
+            self.0[0].compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        // A reader that sees a word that is stored from here on must not find the version as
+        // before.
+        fence(Ordering::Release);
+        is_locked
+    }
+
+    /// Gives the record another version, unlocked. Only for its owner, or under the lock.
+    pub(crate) fn set_version(self, version: Version) {
+        self.0[0].store(version.0, Ordering::Release);
+    }
+
+    /// Where the row's newest slot is, and what is in its header.
+    pub(crate) fn slot(self) -> (u64, Header) {
+        (self.0[1].load(Ordering::Relaxed), Header(self.0[2].load(Ordering::Relaxed)))
+    }
+
+    /// Changes what [`Self::slot`] tells. Only for the owner, or under the lock.
+    pub(crate) fn set_slot(self, slot: u64, header: Header) {
+        self.0[1].store(slot, Ordering::Relaxed);
+        self.0[2].store(header.0, Ordering::Relaxed);
+    }
+
+    /// Notes that the row was used.
+    pub(crate) fn mark_used(self) {
+        // Often it is marked already, and then the line need not be written.
+        if self.0[3].load(Ordering::Relaxed) == 0 {
+            self.0[3].store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the row was used since it was asked last.
+    pub(crate) fn take_used(self) -> bool {
+        self.0[3].swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Changes the payload. Only for the owner, or under the lock.
+    pub(crate) fn set_payload(self, payload: &[u64]) {
+        for (to, word) in self.0[META_WORDS..].iter().zip(payload) {
+            to.store(*word, Ordering::Relaxed);
+        }
+    }
+
+    /// Appends the payload, which may be a mixture of old and new words if the version changes
+    /// meanwhile.
+    pub(crate) fn copy_payload(self, into: &mut Vec<u64>) {
+        into.extend(self.0[META_WORDS..].iter().map(|word| word.load(Ordering::Relaxed)));
+    }
+
+    /// Whether the version is still what it was before the record was read.
+    pub(crate) fn is_still(self, version: Version) -> bool {
+        fence(Ordering::Acquire);
+        self.0[0].load(Ordering::Relaxed) == version.0
+    }
+}

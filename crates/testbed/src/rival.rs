@@ -1,0 +1,292 @@
+//! What every rival engine offers: transactions on one thread each, and a state to look at.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pmem::{Counters, Device, DeviceError};
+use workloads::{Abort, TableId, TableSpec, Visit};
+
+use crate::layout::PAGE_BYTES;
+
+/// Why an engine cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// What the device holds is no store of this engine with these tables.
+    #[error("{0}")]
+    Corrupt(String),
+    /// Something is larger than the engine was made for.
+    #[error("{0}")]
+    Limit(String),
+    /// A workload or the engine did what it must not.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Whatever stops an engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a transaction did not come to its end.
+#[derive(Debug)]
+pub enum Stop {
+    /// Another transaction was in the way: it runs again.
+    Conflict,
+    /// It gave up on purpose, with this code.
+    Abort(u32),
+    /// The engine cannot go on.
+    Failed(Error),
+}
+
+impl From<Abort> for Stop {
+    fn from(abort: Abort) -> Self {
+        Self::Abort(abort.0)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How an engine is made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads that run transactions, and that recover.
+    pub workers: usize,
+    /// Most bytes of rows that are cached in DRAM, where an engine caches.
+    pub cache_bytes: u64,
+    /// Transactions of one worker in a group, where an engine commits groups.
+    pub group_calls: u64,
+    /// Bytes of a page of slots.
+    pub page_bytes: u64,
+    #[cfg(test)]
+    pub(crate) planted: Option<Planted>,
+}
+
+/// A mistake that tests make on purpose, to see that their checks find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planted {
+    /// What was read is not read again before the commit.
+    NoReadValidation,
+    /// Scans do not notice keys that came or went.
+    NoNodeValidation,
+    /// The mark of a commit is not ordered behind what it marks.
+    NoFenceBeforeMark,
+    /// A slot is reused before what took its place is durable.
+    EarlyReuse,
+}
+
+impl Options {
+    /// Options for so many workers, with a cache that all rows fit into.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers,
+            cache_bytes: u64::MAX,
+            group_calls: 256,
+            page_bytes: PAGE_BYTES,
+            #[cfg(test)]
+            planted: None,
+        }
+    }
+
+    /// Whether a mistake is made; never outside of tests.
+    #[inline(always)]
+    pub(crate) fn has(&self, planted: Planted) -> bool {
+        #[cfg(test)]
+        return self.planted == Some(planted);
+        #[cfg(not(test))]
+        {
+            let _ = planted;
+            false
+        }
+    }
+}
+
+/// What one worker's transactions did beyond what the device counts.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Versions of rows that were written to the device.
+    pub tuples_written: u64,
+    /// Rows that were read from the device into a cache.
+    pub cache_misses: u64,
+    /// Rows that were dropped from a cache.
+    pub evictions: u64,
+}
+
+impl Tally {
+    /// Adds the counts of another worker.
+    pub fn add(&mut self, other: &Self) {
+        self.tuples_written += other.tuples_written;
+        self.cache_misses += other.cache_misses;
+        self.evictions += other.evictions;
+    }
+}
+
+/// What recovery did, and how long its parts took.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Pages that were scanned.
+    pub pages: u64,
+    /// Slots that held a version of a row.
+    pub versions: u64,
+    /// Of these, the ones that count: the newest committed version of each row.
+    pub rows: u64,
+    /// Of these, the ones of transactions that had not committed.
+    pub uncommitted: u64,
+    /// Nanoseconds of finding out which transactions had committed.
+    pub find_committed_ns: u64,
+    /// Nanoseconds of reading all versions and building the indexes.
+    pub build_ns: u64,
+    /// Nanoseconds of everything after that.
+    pub finish_ns: u64,
+    /// What went through the ports.
+    pub counters: Counters,
+}
+
+/// An engine on a device.
+pub trait Rival: Send + Sync + Sized + 'static {
+    /// Where it keeps its rows.
+    type Device: Device;
+    /// One worker's transactions.
+    type Session: Session;
+    /// Name for reports.
+    const NAME: &'static str;
+
+    /// Makes an empty store.
+    ///
+    /// # Errors
+    /// The device's, and tables that do not fit.
+    fn create(device: Arc<Self::Device>, tables: &[TableSpec], options: &Options) -> Result<Self>;
+
+    /// Recovers the store that such an engine left on the device, however it ended.
+    ///
+    /// # Errors
+    /// The device's, and what cannot be such a store.
+    fn open(
+        device: Arc<Self::Device>,
+        tables: &[TableSpec],
+        options: &Options,
+    ) -> Result<(Self, RecoveryReport)>;
+
+    /// The way of a worker to the store. One at a time for each number below the number of workers.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    fn session(&self, worker: usize) -> Self::Session;
+
+    /// Visits all rows of a table while no transaction runs; in key order if it is ordered.
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8]));
+
+    /// Reads a row while no transaction runs.
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>>;
+
+    /// Ends. All sessions have finished.
+    ///
+    /// # Errors
+    /// The device's.
+    fn close(self) -> Result<()>;
+}
+
+/// The transactions of one worker, one after the other. Between `begin` and one of `commit`,
+/// `give_up` and `roll_back` it reads and writes; of these, all but `roll_back` may find a
+/// conflict, after which only `roll_back` is left.
+pub trait Session: Send + 'static {
+    /// A transaction begins.
+    fn begin(&mut self);
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop>;
+
+    /// Visits rows with `low <= key < high`, own writes included.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), Stop>;
+
+    /// Inserts a row, or overwrites it.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop>;
+
+    /// Overwrites a row; false if there is none.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop>;
+
+    /// Changes a private copy of a row; false if there is none.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn modify(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, Stop>;
+
+    /// Changes a part of a row: `change` gets the whole as it was, and a copy of the part.
+    ///
+    /// # Errors
+    /// A conflict, a part outside of the row, or the engine's failure.
+    fn modify_part(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: impl FnOnce(&[u8], &mut [u8]),
+    ) -> Result<bool, Stop>;
+
+    /// Deletes a row; false if there is none.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop>;
+
+    /// Commits; the transaction's place in the serial order.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn commit(&mut self) -> Result<u64, Stop>;
+
+    /// Ends a transaction that gave up on purpose: nothing of it is written, but what it read, and
+    /// so its reason, holds at the place in the serial order that is returned.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn give_up(&mut self) -> Result<u64, Stop>;
+
+    /// Ends a transaction without an answer.
+    fn roll_back(&mut self);
+
+    /// Transactions up to this place in the serial order may be answered: all of them that have
+    /// committed are durable.
+    fn durable(&self) -> u64;
+
+    /// Waits until everything is durable that this session committed. It may go on afterwards.
+    ///
+    /// # Errors
+    /// The engine's failure.
+    fn finish(&mut self) -> Result<()>;
+
+    /// What went through the device since the last time.
+    fn take_counters(&mut self) -> Counters;
+
+    /// What its transactions did.
+    fn tally(&self) -> Tally;
+}

@@ -1,0 +1,358 @@
+//! Power cuts: a small history runs on a device that records it. Then, for many of its events, each
+//! of several images that a power cut there may leave is recovered and held against the serial
+//! oracle: every call that was answered by then is there, no call that had not begun, and of those
+//! in between each whole or not at all, so that all their answers are those of a serial execution.
+//! On every image the calls that are missing then run after all, and the store is recovered once
+//! more.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use pmem::{
+    Adversary, AllNewest, AllOldest, EventKind, OneLineEarly, OneLineLate, Random, Replay, Trace,
+    Traced,
+};
+use workloads::Workload;
+use workloads::digest::state_digest;
+use workloads::oracle::Oracle;
+use workloads::smallbank::{SmallBank, SmallBankSettings};
+
+use super::support::{smallbank, tpcc, ycsb};
+use crate::calls::on_workers;
+use crate::check::{compare_states, replay};
+use crate::rival::Planted;
+use crate::{Answered, Calls, Options, Procedures, Rival, RivalView, Session, Wbl, Zen, load};
+
+const IMAGE_BYTES: u64 = 64 << 20;
+const LOG_BYTES: u64 = 1 << 20;
+/// Added to the number of a call in the mark of its beginning.
+const BEGINS: u64 = 1 << 32;
+
+/// A recorded history.
+struct History {
+    trace: Trace,
+    calls: Calls,
+    /// By call.
+    answered: Vec<Answered>,
+    options: Options,
+}
+
+/// How to explore.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Events between two power cuts.
+    every: usize,
+    /// Random adversaries at each.
+    seeds: u64,
+}
+
+/// Which sets of calls may survive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Survivors {
+    /// All that were answered, and any of those that had begun.
+    Any,
+    /// The first ones of the serial order.
+    Prefix,
+}
+
+fn device() -> Traced {
+    Traced::new(IMAGE_BYTES, LOG_BYTES).unwrap()
+}
+
+fn options(workers: usize, planted: Option<Planted>) -> Options {
+    Options { page_bytes: 8 << 10, group_calls: 3, planted, ..Options::new(workers) }
+}
+
+/// Runs calls and records what reaches the device. With a script one thread runs them, each by the
+/// worker that the script names; without, every worker has a thread and runs its share.
+fn record<R: Rival<Device = Traced>, W: Workload>(
+    workload: &W,
+    calls: u64,
+    options: Options,
+    script: Option<&dyn Fn(usize) -> usize>,
+) -> History {
+    let device = Arc::new(device());
+    let rival = R::create(Arc::clone(&device), &workload.tables(), &options).unwrap();
+    load(&rival, workload, 1).unwrap();
+    let mut procedures = Procedures::default();
+    workload.register(&mut procedures);
+    let calls = Calls::of_stream(workload, 0..calls);
+    device.record();
+    let run =
+        |worker: usize, session: &mut R::Session, numbers: &mut dyn Iterator<Item = usize>| {
+            let (mut output, mut answered, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+            for call in numbers {
+                device.mark(BEGINS + call as u64);
+                let done = procedures.run(session, calls.get(call), &mut output)?;
+                let (serial, outcome) = (done.serial, done.outcome);
+                answered.push(Answered { call, serial, outcome, output: output.clone() });
+                waiting.push((serial, call));
+                answer(&device, session.durable(), &mut waiting);
+            }
+            let _ = worker;
+            Ok((answered, waiting))
+        };
+    let mut answered: Vec<Answered> = if let Some(script) = script {
+        let mut sessions: Vec<_> = (0..options.workers).map(|w| rival.session(w)).collect();
+        let all = 0..calls.len();
+        all.flat_map(|call| {
+            let worker = script(call);
+            let ran = run(worker, &mut sessions[worker], &mut std::iter::once(call));
+            let ran: crate::Result<_> = ran;
+            ran.unwrap().0
+        })
+        .collect()
+    } else {
+        let parts = on_workers(options.workers, |worker| {
+            let mut session = rival.session(worker);
+            let mut numbers = (worker..calls.len()).step_by(options.workers);
+            let (answered, mut waiting) = run(worker, &mut session, &mut numbers)?;
+            session.finish()?;
+            answer(&device, session.durable(), &mut waiting);
+            Ok(answered)
+        });
+        parts.unwrap().into_iter().flatten().collect()
+    };
+    answered.sort_unstable_by_key(|answered| answered.call);
+    History { trace: device.take_trace(), calls, answered, options }
+}
+
+/// Marks the calls that may be answered now.
+fn answer(device: &Traced, durable: u64, waiting: &mut Vec<(u64, usize)>) {
+    waiting.retain(|(serial, call)| {
+        if *serial <= durable {
+            device.mark(*call as u64);
+        }
+        *serial > durable
+    });
+}
+
+/// The states that sets of calls come to.
+struct States<'h, W> {
+    workload: &'h W,
+    history: &'h History,
+    /// By set of calls; `None` where no serial execution of the set gives its answers.
+    known: HashMap<u64, Option<u128>>,
+}
+
+impl<W: Workload> States<'_, W> {
+    /// The oracle after a set of calls, if their answers are right.
+    fn after(&self, set: u64) -> Option<Oracle> {
+        let mut oracle = Oracle::loaded(self.workload);
+        let mut members: Vec<&Answered> =
+            self.history.answered.iter().filter(|a| set >> a.call & 1 == 1).collect();
+        members.sort_unstable_by_key(|answered| answered.serial);
+        let mut all = members.into_iter();
+        all.all(|a| replay(&mut oracle, &self.history.calls, a).is_ok()).then_some(oracle)
+    }
+
+    fn digest(&mut self, set: u64) -> Option<u128> {
+        if let Some(known) = self.known.get(&set) {
+            return *known;
+        }
+        let oracle = self.after(set);
+        let digest = oracle.map(|oracle| state_digest(&self.workload.tables(), &oracle));
+        self.known.insert(set, digest);
+        digest
+    }
+
+    /// A set of calls with this state that contains the answered ones and none that had not begun.
+    fn find(&mut self, digest: u128, (begun, answered): (u64, u64), by: Survivors) -> Option<u64> {
+        let mut maybe: Vec<&Answered> = self
+            .history
+            .answered
+            .iter()
+            .filter(|a| (begun & !answered) >> a.call & 1 == 1)
+            .collect();
+        maybe.sort_unstable_by_key(|answered| answered.serial);
+        let maybe: Vec<u64> = maybe.iter().map(|answered| 1 << answered.call).collect();
+        let choices = if by == Survivors::Any { 1_u64 << maybe.len() } else { 0 };
+        assert!(choices <= 1 << 10, "{} calls are neither answered nor unknown", maybe.len());
+        let sets: Vec<u64> = match by {
+            Survivors::Any => (0..choices)
+                .map(|choice| {
+                    let chosen = maybe.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1);
+                    chosen.fold(answered, |set, (_, call)| set | call)
+                })
+                .collect(),
+            Survivors::Prefix => (0..=maybe.len())
+                .map(|count| maybe[..count].iter().fold(answered, |set, call| set | call))
+                .collect(),
+        };
+        sets.into_iter().find(|set| self.digest(*set) == Some(digest))
+    }
+}
+
+/// Explores power cuts of a history. How many images were looked at.
+fn explore<R: Rival<Device = Traced>, W: Workload>(
+    workload: &W,
+    history: &History,
+    extent: Extent,
+    by: Survivors,
+) -> Result<usize, String> {
+    let mut states = States { workload, history, known: HashMap::new() };
+    let mut cut = Replay::new(&history.trace, device());
+    let mut seen = HashSet::new();
+    let mut calls = (0_u64, 0_u64);
+    loop {
+        if cut.position().is_multiple_of(extent.every) {
+            let lines = cut.undurable_lines();
+            let mut adversaries: Vec<Box<dyn Adversary>> =
+                vec![Box::new(AllOldest), Box::new(AllNewest)];
+            for seed in 0..extent.seeds {
+                let mixed = cut.position() as u64 * 31 + seed;
+                adversaries.push(Box::new(Random::new(mixed)));
+                if lines > 0 {
+                    adversaries.push(Box::new(OneLineLate(mixed % lines)));
+                    adversaries.push(Box::new(OneLineEarly(mixed % lines)));
+                }
+            }
+            for adversary in &mut adversaries {
+                let left = cut.left(adversary.as_mut());
+                if seen.insert((left.hash(), calls)) {
+                    let image = cut.load(&left);
+                    recover::<R, W>(image, &mut states, calls, by)
+                        .map_err(|e| format!("power cut at event {}: {e}", cut.position()))?;
+                }
+            }
+        }
+        let Some(event) = cut.step() else { return Ok(seen.len()) };
+        match event.kind {
+            EventKind::Mark if event.offset >= BEGINS => calls.0 |= 1 << (event.offset - BEGINS),
+            EventKind::Mark => calls.1 |= 1 << event.offset,
+            _ => {}
+        }
+    }
+}
+
+/// Recovers an image, checks it, runs what is missing, and recovers again.
+fn recover<R: Rival<Device = Traced>, W: Workload>(
+    image: &Arc<Traced>,
+    states: &mut States<'_, W>,
+    calls: (u64, u64),
+    by: Survivors,
+) -> Result<(), String> {
+    let (workload, history) = (states.workload, states.history);
+    let tables = workload.tables();
+    let open = || R::open(Arc::clone(image), &tables, &history.options).map_err(|e| e.to_string());
+    let (rival, _) = open()?;
+    let digest = state_digest(&tables, &RivalView(&rival));
+    let Some(survivors) = states.find(digest, calls, by) else {
+        let (begun, answered) = calls;
+        return Err(format!(
+            "no set of calls has this state: begun {begun:b}, answered {answered:b}"
+        ));
+    };
+    let mut oracle = states.after(survivors).expect("it was found");
+    let mut procedures = Procedures::default();
+    workload.register(&mut procedures);
+    let mut session = rival.session(0);
+    let mut output = Vec::new();
+    for call in (0..history.calls.len()).filter(|call| survivors >> call & 1 == 0) {
+        let done = procedures.run(&mut session, history.calls.get(call), &mut output);
+        let done = done.map_err(|e| e.to_string())?;
+        let (serial, outcome) = (done.serial, done.outcome);
+        let answered = Answered { call, serial, outcome, output: output.clone() };
+        replay(&mut oracle, &history.calls, &answered)?;
+    }
+    session.finish().map_err(|e| e.to_string())?;
+    drop(session);
+    drop(rival);
+    let (rival, _) = open()?;
+    compare_states(workload, &oracle, &RivalView(&rival))
+}
+
+/// Records and explores on all numbers of workers.
+fn survives<R: Rival<Device = Traced>, W: Workload>(
+    workload: &W,
+    calls: u64,
+    extent: Extent,
+    by: Survivors,
+) {
+    for workers in [1, 2, 4] {
+        let history = record::<R, W>(workload, calls, options(workers, None), None);
+        let images = explore::<R, W>(workload, &history, extent, by);
+        let images = images.unwrap_or_else(|e| panic!("{workers} workers: {e}"));
+        assert!(images > 30, "{images} images are too few to mean anything");
+    }
+}
+
+/// All workloads, at one event of `thinning` of what a thorough test looks at.
+fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds: u64) {
+    survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
+    survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
+    survives::<R, _>(&tpcc(), 20, Extent { every: 40 * thinning, seeds }, by);
+}
+
+#[test]
+fn zen_survives_power_cuts() {
+    survives_all::<Zen<Traced>>(Survivors::Any, 13, 1);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn zen_survives_power_cuts_at_every_event() {
+    survives_all::<Zen<Traced>>(Survivors::Any, 1, 3);
+}
+
+#[test]
+fn wbl_survives_power_cuts() {
+    survives_all::<Wbl<Traced>>(Survivors::Prefix, 13, 1);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn wbl_survives_power_cuts_at_every_event() {
+    survives_all::<Wbl<Traced>>(Survivors::Prefix, 1, 3);
+}
+
+/// A worker commits a call of three writes and then no more, while the other reuses slots: the mark
+/// of the first must stay, though the row with it is written again.
+fn one_rests(planted: Option<Planted>) -> Result<usize, String> {
+    const AMALGAMATE: u16 = 3;
+    let mut images = 0;
+    for seed in 0..4 {
+        let settings = SmallBankSettings { hot_customers: 10, seed, ..SmallBankSettings::low(20) };
+        let workload = SmallBank::new(settings).unwrap();
+        let calls = Calls::of_stream(&workload, 0..60);
+        for call in (0..20).filter(|call| calls.get(*call).0 == AMALGAMATE) {
+            let script = |other| usize::from(other != call);
+            let history =
+                record::<Zen<Traced>, _>(&workload, 60, options(2, planted), Some(&script));
+            let extent = Extent { every: 10, seeds: 0 };
+            images += explore::<Zen<Traced>, _>(&workload, &history, extent, Survivors::Any)?;
+        }
+    }
+    Ok(images)
+}
+
+#[test]
+fn zen_keeps_the_mark_of_a_worker_that_rests() {
+    one_rests(None).unwrap();
+}
+
+#[test]
+fn power_cuts_find_a_mark_that_is_overwritten() {
+    let error = one_rests(Some(Planted::EarlyReuse)).unwrap_err();
+    assert!(error.contains("no set of calls"), "{error}");
+}
+
+/// Whether power cuts find a bug that was planted into an engine.
+fn is_found<R: Rival<Device = Traced>>(planted: Planted, by: Survivors) {
+    let workload = ycsb(40, false);
+    let history = record::<R, _>(&workload, 8, options(1, Some(planted)), None);
+    let found = explore::<R, _>(&workload, &history, Extent { every: 1, seeds: 4 }, by);
+    let error = found.unwrap_err();
+    assert!(error.contains("no set of calls") || error.contains("impossible"), "{error}");
+}
+
+#[test]
+fn power_cuts_find_a_missing_fence() {
+    is_found::<Zen<Traced>>(Planted::NoFenceBeforeMark, Survivors::Any);
+    is_found::<Wbl<Traced>>(Planted::NoFenceBeforeMark, Survivors::Prefix);
+}
+
+#[test]
+fn power_cuts_find_a_slot_that_wbl_reuses_too_early() {
+    is_found::<Wbl<Traced>>(Planted::EarlyReuse, Survivors::Prefix);
+}

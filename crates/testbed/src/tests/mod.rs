@@ -1,0 +1,6 @@
+//! Every engine on every workload: the serializability check, crashes, and bugs that both must
+//! find.
+
+mod crash;
+mod serial;
+mod support;

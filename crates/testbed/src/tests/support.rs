@@ -1,0 +1,48 @@
+//! Small workloads, and devices for them.
+
+use std::sync::Arc;
+
+use pmem::Dram;
+use workloads::smallbank::{SmallBank, SmallBankSettings};
+use workloads::tpcc::{Mix, Tpcc, TpccSettings};
+use workloads::ycsb::{Contention, Ycsb, YcsbSettings};
+
+use crate::Settings;
+
+/// YCSB with small rows, many of them hot.
+pub(super) fn ycsb(rows: u64, pieces: bool) -> Ycsb {
+    let settings = YcsbSettings { hot_rows: 16, read_keys: 3, pieces, ..small(rows) };
+    Ycsb::new(settings).unwrap()
+}
+
+fn small(rows: u64) -> YcsbSettings {
+    YcsbSettings::small_rows(rows, Contention::High)
+}
+
+/// SmallBank on few customers.
+pub(super) fn smallbank(customers: u64) -> SmallBank {
+    SmallBank::new(SmallBankSettings { hot_customers: 4, ..SmallBankSettings::high(customers) })
+        .unwrap()
+}
+
+/// TPC-C with everything that the specification asks for.
+pub(super) fn tpcc() -> Tpcc {
+    let tiny = TpccSettings::tiny(1, Mix::Full);
+    Tpcc::new(TpccSettings { items: 200, customers_per_district: 20, ..tiny }).unwrap()
+}
+
+pub(super) fn dram() -> Arc<Dram> {
+    Arc::new(Dram::new(1 << 30, 1 << 20).unwrap())
+}
+
+/// A run that is compared with the oracle, and recovered at its end.
+pub(super) fn verified(workers: usize, calls: u64) -> Settings {
+    let mut settings = Settings {
+        warm_up_rounds: 0,
+        verify: true,
+        recover: true,
+        ..Settings::new(workers, calls)
+    };
+    settings.options.page_bytes = 16 << 10;
+    settings
+}
