@@ -130,7 +130,7 @@ engine: pmem storage
 nvcaracal: pmem storage engine derive
 derive:
 workloads:
-bench: pmem storage engine workloads nvcaracal
+bench: pmem storage engine workloads nvcaracal testbed
 sim: pmem storage engine
 peers: nvcaracal
 testbed: pmem workloads

@@ -1,8 +1,8 @@
-//! The designs that a workload can run on: those of the engine, and the engine in DRAM.
+//! The designs that a workload can run on: those of the engine, the engine in DRAM, and rivals.
 
 use pmem::DeviceSpec;
 
-use crate::{BenchError, Result};
+use crate::{BenchError, Result, Rival};
 
 /// What keeps the rows (NV 6.4, 6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Design {
     Engine(engine::Design),
     /// All of it in DRAM and without a log: what persistent memory costs is what this saves.
     AllDram,
+    /// Another engine (NV 6.3).
+    Rival(Rival),
 }
 
 impl Default for Design {
@@ -23,7 +25,8 @@ impl Design {
     /// All of them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        engine::Design::ALL.into_iter().map(Self::Engine).chain([Self::AllDram]).collect()
+        let of_engine = engine::Design::ALL.into_iter().map(Self::Engine);
+        of_engine.chain([Self::AllDram]).chain(Rival::ALL.map(Self::Rival)).collect()
     }
 
     /// Name on the command line and in reports.
@@ -32,6 +35,7 @@ impl Design {
         match self {
             Self::Engine(design) => design.name(),
             Self::AllDram => "all-dram",
+            Self::Rival(rival) => rival.name(),
         }
     }
 
@@ -41,15 +45,17 @@ impl Design {
         match self {
             Self::Engine(design) => design.what(),
             Self::AllDram => "no-logging on the device dram",
+            Self::Rival(rival) => rival.what(),
         }
     }
 
-    /// What the engine is told.
+    /// What the engine is told, if it runs.
     #[must_use]
     pub fn of_engine(self) -> engine::Design {
         match self {
             Self::Engine(design) => design,
             Self::AllDram => engine::Design::NoLogging,
+            Self::Rival(_) => engine::Design::default(),
         }
     }
 
@@ -68,9 +74,14 @@ impl Design {
             (Self::Engine(_), Some(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_)))) => {
                 Ok(Some(spec))
             }
-            (Self::Engine(design), _) => usage(format!(
+            (Self::Rival(_), Some(spec @ DeviceSpec::Emulated(_))) => Ok(Some(spec)),
+            (Self::Rival(_), _) => usage(format!(
+                "design {} runs in emulated persistent memory: give --device emulated[:PROFILE]",
+                self.name()
+            )),
+            (Self::Engine(_), _) => usage(format!(
                 "design {} keeps nothing durable: give --device emulated[:PROFILE] or dram",
-                design.name()
+                self.name()
             )),
         }
     }
@@ -87,7 +98,8 @@ mod tests {
             let is_nvcaracal = design == Design::default();
             assert_eq!(design.device(None).is_ok(), is_nvcaracal || design == Design::AllDram);
             assert_eq!(design.device(spec("file:/x")).is_ok(), is_nvcaracal, "{}", design.name());
-            assert_eq!(design.device(spec("dram")).expect("in memory"), spec("dram"));
+            let is_rival = matches!(design, Design::Rival(_));
+            assert_eq!(design.device(spec("dram")).is_ok(), !is_rival, "{}", design.name());
             let emulated = design.device(spec("emulated:low"));
             assert_eq!(emulated.is_ok(), design != Design::AllDram, "{}", design.name());
         }

@@ -8,12 +8,16 @@
 //! parameters and on its number alone, so it makes no difference when and how often they are
 //! generated. Knows no device and no state.
 
+use std::sync::Arc;
+
 use engine::{Calls, EpochInfo};
+use pmem::Emulated;
 use storage::TableDefinition;
 use workloads::oracle::Oracle;
 use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
 
 use crate::adapter::{Procedures, table_definition};
+use crate::rival::{self, Rival};
 use crate::{Parameters, Result, library};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
@@ -38,6 +42,12 @@ trait Erased: Send + Sync {
     fn procedures(&self) -> Procedures;
     fn library_procedures(&self) -> library::Procedures;
     fn oracle(&self) -> Oracle;
+    fn run_rival(
+        &self,
+        rival: Rival,
+        device: &Arc<Emulated>,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::Report>;
 }
 
 impl<W: Workload> Erased for W {
@@ -83,6 +93,15 @@ impl<W: Workload> Erased for W {
 
     fn oracle(&self) -> Oracle {
         Oracle::new(self)
+    }
+
+    fn run_rival(
+        &self,
+        rival: Rival,
+        device: &Arc<Emulated>,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::Report> {
+        rival::run_typed(self, rival, device, settings)
     }
 }
 
@@ -169,6 +188,16 @@ impl Job {
     #[must_use]
     pub fn oracle(&self) -> Oracle {
         self.workload.oracle()
+    }
+
+    /// Runs it on a rival engine.
+    pub(crate) fn run_rival(
+        &self,
+        rival: Rival,
+        device: &Arc<Emulated>,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::Report> {
+        self.workload.run_rival(rival, device, settings)
     }
 
     /// An observer that starts from a state.

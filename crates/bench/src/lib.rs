@@ -46,6 +46,7 @@ mod tally;
 
 mod recover;
 mod report;
+mod rival;
 mod share;
 mod share_table;
 mod summary;
@@ -74,6 +75,7 @@ pub use place::{Place, is_of_bench};
 pub use progress::{Bar, Progress};
 pub use recover::{ImageReads, RecoverSummary, recover};
 pub use report::Report;
+pub use rival::{RIVAL_CACHE_BYTES, Rival, RivalReport, run_rival};
 pub use run::{Settings, run};
 pub use share::{Measuring, Parts, PhaseShare, Share};
 pub use stop::Stop;

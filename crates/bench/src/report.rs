@@ -2,7 +2,7 @@
 //! [`crate::render`] shows the same to people.
 
 use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
-use pmem::{Description, Device};
+use pmem::{Counters, Description, Device};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Number;
@@ -19,6 +19,18 @@ impl Named {
     /// Adds a whole number.
     pub(crate) fn count(&mut self, name: &str, value: u64) {
         self.0.push((name.to_string(), value.into()));
+    }
+
+    /// Totals, then `..._per_txn` of each.
+    pub(crate) fn with_ratios(totals: Vec<(&'static str, u64)>, transactions: u64) -> Self {
+        let mut named = Self::default();
+        for (name, value) in &totals {
+            named.count(name, *value);
+        }
+        for (name, value) in totals {
+            named.ratio(format!("{name}_per_txn"), value, transactions);
+        }
+        named
     }
 
     /// Adds a ratio; 0 where there is none.
@@ -345,9 +357,8 @@ fn phases(stats: &EpochStats) -> Named {
     phases
 }
 
-fn counters(stats: &EpochStats) -> Named {
-    let medium = &stats.medium;
-    let mut totals = stats.work.fields();
+/// What went through a device.
+pub(crate) fn add_counters(totals: &mut Vec<(&'static str, u64)>, medium: &Counters) {
     totals.extend([
         ("lines_read", medium.lines_read),
         ("blocks_read", medium.blocks_read),
@@ -361,16 +372,13 @@ fn counters(stats: &EpochStats) -> Named {
         ("store_orders", medium.store_orders),
         ("added_ns", medium.added_ns),
     ]);
+}
+
+fn counters(stats: &EpochStats) -> Named {
+    let mut totals = stats.work.fields();
+    add_counters(&mut totals, &stats.medium);
     let work = &stats.work;
-    let answered = work.committed + work.aborted + work.failed;
-    let mut counters = Named::default();
-    for (name, value) in &totals {
-        counters.count(name, *value);
-    }
-    for (name, value) in totals {
-        counters.ratio(format!("{name}_per_txn"), value, answered);
-    }
-    counters
+    Named::with_ratios(totals, work.committed + work.aborted + work.failed)
 }
 
 #[cfg(test)]

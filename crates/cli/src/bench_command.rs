@@ -1,7 +1,8 @@
 //! `bench`: settings from options, a place for the store, the run, the result.
 
 use bench::{
-    BenchError, EngineConfig, Job, Measuring, Parameters, Place, Progress, Report, Settings, Stop,
+    BenchError, Design, EngineConfig, Job, Measuring, Parameters, Place, Progress, Report,
+    Settings, Stop,
 };
 use pmem::DeviceSpec;
 
@@ -42,12 +43,17 @@ fn run_workload<O: Options>(options: &O) -> Done {
     let job = parameters.job()?;
     let epochs = arguments.epochs.unwrap_or_else(|| options.default_epochs());
     let settings = settings(arguments, epochs, &place.spec, progress, signals.stop());
+    check_rival(arguments)?;
     if let Some(clients) = arguments.clients.clients {
         let clients = clients_command::settings(arguments, clients as usize, &place.spec)?;
         return clients_command::run(&job, place, (&settings, &clients), arguments, &signals);
     }
     let target = JsonTarget::open(arguments.json.as_deref())?;
     eprintln!("note: {}", place.describe());
+    if let Design::Rival(rival) = arguments.design {
+        let report = bench::run_rival(&job, rival, &place.spec, &settings)?;
+        return target.write(&report, || report.render());
+    }
     let result = bench::run(&job, &place, &settings);
     let kept = place.is_kept().then(|| place.spec.clone());
     let removed = place.remove();
@@ -59,6 +65,26 @@ fn run_workload<O: Options>(options: &O) -> Done {
     }
     target.write(&report, || text(&report, arguments.details, ending.as_deref()))?;
     end(&report.problems, report.workload, report.interrupted, &signals)
+}
+
+/// What only the engine can do.
+fn check_rival(arguments: &RunArguments) -> Done {
+    let Design::Rival(rival) = arguments.design else { return Ok(()) };
+    let given = [
+        ("--clients", arguments.clients.clients.is_some()),
+        ("--ack-log", arguments.ack_log.is_some()),
+        ("--details", arguments.details),
+        ("--checkpoint-every", arguments.checkpoint_every.is_some()),
+        ("--no-minor-gc", arguments.no_minor_gc),
+        ("--no-state-hash", arguments.no_state_hash),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option} is for the engine: design {} has nothing of the kind",
+            rival.name()
+        ))),
+    }
 }
 
 /// How a run ends that has reported.
@@ -128,8 +154,9 @@ fn settings(
     stop: Stop,
 ) -> Settings {
     let defaults = EngineConfig::for_device(spec);
-    let cache_bytes = match arguments.design.of_engine() {
-        engine::Design::AllNvmm => 0,
+    let cache_bytes = match arguments.design {
+        Design::Engine(engine::Design::AllNvmm) => 0,
+        Design::Rival(_) => bench::RIVAL_CACHE_BYTES,
         _ => defaults.cache_bytes,
     };
     Settings {

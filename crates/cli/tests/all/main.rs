@@ -16,6 +16,7 @@ mod recover_after_run;
 mod repair;
 mod report;
 mod resume;
+mod rivals;
 mod roofline;
 mod same_digest;
 mod sim;

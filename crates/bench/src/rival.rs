@@ -1,0 +1,270 @@
+//! A workload on a rival engine of `testbed`: the same data, stream and device, and a report whose
+//! fields have the same names as that of the engine.
+//!
+//! Rivals run on emulated persistent memory only: without added time (`emulated:none`) that is DRAM
+//! with flushes and fences.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
+use serde::Serialize;
+use testbed::{Wbl, Zen};
+use workloads::Workload;
+
+use crate::clock::seconds;
+use crate::report::{Latency, Named, add_counters, ratio};
+use crate::summary::{self, Summary};
+use crate::{BenchError, Job, Parameters, Result, Settings};
+
+/// An engine that NVCaracal is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rival {
+    /// Zen with optimistic concurrency control.
+    Zen,
+    /// Write-behind logging.
+    Wbl,
+}
+
+impl Rival {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Zen, Self::Wbl];
+
+    /// Name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zen => "zen-occ",
+            Self::Wbl => "wbl",
+        }
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Zen => "Zen: no log, a commit mark with the last version of a transaction",
+            Self::Wbl => "write-behind logging: versions are flushed in groups, then logged",
+        }
+    }
+}
+
+/// Cache of an engine that has one, unless it is given.
+pub const RIVAL_CACHE_BYTES: u64 = 256 << 20;
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RivalReport {
+    /// `ycsb`, `smallbank`, `tpcc`.
+    pub workload: &'static str,
+    /// The engine.
+    pub design: &'static str,
+    /// The device, as named on the command line.
+    pub device: String,
+    /// Whether what was answered survives a power cut.
+    pub durable: bool,
+    /// What the figures of this device mean.
+    pub device_note: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// Rounds of the stream, which have as many calls as the engine's epochs.
+    pub epochs: u64,
+    /// Transactions of a round.
+    pub epoch_size: u64,
+    /// Name of data and stream.
+    pub seed: u64,
+    /// Preset.
+    pub contention: String,
+    /// Everything that data and stream depend on.
+    pub parameters: Parameters,
+    /// Most bytes of cached rows.
+    pub cache_bytes: u64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions that aborted on purpose.
+    pub aborted: u64,
+    /// Runs of transactions that were rolled back because of others.
+    pub retries: u64,
+    /// Time in rounds.
+    pub seconds: f64,
+    /// Committed transactions per second of that time.
+    pub throughput_txn_per_s: f64,
+    /// From the beginning of a transaction until it may be answered.
+    pub latency_ns: Latency,
+    /// What was counted in rounds: totals, then `..._per_txn` (of committed and aborted ones).
+    pub counters: Named,
+    /// Digest of all tables at the end, 32 hexadecimal digits.
+    pub state_digest: String,
+    /// Whether every answer and the state were compared with the serial oracle, in the order in
+    /// which the engine says that they took place.
+    pub verified: bool,
+    /// What the recovery after the run took, by part; absent if that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Named>,
+}
+
+/// Runs a job on a rival.
+///
+/// # Errors
+/// `Usage` for another device than an emulated one; whatever stops the run.
+pub fn run_rival(
+    job: &Job,
+    rival: Rival,
+    spec: &DeviceSpec,
+    settings: &Settings,
+) -> Result<RivalReport> {
+    let DeviceSpec::Emulated(profile) = *spec else {
+        return Err(BenchError::Usage(format!(
+            "design {} runs on --device emulated[:PROFILE], not on {spec}",
+            rival.name()
+        )));
+    };
+    let device = Emulated::new(profile, settings.image_limit_bytes, settings.log_limit_bytes)?;
+    let device = Arc::new(device);
+    let mut options = testbed::Options::new(settings.engine.workers);
+    options.cache_bytes = settings.engine.cache_bytes;
+    let of_rival = testbed::Settings {
+        options,
+        rounds: settings.epochs,
+        // The engine loads twice: so all memory of these has been used once, too.
+        warm_up_rounds: 1,
+        calls_per_round: job.parameters().epoch_size,
+        verify: settings.verify,
+        recover: settings.recover,
+    };
+    let report = job.run_rival(rival, &device, &of_rival)?;
+    Ok(RivalReport::new(job, rival, (&device.description(), &report), &of_rival))
+}
+
+/// Runs a workload, whose type is known.
+pub(crate) fn run_typed<W: Workload>(
+    workload: &W,
+    rival: Rival,
+    device: &Arc<Emulated>,
+    settings: &testbed::Settings,
+) -> Result<testbed::Report> {
+    let ran = match rival {
+        Rival::Zen => testbed::run::<Zen<Emulated>, W>(device, workload, settings),
+        Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
+    };
+    Ok(ran?)
+}
+
+impl From<testbed::Error> for BenchError {
+    fn from(error: testbed::Error) -> Self {
+        match error {
+            testbed::Error::Device(error) => error.into(),
+            testbed::Error::Limit(what) => Self::Usage(what),
+            testbed::Error::Corrupt(what) | testbed::Error::Broken(what) => Self::Store(what),
+        }
+    }
+}
+
+impl RivalReport {
+    fn new(
+        job: &Job,
+        rival: Rival,
+        (device, report): (&Description, &testbed::Report),
+        settings: &testbed::Settings,
+    ) -> Self {
+        let parameters = job.parameters();
+        let seconds = seconds(report.elapsed_ns);
+        let at = |quantile| report.latency_ns.value_at_quantile(quantile);
+        Self {
+            workload: job.name(),
+            design: rival.name(),
+            device: device.name.clone(),
+            durable: device.durable,
+            device_note: device.note.clone(),
+            workers: report.workers,
+            epochs: settings.rounds,
+            epoch_size: settings.calls_per_round,
+            seed: parameters.seed,
+            contention: parameters.contention.to_string(),
+            parameters: parameters.clone(),
+            cache_bytes: settings.options.cache_bytes,
+            committed: report.committed,
+            aborted: report.aborted,
+            retries: report.retries,
+            seconds,
+            throughput_txn_per_s: ratio(report.committed as f64, seconds),
+            latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
+            counters: counters(report),
+            state_digest: format!("{:032x}", report.digest),
+            verified: settings.verify,
+            recovery: report.recovery.as_ref().map(recovery),
+        }
+    }
+
+    /// The result in few words.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let Self { workload, design, device, workers, epochs, epoch_size, .. } = self;
+        let mut text = String::new();
+        let scale = crate::table::scale(&self.parameters);
+        let _ = writeln!(text, "{workload} on {design}, contention {}, {scale}", self.contention);
+        let note = format!("device {device}: {}", self.device_note);
+        let _ = writeln!(text, "{}\n", summary::wrapped(&note));
+        let per_txn = |name: &str| self.counters.get(&format!("{name}_per_txn"));
+        let _ = writeln!(
+            text,
+            "retries     {:.3} a transaction; blocks of 256 bytes read {:.2}, written {:.2}",
+            per_txn("retries"),
+            per_txn("blocks_read"),
+            per_txn("blocks_written"),
+        );
+        if let Some(recovery) = &self.recovery {
+            let _ = writeln!(
+                text,
+                "recovery    {} in all; the state digest is as before",
+                summary::time(recovery.get("all_ns") as u64)
+            );
+        }
+        let verified = match self.verified {
+            true => "every answer and the state are those of a serial run",
+            false => "nothing was asked for (--verify)",
+        };
+        let summary = Summary {
+            throughput: format!(
+                "{:.0} transactions per second, {workers} workers, {epochs} rounds of {epoch_size}",
+                self.throughput_txn_per_s
+            ),
+            durable: summary::durable(self.durable, device),
+            latency: summary::latency(self.latency_ns, "from its beginning to its answer"),
+            verified: verified.to_string(),
+        };
+        text + &summary.render()
+    }
+}
+
+fn counters(report: &testbed::Report) -> Named {
+    let mut totals = vec![
+        ("retries", report.retries),
+        ("tuples_written", report.tally.tuples_written),
+        ("cache_misses", report.tally.cache_misses),
+        ("cache_evictions", report.tally.evictions),
+    ];
+    add_counters(&mut totals, &report.counters);
+    Named::with_ratios(totals, report.committed + report.aborted)
+}
+
+fn recovery(report: &testbed::RecoveryReport) -> Named {
+    let parts = [
+        ("find_committed_ns", report.find_committed_ns),
+        ("build_ns", report.build_ns),
+        ("finish_ns", report.finish_ns),
+    ];
+    let Counters { blocks_read, lines_read, .. } = report.counters;
+    let mut named = Named::default();
+    named.count("all_ns", parts.iter().map(|(_, ns)| ns).sum());
+    let counts = [
+        ("pages", report.pages),
+        ("versions", report.versions),
+        ("rows", report.rows),
+        ("uncommitted", report.uncommitted),
+        ("blocks_read", blocks_read),
+        ("lines_read", lines_read),
+    ];
+    parts.into_iter().chain(counts).for_each(|(name, value)| named.count(name, value));
+    named
+}

@@ -1,0 +1,43 @@
+//! The rival engines run every workload, agree with the serial oracle, recover, and say what they
+//! read and wrote.
+
+use crate::support::{SMALL, run};
+
+#[test]
+fn rivals_agree_with_the_oracle_and_recover() {
+    for (workload, options) in SMALL {
+        for design in ["zen-occ", "wbl"] {
+            for workers in [1, 4] {
+                let line = format!(
+                    "bench {workload} {options} --contention high --design {design} --epochs 2 \
+                     --workers {workers} --device emulated:none --verify --recover --json -"
+                );
+                let report = run(&line).succeeded().json();
+                assert_eq!(report["design"], design);
+                assert_eq!(report["verified"], true, "{line}");
+                assert!(report["committed"].as_u64() > Some(0), "{line}");
+                assert!(report["recovery"]["rows"].as_u64() > Some(0), "{line}");
+                let counters = &report["counters"];
+                for name in ["tuples_written", "blocks_written", "fences"] {
+                    assert!(counters[name].as_u64() > Some(0), "{name}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_rival_cannot_do_is_told() {
+    let line = "bench smallbank --customers 540 --epochs 1 --epoch-size 50 --design zen-occ";
+    let needs = ["--device emulated"];
+    for device in ["", "--device dram", "--device file:/tmp/none"] {
+        run(&format!("{line} {device}")).failed(2, &needs);
+    }
+    let clients = "bench smallbank --customers 540 --design zen-occ --device emulated:none \
+                   --clients 2";
+    run(clients).failed(2, &["--clients is for the engine"]);
+    let shown = run(&format!("{line} --device emulated:none")).succeeded().stdout;
+    for word in ["smallbank on zen-occ", "throughput ", "durable     NO", "latency ", "retries"] {
+        assert!(shown.contains(word), "{word:?} is not in\n{shown}");
+    }
+}
