@@ -39,6 +39,9 @@ pub struct EngineConfig {
     /// Whether the rows that calls contend for are found in each epoch
     /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
     pub contention: bool,
+    /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
+    /// that does not do the same both times. Calls of other parts run once. Default false.
+    pub check_determinism: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -62,6 +65,7 @@ impl Default for EngineConfig {
             state_hash: true,
             snapshot_bytes_max: 512 << 20,
             contention: false,
+            check_determinism: false,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -277,6 +277,11 @@ impl Overlay {
         }
     }
 
+    /// The rows that the running call has written, some of them more than once.
+    pub(crate) fn written_by_running(&self) -> impl Iterator<Item = &OverlayRow> {
+        self.undo.iter().map(|&(at, _)| &self.rows[at as usize])
+    }
+
     /// Counts the call at a position for all rows that it wrote, before it commits or is undone.
     pub(crate) fn count_writer(&mut self, position: u32) {
         self.writers.resize(self.rows.len(), (0, NONE));

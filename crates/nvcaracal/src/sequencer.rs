@@ -147,6 +147,14 @@ impl Clock {
     }
 }
 
+/// What stops the sequencer.
+fn stopping(error: EngineError) -> Error {
+    match error {
+        EngineError::NotDeterministic { .. } => error.into(),
+        error => Error::stopped(error.to_string()),
+    }
+}
+
 /// The sequencer's thread: works until the database is closed or something fails, and then closes
 /// the engine.
 pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()> {
@@ -229,7 +237,7 @@ impl Sequencer {
     fn run_deferred(&mut self) -> Result<()> {
         let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
         let outcome = self.run_with_room(0, |driver, info| driver.run_deferred(info));
-        let outcome = outcome.map_err(|error| Error::stopped(error.to_string()))?;
+        let outcome = outcome.map_err(stopping)?;
         self.deliver(outcome, &Calls::new(), &nobody);
         Ok(())
     }
@@ -288,7 +296,7 @@ impl Sequencer {
                 Ok(Ok(()))
             }
             Err(error) if error.is_limit() => Ok(Err(error.into())),
-            Err(error) => Err(Error::stopped(error.to_string())),
+            Err(error) => Err(stopping(error)),
         }
     }
 
