@@ -28,6 +28,9 @@ use client::{Client, Seen};
 /// Epochs of at most so many calls run one after the other, in the library and by the engine alone.
 const SERIAL_CALLS_MAX: usize = 64;
 
+/// Over how many epochs contended rows are shown.
+const CONTENTION_EPOCHS: usize = 100;
+
 /// What clients do.
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
@@ -47,6 +50,8 @@ pub struct ClientSettings {
     pub checkpoint_every: Option<u64>,
     /// Whether to run the engine alone, too.
     pub compares_engine: bool,
+    /// Most rows to show for which calls contended; 0: nobody looks for them.
+    pub contended_rows: usize,
 }
 
 /// What came of it.
@@ -79,6 +84,9 @@ pub struct ClientsReport {
     pub checked: bool,
     /// What it complained about.
     pub problems: Vec<String>,
+    /// The rows for which calls contended at the end of the last run, as text.
+    #[serde(skip)]
+    pub contention: Option<String>,
     /// Whether it was asked to stop before the time was over.
     pub interrupted: bool,
 }
@@ -146,7 +154,7 @@ pub fn run_clients(
     settings: &Settings,
     clients: &ClientSettings,
 ) -> Result<ClientsReport> {
-    let mut bench = Bench { job, settings, clients, problems: Vec::new() };
+    let mut bench = Bench { job, settings, clients, problems: Vec::new(), contention: None };
     let (run, engine) = bench.rounds(place)?;
     let mut by_epoch_size = Vec::new();
     for &size in &clients.epoch_sizes {
@@ -169,6 +177,7 @@ pub fn run_clients(
         by_epoch_size,
         checked: settings.check,
         problems: bench.problems,
+        contention: bench.contention,
         interrupted: settings.stop.asked(),
     })
 }
@@ -194,6 +203,7 @@ struct Bench<'a> {
     settings: &'a Settings,
     clients: &'a ClientSettings,
     problems: Vec<String>,
+    contention: Option<String>,
 }
 
 /// What was measured, of one database or of several.
@@ -300,6 +310,8 @@ impl Bench<'_> {
         let before = database.stats();
         let (seconds, seen) = self.all_clients(&work, 1, time)?;
         let after = database.stats();
+        let rows = self.clients.contended_rows;
+        self.contention = (rows > 0).then(|| database.contention(rows).to_string());
         if let Some(observer) = observer {
             let observer = observer.into_inner().unwrap_or_else(|poison| poison.into_inner());
             self.problems.extend(observer.check(&LibraryView::new(self.job, &database)?));
@@ -329,6 +341,9 @@ impl Bench<'_> {
             .segment_bytes(self.job.parameters().segment_bytes)
             .data_bytes_max(self.settings.image_limit_bytes)
             .log_bytes_max(self.settings.log_limit_bytes);
+        if self.clients.contended_rows > 0 {
+            options = options.contention_epochs(CONTENTION_EPOCHS);
+        }
         if let Some(epochs) = self.clients.checkpoint_every {
             options = options.checkpoint_every(epochs);
         }

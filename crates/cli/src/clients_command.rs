@@ -11,6 +11,9 @@ use crate::signals::Signals;
 /// How long clients submit calls, unless they are told.
 const SECONDS_DEFAULT: f64 = 5.0;
 
+/// Rows that are shown for which calls contended.
+const CONTENDED_ROWS: usize = 10;
+
 /// What clients do.
 pub(crate) fn settings(
     arguments: &RunArguments,
@@ -39,6 +42,7 @@ pub(crate) fn settings(
         epoch_sizes: options.epoch_sizes.iter().map(|&calls| calls as usize).collect(),
         checkpoint_every: arguments.checkpoint_every,
         compares_engine: !options.no_engine,
+        contended_rows: if arguments.details { CONTENDED_ROWS } else { 0 },
     })
 }
 

@@ -17,6 +17,7 @@ use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 /// must do the same each time. So it uses its arguments and what it reads through the transaction,
 /// and nothing else: no clock ([`Transaction::timestamp_ns`] has one), no randomness
 /// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
+/// [`Options::check_determinism`](crate::Options::check_determinism) finds what does otherwise.
 ///
 /// Change what a registered procedure does, its arguments or its answer only after a clean
 /// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and

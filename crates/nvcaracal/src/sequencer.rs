@@ -331,6 +331,7 @@ impl Sequencer {
     /// Hands out the answers of an epoch: of calls that were carried in, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
+        observe::contention(outcome.epoch, &contention);
         let outcome = Arc::new(outcome);
         let carried_in = outcome.carried_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };

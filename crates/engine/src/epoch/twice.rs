@@ -14,13 +14,11 @@ use pmem::Device;
 use super::draw;
 use crate::EngineError;
 use crate::calls::{Abort, Failure};
+use crate::contention::RowName;
 use crate::engine::hex;
 use crate::local::{Declarations, Declared, DeclaredKind, Local};
 use crate::overlay::{Now, Overlay, OverlayRow};
 use crate::worker::{Epoch, Worker};
-
-/// Table and key of a row.
-type Row = (u16, Box<[u8]>);
 
 /// How a call ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,11 +33,11 @@ enum Ending {
 struct Did {
     ending: Ending,
     /// The rows that it wrote and their values; nothing for one that it deleted.
-    writes: BTreeMap<Row, Option<Box<[u8]>>>,
+    writes: BTreeMap<RowName, Option<Box<[u8]>>>,
     /// Sequences and numbers.
     draws: Vec<(u16, u64, u64)>,
     /// The keys and ranges that it declared.
-    declared: Vec<(Row, Box<[u8]>)>,
+    declared: Vec<(RowName, Box<[u8]>)>,
 }
 
 /// What the calls of the first run did, and how many of them have done the same again.
@@ -105,7 +103,7 @@ impl Twice {
 }
 
 /// The rows that the running call has written.
-fn writes(overlay: &Overlay) -> BTreeMap<Row, Option<Box<[u8]>>> {
+fn writes(overlay: &Overlay) -> BTreeMap<RowName, Option<Box<[u8]>>> {
     let written = overlay.written_by_running();
     let row = |row: &OverlayRow| {
         let key = overlay.key(row, &mut [0; 8]).into();
@@ -126,7 +124,7 @@ fn draws(lists: &Declarations) -> Vec<(u16, u64, u64)> {
 }
 
 /// Nor does the order of what is declared. What is only read is a hint.
-fn declared(lists: &Declarations) -> Vec<(Row, Box<[u8]>)> {
+fn declared(lists: &Declarations) -> Vec<(RowName, Box<[u8]>)> {
     let mut room = [0; 8];
     let mut key_of = |of: &Declared| lists.key_of(of, &mut room).into();
     let writes = lists.declared.iter().filter(|of| of.kind != DeclaredKind::Read);
@@ -135,7 +133,7 @@ fn declared(lists: &Declarations) -> Vec<(Row, Box<[u8]>)> {
         let (low, high) = (&lists.keys[range.low.range()], &lists.keys[range.high.range()]);
         ((range.table, low.into()), high.into())
     });
-    let mut all: Vec<(Row, Box<[u8]>)> = keys.chain(ranges).collect();
+    let mut all: Vec<(RowName, Box<[u8]>)> = keys.chain(ranges).collect();
     all.sort_unstable();
     all
 }

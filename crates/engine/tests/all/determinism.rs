@@ -1,4 +1,4 @@
-//! The calls of the serial part run twice, and must do the same both times.
+//! O-47: the calls of the serial part run twice, and must do the same both times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Every epoch runs twice: programs that are deterministic do not notice, the others are named.
+//! O-47: every epoch runs twice. Programs that are deterministic do not notice, the others are
+//! named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
