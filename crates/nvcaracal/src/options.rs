@@ -326,7 +326,7 @@ impl Options {
     /// let error = db.call(GiveTicket { user: 7 }).unwrap_err();
     /// assert!(error.is_not_deterministic());
     /// let expected = "procedure \"give_ticket\" is not deterministic: call 0 of epoch 1 answered \
-    ///                 0100000000000000 and, run again, answered 0200000000000000";
+    ///                 1 and, run again, answered 2";
     /// assert!(error.to_string().starts_with(expected), "{error}");
     /// # Ok::<(), nvcaracal::Error>(())
     /// ```

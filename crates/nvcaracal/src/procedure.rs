@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{Abort, Steps};
 
 use crate::body;
+use crate::dynamic::RowTypes;
 use crate::schema::Schema;
 use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 
@@ -207,5 +208,10 @@ impl<P: Procedure> engine::Procedure for Object<P> {
         bytes.clear();
         let output = output.expect("the body ran with the same arguments");
         output.with_bytes(|output| bytes.extend_from_slice(output));
+    }
+
+    fn show(&self, answer: &[u8]) -> Option<String> {
+        let types = RowTypes::parse(&[format!("() -> {}", P::Output::describe())]).ok()?;
+        Some(types.value(answer).to_string())
     }
 }

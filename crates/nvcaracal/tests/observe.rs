@@ -149,7 +149,9 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     db.call(Count { counter: 1 }).unwrap_err();
     db.call(Count { counter: 10 }).unwrap_err();
     let mut batch = db.batch();
-    (0..3).for_each(|_| drop(batch.add(&Count { counter: 2 }).unwrap()));
+    for _ in 0..3 {
+        batch.add(&Count { counter: 2 }).unwrap();
+    }
     batch.submit().unwrap().wait();
     db.checkpoint().unwrap();
     while !heard.0.lock().unwrap().iter().any(|line| line.contains("the log was full")) {

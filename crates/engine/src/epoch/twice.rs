@@ -18,6 +18,7 @@ use crate::contention::RowName;
 use crate::engine::hex;
 use crate::local::{Declarations, Declared, DeclaredKind, Local};
 use crate::overlay::{Now, Overlay, OverlayRow};
+use crate::procedure::Registered;
 use crate::worker::{Epoch, Worker};
 
 /// How a call ended.
@@ -97,7 +98,7 @@ impl Twice {
         *again += 1;
         match *first == did {
             true => Ok(()),
-            false => Err(blame(epoch, position, difference(epoch, first, &did))),
+            false => Err(blame(epoch, position, (first, &did))),
         }
     }
 }
@@ -138,11 +139,16 @@ fn declared(lists: &Declarations) -> Vec<(RowName, Box<[u8]>)> {
     all
 }
 
-/// What a call did the first time and the second time, in words.
-fn difference<D: Device>(epoch: &Epoch<'_, D>, first: &Did, again: &Did) -> String {
+/// What a call of a procedure did the first time and the second time, in words.
+fn difference<D: Device>(
+    epoch: &Epoch<'_, D>,
+    procedure: &Registered,
+    (first, again): (&Did, &Did),
+) -> String {
     if first.ending != again.ending {
+        let shown = |answer: &[u8]| procedure.show(answer).unwrap_or_else(|| hex(answer));
         let [first, again] = [&first.ending, &again.ending].map(|ending| match ending {
-            Ending::Answered(bytes) => format!("answered {}", hex(bytes)),
+            Ending::Answered(answer) => format!("answered {}", shown(answer)),
             Ending::Aborted(abort) => format!("gave up ({abort})"),
             Ending::Failed(why) => format!("failed ({why})"),
         });
@@ -165,13 +171,13 @@ fn difference<D: Device>(epoch: &Epoch<'_, D>, first: &Did, again: &Did) -> Stri
     "predicted what it may write and, run again, predicted something else".into()
 }
 
-fn blame<D: Device>(epoch: &Epoch<'_, D>, position: u32, what: String) -> EngineError {
+fn blame<D: Device>(epoch: &Epoch<'_, D>, position: u32, did: (&Did, &Did)) -> EngineError {
     let number = epoch.calls.get(position as usize).0;
-    let procedure = epoch.procedures.get(number).map_or("?", |procedure| procedure.name());
+    let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     EngineError::NotDeterministic {
-        procedure: procedure.to_string(),
+        procedure: procedure.name().to_string(),
         epoch: epoch.number,
         position,
-        what,
+        what: difference(epoch, procedure, did),
     }
 }
