@@ -28,6 +28,9 @@ use client::{Client, Seen};
 /// Epochs of at most so many calls run one after the other, in the library and by the engine alone.
 const SERIAL_CALLS_MAX: usize = 64;
 
+/// Over how many epochs contended rows are shown.
+const CONTENTION_EPOCHS: usize = 100;
+
 /// What clients do.
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
@@ -45,6 +48,8 @@ pub struct ClientSettings {
     pub epoch_sizes: Vec<usize>,
     /// Whether to run the engine alone, too.
     pub compares_engine: bool,
+    /// Most rows to show for which calls contended; 0: nobody looks for them.
+    pub contended_rows: usize,
 }
 
 /// What came of it.
@@ -77,6 +82,9 @@ pub struct ClientsReport {
     pub checked: bool,
     /// What it complained about.
     pub problems: Vec<String>,
+    /// The rows for which calls contended at the end of the last run, as text.
+    #[serde(skip)]
+    pub contention: Option<String>,
     /// Whether it was asked to stop before the time was over.
     pub interrupted: bool,
 }
@@ -144,7 +152,7 @@ pub fn run_clients(
     settings: &Settings,
     clients: &ClientSettings,
 ) -> Result<ClientsReport> {
-    let mut bench = Bench { job, settings, clients, problems: Vec::new() };
+    let mut bench = Bench { job, settings, clients, problems: Vec::new(), contention: None };
     let (run, engine) = bench.rounds(place)?;
     let mut by_epoch_size = Vec::new();
     for &size in &clients.epoch_sizes {
@@ -167,6 +175,7 @@ pub fn run_clients(
         by_epoch_size,
         checked: settings.check,
         problems: bench.problems,
+        contention: bench.contention,
         interrupted: settings.stop.asked(),
     })
 }
@@ -192,6 +201,7 @@ struct Bench<'a> {
     settings: &'a Settings,
     clients: &'a ClientSettings,
     problems: Vec<String>,
+    contention: Option<String>,
 }
 
 /// What was measured, of one database or of several.
@@ -298,6 +308,8 @@ impl Bench<'_> {
         let before = database.stats();
         let (seconds, seen) = self.all_clients(&work, 1, time)?;
         let after = database.stats();
+        let rows = self.clients.contended_rows;
+        self.contention = (rows > 0).then(|| database.contention(rows).to_string());
         if let Some(observer) = observer {
             let observer = observer.into_inner().unwrap_or_else(|poison| poison.into_inner());
             self.problems.extend(observer.check(&LibraryView::new(self.job, &database)?));
@@ -322,6 +334,9 @@ impl Bench<'_> {
             .serial_calls_max(SERIAL_CALLS_MAX)
             .data_bytes_max(self.settings.image_limit_bytes)
             .log_bytes_max(self.settings.log_limit_bytes);
+        if self.clients.contended_rows > 0 {
+            options = options.contention_epochs(CONTENTION_EPOCHS);
+        }
         if let Some(calls) = epoch_calls_max {
             options = options.epoch_calls_max(calls);
         }

@@ -21,6 +21,9 @@ pub fn render(report: &ClientsReport) -> String {
         let runs = report.by_epoch_size.iter().map(row).collect();
         let _ = writeln!(text, "\nThroughput against latency\n{}", table(&columns, runs));
     }
+    if let Some(contention) = &report.contention {
+        let _ = write!(text, "\n{contention}");
+    }
     let _ = writeln!(text, "\nlibrary     {}", library(&report.run));
     if let Some(alone) = &report.engine {
         let _ = writeln!(

@@ -413,7 +413,8 @@ pub(crate) struct RunArguments {
     /// --resume the file is continued, and the store must not be older than its last line
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_log: Option<PathBuf>,
-    /// Show everything that was measured: times, counts of work, accesses of the medium, memory
+    /// Show everything that was measured: times, counts of work, accesses of the medium, memory;
+    /// with --clients the rows for which most calls contended in the last 100 epochs
     #[arg(long)]
     pub(crate) details: bool,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table
@@ -453,7 +454,7 @@ pub(crate) struct ClientArguments {
     /// --epoch-size is the most calls of an epoch then (20000 if it is not given).
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=65_536),
           conflicts_with_all = ["epochs", "verify", "recover", "resume", "ack_log", "append",
-                                "no_state_hash", "limits", "details", "die_at"])]
+                                "no_state_hash", "limits", "die_at"])]
     pub(crate) clients: Option<u64>,
     /// Calls that all clients together have submitted and wait for, N to 10000000 [default: one
     /// for each client]

@@ -11,6 +11,9 @@ use crate::signals::Signals;
 /// How long clients submit calls, unless they are told.
 const SECONDS_DEFAULT: f64 = 5.0;
 
+/// Rows that are shown for which calls contended.
+const CONTENDED_ROWS: usize = 10;
+
 /// What clients do.
 pub(crate) fn settings(
     arguments: &RunArguments,
@@ -38,6 +41,7 @@ pub(crate) fn settings(
         epoch_calls_max: arguments.epoch_size.map(|calls| calls as usize),
         epoch_sizes: options.epoch_sizes.iter().map(|&calls| calls as usize).collect(),
         compares_engine: !options.no_engine,
+        contended_rows: if arguments.details { CONTENDED_ROWS } else { 0 },
     })
 }
 

@@ -380,6 +380,11 @@ impl WorkerAnswers {
         &self.output[self.ran.last().map_or(0, |ran| ran.output_to)..]
     }
 
+    /// What the last call put out that ran, if it committed.
+    pub(crate) fn last_output(&self) -> &[u8] {
+        self.ran.len().checked_sub(1).map_or(&[], |last| &self.output[self.put_out_by(last)])
+    }
+
     /// As [`WorkerAnswers::commit`], with other bytes than were put out.
     pub(crate) fn commit_instead(&mut self, position: u32, bytes: &[u8]) {
         self.output.truncate(self.ran.last().map_or(0, |ran| ran.output_to));

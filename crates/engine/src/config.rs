@@ -46,6 +46,9 @@ pub struct EngineConfig {
     /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
     /// the major collector clears it an epoch later; for experiments. Default true.
     pub minor_collection: bool,
+    /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
+    /// that does not do the same both times. Calls of other parts run once. Default false.
+    pub check_determinism: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -72,6 +75,7 @@ impl Default for EngineConfig {
             contention: false,
             design: Design::default(),
             minor_collection: true,
+            check_determinism: false,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

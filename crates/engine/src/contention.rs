@@ -22,12 +22,15 @@ pub struct ContendedRow {
     pub waited_ns: u64,
 }
 
+/// Table and key of a row.
+pub(crate) type RowName = (u16, Box<[u8]>);
+
 /// A row of which writers were counted, or for which this worker waited.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) id: EntryId,
     /// Table and key. Not here if the row was made and is gone: then the list of those has them.
-    pub(crate) name: Option<(u16, Box<[u8]>)>,
+    pub(crate) name: Option<RowName>,
     pub(crate) writers: u32,
     pub(crate) waited: Waited,
 }
@@ -42,7 +45,7 @@ pub(crate) struct Contention {
 
 /// What all workers found, by table and key.
 #[derive(Debug, Default)]
-pub(crate) struct ContendedRows(BTreeMap<(u16, Box<[u8]>), (u32, Waited)>);
+pub(crate) struct ContendedRows(BTreeMap<RowName, (u32, Waited)>);
 
 impl ContendedRows {
     /// Somebody has counted the writers of a row. Who has seen more of them is right.
@@ -64,8 +67,8 @@ impl ContendedRows {
 
     /// All of them, in the order of tables and keys.
     pub(crate) fn into_rows(self) -> Vec<ContendedRow> {
-        let row = |((table, key), (writers, waited)): ((u16, Box<[u8]>), (u32, Waited))| {
-            let Waited { waits, ns } = waited;
+        let row = |(name, (writers, waited)): (RowName, (u32, Waited))| {
+            let ((table, key), Waited { waits, ns }) = (name, waited);
             ContendedRow { table, key, writers, waits, waited_ns: ns }
         };
         self.0.into_iter().map(row).collect()

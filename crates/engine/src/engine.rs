@@ -10,7 +10,7 @@ use storage::input_log::Verdict;
 use storage::{EndMark, SerialId, StateHash, Store, row_hash};
 
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
-use crate::contention::{ContendedRow, ContendedRows, Contention, Found};
+use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::core::{Core, RowKeys};
 use crate::crew;
 use crate::deaths::Deaths;
@@ -357,7 +357,7 @@ impl<D: Device> Engine<D> {
         rows.into_rows()
     }
 
-    fn name_of_gone(&mut self, id: EntryId) -> Option<(u16, Box<[u8]>)> {
+    fn name_of_gone(&mut self, id: EntryId) -> Option<RowName> {
         self.shared.gone.iter_mut().find_map(|gone| {
             let gone = gone.get_mut().expect("no panic while locked");
             let gone = gone.iter().find(|gone| gone.id == id)?;

@@ -386,11 +386,7 @@ impl<'d> CallView<'d> {
     where
         'd: 'k,
     {
-        if !of.is_word {
-            return self.key(of.key);
-        }
-        *room = of.word.to_be_bytes();
-        room
+        self.lists.key_of(of, room)
     }
 
     pub(crate) fn key(self, span: Span) -> &'d [u8] {
@@ -508,6 +504,15 @@ impl Declarations {
         self.pieces.clear();
         self.keys.clear();
         self.early.clear();
+    }
+
+    /// A declared key; `room` is for one that is a word.
+    pub(crate) fn key_of<'k>(&'k self, of: &Declared, room: &'k mut [u8; 8]) -> &'k [u8] {
+        if !of.is_word {
+            return &self.keys[of.key.range()];
+        }
+        *room = of.word.to_be_bytes();
+        room
     }
 
     /// Copies key bytes.

@@ -214,7 +214,7 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
                     let buffer = buffer.lock().unwrap();
                     buffer.iter().for_each(|&append| chains.add(&cell.slab, append));
                 }
-                chains.build(&cell.slab, by, &mut pool, &mut WorkCounts::default());
+                chains.build(&cell.slab, by, &mut pool, &mut WorkCounts::default(), None);
             }
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {

@@ -98,8 +98,8 @@ pub(crate) struct Overlay {
     of_pieces: Vec<(usize, Kept)>,
     /// Rows that are to be written, by their last writers.
     written: Vec<u32>,
-    /// For each row how many calls wrote it, and the last of them, where somebody counts: a row that
-    /// was added since is not there yet.
+    /// For each row how many calls wrote it, and the last of them, where somebody counts. A row
+    /// that was added since is not here yet.
     writers: Vec<(u32, u32)>,
     /// Procedures of which a call has said what it may write.
     pub(crate) predicted: BTreeSet<u16>,
@@ -277,6 +277,11 @@ impl Overlay {
         }
     }
 
+    /// The rows that the running call has written, some of them more than once.
+    pub(crate) fn written_by_running(&self) -> impl Iterator<Item = &OverlayRow> {
+        self.undo.iter().map(|&(at, _)| &self.rows[at as usize])
+    }
+
     /// Counts the call at a position for all rows that it wrote, before it commits or is undone.
     pub(crate) fn count_writer(&mut self, position: u32) {
         self.writers.resize(self.rows.len(), (0, NONE));
@@ -287,8 +292,8 @@ impl Overlay {
         }
     }
 
-    /// The rows that several calls wrote, or one that left nothing in them, if that was counted; how
-    /// many calls, and whether the row is to be written.
+    /// The rows that several calls wrote, or one that left nothing in them, if that was counted;
+    /// how many calls, and whether the row is to be written.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&OverlayRow, u32, bool)> {
         let rows = self.rows.iter().zip(&self.writers);
         let rows = rows.map(|(row, &(calls, _))| (row, calls, row.is_written()));

@@ -68,6 +68,12 @@ pub trait Procedure: Send + Sync {
     fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
         let _ = (arguments, results, output);
     }
+
+    /// An answer for people, if it can be shown better than as bytes.
+    fn show(&self, answer: &[u8]) -> Option<String> {
+        let _ = answer;
+        None
+    }
 }
 
 /// See [`Procedure::draws`].

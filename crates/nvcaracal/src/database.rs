@@ -37,7 +37,8 @@ use crate::{
 ///
 /// # Observation
 ///
-/// [`Database::stats`] has counts and latencies at any time. With feature `tracing` these happen,
+/// [`Database::stats`] has counts and latencies at any time, [`Database::contention`] the rows for
+/// which calls contend. With feature `tracing` these happen,
 /// with the target `nvcaracal`:
 ///
 /// | span or event | level | fields |
@@ -47,11 +48,13 @@ use crate::{
 /// | event `a call was left out of the replay` | warn | `epoch`, `position`, `why` |
 /// | span `epoch` | debug | `calls` |
 /// | event `epoch` | debug | `epoch`, calls by outcome, `log_bytes`, `us` |
+/// | event `contention` | debug | `epoch`, `rows`, `writers`, `waits`, `us` of the waits |
 /// | event `the log was full: taking a checkpoint` | info | |
 /// | event `checkpoint` | info | `epoch`, `us` |
 /// | event `stopped` | error | `why` |
 /// | event `closed` | info | |
 ///
+/// Contention is told if [`Options::contention_epochs`] asks for it, of epochs that have any.
 /// Times are in microseconds (`us`). The outcomes of calls are `committed`, `aborted`, `failed` and
 /// `deferred`.
 ///
@@ -62,6 +65,8 @@ use crate::{
 /// | `nvcaracal_calls_total` | counter | calls, with the labels `procedure` and `outcome` |
 /// | `nvcaracal_epochs_total` | counter | epochs |
 /// | `nvcaracal_log_bytes_total` | counter | bytes of the input log |
+/// | `nvcaracal_contended_writes_total` | counter | calls, for each row that others wrote, too |
+/// | `nvcaracal_row_waits_total` | counter | waits of calls for versions of rows |
 /// | `nvcaracal_epoch_seconds` | histogram | an epoch in the engine |
 /// | `nvcaracal_answer_seconds` | histogram | from an epoch's first submission to its answers |
 /// | `nvcaracal_checkpoint_seconds` | histogram | checkpoints that were asked for |

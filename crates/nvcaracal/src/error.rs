@@ -63,6 +63,8 @@ pub enum ErrorKind {
     Locked,
     /// Something failed, and the database must be opened again.
     Stopped,
+    /// A procedure did something else when it ran again, and the database has stopped.
+    NotDeterministic,
     /// The database was closed.
     Closed,
     /// The program asked for what cannot be.
@@ -205,7 +207,16 @@ impl Error {
     /// again. What became of calls without an answer is unknown until then.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Stopped | ErrorKind::Closed)
+        let kind = self.kind();
+        matches!(kind, ErrorKind::Stopped | ErrorKind::NotDeterministic | ErrorKind::Closed)
+    }
+
+    /// Whether [`Options::check_determinism`](crate::Options::check_determinism) has found a
+    /// procedure that is not deterministic: the text names it. The database has stopped
+    /// ([`Error::is_stopped`]), and nothing of the epoch took place.
+    #[must_use]
+    pub fn is_not_deterministic(&self) -> bool {
+        self.kind() == ErrorKind::NotDeterministic
     }
 
     /// Whether the database is open elsewhere, in this process or another one.
@@ -236,6 +247,7 @@ fn kind_of(error: &EngineError) -> ErrorKind {
         EngineError::OtherProgram(_)
         | EngineError::OtherTypes(_)
         | EngineError::OtherPast { .. } => ErrorKind::Schema,
+        EngineError::NotDeterministic { .. } => ErrorKind::NotDeterministic,
         EngineError::StuckCall { .. } | EngineError::Poisoned(_) => ErrorKind::Stopped,
     }
 }

@@ -95,6 +95,10 @@
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
 //!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls
 //!   together.
+//! * **Observation**: [`Database::stats`], and [`Database::contention`] for the rows for which
+//!   calls wait; a table in the documentation of [`Database`] has what others are told.
+//! * **Tests**: [`Options::check_determinism`] finds procedures that would not do the same in a
+//!   recovery.
 //! * **Reads** from outside: [`Database::get`], and [`Database::snapshot`] for all that is to be of
 //!   one state.
 //!

@@ -98,6 +98,30 @@ pub(crate) fn epoch(
     }
 }
 
+/// For which rows the calls of an epoch contended, if somebody asked.
+pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    if !rows.is_empty() {
+        let writers = rows.iter().map(|row| u64::from(row.writers)).sum::<u64>();
+        let waits = rows.iter().map(|row| row.waits).sum::<u64>();
+        #[cfg(feature = "tracing")]
+        tracing::debug!(
+            target: "nvcaracal",
+            epoch,
+            rows = rows.len(),
+            writers,
+            waits,
+            us = rows.iter().map(|row| row.waited_ns).sum::<u64>() / 1000,
+            "contention"
+        );
+        #[cfg(feature = "metrics")]
+        {
+            metrics::counter!("nvcaracal_contended_writes_total").increment(writers);
+            metrics::counter!("nvcaracal_row_waits_total").increment(waits);
+        }
+    }
+}
+
 /// So many calls of a procedure ended like this.
 pub(crate) fn calls(procedure: &'static str, outcome: &'static str, calls: u64) {
     #[cfg(feature = "metrics")]

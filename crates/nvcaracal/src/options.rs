@@ -60,6 +60,7 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
+/// | [`check_determinism`](Self::check_determinism) | no | | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
@@ -288,6 +289,49 @@ impl Options {
         self
     }
 
+    /// Whether every epoch runs twice, to find procedures that are not deterministic. For tests:
+    /// calls run one after the other then, each of them twice, and the first run of an epoch is
+    /// kept in memory until the second one is over.
+    ///
+    /// Both runs begin with the same state, the same timestamp and the same seeds. The first call
+    /// that answers something else, leaves other rows, draws other numbers or predicts other writes
+    /// the second time stops the database, with [`Error::is_not_deterministic`] and a text that
+    /// names its procedure, epoch and position, and both results. Nothing of its epoch took place.
+    ///
+    /// What it finds: a clock that has moved on, random numbers, what follows from the order of a
+    /// `HashMap`, counters and other global state, addresses. What it cannot find: what differs
+    /// from process to process only, such as the environment or a file, and another program.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const TICKETS: HashTable<u64, u64> = Table::hash("tickets");
+    /// static NEXT: AtomicU64 = AtomicU64::new(1);
+    ///
+    /// /// Numbers tickets by a counter that a recovery would go on with, and not repeat.
+    /// #[procedure]
+    /// fn give_ticket(tx: &mut Transaction, user: u64) -> Result<u64, Stop> {
+    ///     let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    ///     tx.insert(TICKETS, number, &user)?;
+    ///     Ok(number)
+    /// }
+    ///
+    /// let options = Database::options().table(TICKETS).procedure::<GiveTicket>();
+    /// let db = options.check_determinism(true).open_device(DeviceSpec::Dram)?;
+    /// let error = db.call(GiveTicket { user: 7 }).unwrap_err();
+    /// assert!(error.is_not_deterministic());
+    /// let expected = "procedure \"give_ticket\" is not deterministic: call 0 of epoch 1 answered \
+    ///                 1 and, run again, answered 2";
+    /// assert!(error.to_string().starts_with(expected), "{error}");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn check_determinism(mut self, check: bool) -> Self {
+        self.engine.check_determinism = check;
+        self
+    }
+
     /// Updates in an epoch from which a row counts as contended: its
     /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
     /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
@@ -420,7 +464,10 @@ impl Options {
         self.check_indexes()?;
         self.check_names()?;
         let limits = self.limits;
-        let epochs = (self.epoch_wait_max, self.serial_calls_max);
+        // What runs twice are the calls of the serial part.
+        let serial_calls_max =
+            if self.engine.check_determinism { CALLS_MAX } else { self.serial_calls_max };
+        let epochs = (self.epoch_wait_max, serial_calls_max);
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{Abort, Steps};
 
 use crate::body;
+use crate::dynamic::RowTypes;
 use crate::schema::Schema;
 use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 
@@ -17,6 +18,7 @@ use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
 /// must do the same each time. So it uses its arguments and what it reads through the transaction,
 /// and nothing else: no clock ([`Transaction::timestamp_ns`] has one), no randomness
 /// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
+/// [`Options::check_determinism`](crate::Options::check_determinism) finds what does otherwise.
 ///
 /// Change what a registered procedure does, its arguments or its answer only after a clean
 /// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and
@@ -206,5 +208,10 @@ impl<P: Procedure> engine::Procedure for Object<P> {
         bytes.clear();
         let output = output.expect("the body ran with the same arguments");
         output.with_bytes(|output| bytes.extend_from_slice(output));
+    }
+
+    fn show(&self, answer: &[u8]) -> Option<String> {
+        let types = RowTypes::parse(&[format!("() -> {}", P::Output::describe())]).ok()?;
+        Some(types.value(answer).to_string())
     }
 }

@@ -147,6 +147,14 @@ impl Clock {
     }
 }
 
+/// What stops the sequencer.
+fn stopping(error: EngineError) -> Error {
+    match error {
+        EngineError::NotDeterministic { .. } => error.into(),
+        error => Error::stopped(error.to_string()),
+    }
+}
+
 /// The sequencer's thread: works until the database is closed or something fails, and then closes
 /// the engine.
 pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()> {
@@ -229,7 +237,7 @@ impl Sequencer {
     fn run_deferred(&mut self) -> Result<()> {
         let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
         let outcome = self.run_with_room(0, |driver, info| driver.run_deferred(info));
-        let outcome = outcome.map_err(|error| Error::stopped(error.to_string()))?;
+        let outcome = outcome.map_err(stopping)?;
         self.deliver(outcome, &Calls::new(), &nobody);
         Ok(())
     }
@@ -288,7 +296,7 @@ impl Sequencer {
                 Ok(Ok(()))
             }
             Err(error) if error.is_limit() => Ok(Err(error.into())),
-            Err(error) => Err(Error::stopped(error.to_string())),
+            Err(error) => Err(stopping(error)),
         }
     }
 
@@ -323,6 +331,7 @@ impl Sequencer {
     /// Hands out the answers of an epoch: of calls that were carried in, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
+        observe::contention(outcome.epoch, &contention);
         let outcome = Arc::new(outcome);
         let carried_in = outcome.carried_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };

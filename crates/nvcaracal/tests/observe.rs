@@ -140,6 +140,7 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     let options = || Database::options().table(COUNTERS).procedure::<Count>().workers(1);
     // The smallest log, so that it is full soon.
     let options = options().log_segment_bytes(4096).log_bytes_max(64 << 10).checkpoint_every(1000);
+    let options = options.contention_epochs(1);
     let path = directory.path().join("db");
     let db = options.clone().open(&path).unwrap();
     for _ in 0..3 {
@@ -147,6 +148,11 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     }
     db.call(Count { counter: 1 }).unwrap_err();
     db.call(Count { counter: 10 }).unwrap_err();
+    let mut batch = db.batch();
+    for _ in 0..3 {
+        batch.add(&Count { counter: 2 }).unwrap();
+    }
+    batch.submit().unwrap().wait();
     db.checkpoint().unwrap();
     while !heard.0.lock().unwrap().iter().any(|line| line.contains("the log was full")) {
         let calls: Vec<_> = (0..50).map(|_| db.submit(Count { counter: 1 }).unwrap()).collect();
@@ -158,6 +164,7 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     told("INFO span open device=..");
     told("INFO message=opened device=.. epoch=0 rows=0 epochs_replayed=0 calls_replayed=0 us=..");
     told("DEBUG span epoch calls=1");
+    told("DEBUG message=contention epoch=6 rows=1 writers=3 waits=0 us=..");
     told("INFO message=the log was full: taking a checkpoint");
     told("INFO message=closed");
     let epoch = lines.iter().find(|line| line.starts_with("DEBUG message=epoch")).unwrap();
@@ -169,10 +176,12 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     let found = measured.0.lock().unwrap();
     let of = |name: &str| found.get(name).unwrap_or_else(|| panic!("{name} in {found:#?}"));
     let value = |name: &str| of(name).load(Ordering::Relaxed);
-    assert_eq!(value("nvcaracal_calls_total procedure=count outcome=committed"), 3);
+    assert_eq!(value("nvcaracal_calls_total procedure=count outcome=committed"), 6);
     assert!(value("nvcaracal_calls_total procedure=count outcome=aborted") > 50);
     assert_eq!(value("nvcaracal_calls_total procedure=count outcome=failed"), 1);
-    assert_eq!(value("nvcaracal_rows"), 1);
+    assert_eq!(value("nvcaracal_contended_writes_total"), 3);
+    assert_eq!(value("nvcaracal_row_waits_total"), 0);
+    assert_eq!(value("nvcaracal_rows"), 2);
     assert_eq!(value("nvcaracal_checkpoint_seconds"), 1);
     assert_eq!(value("nvcaracal_epochs_total"), value("nvcaracal_epoch_seconds"));
     assert!(value("nvcaracal_answer_seconds") > 5 && value("nvcaracal_log_bytes_total") > 1000);

@@ -104,15 +104,31 @@ fn the_store_is_kept_where_it_was_asked_for() {
 }
 
 #[test]
+fn details_are_the_rows_for_which_calls_contend() {
+    let line = "bench smallbank --customers 5 --device dram --clients 2 --in-flight 400 \
+                --seconds 0.2 --no-engine";
+    let ran = run(&format!("{line} --details")).succeeded();
+    let table = ran.stdout.split("most contended rows of ").nth(1).expect("a table");
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[1].ends_with("row") && lines[1].contains("writers"), "{table}");
+    // Of two tables with five rows all are contended.
+    let rows = lines.iter().skip(2).take_while(|line| !line.is_empty());
+    let writers = rows.map(|line| line.split_whitespace().next().unwrap().parse::<u64>().unwrap());
+    let writers: Vec<u64> = writers.collect();
+    assert_eq!(writers.len(), 10, "{table}");
+    assert!(writers.is_sorted_by(|a, b| a >= b) && writers[9] > 1, "{table}");
+    let plain = run(line).succeeded().stdout;
+    assert!(!plain.contains("contended rows"), "{plain}");
+}
+
+#[test]
 fn options_that_clients_have_no_use_for_are_refused() {
     let line = "bench smallbank --device dram --clients 4";
     run(&format!("{line} --in-flight 3")).failed(2, &["--in-flight 3", "4 clients"]);
     run(&format!("{line} --seconds 0")).failed(2, &["0.01 to 86400"]);
     run(&format!("{line} --rate 0")).failed(2, &["0.001"]);
     run(&format!("{line} --clients 0")).failed(2, &["--clients"]);
-    for option in
-        ["--epochs 3", "--verify", "--recover", "--append row-lock", "--no-state-hash", "--details"]
-    {
+    for option in ["--epochs 3", "--verify", "--recover", "--append row-lock", "--no-state-hash"] {
         run(&format!("{line} {option}")).failed(2, &["cannot be used with"]);
     }
     run("bench ycsb --in-flight 10").failed(2, &["--clients"]);

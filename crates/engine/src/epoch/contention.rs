@@ -6,7 +6,7 @@
 
 use pmem::Device;
 
-use crate::contention::{Contention, Found};
+use crate::contention::{Contention, Found, RowName};
 use crate::index::EntryId;
 use crate::local::NO_ENTRY;
 use crate::waits::{self, Waited};
@@ -46,11 +46,7 @@ pub(super) fn find<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 
 /// Table and key of a row, as the medium has them. The key of a row that never got a version may be
 /// in the index only.
-fn name<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-    id: EntryId,
-) -> Option<(u16, Box<[u8]>)> {
+fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Option<RowName> {
     let (core, entry) = (epoch.core, epoch.core.entries.get(id));
     let segments = epoch.store.segments();
     let segment = segments.segment_of(entry.row()).expect("a row is in a segment");

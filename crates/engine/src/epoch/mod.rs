@@ -25,6 +25,7 @@ mod reuse;
 mod serial;
 mod split;
 mod staged;
+mod twice;
 
 use pmem::Device;
 

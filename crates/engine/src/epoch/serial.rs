@@ -14,6 +14,7 @@ use pmem::Device;
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
 use super::draw;
 use super::execute::begin;
+use super::twice::Twice;
 use crate::calls::{Failure, Part};
 use crate::core::BySequence;
 use crate::declare::{Declaration, Draws, WriteSet};
@@ -33,7 +34,14 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         let overlay = &mut *epoch.shared.overlay.write().expect("no panic while locked");
         overlay.begin(&epoch.core.tables);
-        run_calls(epoch, worker, overlay)?;
+        if epoch.core.config.check_determinism {
+            let mut twice = Twice::default();
+            run_calls(epoch, worker, overlay, Some(&mut twice))?;
+            twice.begin_again(epoch, worker, overlay);
+            run_calls(epoch, worker, overlay, Some(&mut twice))?;
+        } else {
+            run_calls(epoch, worker, overlay, None)?;
+        }
         overlay.finish();
     }
     epoch.barrier()?;
@@ -44,6 +52,7 @@ fn run_calls<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
     overlay: &mut Overlay,
+    mut twice: Option<&mut Twice>,
 ) -> Result<(), Leave> {
     let mut lists = std::mem::take(&mut worker.local.lists);
     let mut place_of = BySequence::default();
@@ -53,6 +62,15 @@ fn run_calls<D: Device>(
         let result = call.run(local, &mut lists, (&mut *overlay, &mut place_of));
         if epoch.core.config.contention {
             overlay.count_writer(call.position);
+        }
+        if let Some(twice) = &mut twice {
+            let failure = match &result {
+                Ok(()) => None,
+                Err(Leaving::Failure(failure)) => Some(failure),
+                Err(Leaving::Stopped) => return Err(Leave::Stopped),
+            };
+            let ending = (failure, local.answers.last_output());
+            twice.ran(epoch, ending, &lists, overlay, call.position)?;
         }
         match result {
             Ok(()) => overlay.commit(call.position),

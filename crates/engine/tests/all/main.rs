@@ -7,6 +7,7 @@ mod contention;
 mod crash;
 mod cuts;
 mod damage;
+mod determinism;
 mod differences;
 mod full_log;
 mod ignored_mistakes;

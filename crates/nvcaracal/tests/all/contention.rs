@@ -52,7 +52,9 @@ fn shown(contention: &Contention) -> Vec<String> {
 fn deposits(db: &Database, counts: &[(u64, usize)]) {
     let mut batch = db.batch();
     for &(account, count) in counts {
-        (0..count).for_each(|_| drop(batch.add(&Deposit { account, cents: 1 }).unwrap()));
+        for _ in 0..count {
+            batch.add(&Deposit { account, cents: 1 }).unwrap();
+        }
     }
     batch.submit().unwrap().wait();
 }

@@ -5,6 +5,7 @@ mod common;
 mod contention;
 mod context;
 mod deaths;
+mod determinism;
 mod failures;
 mod functions;
 mod indexes;
