@@ -65,7 +65,7 @@ use crate::{
 /// | `nvcaracal_calls_total` | counter | calls, with the labels `procedure` and `outcome` |
 /// | `nvcaracal_epochs_total` | counter | epochs |
 /// | `nvcaracal_log_bytes_total` | counter | bytes of the input log |
-/// | `nvcaracal_contended_writes_total` | counter | calls by rows that others wrote in their epoch |
+/// | `nvcaracal_contended_writes_total` | counter | writers of rows with several in an epoch |
 /// | `nvcaracal_row_waits_total` | counter | waits of calls for versions of rows |
 /// | `nvcaracal_epoch_seconds` | histogram | an epoch in the engine |
 /// | `nvcaracal_answer_seconds` | histogram | from an epoch's first submission to its answers |
