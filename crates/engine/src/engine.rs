@@ -357,9 +357,9 @@ impl<D: Device> Engine<D> {
         rows.into_rows()
     }
 
-    fn name_of_gone(&mut self, id: EntryId) -> Option<RowName> {
-        self.shared.gone.iter_mut().find_map(|gone| {
-            let gone = gone.get_mut().expect("no panic while locked");
+    fn name_of_gone(&self, id: EntryId) -> Option<RowName> {
+        self.shared.gone.iter().find_map(|gone| {
+            let gone = gone.read().expect("no panic while locked");
             let gone = gone.iter().find(|gone| gone.id == id)?;
             Some((gone.table, gone.word.to_be_bytes().into()))
         })
