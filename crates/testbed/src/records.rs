@@ -1,20 +1,21 @@
 //! Records in DRAM: what is known of the rows of a table that transactions use.
 //!
-//! A record is a run of words in a block that never moves: its version with the lock, where the
+//! A record is a run of words that never moves: its version with the lock, where the
 //! row's newest slot is and what is in that slot's header, a mark for the clock, and, where rows
 //! are cached, the payload. All words are atomic. Whoever holds the lock changes the others;
 //! whoever reads compares the version before with that after.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::layout::Header;
+use crate::memory::{Words, prefetch_words};
+use crate::rival::Result;
 
-/// Records of a block.
+/// Records of a block, which one worker gets at a time.
 pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;
-/// Blocks of a shelf, and shelves: so an empty table needs little memory.
-const SHELF_BLOCKS: usize = 1 << 8;
-const SHELVES: usize = 1 << 8;
+/// Address space of a table's records, and what there must be at least.
+const RESERVED_BYTES: u64 = 1 << 40;
+const RESERVED_BYTES_MIN: u64 = 1 << 30;
 /// Words before the payload.
 const META_WORDS: usize = 4;
 
@@ -26,17 +27,18 @@ pub(crate) struct Version(pub(crate) u64);
 impl Version {
     const LOCKED: u64 = 1;
     const ABSENT: u64 = 2;
-    const DEAD: u64 = 4;
+    /// Not in fresh memory, which is zero.
+    const LIVE: u64 = 4;
 
     /// A row as a transaction wrote it.
     pub(crate) fn of(timestamp: u64) -> Self {
-        Self(timestamp << 3)
+        Self(timestamp << 3 | Self::LIVE)
     }
 
     /// A row that is going to be inserted.
-    pub(crate) const NOT_YET: Self = Self(Self::ABSENT);
-    /// A record that stands for no row any more.
-    pub(crate) const GONE: Self = Self(Self::DEAD);
+    pub(crate) const NOT_YET: Self = Self(Self::ABSENT | Self::LIVE);
+    /// A record that stands for no row any more, or never did.
+    pub(crate) const GONE: Self = Self(0);
 
     pub(crate) fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
@@ -49,7 +51,7 @@ impl Version {
 
     /// Whether the record stands for no row any more: the index knows where the row is now.
     pub(crate) fn is_dead(self) -> bool {
-        self.0 & Self::DEAD != 0
+        self.0 & Self::LIVE == 0
     }
 
     pub(crate) fn unlocked(self) -> Self {
@@ -57,13 +59,10 @@ impl Version {
     }
 }
 
-/// Blocks of records.
-type Shelf = [OnceLock<Box<[AtomicU64]>>; SHELF_BLOCKS];
-
 /// The records of a table. See the module's documentation.
 pub(crate) struct Records {
     payload_words: usize,
-    shelves: [OnceLock<Box<Shelf>>; SHELVES],
+    words: Words,
     next_block: AtomicU64,
 }
 
@@ -73,9 +72,9 @@ pub(crate) struct Record<'a>(&'a [AtomicU64]);
 
 impl Records {
     /// Records with room for so many words of payload.
-    pub(crate) fn new(payload_words: usize) -> Self {
-        let shelves = [const { OnceLock::new() }; SHELVES];
-        Self { payload_words, shelves, next_block: AtomicU64::new(0) }
+    pub(crate) fn new(payload_words: usize) -> Result<Self> {
+        let words = Words::reserve(RESERVED_BYTES, RESERVED_BYTES_MIN)?;
+        Ok(Self { payload_words, words, next_block: AtomicU64::new(0) })
     }
 
     fn record_words(&self) -> usize {
@@ -87,29 +86,19 @@ impl Records {
         self.record_words() as u64 * 8 * u64::from(BLOCK_RECORDS)
     }
 
-    /// A new block of dead records: the number of the first; `None` if there are too many.
+    /// A new block of records that stand for no row: the number of the first; `None` if there are
+    /// too many.
     pub(crate) fn add_block(&self) -> Option<u32> {
-        let number = self.next_block.fetch_add(1, Ordering::Relaxed) as usize;
-        let shelf = self.shelves.get(number / SHELF_BLOCKS)?;
-        let shelf = shelf.get_or_init(|| Box::new([const { OnceLock::new() }; SHELF_BLOCKS]));
-        let block = &shelf[number % SHELF_BLOCKS];
-        let words = self.record_words() * BLOCK_RECORDS as usize;
-        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        for record in words.chunks(self.record_words()) {
-            record[0].store(Version::GONE.0, Ordering::Relaxed);
-        }
-        assert!(block.set(words).is_ok(), "nobody else got the same number");
-        Some(number as u32 * BLOCK_RECORDS)
+        let number = self.next_block.fetch_add(1, Ordering::Relaxed);
+        let fits = (number + 1) * self.block_bytes() <= self.words.bytes();
+        let first = u32::try_from(number).ok()?.checked_mul(BLOCK_RECORDS)?;
+        fits.then_some(first)
     }
 
     /// The record with a number.
     pub(crate) fn get(&self, number: u32) -> Record<'_> {
-        let block = (number / BLOCK_RECORDS) as usize;
-        let shelf = self.shelves[block / SHELF_BLOCKS].get();
-        let block = shelf.and_then(|shelf| shelf[block % SHELF_BLOCKS].get());
-        let block = block.expect("numbers of records are given out after their block is there");
-        let at = (number % BLOCK_RECORDS) as usize * self.record_words();
-        Record(&block[at..at + self.record_words()])
+        let words = self.record_words();
+        Record(self.words.get(number as usize * words, words))
     }
 }
 
@@ -169,6 +158,7 @@ impl Record<'_> {
     /// Appends the payload, which may be a mixture of old and new words if the version changes
     /// meanwhile.
     pub(crate) fn copy_payload(self, into: &mut Vec<u64>) {
+        prefetch_words(&self.0[META_WORDS..]);
         into.extend(self.0[META_WORDS..].iter().map(|word| word.load(Ordering::Relaxed)));
     }
 

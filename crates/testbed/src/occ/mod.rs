@@ -162,12 +162,13 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
             let what = format!("workers is {workers}, allowed are 1 to {WORKERS_MAX}");
             return Err(Error::Limit(what));
         }
-        let tables = specs.iter().zip(&heap.layouts).map(|(spec, layout)| Table {
-            index: Index::new(spec, workers),
-            records: Records::new(if P::CACHES { layout.payload_words } else { 0 }),
+        let tables = specs.iter().zip(&heap.layouts).map(|(spec, layout)| {
+            let index = Index::new(spec, workers);
+            let records = Records::new(if P::CACHES { layout.payload_words } else { 0 })?;
+            Ok(Table { index, records })
         });
         Ok(Self {
-            tables: tables.collect(),
+            tables: tables.collect::<Result<_>>()?,
             grace: Grace::new(workers),
             clock: Padded(AtomicU64::new(clock)),
             cached_bytes: Padded::default(),

@@ -56,6 +56,7 @@ enum Survivors {
 }
 
 fn device() -> Traced {
+    pmem::small_pages_only();
     Traced::new(IMAGE_BYTES, LOG_BYTES).unwrap()
 }
 

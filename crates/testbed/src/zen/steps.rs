@@ -6,7 +6,7 @@ use pmem::Device;
 
 use crate::grace::{Grace, Limbo, Padded};
 use crate::layout::{Header, Layout, WORKERS_MAX};
-use crate::memory::store_words;
+use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write};
 use crate::rival::{Planted, Result};
 
@@ -68,6 +68,7 @@ impl<D: Device> Steps<D> for ZenSteps {
         for (i, write) in writes.iter_mut().enumerate().filter(|(_, write)| write.needs_version()) {
             let table = usize::from(write.table);
             let slot = at.slots.take(heap, at.port, table)?;
+            prefetch_slot(at.port, slot, heap.layouts[table].used_bytes());
             write.new = (slot, Header::new(at.serial, at.worker, write.kind == Kind::Delete));
             count += 1;
             // A version within one line is stored with its mark: prefer it.
