@@ -1,6 +1,8 @@
 //! Answers per second of all rivals on all workloads, at a small scale: a look, not a measurement.
+//! Arguments, each of them optional: workers, calls, profile, and a part of the engine's and the
+//! workload's name.
 //!
-//!     cargo run --release -p nvcaracal-testbed --example throughput -- [WORKERS] [CALLS] [PROFILE] [ONLY]
+//!     cargo run --release -p nvcaracal-testbed --example throughput -- 2 50000 optane 'zen ycsb'
 
 use std::error::Error;
 use std::sync::Arc;
