@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::layout::Header;
 use crate::memory::{Words, prefetch_words};
+use crate::occ::Older;
 use crate::rival::Result;
 
 /// Records of a block, which one worker gets at a time.
@@ -17,7 +18,9 @@ pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;
 const RESERVED_BYTES: u64 = 1 << 40;
 const RESERVED_BYTES_MIN: u64 = 1 << 30;
 /// Words before the payload.
-const META_WORDS: usize = 4;
+const META_WORDS: usize = 5;
+/// Records begin at a line.
+const LINE_WORDS: usize = 8;
 
 /// The version of a record: the timestamp of the transaction that wrote it last, and what is the
 /// matter with it.
@@ -33,6 +36,16 @@ impl Version {
     /// A row as a transaction wrote it.
     pub(crate) fn of(timestamp: u64) -> Self {
         Self(timestamp << 3 | Self::LIVE)
+    }
+
+    /// A row as a transaction deleted it.
+    pub(crate) fn deleted(timestamp: u64) -> Self {
+        Self(timestamp << 3 | Self::ABSENT | Self::LIVE)
+    }
+
+    /// The transaction that wrote the row last; 0 if none has.
+    pub(crate) fn timestamp(self) -> u64 {
+        self.0 >> 3
     }
 
     /// A row that is going to be inserted.
@@ -66,9 +79,9 @@ pub(crate) struct Records {
     next_block: AtomicU64,
 }
 
-/// One record.
+/// One record, and the words of its payload.
 #[derive(Clone, Copy)]
-pub(crate) struct Record<'a>(&'a [AtomicU64]);
+pub(crate) struct Record<'a>(&'a [AtomicU64], usize);
 
 impl Records {
     /// Records with room for so many words of payload.
@@ -78,7 +91,7 @@ impl Records {
     }
 
     fn record_words(&self) -> usize {
-        META_WORDS + self.payload_words
+        (META_WORDS + self.payload_words).next_multiple_of(LINE_WORDS)
     }
 
     /// Bytes of a block.
@@ -98,11 +111,15 @@ impl Records {
     /// The record with a number.
     pub(crate) fn get(&self, number: u32) -> Record<'_> {
         let words = self.record_words();
-        Record(self.words.get(number as usize * words, words))
+        Record(self.words.get(number as usize * words, words), self.payload_words)
     }
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    fn payload(self) -> &'a [AtomicU64] {
+        &self.0[META_WORDS..META_WORDS + self.1]
+    }
+
     /// The version now.
     pub(crate) fn version(self) -> Version {
         Version(self.0[0].load(Ordering::Acquire))
@@ -135,6 +152,16 @@ impl Record<'_> {
         self.0[2].store(header.0, Ordering::Relaxed);
     }
 
+    /// What came before the row's newest version.
+    pub(crate) fn older(self) -> Older {
+        Older(self.0[4].load(Ordering::Relaxed))
+    }
+
+    /// Changes what [`Self::older`] tells. Only for the owner, or under the lock.
+    pub(crate) fn set_older(self, older: Older) {
+        self.0[4].store(older.0, Ordering::Relaxed);
+    }
+
     /// Notes that the row was used.
     pub(crate) fn mark_used(self) {
         // Often it is marked already, and then the line need not be written.
@@ -150,7 +177,7 @@ impl Record<'_> {
 
     /// Changes the payload. Only for the owner, or under the lock.
     pub(crate) fn set_payload(self, payload: &[u64]) {
-        for (to, word) in self.0[META_WORDS..].iter().zip(payload) {
+        for (to, word) in self.payload().iter().zip(payload) {
             to.store(*word, Ordering::Relaxed);
         }
     }
@@ -158,8 +185,8 @@ impl Record<'_> {
     /// Appends the payload, which may be a mixture of old and new words if the version changes
     /// meanwhile.
     pub(crate) fn copy_payload(self, into: &mut Vec<u64>) {
-        prefetch_words(&self.0[META_WORDS..]);
-        into.extend(self.0[META_WORDS..].iter().map(|word| word.load(Ordering::Relaxed)));
+        prefetch_words(self.payload());
+        into.extend(self.payload().iter().map(|word| word.load(Ordering::Relaxed)));
     }
 
     /// Whether the version is still what it was before the record was read.

@@ -156,6 +156,7 @@ impl WblSteps {
 impl<D: Device> Steps<D> for WblSteps {
     type Local = WblLocal;
     const CACHES: bool = false;
+    const SNAPSHOTS: bool = false;
 
     fn local(&self, _: usize) -> WblLocal {
         WblLocal::default()
