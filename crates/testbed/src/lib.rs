@@ -3,6 +3,7 @@
 //! | engine | what it is |
 //! |---|---|
 //! | [`Zen`] | no log: the last version of a transaction carries the mark that it committed |
+//! | [`ZenMvcc`] | Zen, with snapshots for transactions that write nothing |
 //! | [`Wbl`] | write-behind logging: versions are flushed in groups; the log says up to when |
 //!
 //! Each is made from its published description; `docs/comparison-engines.md` says what we had to
@@ -37,7 +38,7 @@ pub use procedure::{Done, Outcome, Procedures};
 pub use rival::{Error, Options, RecoveryReport, Result, Rival, Session, Stop, Tally};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
-pub use zen::Zen;
+pub use zen::{Zen, ZenEngine, ZenMvcc};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -3,17 +3,66 @@
 //! The rule that makes it sound: this crate accesses an image by whole aligned words only, and only
 //! through this module, which loads and stores each of them as an atomic. So no access is a data
 //! race, whoever reads a slot while somebody else reuses it: a reader may get a mixture of old and
-//! new words, which the versions of rows tell it to throw away. Nothing here knows what a word
-//! means.
+//! new words, which the versions of rows tell it to throw away. The same holds for [`Words`], which
+//! are in DRAM. Nothing here knows what a word means.
 
 #![expect(unsafe_code, reason = "a device's image is stored to through unsafe methods of its port")]
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use pmem::{Device, Port};
+use pmem::{Device, LINE_BYTES, Mapping, Port};
+
+use crate::rival::Result;
 
 /// Bytes of a word.
 pub(crate) const WORD_BYTES: u64 = 8;
+
+/// Zero words in DRAM that never move, on large pages where the system has them. Memory is taken
+/// when a page is first touched.
+pub(crate) struct Words(Mapping);
+
+impl Words {
+    /// Reserves address space for `most` bytes, or for less where the system does not allow it.
+    pub(crate) fn reserve(most: u64, least: u64) -> Result<Self> {
+        Ok(Self(Mapping::reserve_up_to(most, least)?))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Consecutive words.
+    ///
+    /// # Panics
+    /// If they are beyond the end.
+    #[inline]
+    pub(crate) fn get(&self, at: usize, count: usize) -> &[AtomicU64] {
+        let words = (self.0.len() / WORD_BYTES) as usize;
+        assert!(count <= words && at <= words - count, "words beyond the end");
+        let first = self.0.base().cast::<AtomicU64>().wrapping_add(at);
+        // SAFETY: mapped for as long as `self` lives, as was checked above, and aligned, because
+        // the base is that of a page; initialised (zero at first). Nobody else has the mapping, and
+        // this is the only way to its words.
+        unsafe { std::slice::from_raw_parts(first, count) }
+    }
+}
+
+/// Asks for words that will be read soon, all lines at once.
+#[inline]
+pub(crate) fn prefetch_words(words: &[AtomicU64]) {
+    for line in words.chunks((LINE_BYTES / WORD_BYTES) as usize) {
+        pmem::prefetch(line.as_ptr().addr());
+    }
+}
+
+/// Asks for a part of the image that will be stored to soon.
+#[inline]
+pub(crate) fn prefetch_slot<D: Device>(port: &Port<D>, offset: u64, bytes: u64) {
+    let base = port.device().image().base().addr();
+    for at in (0..bytes).step_by(LINE_BYTES as usize) {
+        pmem::prefetch_to_write(base.wrapping_add((offset + at) as usize));
+    }
+}
 
 /// Stores consecutive words, in increasing order.
 ///
@@ -81,6 +130,21 @@ mod tests {
         load_words(&mut port, 56, 4, &mut words);
         assert_eq!(words, [9, 0, 1, 2, 3]);
         assert_eq!(port.counters().lines_read, 2);
+    }
+
+    #[test]
+    fn words_are_zero_and_distinct() {
+        let words = Words::reserve(1 << 30, 1 << 20).unwrap();
+        words.get(1000, 3)[2].store(7, Ordering::Relaxed);
+        let read = |at| words.get(at, 1)[0].load(Ordering::Relaxed);
+        assert_eq!([read(1001), read(1002), read(1003)], [0, 7, 0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the end")]
+    fn words_beyond_the_end_are_refused() {
+        let words = Words::reserve(1 << 21, 1 << 21).unwrap();
+        let _ = words.get((words.bytes() / 8) as usize - 1, 2);
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! Records in DRAM: what is known of the rows of a table that transactions use.
 //!
-//! A record is a run of words in a block that never moves: its version with the lock, where the
+//! A record is a run of words that never moves: its version with the lock, where the
 //! row's newest slot is and what is in that slot's header, a mark for the clock, and, where rows
 //! are cached, the payload. All words are atomic. Whoever holds the lock changes the others;
 //! whoever reads compares the version before with that after.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::layout::Header;
+use crate::memory::{Words, prefetch_words};
+use crate::occ::Older;
+use crate::rival::Result;
 
-/// Records of a block.
+/// Records of a block, which one worker gets at a time.
 pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;
-/// Blocks of a shelf, and shelves: so an empty table needs little memory.
-const SHELF_BLOCKS: usize = 1 << 8;
-const SHELVES: usize = 1 << 8;
+/// Address space of a table's records, and what there must be at least.
+const RESERVED_BYTES: u64 = 1 << 40;
+const RESERVED_BYTES_MIN: u64 = 1 << 30;
 /// Words before the payload.
-const META_WORDS: usize = 4;
+const META_WORDS: usize = 5;
+/// Records begin at a line.
+const LINE_WORDS: usize = 8;
 
 /// The version of a record: the timestamp of the transaction that wrote it last, and what is the
 /// matter with it.
@@ -26,17 +30,28 @@ pub(crate) struct Version(pub(crate) u64);
 impl Version {
     const LOCKED: u64 = 1;
     const ABSENT: u64 = 2;
-    const DEAD: u64 = 4;
+    /// Not in fresh memory, which is zero.
+    const LIVE: u64 = 4;
 
     /// A row as a transaction wrote it.
     pub(crate) fn of(timestamp: u64) -> Self {
-        Self(timestamp << 3)
+        Self(timestamp << 3 | Self::LIVE)
+    }
+
+    /// A row as a transaction deleted it.
+    pub(crate) fn deleted(timestamp: u64) -> Self {
+        Self(timestamp << 3 | Self::ABSENT | Self::LIVE)
+    }
+
+    /// The transaction that wrote the row last; 0 if none has.
+    pub(crate) fn timestamp(self) -> u64 {
+        self.0 >> 3
     }
 
     /// A row that is going to be inserted.
-    pub(crate) const NOT_YET: Self = Self(Self::ABSENT);
-    /// A record that stands for no row any more.
-    pub(crate) const GONE: Self = Self(Self::DEAD);
+    pub(crate) const NOT_YET: Self = Self(Self::ABSENT | Self::LIVE);
+    /// A record that stands for no row any more, or never did.
+    pub(crate) const GONE: Self = Self(0);
 
     pub(crate) fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
@@ -49,7 +64,7 @@ impl Version {
 
     /// Whether the record stands for no row any more: the index knows where the row is now.
     pub(crate) fn is_dead(self) -> bool {
-        self.0 & Self::DEAD != 0
+        self.0 & Self::LIVE == 0
     }
 
     pub(crate) fn unlocked(self) -> Self {
@@ -57,29 +72,26 @@ impl Version {
     }
 }
 
-/// Blocks of records.
-type Shelf = [OnceLock<Box<[AtomicU64]>>; SHELF_BLOCKS];
-
 /// The records of a table. See the module's documentation.
 pub(crate) struct Records {
     payload_words: usize,
-    shelves: [OnceLock<Box<Shelf>>; SHELVES],
+    words: Words,
     next_block: AtomicU64,
 }
 
-/// One record.
+/// One record, and the words of its payload.
 #[derive(Clone, Copy)]
-pub(crate) struct Record<'a>(&'a [AtomicU64]);
+pub(crate) struct Record<'a>(&'a [AtomicU64], usize);
 
 impl Records {
     /// Records with room for so many words of payload.
-    pub(crate) fn new(payload_words: usize) -> Self {
-        let shelves = [const { OnceLock::new() }; SHELVES];
-        Self { payload_words, shelves, next_block: AtomicU64::new(0) }
+    pub(crate) fn new(payload_words: usize) -> Result<Self> {
+        let words = Words::reserve(RESERVED_BYTES, RESERVED_BYTES_MIN)?;
+        Ok(Self { payload_words, words, next_block: AtomicU64::new(0) })
     }
 
     fn record_words(&self) -> usize {
-        META_WORDS + self.payload_words
+        (META_WORDS + self.payload_words).next_multiple_of(LINE_WORDS)
     }
 
     /// Bytes of a block.
@@ -87,33 +99,27 @@ impl Records {
         self.record_words() as u64 * 8 * u64::from(BLOCK_RECORDS)
     }
 
-    /// A new block of dead records: the number of the first; `None` if there are too many.
+    /// A new block of records that stand for no row: the number of the first; `None` if there are
+    /// too many.
     pub(crate) fn add_block(&self) -> Option<u32> {
-        let number = self.next_block.fetch_add(1, Ordering::Relaxed) as usize;
-        let shelf = self.shelves.get(number / SHELF_BLOCKS)?;
-        let shelf = shelf.get_or_init(|| Box::new([const { OnceLock::new() }; SHELF_BLOCKS]));
-        let block = &shelf[number % SHELF_BLOCKS];
-        let words = self.record_words() * BLOCK_RECORDS as usize;
-        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        for record in words.chunks(self.record_words()) {
-            record[0].store(Version::GONE.0, Ordering::Relaxed);
-        }
-        assert!(block.set(words).is_ok(), "nobody else got the same number");
-        Some(number as u32 * BLOCK_RECORDS)
+        let number = self.next_block.fetch_add(1, Ordering::Relaxed);
+        let fits = (number + 1) * self.block_bytes() <= self.words.bytes();
+        let first = u32::try_from(number).ok()?.checked_mul(BLOCK_RECORDS)?;
+        fits.then_some(first)
     }
 
     /// The record with a number.
     pub(crate) fn get(&self, number: u32) -> Record<'_> {
-        let block = (number / BLOCK_RECORDS) as usize;
-        let shelf = self.shelves[block / SHELF_BLOCKS].get();
-        let block = shelf.and_then(|shelf| shelf[block % SHELF_BLOCKS].get());
-        let block = block.expect("numbers of records are given out after their block is there");
-        let at = (number % BLOCK_RECORDS) as usize * self.record_words();
-        Record(&block[at..at + self.record_words()])
+        let words = self.record_words();
+        Record(self.words.get(number as usize * words, words), self.payload_words)
     }
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    fn payload(self) -> &'a [AtomicU64] {
+        &self.0[META_WORDS..META_WORDS + self.1]
+    }
+
     /// The version now.
     pub(crate) fn version(self) -> Version {
         Version(self.0[0].load(Ordering::Acquire))
@@ -146,6 +152,16 @@ impl Record<'_> {
         self.0[2].store(header.0, Ordering::Relaxed);
     }
 
+    /// What came before the row's newest version.
+    pub(crate) fn older(self) -> Older {
+        Older(self.0[4].load(Ordering::Relaxed))
+    }
+
+    /// Changes what [`Self::older`] tells. Only for the owner, or under the lock.
+    pub(crate) fn set_older(self, older: Older) {
+        self.0[4].store(older.0, Ordering::Relaxed);
+    }
+
     /// Notes that the row was used.
     pub(crate) fn mark_used(self) {
         // Often it is marked already, and then the line need not be written.
@@ -161,7 +177,7 @@ impl Record<'_> {
 
     /// Changes the payload. Only for the owner, or under the lock.
     pub(crate) fn set_payload(self, payload: &[u64]) {
-        for (to, word) in self.0[META_WORDS..].iter().zip(payload) {
+        for (to, word) in self.payload().iter().zip(payload) {
             to.store(*word, Ordering::Relaxed);
         }
     }
@@ -169,7 +185,8 @@ impl Record<'_> {
     /// Appends the payload, which may be a mixture of old and new words if the version changes
     /// meanwhile.
     pub(crate) fn copy_payload(self, into: &mut Vec<u64>) {
-        into.extend(self.0[META_WORDS..].iter().map(|word| word.load(Ordering::Relaxed)));
+        prefetch_words(self.payload());
+        into.extend(self.payload().iter().map(|word| word.load(Ordering::Relaxed)));
     }
 
     /// Whether the version is still what it was before the record was read.

@@ -258,7 +258,8 @@ pub trait Session: Send + 'static {
     /// A conflict, or the engine's failure.
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop>;
 
-    /// Commits; the transaction's place in the serial order.
+    /// Commits; the transaction's place in the serial order. Others may have the same place, if they
+    /// all write nothing.
     ///
     /// # Errors
     /// A conflict, or the engine's failure.

@@ -19,6 +19,9 @@ use crate::check::check;
 use crate::procedure::{Outcome, Procedures};
 use crate::rival::{Error, Options, RecoveryReport, Result, Rival, Session, Tally};
 
+/// Longer latencies count as this one.
+const LATENCY_MAX_NS: u64 = 100_000_000_000;
+
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -113,7 +116,7 @@ impl Share {
             committed: 0,
             aborted: 0,
             retries: 0,
-            latency_ns: Histogram::new(3).map_err(failed)?,
+            latency_ns: Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).map_err(failed)?,
             counters: Counters::default(),
             tally: Tally::default(),
             history: Vec::new(),

@@ -38,6 +38,8 @@ pub struct Write {
     pub(crate) old: (u64, Header),
     /// The slot of the new version; 0 if it needs none.
     pub(crate) new: (u64, Header),
+    /// The link for the version that was, where there are snapshots.
+    pub(crate) link: Option<u64>,
 }
 
 impl Write {
@@ -58,6 +60,8 @@ pub(super) struct Buffers {
     pub(super) created: Vec<(u16, u32, u32)>,
     /// Payloads of the writes.
     pub(super) payloads: Vec<u64>,
+    /// The last transaction before this one began, if it reads the state that this one left.
+    pub(super) snapshot: Option<u64>,
 }
 
 impl Buffers {
@@ -67,6 +71,7 @@ impl Buffers {
         self.nodes.clear();
         self.created.clear();
         self.payloads.clear();
+        self.snapshot = None;
     }
 
     /// The transaction's own write of a row.
@@ -85,6 +90,7 @@ impl Buffers {
             was: Version::NOT_YET,
             old: (0, Header::default()),
             new: (0, Header::default()),
+            link: None,
         });
     }
 

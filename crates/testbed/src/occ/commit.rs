@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use pmem::Device;
 
 use super::session::OccSession;
+use super::versions::Link;
 use super::{Between, Kind, Old, Putting, Shared, Steps, pause, place_of};
 use crate::records::Version;
 use crate::rival::{Error, Planted, Result, Stop};
@@ -73,10 +74,11 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
 
     /// Step 4.
     fn put(&mut self, serial: u64) -> Result<(), Stop> {
-        let Self { shared, worker, port, slots, own, tx, tally, .. } = self;
-        if tx.writes.is_empty() {
+        if self.tx.writes.is_empty() {
             return Ok(());
         }
+        self.take_links()?;
+        let Self { shared, worker, port, slots, own, tx, tally, .. } = self;
         if shared.failed.load(Ordering::Acquire) {
             return Err(Stop::Failed(Error::Broken("a commit before this one failed".into())));
         }
@@ -97,6 +99,19 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         })
     }
 
+    /// Gets what step 5 needs: nothing may fail then.
+    fn take_links(&mut self) -> Result<(), Stop> {
+        let Self { shared, tx, pool, .. } = self;
+        for write in &mut tx.writes {
+            let table = usize::from(write.table);
+            let Some(links) = &shared.tables[table].links else { return Ok(()) };
+            if write.old.0 != 0 && write.needs_version() {
+                write.link = Some(pool.take_link(shared, table, links)?);
+            }
+        }
+        Ok(())
+    }
+
     /// Step 5. Then what the new versions took the place of is retired.
     fn install(&mut self, serial: u64) {
         let Self { shared, worker, own, tx, pool, .. } = self;
@@ -106,18 +121,35 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             let layout = &shared.heap.layouts[number];
             let record = table.records.get(write.record);
             let payload = &tx.payloads[write.payload_at as usize..][..layout.payload_words];
+            // Where there are snapshots, one may be of the row as it was, or as it was not.
+            let keeps = write.link.is_some() || write.kind == Kind::Delete && write.old.0 != 0;
+            if let (Some(links), Some(link)) = (&table.links, write.link) {
+                let (slot, header) = write.old;
+                record.set_older(links.set(link, Link { header, slot, older: record.older() }));
+                pool.retire_link(shared, number, link);
+            }
             if write.kind == Kind::Put {
                 record.set_slot(write.new.0, write.new.1);
                 if P::CACHES {
                     record.set_payload(payload);
                 }
                 record.set_version(Version::of(serial));
+            } else if P::SNAPSHOTS && keeps {
+                let version = match write.needs_version() {
+                    true => Version::deleted(serial),
+                    false => write.was,
+                };
+                if write.needs_version() {
+                    record.set_slot(write.new.0, write.new.1);
+                    pool.retire_deleted(shared, number, (write.record, version));
+                }
+                record.set_version(version);
             } else {
                 table.index.remove(*worker, layout.key(payload), place_of(write.record));
                 record.set_version(Version::GONE);
                 pool.retire(shared, number, write.record);
             }
-            if !write.was.is_absent() {
+            if write.old.0 != 0 && write.needs_version() {
                 let (slot, header) = write.old;
                 let old = Old { table: write.table, slot, header, serial };
                 shared.persist.retire(&shared.grace, own, old);

@@ -15,6 +15,13 @@
 //! costs one shared word for each transaction, and tells a check the order that it must compare
 //! with.
 //!
+//! With snapshots, a transaction reads the state as it was when it began, until it asks for its first
+//! write. If it never does, it has its place in the serial order right behind the last transaction
+//! before its beginning, needs no validation and meets no conflict. If it does, it reads the newest
+//! versions from then on, and is validated as above: what it read before must then be the newest.
+//! A row's old versions stay as long as somebody may read them ([`versions`]), and so does the
+//! record of a row that was deleted, and its key in the index.
+//!
 //! What engines differ in is in [`Steps`]. Nothing here knows when a version is durable.
 
 mod buffers;
@@ -22,6 +29,7 @@ mod commit;
 mod pool;
 mod scan;
 mod session;
+mod versions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +41,8 @@ pub(crate) use buffers::Kind;
 pub(crate) use buffers::Write;
 pub(crate) use scan::{newest, recover_rows};
 pub(crate) use session::OccSession;
+use versions::Links;
+pub(crate) use versions::Older;
 
 use crate::grace::{Grace, Padded};
 use crate::heap::{Heap, Slots};
@@ -48,6 +58,9 @@ pub trait Steps<D: Device>: Send + Sync + 'static {
     type Local: Send + 'static;
     /// Whether payloads of rows are cached in DRAM.
     const CACHES: bool;
+    /// Whether transactions that write nothing read the state as it was when they began. Needs the
+    /// cache, in which keys are.
+    const SNAPSHOTS: bool;
 
     /// A worker's own.
     fn local(&self, worker: usize) -> Self::Local;
@@ -114,6 +127,8 @@ pub struct Between<'a, D: Device> {
 pub(crate) struct Table {
     pub(crate) index: Index,
     pub(crate) records: Records,
+    /// Where there are snapshots.
+    links: Option<Links>,
 }
 
 /// What all workers of an engine share.
@@ -162,12 +177,14 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
             let what = format!("workers is {workers}, allowed are 1 to {WORKERS_MAX}");
             return Err(Error::Limit(what));
         }
-        let tables = specs.iter().zip(&heap.layouts).map(|(spec, layout)| Table {
-            index: Index::new(spec, workers),
-            records: Records::new(if P::CACHES { layout.payload_words } else { 0 }),
+        let tables = specs.iter().zip(&heap.layouts).map(|(spec, layout)| {
+            let index = Index::new(spec, workers);
+            let records = Records::new(if P::CACHES { layout.payload_words } else { 0 })?;
+            let links = if P::SNAPSHOTS { Some(Links::new()?) } else { None };
+            Ok(Table { index, records, links })
         });
         Ok(Self {
-            tables: tables.collect(),
+            tables: tables.collect::<Result<_>>()?,
             grace: Grace::new(workers),
             clock: Padded(AtomicU64::new(clock)),
             cached_bytes: Padded::default(),

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use pmem::Device;
 
+use super::versions::Links;
 use super::{Shared, Steps, place_of};
 use crate::grace::Limbo;
 use crate::records::{BLOCK_RECORDS, Version};
@@ -21,10 +22,14 @@ const RESERVE: usize = 256;
 /// Records that the hand visits at most between two transactions.
 const VISITS: usize = 512;
 
+/// Transactions of a worker between two looks at what it deleted.
+const CALLS_BETWEEN_DROPS: u64 = 16;
+
 /// See the module's documentation.
 pub(super) struct Pool {
     tables: Box<[TablePool]>,
     pub(super) evictions: u64,
+    calls: u64,
 }
 
 #[derive(Default)]
@@ -34,6 +39,10 @@ struct TablePool {
     /// First records of the worker's blocks.
     blocks: Vec<u32>,
     hand: usize,
+    links: Vec<u64>,
+    links_limbo: Limbo<u64>,
+    /// Records of rows that were deleted, as they were then.
+    deleted: Limbo<(u32, Version)>,
     /// The cache was full when a record was wanted.
     is_short: bool,
     payload: Vec<u64>,
@@ -42,7 +51,7 @@ struct TablePool {
 impl Pool {
     pub(super) fn new(tables: usize) -> Self {
         let tables = (0..tables).map(|_| TablePool::default()).collect();
-        Self { tables, evictions: 0 }
+        Self { tables, evictions: 0, calls: 0 }
     }
 
     /// A record that stands for no row.
@@ -87,9 +96,74 @@ impl Pool {
         self.tables[table].limbo.push(&shared.grace, record);
     }
 
+    /// A link that is in no chain.
+    pub(super) fn take_link<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        links: &Links,
+    ) -> Result<u64> {
+        let pool = &mut self.tables[table];
+        if let Some(link) = pool.links.pop() {
+            return Ok(link);
+        }
+        let unknown = shared.grace.unknown_before();
+        while let Some(link) = pool.links_limbo.pop_before(unknown) {
+            pool.links.push(link);
+        }
+        if pool.links.is_empty() {
+            pool.links.extend(links.add_block()?.rev());
+        }
+        Ok(pool.links.pop().expect("a block has links"))
+    }
+
+    /// The version of a link has a newer one.
+    pub(super) fn retire_link<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        link: u64,
+    ) {
+        self.tables[table].links_limbo.push(&shared.grace, link);
+    }
+
+    /// A row was deleted. Its key stays in the index as long as somebody may want an old version.
+    pub(super) fn retire_deleted<D: Device, P: Steps<D>>(
+        &mut self,
+        shared: &Shared<D, P>,
+        table: usize,
+        deleted: (u32, Version),
+    ) {
+        self.tables[table].deleted.push(&shared.grace, deleted);
+    }
+
+    /// Takes the keys of rows out of indexes that were deleted long ago.
+    fn drop_deleted<D: Device, P: Steps<D>>(&mut self, shared: &Shared<D, P>, worker: usize) {
+        let unknown = shared.grace.unknown_before();
+        for (table, pool) in self.tables.iter_mut().enumerate() {
+            while let Some((number, version)) = pool.deleted.pop_before(unknown) {
+                let Shared { tables, heap, .. } = shared;
+                let record = tables[table].records.get(number);
+                // Unless the row is inserted again.
+                if record.try_lock(version) {
+                    pool.payload.clear();
+                    record.copy_payload(&mut pool.payload);
+                    let key = heap.layouts[table].key(&pool.payload);
+                    tables[table].index.remove(worker, key, place_of(number));
+                    record.set_version(Version::GONE);
+                    pool.limbo.push(&shared.grace, number);
+                }
+            }
+        }
+    }
+
     /// Makes room for the next transaction, if the cache is full. No transaction of this worker
     /// runs.
     pub(super) fn refill<D: Device, P: Steps<D>>(&mut self, shared: &Shared<D, P>, worker: usize) {
+        self.calls += 1;
+        if P::SNAPSHOTS && self.calls.is_multiple_of(CALLS_BETWEEN_DROPS) {
+            self.drop_deleted(shared, worker);
+        }
         for (table, pool) in self.tables.iter_mut().enumerate() {
             if !pool.is_short || pool.free.len() >= RESERVE {
                 continue;

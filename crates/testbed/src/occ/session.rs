@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pmem::{Counters, Device, Port};
 use workloads::{TableId, Visit};
 
 use super::buffers::{Buffers, Read};
 use super::pool::Pool;
-use super::{Kind, Shared, Steps, place_of, record_at, settled};
+use super::{Kind, Older, Shared, Steps, place_of, record_at, settled};
 use crate::heap::Slots;
 use crate::index::{Found, Range as KeyRange, Seen};
 use crate::layout::{Header, Layout};
@@ -33,6 +34,16 @@ pub struct OccSession<D: Device, P: Steps<D>> {
     row: Vec<u64>,
     found: Found,
     part: Vec<u8>,
+}
+
+/// The place in the serial order of a transaction with a timestamp.
+fn place_at(timestamp: u64) -> u64 {
+    timestamp * 2
+}
+
+/// The place of those that read the state which the transaction with a timestamp left.
+fn place_behind(timestamp: u64) -> u64 {
+    timestamp.saturating_mul(2).saturating_add(1)
 }
 
 /// Whether a row is in an index, and if not, where it is not.
@@ -91,6 +102,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         let record = pool.take(shared, number)?;
         let of_record = shared.tables[number].records.get(record);
         of_record.set_slot(slot, header);
+        of_record.set_older(Older::FORGOTTEN);
         if P::CACHES {
             of_record.set_payload(&row[1..]);
             tally.cache_misses += 1;
@@ -115,6 +127,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             let record = pool.take(shared, number)?;
             let of_record = shared.tables[number].records.get(record);
             of_record.set_slot(0, Header::default());
+            of_record.set_older(Older::NONE);
             of_record.set_version(Version::NOT_YET);
             let inserted = shared.tables[number].index.insert(*worker, key, place_of(record));
             if let Ok(inserted) = inserted {
@@ -139,6 +152,13 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             if version.is_dead() {
                 return Err(Stop::Conflict);
             }
+            if let Some(snapshot) = tx.snapshot.filter(|snapshot| version.timestamp() > *snapshot) {
+                let older = of_record.older();
+                if of_record.is_still(version) {
+                    return self.read_older(table, record, (older, snapshot), into);
+                }
+                continue;
+            }
             if version.is_absent() {
                 tx.reads.push(Read { table: table.0, record, version });
                 return Ok(false);
@@ -157,8 +177,41 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         }
     }
 
+    /// As [`Self::read`], of the version that a snapshot is of.
+    #[cold]
+    fn read_older(
+        &mut self,
+        table: TableId,
+        record: u32,
+        (mut older, snapshot): (Older, u64),
+        into: &mut Vec<u64>,
+    ) -> Result<bool, Stop> {
+        let Self { shared, port, tx, .. } = self;
+        let words = shared.heap.layouts[usize::from(table.0)].payload_words;
+        let links = shared.tables[usize::from(table.0)].links.as_ref();
+        while let Some(link) = links.and_then(|links| links.get(older)) {
+            if link.header.timestamp() > snapshot {
+                older = link.older;
+                continue;
+            }
+            // It is not the newest: whoever writes something after this is in conflict.
+            let version = Version::of(link.header.timestamp());
+            tx.reads.push(Read { table: table.0, record, version });
+            if !link.header.is_deleted() {
+                load_words(port, link.slot + 8, words, into);
+            }
+            return Ok(!link.header.is_deleted());
+        }
+        if older == Older::FORGOTTEN {
+            return Err(Stop::Conflict);
+        }
+        tx.reads.push(Read { table: table.0, record, version: Version::GONE });
+        Ok(false)
+    }
+
     /// The place of the payload of a row that will be changed; `None` if there is no such row.
     fn read_to_write(&mut self, table: TableId, key: &[u8]) -> Result<Option<usize>, Stop> {
+        self.tx.snapshot = None;
         let record = match self.find(table, key)? {
             Ok(record) => record,
             Err(seen) => {
@@ -183,6 +236,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     /// The record of a row that must be there to be written without being read; `None` if it is
     /// not.
     fn find_existing(&mut self, table: TableId, key: &[u8]) -> Result<Option<u32>, Stop> {
+        self.tx.snapshot = None;
         let record = match self.find(table, key)? {
             Ok(record) => record,
             Err(seen) => {
@@ -276,6 +330,10 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     fn begin(&mut self) {
         self.shared.grace.enter(self.worker);
         self.shared.persist.begin(&self.shared.clock.0, self.worker, &mut self.own);
+        if P::SNAPSHOTS {
+            // After it was announced that this transaction runs: what it may read stays.
+            self.tx.snapshot = Some(self.shared.clock.0.load(Ordering::SeqCst));
+        }
     }
 
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
@@ -336,6 +394,7 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     }
 
     fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.tx.snapshot = None;
         let record = self.find_or_create(table, key)?;
         self.write(table, record, (key, Some(value)), false)
     }
@@ -386,20 +445,26 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     }
 
     fn commit(&mut self) -> Result<u64, Stop> {
-        let serial = self.commit_now()?;
+        let place = match self.tx.snapshot {
+            Some(snapshot) => place_behind(snapshot),
+            None => place_at(self.commit_now()?),
+        };
         self.end()?;
-        Ok(serial)
+        Ok(place)
     }
 
     fn give_up(&mut self) -> Result<u64, Stop> {
         self.tx.writes.clear();
-        let serial = self.shared.next_serial();
-        if !self.is_valid() {
+        let place = match self.tx.snapshot {
+            Some(snapshot) => place_behind(snapshot),
+            None => place_at(self.shared.next_serial()),
+        };
+        if self.tx.snapshot.is_none() && !self.is_valid() {
             return Err(Stop::Conflict);
         }
         self.take_back();
         self.end()?;
-        Ok(serial)
+        Ok(place)
     }
 
     fn roll_back(&mut self) {
@@ -409,7 +474,7 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     }
 
     fn durable(&self) -> u64 {
-        self.shared.persist.durable()
+        place_behind(self.shared.persist.durable())
     }
 
     fn finish(&mut self) -> Result<()> {

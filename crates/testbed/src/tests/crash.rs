@@ -21,7 +21,9 @@ use super::support::{smallbank, tpcc, ycsb};
 use crate::calls::on_workers;
 use crate::check::{compare_states, replay};
 use crate::rival::Planted;
-use crate::{Answered, Calls, Options, Procedures, Rival, RivalView, Session, Wbl, Zen, load};
+use crate::{
+    Answered, Calls, Options, Procedures, Rival, RivalView, Session, Wbl, Zen, ZenMvcc, load,
+};
 
 const IMAGE_BYTES: u64 = 64 << 20;
 const LOG_BYTES: u64 = 1 << 20;
@@ -56,6 +58,7 @@ enum Survivors {
 }
 
 fn device() -> Traced {
+    pmem::small_pages_only();
     Traced::new(IMAGE_BYTES, LOG_BYTES).unwrap()
 }
 
@@ -293,6 +296,11 @@ fn zen_survives_power_cuts() {
 #[ignore = "takes minutes"]
 fn zen_survives_power_cuts_at_every_event() {
     survives_all::<Zen<Traced>>(Survivors::Any, 1, 3);
+}
+
+#[test]
+fn zen_with_snapshots_survives_power_cuts() {
+    survives_all::<ZenMvcc<Traced>>(Survivors::Any, 23, 1);
 }
 
 #[test]

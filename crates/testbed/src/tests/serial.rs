@@ -5,7 +5,7 @@ use workloads::Workload;
 
 use super::support::{dram, smallbank, tpcc, verified, ycsb};
 use crate::rival::Planted;
-use crate::{Error, Report, Result, Rival, Settings, Wbl, Zen, run};
+use crate::{Error, Report, Result, Rival, Settings, Wbl, Zen, ZenMvcc, run};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
 
@@ -55,6 +55,11 @@ fn zen_is_serializable() {
 }
 
 #[test]
+fn zen_with_snapshots_is_serializable() {
+    all_workloads::<ZenMvcc<Dram>>();
+}
+
+#[test]
 fn wbl_is_serializable() {
     all_workloads::<Wbl<Dram>>();
 }
@@ -73,5 +78,6 @@ fn zen_is_serializable_with_a_small_cache() {
 #[test]
 fn the_check_finds_reads_that_are_not_validated() {
     is_found::<Zen<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
+    is_found::<ZenMvcc<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
     is_found::<Wbl<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
 }

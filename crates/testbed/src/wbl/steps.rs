@@ -24,7 +24,7 @@ use pmem::{Device, Port};
 use super::log::{Gap, Log};
 use crate::grace::{Grace, Padded};
 use crate::layout::Header;
-use crate::memory::store_words;
+use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write, pause};
 use crate::rival::{Error, Planted, Result};
 
@@ -156,6 +156,7 @@ impl WblSteps {
 impl<D: Device> Steps<D> for WblSteps {
     type Local = WblLocal;
     const CACHES: bool = false;
+    const SNAPSHOTS: bool = false;
 
     fn local(&self, _: usize) -> WblLocal {
         WblLocal::default()
@@ -177,6 +178,7 @@ impl<D: Device> Steps<D> for WblSteps {
             let table = usize::from(write.table);
             let layout = &at.heap.layouts[table];
             let slot = at.slots.take(at.heap, at.port, table)?;
+            prefetch_slot(at.port, slot, layout.used_bytes());
             let header = Header::new(at.serial, at.worker, write.kind == Kind::Delete);
             write.new = (slot, header);
             let payload = &at.payloads[write.payload_at as usize..][..layout.payload_words];

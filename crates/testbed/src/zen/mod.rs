@@ -37,15 +37,22 @@ const KIND: u64 = 1;
 /// Where the superblock has the timestamp up to which every version counts.
 const BASE_WORD: usize = (BASE_AT / WORD_BYTES) as usize;
 
-/// Zen with optimistic concurrency control. See the module's documentation.
-pub struct Zen<D: Device> {
-    shared: Arc<Shared<D, ZenSteps>>,
+/// Zen, with snapshots for transactions that write nothing, or without. See the module's
+/// documentation.
+pub struct ZenEngine<D: Device, const SNAPSHOTS: bool> {
+    shared: Arc<Shared<D, ZenSteps<SNAPSHOTS>>>,
 }
 
-impl<D: Device> Rival for Zen<D> {
+/// Zen with optimistic concurrency control.
+pub type Zen<D> = ZenEngine<D, false>;
+/// Zen with optimistic concurrency control over many versions: transactions that write nothing read
+/// the state as it was when they began.
+pub type ZenMvcc<D> = ZenEngine<D, true>;
+
+impl<D: Device, const SNAPSHOTS: bool> Rival for ZenEngine<D, SNAPSHOTS> {
     type Device = D;
-    type Session = OccSession<D, ZenSteps>;
-    const NAME: &'static str = "zen";
+    type Session = OccSession<D, ZenSteps<SNAPSHOTS>>;
+    const NAME: &'static str = if SNAPSHOTS { "zen-mvcc" } else { "zen" };
 
     fn create(device: Arc<D>, tables: &[TableSpec], options: &Options) -> Result<Self> {
         let heap = Heap::create(Arc::clone(&device), KIND, tables, options.page_bytes)?;

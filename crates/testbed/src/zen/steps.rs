@@ -6,7 +6,7 @@ use pmem::Device;
 
 use crate::grace::{Grace, Limbo, Padded};
 use crate::layout::{Header, Layout, WORKERS_MAX};
-use crate::memory::store_words;
+use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write};
 use crate::rival::{Planted, Result};
 
@@ -14,7 +14,7 @@ use crate::rival::{Planted, Result};
 const CALLS_BETWEEN_LOOKS: u64 = 16;
 
 /// What all workers know of marks.
-pub struct ZenSteps {
+pub struct ZenSteps<const SNAPSHOTS: bool> {
     /// Versions up to this timestamp count without a mark.
     base: u64,
     /// By worker, the timestamp of its newest mark that is durable.
@@ -30,7 +30,7 @@ pub struct ZenLocal {
     calls: u64,
 }
 
-impl ZenSteps {
+impl<const SNAPSHOTS: bool> ZenSteps<SNAPSHOTS> {
     pub(super) fn new(base: u64) -> Self {
         let marked = (0..WORKERS_MAX).map(|_| Padded(AtomicU64::new(0))).collect();
         Self { base, marked }
@@ -53,9 +53,10 @@ fn store<D: Device>(at: &mut Putting<'_, D>, write: &Write, layout: &Layout) {
     store_words(at.port, slot + 8, payload);
 }
 
-impl<D: Device> Steps<D> for ZenSteps {
+impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
     type Local = ZenLocal;
     const CACHES: bool = true;
+    const SNAPSHOTS: bool = SNAPSHOTS;
 
     fn local(&self, _: usize) -> ZenLocal {
         ZenLocal::default()
@@ -68,6 +69,7 @@ impl<D: Device> Steps<D> for ZenSteps {
         for (i, write) in writes.iter_mut().enumerate().filter(|(_, write)| write.needs_version()) {
             let table = usize::from(write.table);
             let slot = at.slots.take(heap, at.port, table)?;
+            prefetch_slot(at.port, slot, heap.layouts[table].used_bytes());
             write.new = (slot, Header::new(at.serial, at.worker, write.kind == Kind::Delete));
             count += 1;
             // A version within one line is stored with its mark: prefer it.
