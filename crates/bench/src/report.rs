@@ -359,6 +359,7 @@ fn counters(stats: &EpochStats) -> Named {
         ("fences", medium.fences),
         ("log_bytes", medium.log_bytes),
         ("store_orders", medium.store_orders),
+        ("media_bytes_written", medium.media_bytes_written),
         ("added_ns", medium.added_ns),
     ]);
     let work = &stats.work;

@@ -6,6 +6,7 @@ mod circles;
 mod clients;
 mod counters;
 mod crash_and_return;
+mod device;
 mod dump;
 mod full_disk;
 mod interrupt;
