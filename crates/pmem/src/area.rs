@@ -38,10 +38,19 @@ impl MeasuringArea {
         areas: usize,
     ) -> Result<Vec<Self>, DeviceError> {
         let all_bytes = bytes.saturating_mul(areas as u64);
-        let device = Arc::new(Emulated::new(profile, all_bytes, 0)?);
+        Self::of_device(&Arc::new(Emulated::new(profile, all_bytes, 0)?), bytes, areas)
+    }
+
+    /// The same of a device that nobody else refers to.
+    pub(crate) fn of_device(
+        device: &Arc<Emulated>,
+        bytes: u64,
+        areas: usize,
+    ) -> Result<Vec<Self>, DeviceError> {
+        let all_bytes = bytes.saturating_mul(areas as u64);
         device.grow_image(all_bytes)?;
         let area = |id| {
-            let port = Port::new(Arc::clone(&device), id);
+            let port = Port::new(Arc::clone(device), id);
             Self { port, begin: u64::from(id) * bytes, bytes }
         };
         Ok((0..areas as u32).map(area).collect())

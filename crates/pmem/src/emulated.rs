@@ -76,7 +76,7 @@ pub struct Emulated {
 
 impl Emulated {
     /// A device with empty spaces that may grow up to the limits. The first one of `optane` or
-    /// `eadr` in a process measures this machine's memory, for some 20 ms.
+    /// `eadr` in a process measures this machine's memory, for some 30 ms.
     ///
     /// # Errors
     /// [`DeviceError::Io`] when the address space cannot be reserved.
@@ -85,12 +85,21 @@ impl Emulated {
         image_limit_bytes: u64,
         log_limit_bytes: u64,
     ) -> Result<Self, DeviceError> {
+        Self::with_costs(profile, Costs::of(profile), image_limit_bytes, log_limit_bytes)
+    }
+
+    fn with_costs(
+        profile: Profile,
+        costs: Costs,
+        image_limit_bytes: u64,
+        log_limit_bytes: u64,
+    ) -> Result<Self, DeviceError> {
         let memory = Memory::new(image_limit_bytes, log_limit_bytes, Pages::Huge)?;
         Ok(Self {
             memory,
             cpu: Cpu::detect(),
             profile,
-            costs: Costs::of(profile),
+            costs,
             opened: Instant::now(),
             reads: Direction::default(),
             writes: Direction::default(),

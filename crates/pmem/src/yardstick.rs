@@ -4,8 +4,12 @@
 //! Reads do not depend on each other, so that as many are in flight as the processor can have.
 //! Writes are non-temporal, with a fence every [`FENCE_EVERY`]. Blocks come in an order that visits
 //! each of the area once, so that no cache has any: what fills an area pushes it out of the caches.
+//!
+//! Each figure is of many short turns, and the one that only a tenth of them surpass: a turn in which
+//! the system gave the processor to somebody else is slower, and none is faster for such a reason.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::{BLOCK_BYTES, LINE_BYTES, MeasuringArea};
@@ -20,6 +24,60 @@ pub struct Blocks {
     pub from: u64,
     /// How many, a multiple of 16.
     pub count: u64,
+}
+
+/// Blocks of a turn: it is shorter than the time slice of a thread on every device, and long enough
+/// for threads that begin it within a microsecond.
+pub const TURN_BLOCKS: u64 = 512;
+
+/// Every thread has one of the items and makes each turn with it, which takes the nanoseconds that
+/// come back; all begin a turn together. For each turn how many of them would be made in a
+/// nanosecond, by all threads.
+///
+/// # Panics
+/// If one of the threads does.
+pub fn in_step<T: Send>(
+    items: &mut [T],
+    turns: u64,
+    one: impl Fn(&mut T, u64) -> f64 + Sync,
+) -> Vec<f64> {
+    let (threads, arrived, one) = (items.len() as u64, AtomicU64::new(0), &one);
+    let begin = |turn: u64| {
+        arrived.fetch_add(1, Ordering::AcqRel);
+        let mut looks = 0_u64;
+        while arrived.load(Ordering::Acquire) < (turn + 1) * threads {
+            looks += 1;
+            // Whoever is waited for may need this processor.
+            if looks.is_multiple_of(1000) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
+        }
+    };
+    let run = |item: &mut T| -> Vec<f64> {
+        let turn = |turn| {
+            begin(turn);
+            1.0 / one(item, turn)
+        };
+        (0..turns).map(turn).collect()
+    };
+    let rates: Vec<Vec<f64>> = std::thread::scope(|scope| {
+        let spawn = |item| scope.spawn(|| run(item));
+        let threads: Vec<_> = items.iter_mut().map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread's turns")).collect()
+    });
+    (0..turns as usize).map(|turn| rates.iter().map(|of| of[turn]).sum()).collect()
+}
+
+/// The rate that a tenth of the turns surpass.
+///
+/// # Panics
+/// If there are none.
+#[must_use]
+pub fn undisturbed(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[(rates.len() - 1) * 9 / 10]
 }
 
 /// Gives all of the area memory, of which no cache holds anything.
@@ -109,6 +167,23 @@ mod tests {
             let all = (0..blocks).map(|block| block * BLOCK_BYTES);
             assert!(places.into_iter().eq(all));
         }
+    }
+
+    #[test]
+    fn threads_make_each_turn_in_step() {
+        let mut seen = [Vec::new(), Vec::new()];
+        let rates = in_step(&mut seen, 3, |seen, turn| {
+            seen.push(turn);
+            2.0
+        });
+        assert_eq!(rates, [1.0; 3], "a half of a turn by each of two");
+        assert_eq!(seen, [[0, 1, 2]; 2]);
+    }
+
+    #[test]
+    fn a_tenth_of_the_turns_is_faster() {
+        assert_eq!(undisturbed((0..11).rev().map(f64::from).collect()), 9.0);
+        assert_eq!(undisturbed(vec![7.0]), 7.0);
     }
 
     #[test]

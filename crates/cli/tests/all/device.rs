@@ -6,7 +6,7 @@ use crate::support::{Room, run};
 
 /// Keys that scripts may rely on.
 const KEYS: &str = "device device_note access_bytes memory_mib tolerance_percent figures";
-const FIGURE_KEYS: &str = "access threads dram_mb_per_s device_mb_per_s ratio ratio_low ratio_high \
+const FIGURE_KEYS: &str = "access threads dram_mb_per_s device_mb_per_s ratio ratio_of_medians \
     paper_ratio within_tolerance write_amplification";
 
 #[test]

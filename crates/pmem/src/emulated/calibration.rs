@@ -1,36 +1,44 @@
 //! How long DRAM takes for a block, which the costs of `optane` and `eadr` are relative to.
 //!
-//! The rule: [`AREA_BYTES`] of memory are filled past the caches. The threads of the machine, at
-//! most [`THREADS_MAX`], take a part each. One thread alone, and then all of them at once, read and
-//! write [`COUNT`] random blocks, [`REPETITIONS`] times. The shortest time of a block counts: a
-//! neighbour can only make memory slower. That takes some 20 ms, once in a process: all devices
-//! have the same costs. Under the interpreter that checks unsafe code the times are those of no
-//! machine but fixed.
+//! The rule: [`PART_BYTES`] of memory for each thread of the machine, at most [`THREADS_MAX`], are
+//! filled past the caches. One thread alone, and then all of them at once, read and
+//! write random blocks in [`TURNS`] short turns (`yardstick`). Then one thread does the same on a
+//! device with costs that follow from that, to learn what a block takes there beside the waiting:
+//! more than on DRAM, because a wait keeps reads before it from being in flight with those after
+//! it. That takes some 30 ms, once in a process: all its devices have the same costs. Under the
+//! interpreter that checks unsafe code the times are those of no machine but fixed.
 
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use crate::MeasuringArea;
-use crate::yardstick::{self, Blocks};
+use super::costs::{Access, Costs};
+use super::{Emulated, Profile};
+use crate::yardstick::{self, Blocks, TURN_BLOCKS};
+use crate::{BLOCK_BYTES, DeviceError, MeasuringArea};
 
-/// Memory of all threads together.
-const AREA_BYTES: u64 = 32 << 20;
+/// Memory of a thread.
+const PART_BYTES: u64 = 8 << 20;
 /// The paper's machine had as many cores.
 const THREADS_MAX: usize = 8;
-/// Blocks of one measurement: shorter than the time slice of a thread.
-const COUNT: u64 = 2048;
-/// How often each figure is measured.
-const REPETITIONS: u64 = 8;
-/// What no memory is faster or slower than, in picoseconds. Without optimisation a block can take
-/// the processor longer than the memory.
-const BLOCK_PS: std::ops::RangeInclusive<u64> = 2_000..=500_000;
+/// Turns of each measurement.
+const TURNS: u64 = 32;
+// A block that was read before would be in a cache.
+const _: () = assert!(2 * TURNS * TURN_BLOCKS * BLOCK_BYTES <= PART_BYTES);
 
-/// Times of DRAM for a block, in picoseconds.
+/// What a block takes DRAM, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockTime {
     /// Where one thread is alone.
     pub(super) one_thread_ps: u64,
     /// Where all threads are busy: of all their blocks together.
     pub(super) all_threads_ps: u64,
+    /// What one thread needs for it on the device beside the waiting.
+    pub(super) beside_waiting_ps: u64,
+}
+
+impl BlockTime {
+    pub(super) const fn new(one_thread_ps: u64, all_threads_ps: u64) -> Self {
+        Self { one_thread_ps, all_threads_ps, beside_waiting_ps: one_thread_ps }
+    }
 }
 
 /// Both directions.
@@ -41,10 +49,8 @@ pub(super) struct BlockTimes {
 }
 
 /// A machine with 4.5 GB/s of random reads and 10 GB/s of random writes by each of two threads.
-const FIXED: BlockTimes = BlockTimes {
-    reads: BlockTime { one_thread_ps: 57_000, all_threads_ps: 28_500 },
-    writes: BlockTime { one_thread_ps: 25_600, all_threads_ps: 12_800 },
-};
+const FIXED: BlockTimes =
+    BlockTimes { reads: BlockTime::new(57_000, 28_500), writes: BlockTime::new(25_600, 12_800) };
 
 /// The times of this machine, measured at the first call. Where there is no memory to measure in,
 /// the fixed ones.
@@ -53,49 +59,51 @@ pub(super) fn block_times() -> BlockTimes {
     *TIMES.get_or_init(|| if cfg!(miri) { FIXED } else { measure().unwrap_or(FIXED) })
 }
 
-/// Measures one of the two.
+/// Measures blocks of an area.
 type Measure = fn(&mut MeasuringArea, Blocks) -> f64;
 
-fn measure() -> Option<BlockTimes> {
+fn measure() -> Result<BlockTimes, DeviceError> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = cores.min(THREADS_MAX).next_power_of_two();
-    let threads = if threads > cores { threads / 2 } else { threads };
-    let mut areas =
-        MeasuringArea::of_profile(super::Profile::None, AREA_BYTES / threads as u64, threads)
-            .ok()?;
+    let threads = cores.min(THREADS_MAX);
+    let mut areas = MeasuringArea::of_profile(Profile::None, PART_BYTES, threads)?;
     areas.iter_mut().for_each(yardstick::fill);
-    let mut times = |measure: Measure| {
-        let one_thread_ps = shortest(&mut areas[..1], measure);
+    let mut of_dram = |measure: Measure| {
+        let one_thread_ps = block_ps(&mut areas[..1], measure, 0);
         let all_threads_ps = match threads {
             1 => one_thread_ps,
-            _ => shortest(&mut areas, measure),
+            // Blocks that no cache holds from before.
+            _ => block_ps(&mut areas, measure, TURNS),
         };
         // All together are not slower than one of them, and not faster than as many alone.
         let least_ps = one_thread_ps / threads as u64;
-        BlockTime { one_thread_ps, all_threads_ps: all_threads_ps.clamp(least_ps, one_thread_ps) }
+        BlockTime::new(one_thread_ps, all_threads_ps.clamp(least_ps, one_thread_ps))
     };
-    let reads = times(yardstick::read_ns);
-    Some(BlockTimes { reads, writes: times(yardstick::write_ns) })
+    let reads = of_dram(yardstick::read_ns);
+    let dram = BlockTimes { reads, writes: of_dram(yardstick::write_ns) };
+    let costs = Costs::optane(dram);
+    let device = Emulated::with_costs(Profile::Optane, costs, PART_BYTES, 0)?;
+    let mut areas = MeasuringArea::of_device(&Arc::new(device), PART_BYTES, 1)?;
+    areas.iter_mut().for_each(yardstick::fill);
+    let mut on_device = |time: BlockTime, access: Access, measure: Measure| {
+        let waiting_ps = access.first_ns * 1000;
+        let all_ps = block_ps(&mut areas, measure, 0);
+        // Not less than on DRAM, whatever disturbed the measurement, and not much more.
+        let beside_ps = all_ps.saturating_sub(waiting_ps);
+        let beside_waiting_ps = beside_ps.clamp(time.one_thread_ps, 3 * time.one_thread_ps);
+        BlockTime { beside_waiting_ps, ..time }
+    };
+    let reads = on_device(dram.reads, costs.reads, yardstick::read_ns);
+    Ok(BlockTimes { reads, writes: on_device(dram.writes, costs.writes, yardstick::write_ns) })
 }
 
-/// Picoseconds of a block in the best repetition, where all areas are measured at once.
-fn shortest(areas: &mut [MeasuringArea], measure: Measure) -> u64 {
-    let barrier = Barrier::new(areas.len());
-    let one = |area: &mut MeasuringArea| -> Vec<f64> {
-        let of = |repetition| {
-            barrier.wait();
-            measure(area, Blocks { from: repetition * COUNT, count: COUNT })
-        };
-        (0..REPETITIONS).map(of).collect()
-    };
-    let times: Vec<Vec<f64>> = std::thread::scope(|scope| {
-        let spawn = |area| scope.spawn(|| one(area));
-        let threads: Vec<_> = areas.iter_mut().map(spawn).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a thread's times")).collect()
+/// Picoseconds of a block, where all areas are measured at once, from a turn on.
+fn block_ps(areas: &mut [MeasuringArea], measure: Measure, from_turn: u64) -> u64 {
+    let rates = yardstick::in_step(areas, TURNS, |area, turn| {
+        let from = (from_turn + turn) * TURN_BLOCKS;
+        measure(area, Blocks { from, count: TURN_BLOCKS })
     });
-    let rate = |repetition: usize| times.iter().map(|ns| COUNT as f64 / ns[repetition]).sum();
-    let best = (0..REPETITIONS as usize).map(rate).fold(0.0, f64::max);
-    ((1000.0 / best) as u64).clamp(*BLOCK_PS.start(), *BLOCK_PS.end())
+    let turn_ns = 1.0 / yardstick::undisturbed(rates);
+    (turn_ns * 1000.0 / TURN_BLOCKS as f64) as u64
 }
 
 #[cfg(test)]
@@ -106,9 +114,11 @@ mod tests {
     fn all_devices_have_the_times_of_the_first_measurement() {
         let times = block_times();
         assert_eq!(times, block_times());
-        for BlockTime { one_thread_ps, all_threads_ps } in [times.reads, times.writes] {
-            assert!(BLOCK_PS.contains(&one_thread_ps), "{times:?}");
+        for BlockTime { one_thread_ps, all_threads_ps, beside_waiting_ps } in
+            [times.reads, times.writes]
+        {
             assert!((1..=one_thread_ps).contains(&all_threads_ps), "{times:?}");
+            assert!(beside_waiting_ps >= one_thread_ps, "{times:?}");
         }
     }
 }

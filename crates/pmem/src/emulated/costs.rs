@@ -116,7 +116,9 @@ impl Costs {
     /// what is that part of all that DRAM can do.
     pub(super) fn optane(dram: BlockTimes) -> Self {
         let blocks = |time: calibration::BlockTime, ratio_tenths: u64| {
-            let waits_ns = (time.one_thread_ps * (ratio_tenths - 10) + 5_000) / 10_000;
+            let waits_ns = (time.one_thread_ps * ratio_tenths)
+                .saturating_sub(time.beside_waiting_ps * 10)
+                .div_ceil(10_000);
             let shared_ns = (time.all_threads_ps * ratio_tenths + 5_000) / 10_000;
             Access { unit: BLOCK_BYTES, first_ns: waits_ns, next_ns: waits_ns, shared_ns }
         };
@@ -144,8 +146,8 @@ mod tests {
     use super::*;
 
     const DRAM: BlockTimes = BlockTimes {
-        reads: BlockTime { one_thread_ps: 50_000, all_threads_ps: 25_000 },
-        writes: BlockTime { one_thread_ps: 20_000, all_threads_ps: 12_000 },
+        reads: BlockTime::new(50_000, 25_000),
+        writes: BlockTime::new(20_000, 12_000),
     };
 
     fn read(costs: Costs, offset: u64, len: u64) -> u64 {
@@ -163,6 +165,9 @@ mod tests {
         // With the 50 ns that DRAM takes anyway, 3.2 times as long.
         assert_eq!([read(optane, 0, 0), read(optane, 0, 64), read(optane, 250, 10)], [0, 110, 220]);
         assert_eq!(optane.reads.shared_ns, 80);
+        // What a block takes on the device anyway is not waited for.
+        let reads = BlockTime { beside_waiting_ps: 70_000, ..DRAM.reads };
+        assert_eq!(read(Costs::optane(BlockTimes { reads, ..DRAM }), 0, 64), 90);
         assert_eq!([write(optane, 0, 64), write(optane, 0, 1024)], [218, 4 * 218]);
         assert_eq!(optane.writes.shared_ns, 143, "rounded from 142.8");
     }

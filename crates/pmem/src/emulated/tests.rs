@@ -6,16 +6,16 @@ use crate::{BLOCK_BYTES, Port};
 
 /// A device whose blocks take 110 ns to read and 218 ns to write, and its media 80 and 143 ns.
 fn device(profile: Profile) -> Emulated {
-    let mut device = Emulated::new(profile, 1 << 20, 1 << 20).unwrap();
     let dram = BlockTimes {
-        reads: BlockTime { one_thread_ps: 50_000, all_threads_ps: 25_000 },
-        writes: BlockTime { one_thread_ps: 20_000, all_threads_ps: 12_000 },
+        reads: BlockTime::new(50_000, 25_000),
+        writes: BlockTime::new(20_000, 12_000),
     };
-    device.costs = match profile {
+    let costs = match profile {
         Profile::Optane => Costs::optane(dram),
         Profile::Eadr => Costs::eadr(dram),
         other => Costs::of(other),
     };
+    let device = Emulated::with_costs(profile, costs, 1 << 20, 1 << 20).unwrap();
     device.grow_image(1 << 20).unwrap();
     device.grow_log(1 << 20).unwrap();
     device
