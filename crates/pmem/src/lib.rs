@@ -38,6 +38,7 @@ mod dram;
 mod cpu;
 mod dax;
 mod emulated;
+mod persistence_domain;
 
 mod replay_marks;
 
