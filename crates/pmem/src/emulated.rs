@@ -76,7 +76,7 @@ pub struct Emulated {
 
 impl Emulated {
     /// A device with empty spaces that may grow up to the limits. The first one of `optane` or
-    /// `eadr` in a process measures this machine's memory, for some 30 ms.
+    /// `eadr` in a process measures this machine's memory, for some 50 ms.
     ///
     /// # Errors
     /// [`DeviceError::Io`] when the address space cannot be reserved.
@@ -131,6 +131,16 @@ impl Emulated {
         port.debt.latency_ns += writes.waits_ns(units);
         port.debt.writing_ns += units * writes.shared_ns;
         self.pay_if_due(port);
+    }
+
+    #[inline(never)]
+    fn flush_and_charge(&self, port: &mut PortState, offset: u64, len: u64) {
+        if !self.costs.caches_survive {
+            let start = self.memory.image.mapping.at(offset, len as usize);
+            // SAFETY: mapped (checked by `at`).
+            unsafe { self.cpu.flush(start, len as usize) };
+        }
+        self.charge_write(port, offset, len);
     }
 
     #[inline(always)]
@@ -274,28 +284,27 @@ impl Device for Emulated {
     #[inline(always)]
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
         let start = self.memory.image.mapping.at(offset, len as usize);
-        if !self.costs.caches_survive {
+        if !self.costs.charges_writes {
             // SAFETY: mapped (checked by `at`).
-            unsafe { self.cpu.flush(start, len as usize) };
+            return unsafe { self.cpu.flush(start, len as usize) };
         }
-        self.owe_write(port, offset, len);
+        self.flush_and_charge(port, offset, len);
     }
 
     #[inline(always)]
     fn flush_line(&self, port: &mut PortState, offset: u64) {
         let line = self.memory.image.mapping.at(offset, LINE_BYTES as usize);
-        if !self.costs.caches_survive {
+        if !self.costs.charges_writes {
             // SAFETY: mapped (checked by `at`).
-            unsafe { self.cpu.flush_line(line) };
+            return unsafe { self.cpu.flush_line(line) };
         }
-        self.owe_write(port, offset, LINE_BYTES);
+        self.flush_and_charge(port, offset, LINE_BYTES);
     }
 
     #[inline(always)]
     fn fence(&self, port: &mut PortState) {
         self.cpu.fence();
-        // Where caches survive nothing has to reach the medium now.
-        if !self.costs.caches_survive {
+        if self.costs.settles_at_fence {
             self.settle_debt(port);
         }
     }

@@ -5,7 +5,7 @@
 //! write random blocks in [`TURNS`] short turns (`yardstick`). Then one thread does the same on a
 //! device with costs that follow from that, to learn what a block takes there beside the waiting:
 //! more than on DRAM, because a wait keeps reads before it from being in flight with those after
-//! it. That takes some 30 ms, once in a process: all its devices have the same costs. Under the
+//! it. That takes some 50 ms, once in a process: all its devices have the same costs. Under the
 //! interpreter that checks unsafe code the times are those of no machine but fixed.
 
 use std::sync::{Arc, OnceLock};

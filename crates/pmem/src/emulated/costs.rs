@@ -79,6 +79,9 @@ pub(super) struct Costs {
     pub(super) combines: bool,
     /// Whether the caches survive a power cut, so that flushes do nothing.
     pub(super) caches_survive: bool,
+    /// Whether a fence waits for what the port owes. Where caches survive nothing has to reach the
+    /// medium then.
+    pub(super) settles_at_fence: bool,
 }
 
 impl Costs {
@@ -101,6 +104,7 @@ impl Costs {
             writes,
             combines: false,
             caches_survive: false,
+            settles_at_fence: !reads.is_free() || !writes.is_free(),
         }
     }
 
@@ -130,7 +134,7 @@ impl Costs {
     pub(super) fn eadr(dram: BlockTimes) -> Self {
         let Self { reads, writes, .. } = Self::optane(dram);
         let writes = Access { first_ns: 0, next_ns: 0, ..writes };
-        Self { caches_survive: true, ..Self::new(reads, writes) }
+        Self { caches_survive: true, settles_at_fence: false, ..Self::new(reads, writes) }
     }
 
     /// 64 bytes at 30 per cent of 38.4 GB/s take 6 ns.
