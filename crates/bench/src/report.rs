@@ -370,6 +370,7 @@ pub(crate) fn add_counters(totals: &mut Vec<(&'static str, u64)>, medium: &Count
         ("fences", medium.fences),
         ("log_bytes", medium.log_bytes),
         ("store_orders", medium.store_orders),
+        ("media_bytes_written", medium.media_bytes_written),
         ("added_ns", medium.added_ns),
     ]);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
 use serde::Serialize;
-use testbed::{Wbl, Zen};
+use testbed::{Wbl, Zen, ZenMvcc};
 use workloads::Workload;
 
 use crate::clock::seconds;
@@ -22,19 +22,22 @@ use crate::{BenchError, Job, Parameters, Result, Settings};
 pub enum Rival {
     /// Zen with optimistic concurrency control.
     Zen,
+    /// Zen with snapshots for transactions that write nothing.
+    ZenMvcc,
     /// Write-behind logging.
     Wbl,
 }
 
 impl Rival {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Zen, Self::Wbl];
+    pub const ALL: [Self; 3] = [Self::Zen, Self::ZenMvcc, Self::Wbl];
 
     /// Name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Zen => "zen-occ",
+            Self::ZenMvcc => "zen-mvcc",
             Self::Wbl => "wbl",
         }
     }
@@ -44,6 +47,7 @@ impl Rival {
     pub fn what(self) -> &'static str {
         match self {
             Self::Zen => "Zen: no log, a commit mark with the last version of a transaction",
+            Self::ZenMvcc => "Zen, with snapshots for transactions that write nothing",
             Self::Wbl => "write-behind logging: versions are flushed in groups, then logged",
         }
     }
@@ -145,6 +149,7 @@ pub(crate) fn run_typed<W: Workload>(
 ) -> Result<testbed::Report> {
     let ran = match rival {
         Rival::Zen => testbed::run::<Zen<Emulated>, W>(device, workload, settings),
+        Rival::ZenMvcc => testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings),
         Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
     };
     Ok(ran?)

@@ -28,6 +28,7 @@ pub use costs::Costs;
 pub(crate) use costs::measure as measure_costs;
 use limits::LIMITS_COUNT;
 pub use limits::{Figure, Figures, Limit, Unit};
+pub(crate) use machine::available_bytes;
 pub use table::render;
 
 /// How to measure.
@@ -156,7 +157,7 @@ impl Found {
 ///
 /// # Panics
 /// If there are no values.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     assert!(!values.is_empty(), "something was measured");
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -257,6 +257,7 @@ fn medium(report: &Report) -> Table {
             ("lines read (64 bytes)", "lines_read"),
             ("blocks written (256 bytes)", "blocks_written"),
             ("lines written (64 bytes)", "lines_written"),
+            ("bytes written inside an emulated medium", "media_bytes_written"),
             ("bytes stored", "bytes_stored"),
             ("bytes stored non-temporally", "bytes_stored_nt"),
             ("bytes logged", "log_bytes"),

@@ -6,7 +6,7 @@ use bench::ablation::{WORKS, Work};
 use bench::{AppendMethod, CachePolicy, Design};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use pmem::DeviceSpec;
+use pmem::{DeviceSpec, Profile};
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
@@ -86,6 +86,15 @@ pub(crate) enum BenchCommand {
     /// repetitions, and shows them beside the figures of the machine on which the goals were
     /// measured. Takes 10 to 15 s, and memory-mib and some 130 MiB of memory.
     Roofline(RooflineArguments),
+    /// Not a workload: how much slower than memory an emulated device is, beside what the paper
+    /// measured of persistent memory
+    ///
+    /// One thread, and then two, write and read random blocks of 256 bytes of memory and of the
+    /// device in turns: non-temporal writes with a fence every 16, and reads that do not depend on
+    /// each other. The table has both throughputs, their ratio, that of the paper's machine (NV
+    /// 6.1: 11.9 for writes, 3.2 for reads), and whether it is met within 15 %. Takes a second or
+    /// two.
+    Device(DeviceArguments),
     /// Not one workload but several, with some options of the engine: what each of them is worth,
     /// and what another build does in the same rounds
     ///
@@ -235,6 +244,29 @@ pub(crate) struct RooflineArguments {
     pub(crate) no_progress: bool,
 }
 
+/// Which device to measure against memory.
+#[derive(Debug, Args)]
+pub(crate) struct DeviceArguments {
+    /// Which medium is imitated
+    #[arg(long, default_value = "optane", value_parser = profile_parser())]
+    pub(crate) profile: Profile,
+    /// MiB of memory of each of up to two threads, and as many of the device, 1 to 4096; a power of
+    /// two
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u64).range(1..=1 << 12))]
+    pub(crate) memory_mib: u64,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+fn profile_parser() -> impl TypedValueParser<Value = Profile> {
+    PossibleValuesParser::new(Profile::ALL.map(Profile::name))
+        .map(|name| name.parse().expect("one of those offered"))
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PeersArguments {
     /// 1 and 64 callers, 2 seconds each, instead of 1, 8 and 64 callers, 8 seconds each
@@ -273,7 +305,7 @@ pub(crate) struct AblationArguments {
     /// Names the data and the stream of calls
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where the stores are: dram or emulated[:none|optane|low|high]
+    /// Where the stores are: dram or emulated[:none|optane|eadr|cxl|low|high]
     #[arg(long, default_value = "emulated:none", value_parser = memory_device)]
     pub(crate) device: DeviceSpec,
     /// Only these works
@@ -338,7 +370,7 @@ pub(crate) struct RunArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub(crate) workers: Option<u64>,
-    /// Where the store is: dram, emulated[:none|optane|low|high], dax:PATH, file:DIR, crash
+    /// Where the store is: dram, emulated[:none|optane|eadr|cxl|low|high], dax:PATH, file:DIR, crash
     /// [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,

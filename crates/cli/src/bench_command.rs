@@ -9,6 +9,7 @@ use pmem::DeviceSpec;
 use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::clients_command;
+use crate::device_command;
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::peers_command;
@@ -25,6 +26,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Smallbank(options) => run_workload(&options),
         BenchCommand::Tpcc(options) => run_workload(&options),
         BenchCommand::Roofline(options) => roofline_command::run(&options),
+        BenchCommand::Device(options) => device_command::run(&options),
         BenchCommand::Ablation(options) => ablation_command::run(&options),
         BenchCommand::Peers(options) => peers_command::run(&options),
     }

@@ -12,6 +12,7 @@ mod args;
 mod bench_command;
 mod check_command;
 mod clients_command;
+mod device_command;
 mod dump_command;
 mod exploring;
 mod inspect_command;

@@ -259,7 +259,10 @@ mod tests {
             BenchCommand::Ycsb(arguments) => arguments.parameters(stored),
             BenchCommand::Smallbank(arguments) => arguments.parameters(stored),
             BenchCommand::Tpcc(arguments) => arguments.parameters(stored),
-            BenchCommand::Roofline(_) | BenchCommand::Ablation(_) | BenchCommand::Peers(_) => {
+            BenchCommand::Roofline(_)
+            | BenchCommand::Device(_)
+            | BenchCommand::Ablation(_)
+            | BenchCommand::Peers(_) => {
                 panic!("not a workload")
             }
         }

@@ -151,6 +151,8 @@ mod tests {
             ("crash", 0, 1),
             ("emulated:none", 0, 1),
             ("emulated:optane", 256 << 20, 1),
+            ("emulated:eadr", 256 << 20, 1),
+            ("emulated:cxl", 256 << 20, 1),
             ("emulated:low", 256 << 20, 1),
             ("emulated:high", 256 << 20, 1),
             ("dax:/pm/db", 256 << 20, 1),

@@ -1,5 +1,5 @@
-//! Memory to measure a machine with: the loads, stores, flushes and fences of the `emulated` device
-//! without added time, in a range that has one owner.
+//! Memory to measure a machine with, or a profile of the `emulated` device: loads, stores, flushes
+//! and fences in a range that has one owner.
 //!
 //! A device leaves it to its callers who may store where, and is unsafe to store to. Here the
 //! borrow checker knows: loads share the area, stores have it alone, and the device never leaves
@@ -7,12 +7,14 @@
 
 use std::sync::Arc;
 
-use crate::{Device, DeviceError, Emulated, Port, Profile, prefetch};
+use crate::{Counters, Device, DeviceError, Emulated, Port, Profile, prefetch};
 
 /// A zero-filled range of memory of one owner. See the module's documentation.
 pub struct MeasuringArea {
-    /// The only port of a device that nobody else refers to.
+    /// The only port to this part of a device.
     port: Port<Emulated>,
+    /// Where the part begins in the device.
+    begin: u64,
     bytes: u64,
 }
 
@@ -23,9 +25,43 @@ impl MeasuringArea {
     /// # Errors
     /// [`DeviceError::Io`] when the address space cannot be reserved.
     pub fn new(bytes: u64) -> Result<Self, DeviceError> {
-        let device = Emulated::new(Profile::None, bytes, 0)?;
-        device.grow_image(bytes)?;
-        Ok(Self { port: Port::new(Arc::new(device), 0), bytes })
+        Ok(Self::of_profile(Profile::None, bytes, 1)?.remove(0))
+    }
+
+    /// Areas of one device, of `bytes` each, for as many threads, which share its bandwidth.
+    ///
+    /// # Errors
+    /// As [`MeasuringArea::new`].
+    pub fn of_profile(
+        profile: Profile,
+        bytes: u64,
+        areas: usize,
+    ) -> Result<Vec<Self>, DeviceError> {
+        let all_bytes = bytes.saturating_mul(areas as u64);
+        Self::of_device(&Arc::new(Emulated::new(profile, all_bytes, 0)?), bytes, areas)
+    }
+
+    /// The same of a device that nobody else refers to.
+    pub(crate) fn of_device(
+        device: &Arc<Emulated>,
+        bytes: u64,
+        areas: usize,
+    ) -> Result<Vec<Self>, DeviceError> {
+        let all_bytes = bytes.saturating_mul(areas as u64);
+        device.grow_image(all_bytes)?;
+        let area = |id| {
+            let port = Port::new(Arc::clone(device), id);
+            Self { port, begin: u64::from(id) * bytes, bytes }
+        };
+        Ok((0..areas as u32).map(area).collect())
+    }
+
+    /// Where a range of the area is in the device.
+    #[inline(always)]
+    fn place(&self, offset: u64, len: u64) -> u64 {
+        let inside = len <= self.bytes && offset <= self.bytes - len;
+        assert!(inside, "{len} bytes at {offset} are outside the area of {} bytes", self.bytes);
+        self.begin + offset
     }
 
     /// Number of bytes.
@@ -42,7 +78,7 @@ impl MeasuringArea {
     #[inline(always)]
     #[must_use]
     pub fn load_u64(&self, offset: u64) -> u64 {
-        self.port.load_u64(offset)
+        self.port.load_u64(self.place(offset, 8))
     }
 
     /// Borrows bytes.
@@ -54,13 +90,31 @@ impl MeasuringArea {
     pub fn slice(&self, offset: u64, len: u64) -> &[u8] {
         // SAFETY: owned by the area, whose stores need it alone: none happens while the slice
         // lives.
-        unsafe { self.port.device().image().slice(offset, len) }
+        unsafe { self.port.device().image().slice(self.place(offset, len), len) }
+    }
+
+    /// Borrows bytes, which the profile charges for.
+    ///
+    /// # Panics
+    /// If the range is not inside the area.
+    #[inline(always)]
+    pub fn read(&mut self, offset: u64, len: u64) -> &[u8] {
+        let at = self.place(offset, len);
+        // SAFETY: owned by the area, as above.
+        unsafe { self.port.read(at, len) }
     }
 
     /// Hints that the line at `offset` will be used soon.
     #[inline(always)]
     pub fn prefetch(&self, offset: u64) {
-        prefetch(self.port.device().image().base().addr().wrapping_add(offset as usize));
+        prefetch(
+            self.port
+                .device()
+                .image()
+                .base()
+                .addr()
+                .wrapping_add((self.begin.wrapping_add(offset)) as usize),
+        );
     }
 
     /// Stores bytes with ordinary stores.
@@ -70,7 +124,7 @@ impl MeasuringArea {
     #[inline(always)]
     pub fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the area, which the caller has alone.
-        unsafe { self.port.store_bytes(offset, bytes) }
+        unsafe { self.port.store_bytes(self.place(offset, bytes.len() as u64), bytes) }
     }
 
     /// Stores bytes non-temporally; done after the next fence.
@@ -80,7 +134,7 @@ impl MeasuringArea {
     #[inline(always)]
     pub fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the area, which the caller has alone.
-        unsafe { self.port.store_nt(offset, bytes) }
+        unsafe { self.port.store_nt(self.place(offset, bytes.len() as u64), bytes) }
     }
 
     /// Starts writing the lines of a range back to memory; done after the next fence.
@@ -89,13 +143,23 @@ impl MeasuringArea {
     /// If the range is not inside the area.
     #[inline(always)]
     pub fn flush(&mut self, offset: u64, len: u64) {
-        self.port.flush(offset, len);
+        self.port.flush(self.place(offset, len), len);
     }
 
     /// Waits until earlier flushes and non-temporal stores are done.
     #[inline(always)]
     pub fn fence(&mut self) {
         self.port.fence();
+    }
+
+    /// Waits for as long as the profile still charges for.
+    pub fn settle_debt(&mut self) {
+        self.port.settle_debt();
+    }
+
+    /// What was done since the last time.
+    pub fn take_counters(&mut self) -> Counters {
+        self.port.take_counters()
     }
 }
 
@@ -120,7 +184,17 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "outside the mapping")]
+    fn areas_of_one_device_are_apart() {
+        let mut areas = MeasuringArea::of_profile(Profile::None, 4096, 2).unwrap();
+        areas[0].store_bytes(4032, &[1; 64]);
+        areas[1].store_bytes(0, &[2; 64]);
+        assert_eq!(areas[0].read(4032, 64), [1; 64]);
+        assert_eq!(areas[1].read(0, 65), [[2; 64].as_slice(), &[0]].concat());
+        assert_eq!(areas[1].take_counters().lines_read, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the area")]
     fn a_store_beyond_the_end_is_refused() {
         let mut area = MeasuringArea::new(2 << 20).unwrap();
         area.store_nt((2 << 20) - 32, &[0; 64]);

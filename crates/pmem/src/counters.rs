@@ -26,6 +26,9 @@ pub struct Counters {
     pub log_bytes: u64,
     /// How often non-temporal stores were ordered with others, which makes nothing durable.
     pub store_orders: u64,
+    /// Bytes that an emulated medium wrote for what was stored and logged, in its own units. Divided
+    /// by the bytes of those lines it is the amplification of writes; 0 where no medium is imitated.
+    pub media_bytes_written: u64,
     /// Nanoseconds of waiting that an emulated medium added.
     pub added_ns: u64,
 }
@@ -84,7 +87,18 @@ impl Counters {
         self.fences += other.fences;
         self.log_bytes += other.log_bytes;
         self.store_orders += other.store_orders;
+        self.media_bytes_written += other.media_bytes_written;
         self.added_ns += other.added_ns;
+    }
+
+    /// Bytes that the medium wrote for each byte of the lines and of the log that were written to
+    /// it: less than 1 where lines were written again while the medium still had them in its
+    /// buffer. `None` if nothing was written or no medium is imitated.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.lines_written * LINE_BYTES + self.log_bytes;
+        (self.media_bytes_written > 0 && written > 0)
+            .then(|| self.media_bytes_written as f64 / written as f64)
     }
 
     #[inline(always)]

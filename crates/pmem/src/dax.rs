@@ -24,6 +24,7 @@ use crate::health::{Health, lock};
 use crate::lock::Locked;
 use crate::mapping::page_ceil;
 use crate::memory::Space;
+use crate::persistence_domain::{REGIONS, caches_survive};
 use crate::{Description, Device, DeviceError, LINE_BYTES, Line, Mapping, PAGE_BYTES, PortState};
 
 /// A mapped file and how much of it is usable.
@@ -181,12 +182,20 @@ fn refused(path: &Path) -> DeviceError {
     ))
 }
 
+fn note(caches_survive: bool) -> String {
+    let caches = match caches_survive {
+        true => "; the platform says that processor caches survive, too (eADR): it flushes anyway",
+        false => "",
+    };
+    format!("a file on persistent memory; what was flushed and fenced survives{caches}")
+}
+
 impl Device for Dax {
     fn description(&self) -> Description {
         Description {
             name: format!("dax:{}", self.image.path.display()),
             durable: true,
-            note: "a file on persistent memory; what was flushed and fenced survives".to_string(),
+            note: note(caches_survive(Path::new(REGIONS))),
         }
     }
 
@@ -323,6 +332,12 @@ mod tests {
         let mut record = [1; 8];
         device.log_read(9, &mut record).unwrap();
         assert_eq!(&record, b"\0record\0");
+    }
+
+    #[test]
+    fn the_note_says_whether_caches_survive() {
+        assert!(note(true).contains("eADR") && !note(false).contains("eADR"));
+        assert!([true, false].into_iter().all(|survive| note(survive).contains("fenced survives")));
     }
 
     #[test]

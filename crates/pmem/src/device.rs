@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::emulated::{Buffered, Debt};
 use crate::step::Step;
 use crate::sync::{point, writes};
 use crate::{Counters, DeviceError, LineCount, Loads, Mapping, ReplayMarks};
@@ -41,8 +42,10 @@ pub struct PortState {
     pub id: u32,
     /// What went through this port.
     pub counters: Counters,
-    /// Nanoseconds of delay that the emulated device still owes (it pays in pieces).
-    pub debt_ns: u64,
+    /// What it owes to an emulated medium, which it pays in pieces.
+    pub(crate) debt: Debt,
+    /// Which blocks it has in an emulated medium's buffer of writes.
+    pub(crate) buffered: Buffered,
 }
 
 /// Where the bytes are. See the module's documentation.
@@ -97,7 +100,7 @@ pub trait Device: Send + Sync + 'static {
     /// See the trait's section on ownership.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
 
-    /// As [`Device::store_nt`], of one line, for which [`Device::charge_lines`] is called apart.
+    /// As [`Device::store_nt`], of one line, for which [`Device::wrote_lines`] is called apart.
     ///
     /// # Safety
     /// See the trait's section on ownership; the offset is that of a line.
@@ -107,11 +110,18 @@ pub trait Device: Send + Sync + 'static {
         unsafe { self.store_nt(port, offset, line) }
     }
 
-    /// Called for the lines of a row that [`Device::store_line`] stores, where writes cost
-    /// something.
+    /// Whether writes cost something here, so that [`Device::wrote_lines`] must know of each line
+    /// that [`Device::store_line`] stores.
     #[inline(always)]
-    fn charge_lines(&self, port: &mut PortState, count: LineCount) {
-        let _ = (port, count);
+    fn charges_writes(&self) -> bool {
+        false
+    }
+
+    /// Called for lines that follow each other and that [`Device::store_line`] stores, where writes
+    /// cost something.
+    #[inline(always)]
+    fn wrote_lines(&self, port: &mut PortState, offset: u64, lines: u64) {
+        let _ = (port, offset, lines);
     }
 
     /// Makes this thread's non-temporal stores visible to other threads before its later stores.
@@ -439,16 +449,38 @@ impl<D: Device> Port<D> {
     /// The caller owns the line in this phase, which begins at the offset.
     #[inline(always)]
     pub unsafe fn store_line(&mut self, offset: u64, line: &Line) {
-        self.count_lines(LineCount { lines: 1, blocks: 1 });
+        self.count_run(offset, 1);
         // SAFETY: forwarded to the caller.
         unsafe { self.store_line_counted(offset, line) }
     }
 
-    /// Counts the lines of a row that [`Port::store_line_counted`] stores.
+    /// Counts the lines of a row that [`Port::store_line_counted`] stores: of those from an offset
+    /// on, the ones that have a bit.
     #[inline(always)]
-    pub fn count_lines(&mut self, count: LineCount) {
+    pub fn count_lines(&mut self, count: LineCount, offset: u64, bits: u64) {
         self.state.counters.count_lines(count);
-        self.device.charge_lines(&mut self.state, count);
+        if self.device.charges_writes() {
+            self.charge_bits(offset, bits);
+        }
+    }
+
+    #[inline(never)]
+    fn charge_bits(&mut self, offset: u64, mut bits: u64) {
+        while bits != 0 {
+            let from = bits.trailing_zeros();
+            let lines = (!(bits >> from)).trailing_zeros();
+            let run = offset + u64::from(from) * LINE_BYTES;
+            self.device.wrote_lines(&mut self.state, run, u64::from(lines));
+            // Adding the lowest bit of a run carries through all of it.
+            bits &= bits.wrapping_add(1 << from);
+        }
+    }
+
+    /// As [`Port::count_lines`], of lines that follow each other.
+    #[inline(always)]
+    pub fn count_run(&mut self, offset: u64, lines: u64) {
+        self.state.counters.count_lines(LineCount::of(offset, lines));
+        self.device.wrote_lines(&mut self.state, offset, lines);
     }
 
     /// As [`Port::store_line`], of a line that was counted already.

@@ -7,7 +7,7 @@
 //! | device | what it is | durable |
 //! |---|---|---|
 //! | [`Dram`] | memory, no flushing: the floor for comparisons | no |
-//! | [`Emulated`] | memory with real flushes and the latency of persistent memory added | no |
+//! | [`Emulated`] | memory with real flushes and the time of persistent memory added | no |
 //! | [`Dax`] | a file on persistent memory, mapped so that a flush makes data durable | yes |
 //! | [`File`] | an ordinary file system: memory, captured atomically; a synced log | yes |
 //! | [`Crash`] | memory that knows what could be left after a power cut | simulated |
@@ -38,6 +38,7 @@ mod dram;
 mod cpu;
 mod dax;
 mod emulated;
+mod persistence_domain;
 
 mod replay_marks;
 
@@ -48,6 +49,7 @@ mod crash;
 mod spec;
 
 mod area;
+pub mod yardstick;
 
 pub mod sync;
 

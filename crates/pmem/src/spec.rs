@@ -31,8 +31,8 @@ pub enum DeviceSpec {
 /// A text that names no device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no device is called {given:?}: choose dram, emulated:none, emulated:optane, emulated:low, \
-     emulated:high, dax:PATH, file:DIR or crash"
+    "no device is called {given:?}: choose dram, emulated:none, emulated:optane, \
+     emulated:eadr, emulated:cxl, emulated:low, emulated:high, dax:PATH, file:DIR or crash"
 )]
 pub struct SpecError {
     /// The text.
@@ -82,6 +82,8 @@ mod tests {
             "dram",
             "emulated:none",
             "emulated:optane",
+            "emulated:eadr",
+            "emulated:cxl",
             "emulated:low",
             "emulated:high",
             "dax:/pm/a:b",

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Bytes that could be taken without pushing anything out.
-pub(super) fn available_bytes() -> Option<u64> {
+pub(crate) fn available_bytes() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 

@@ -7,6 +7,7 @@ mod clients;
 mod counters;
 mod crash_and_return;
 mod designs;
+mod device;
 mod dump;
 mod full_disk;
 mod interrupt;

@@ -12,7 +12,8 @@ const PHASES: &str = "log_inputs insert major_gc evict_cache append execute chec
 const COUNTERS: &str = "committed transient_versions versions_reused persistent_versions \
     minor_collections major_collections cache_hits blocks_read blocks_written lines_read \
     lines_written flushes fences log_bytes declared_keys appends locks_handed_over batched_appends \
-    claims_of_others versions_handed_over final_versions_read store_orders added_ns";
+    claims_of_others versions_handed_over final_versions_read store_orders \
+    media_bytes_written added_ns";
 const BALANCE: &str = "calls_most_to_mean appends_most_to_mean waiting_percent \
     waiting_percent_of busiest_to_mean_of chain_calls_per_epoch calls_by_chain";
 

@@ -6,7 +6,7 @@ use crate::support::{SMALL, run};
 #[test]
 fn rivals_agree_with_the_oracle_and_recover() {
     for (workload, options) in SMALL {
-        for design in ["zen-occ", "wbl"] {
+        for design in ["zen-occ", "zen-mvcc", "wbl"] {
             for workers in [1, 4] {
                 let line = format!(
                     "bench {workload} {options} --contention high --design {design} --epochs 2 \

@@ -343,11 +343,11 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 #[inline(always)]
 unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
     let count = value.len().div_ceil(LINE);
-    let Some(mut left) = single_lines(lines, count) else {
+    let Some(bits) = single_lines(lines, count) else {
         // SAFETY: owned by the caller.
         return unsafe { store_long(port, at, value, lines) };
     };
-    let (mut count, mut block) = (LineCount::default(), u64::MAX);
+    let (mut count, mut block, mut left) = (LineCount::default(), u64::MAX, bits);
     while left != 0 {
         let line = left.trailing_zeros() as usize;
         left &= left - 1;
@@ -357,7 +357,7 @@ unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'
         // SAFETY: owned by the caller.
         unsafe { store_line(port, at, value, line) };
     }
-    port.count_lines(count);
+    port.count_lines(count, at, bits);
 }
 
 /// [`store_lines`] of a value of which not every line has a bit of its own.
@@ -367,7 +367,7 @@ unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'
 #[inline(never)]
 unsafe fn store_long<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
     for_each_run(lines, value.len().div_ceil(LINE), |from, to| {
-        port.count_lines(LineCount::of(at + (from * LINE) as u64, (to - from) as u64));
+        port.count_run(at + (from * LINE) as u64, (to - from) as u64);
         // SAFETY: owned by the caller.
         (from..to).for_each(|line| unsafe { store_line(port, at, value, line) });
     });

@@ -1,0 +1,19 @@
+//! `bench device`: measures an emulated device against memory.
+
+use bench::Progress;
+use bench::device_speed::{Settings, render};
+
+use crate::args::DeviceArguments;
+use crate::output::{Done, JsonTarget};
+
+/// Carries a `bench device` command out.
+pub(crate) fn run(arguments: &DeviceArguments) -> Done {
+    let settings = Settings {
+        profile: arguments.profile,
+        memory_mib: arguments.memory_mib,
+        progress: if arguments.no_progress { Progress::Hidden } else { Progress::Shown },
+    };
+    let target = JsonTarget::open(arguments.json.as_deref())?;
+    let report = bench::device_speed::run(&settings)?;
+    target.write(&report, || render(&report))
+}
