@@ -2,7 +2,7 @@
 //! persistent memory (6.1): what `emulated` is calibrated with, and what shows whether it holds.
 //!
 //! Reads do not depend on each other, so that as many are in flight as the processor can have.
-//! Writes are non-temporal, with a fence every [`FENCE_EVERY`]. Blocks come in an order that visits
+//! Writes are non-temporal, with a fence every 16. Blocks come in an order that visits
 //! each of the area once, so that no cache has any: what fills an area pushes it out of the caches.
 //!
 //! Each figure is of many short turns, and the one that only a tenth of them surpass: a turn in
