@@ -1,5 +1,5 @@
-//! How much slower an emulated device is than this machine's memory, beside what the NVCaracal paper
-//! measured of persistent memory (6.1): whether the profile `optane` is what it says.
+//! How much slower an emulated device is than this machine's memory, beside what the NVCaracal
+//! paper measured of persistent memory (6.1): whether the profile `optane` is what it says.
 //!
 //! Random blocks of 256 bytes are read and written by one thread and by two, of memory and of the
 //! device in turns, so that what other programs do meets both. The accesses, and how a figure comes
@@ -200,8 +200,9 @@ pub fn render(report: &Report) -> String {
     let table = table(&columns, report.figures.iter().map(row).collect());
     format!(
         "{device}: {device_note}\n\
-         random {access_bytes}-byte blocks of {memory_mib} MiB for each thread: non-temporal writes \
-         with a fence every 16,\nreads that do not depend on each other; the rate that a tenth of {TURNS} turns surpass\n\
+         random {access_bytes}-byte blocks of {memory_mib} MiB for each thread: \
+         non-temporal writes with a fence every 16,\n\
+         reads that do not depend on each other; the rate that a tenth of {TURNS} turns surpass\n\
          paper: NVCaracal, 6.1; ratio: DRAM / device\n{table}\n"
     )
 }

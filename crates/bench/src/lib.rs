@@ -10,8 +10,8 @@
 //! What the engine's options are worth is asked in module [`ablation`].
 //!
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
-//! short after a run, which is then held against it (module `share`). How an emulated device compares
-//! with the machine's memory is in module [`device_speed`].
+//! short after a run, which is then held against it (module `share`). How an emulated device
+//! compares with the machine's memory is in module [`device_speed`].
 //!
 //! This crate knows the engine, the library and the workloads; it knows nothing of the command
 //! line.

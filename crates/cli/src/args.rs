@@ -370,8 +370,8 @@ pub(crate) struct RunArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub(crate) workers: Option<u64>,
-    /// Where the store is: dram, emulated[:none|optane|eadr|cxl|low|high], dax:PATH, file:DIR, crash
-    /// [default: file: and a new temporary directory, removed at the end]
+    /// Where the store is: dram, emulated[:none|optane|eadr|cxl|low|high], dax:PATH, file:DIR,
+    /// crash [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub(crate) device: Option<DeviceSpec>,
     /// What keeps the rows: NVCaracal, or a design that it is compared with (NV 6.4, 6.7); those

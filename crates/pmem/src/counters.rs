@@ -26,8 +26,9 @@ pub struct Counters {
     pub log_bytes: u64,
     /// How often non-temporal stores were ordered with others, which makes nothing durable.
     pub store_orders: u64,
-    /// Bytes that an emulated medium wrote for what was stored and logged, in its own units. Divided
-    /// by the bytes of those lines it is the amplification of writes; 0 where no medium is imitated.
+    /// Bytes that an emulated medium wrote for what was stored and logged, in its own units.
+    /// Divided by the bytes of those lines it is the amplification of writes; 0 where no medium is
+    /// imitated.
     pub media_bytes_written: u64,
     /// Nanoseconds of waiting that an emulated medium added.
     pub added_ns: u64,

@@ -1,9 +1,9 @@
 //! Whether the kernel says that the processor's caches survive a power cut (eADR).
 //!
 //! Only reports say it: flushes are made all the same. The kernel passes on what the firmware
-//! claims; which region a file is on is not looked up; and in a virtual machine the claim is that of
-//! a host which cannot be asked. A flush that was left out wrongly loses data, one too many costs
-//! some nanoseconds.
+//! claims; which region a file is on is not looked up; and in a virtual machine the claim is that
+//! of a host which cannot be asked. A flush that was left out wrongly loses data, one too many
+//! costs some nanoseconds.
 
 use std::fs;
 use std::path::Path;

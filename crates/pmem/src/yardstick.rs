@@ -1,12 +1,13 @@
-//! Random reads and writes of 256-byte blocks, as the NVCaracal paper compares memory with persistent
-//! memory (6.1): what `emulated` is calibrated with, and what shows whether it holds.
+//! Random reads and writes of 256-byte blocks, as the NVCaracal paper compares memory with
+//! persistent memory (6.1): what `emulated` is calibrated with, and what shows whether it holds.
 //!
 //! Reads do not depend on each other, so that as many are in flight as the processor can have.
-//! Writes are non-temporal, with a fence every [`FENCE_EVERY`]. Blocks come in an order that visits
+//! Writes are non-temporal, with a fence every 16. Blocks come in an order that visits
 //! each of the area once, so that no cache has any: what fills an area pushes it out of the caches.
 //!
-//! Each figure is of many short turns, and the one that only a tenth of them surpass: a turn in which
-//! the system gave the processor to somebody else is slower, and none is faster for such a reason.
+//! Each figure is of many short turns, and the one that only a tenth of them surpass: a turn in
+//! which the system gave the processor to somebody else is slower, and none is faster for such a
+//! reason.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

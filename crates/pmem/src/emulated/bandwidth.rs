@@ -1,9 +1,10 @@
 //! How long a medium is busy, whichever port made it so: together they get no more than its
 //! bandwidth.
 //!
-//! Time is in nanoseconds since the device was opened. Each direction has a word with the time until
-//! which it is busy. A port that moved something pushes it on by as long as the medium takes for
-//! that, and waits until then. Nothing is reserved for each access: a port does it when it pays.
+//! Time is in nanoseconds since the device was opened. Each direction has a word with the time
+//! until which it is busy. A port that moved something pushes it on by as long as the medium takes
+//! for that, and waits until then. Nothing is reserved for each access: a port does it when it
+//! pays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,9 +3,9 @@
 //! Optane's media are written in blocks of 256 bytes, through a buffer of 16 KiB in each module,
 //! which combines the lines of a block that arrive near each other (Yang, Kim, Hoseinzadeh,
 //! Izraelevitz, Swanson, "An Empirical Guide to the Behavior and Use of Scalable Persistent
-//! Memory", FAST 2020: they call it the `XPBuffer`). Ports share it there. Here each has a share of its
-//! own, of a quarter, so that what is counted does not depend on what other threads do meanwhile.
-//! The block that came first leaves first: which one really leaves is not published.
+//! Memory", FAST 2020: they call it the `XPBuffer`). Ports share it there. Here each has a share of
+//! its own, of a quarter, so that what is counted does not depend on what other threads do
+//! meanwhile. The block that came first leaves first: which one really leaves is not published.
 
 use crate::BLOCK_BYTES;
 

@@ -13,12 +13,12 @@
 //! * `eadr`: the same media. What the processor's caches hold survives, so that a flush does
 //!   nothing and a fence waits for nothing. A line that was written leaves the cache some time
 //!   later, in an order that nobody knows: each write takes the media for the blocks that it
-//!   touches, as if no other line of them were written near it. That costs bandwidth but no latency.
+//!   touches, as if no other line of them were written near it. That costs bandwidth, no latency.
 //! * `cxl`: round figures in the range of what Sun et al., "Demystifying CXL Memory with Genuine
 //!   CXL-Ready Systems and Devices", MICRO 2023, measured on three devices: some 2 to 2.5 times the
-//!   latency of local DRAM, here 230 ns, and 20 to 45 per cent of the bandwidth of a channel, here 30
-//!   per cent of one of DDR5-4800, in lines of 64 bytes. A write that left the processor is taken
-//!   for safe: the link and the device behind it are emptied when power fails.
+//!   latency of local DRAM, here 230 ns, and 20 to 45 per cent of the bandwidth of a channel, here
+//!   30 per cent of one of DDR5-4800, in lines of 64 bytes. A write that left the processor is
+//!   taken for safe: the link and the device behind it are emptied when power fails.
 
 use super::Profile;
 use super::calibration::{self, BlockTimes};

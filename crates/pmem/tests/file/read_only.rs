@@ -99,7 +99,7 @@ fn a_detached_device_takes_changes_and_keeps_none() {
     for _ in 0..2 {
         let device = Arc::new(File::open(dir.path(), &detached).unwrap());
         let newest = EPOCHS.last().copied();
-        assert_eq!(check(&*device, "detached"), newest);
+        assert_eq!(check(&device, "detached"), newest);
         device.accept().unwrap();
         device.accept().unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
