@@ -18,9 +18,12 @@ mod scenario;
 mod svg;
 mod verdict;
 
-pub use data::{Outcome, Recorded, Session};
+#[cfg(test)]
+mod tests;
+
+pub use data::{Found, Outcome, Recorded, Session};
 pub use html::render as render_html;
 pub use machine::Machine;
 pub use plan::{Plan, Run};
-pub use report::{Found, ReproduceReport, report};
+pub use report::{ReproduceReport, report};
 pub use scenario::{FIGURES, Scale, Suite, figures_named};

@@ -171,3 +171,50 @@ fn write_reports(directory: &Path, report: &ReproduceReport, as_json: bool) -> D
         if report.interrupted { "interrupted: the same command goes on\n" } else { "" }
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use bench::reproduce::Scale;
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, BenchCommand, Command};
+    use crate::parameters::Options;
+
+    /// What a build may lack; the report says so then.
+    const OPTIONAL: [&str; 5] =
+        ["--design", "--no-minor-gc", "--cache-policy", "emulated:cxl", "emulated:eadr"];
+
+    #[test]
+    fn every_run_is_a_command_with_sound_settings() {
+        let names = figures_named(&["all".to_string()]).expect("known");
+        for scale in Scale::ALL {
+            let suite = Suite::of(&names);
+            let runs = Plan { suite, scale, rounds: 1, workers: 2, seed: 1 }.runs();
+            let checked = runs.iter().filter(|run| is_sound(run)).count();
+            assert!(checked > 60, "{checked} runs of {}", runs.len());
+        }
+    }
+
+    /// Whether this build has all of the run's options; its settings must fit together then.
+    fn is_sound(run: &Run) -> bool {
+        let words = ["nvcaracal", "bench"].into_iter().map(str::to_string).chain(run.words.clone());
+        let command = match Arguments::try_parse_from(words) {
+            Ok(arguments) => arguments.command,
+            Err(error) => {
+                let is_optional = OPTIONAL.iter().any(|word| error.to_string().contains(word));
+                assert!(is_optional, "{}: {error}", run.command());
+                return false;
+            }
+        };
+        let parameters = match command {
+            Command::Bench(BenchCommand::Ycsb(options)) => options.parameters(None),
+            Command::Bench(BenchCommand::Smallbank(options)) => options.parameters(None),
+            Command::Bench(BenchCommand::Tpcc(options)) => options.parameters(None),
+            _ => panic!("not a workload: {}", run.command()),
+        };
+        let job = parameters.job();
+        assert!(job.is_ok(), "{}: {:?}", run.command(), job.err());
+        true
+    }
+}

@@ -175,7 +175,7 @@ fn settings(report: &ReproduceReport) -> Markup {
                 th.n { "Epochs" }
             } }
             tbody { @for setting in &report.settings { tr {
-                td { (setting.workload) } td.w { (setting.paper) } td.w { (setting.here) }
+                td.k { (setting.workload) } td.w { (setting.paper) } td.w { (setting.here) }
                 td.n { (number(setting.epoch_size as f64, 0)) } td.n { (setting.epochs) }
             } } }
         } }
@@ -241,7 +241,7 @@ fn table(figure: &FigureReport) -> Markup {
             thead { tr {
                 th { "Workload" } th { "Series" }
                 (heading(&figure.quantity)) th.n { "Range" }
-                @if has_series { th.n { "Against the first" } }
+                @if has_series { th.n { "Compared with the first" } }
                 @for (part, _) in &figure.parts { th.n { (part) small { (figure.quantity.unit) } } }
                 @for column in &figure.columns { (heading(column)) }
             } }
@@ -259,10 +259,10 @@ fn rows(figure: &FigureReport, panel: &str, group: &Group, has_series: bool) -> 
     let on = panel.split_once(", ").map(|(_, device)| device);
     html! { @for (index, point) in group.points.iter().enumerate() {
         tr class=(if index == 0 { "first" } else { "" }) {
-            td { @if index == 0 {
+            td.k { @if index == 0 {
                 (group.title) @if let Some(device) = on { small { " on " (device) } }
             } }
-            td { (point.series) }
+            td.k { (point.series) }
             (cells(figure, point, has_series))
         }
     } }
@@ -300,7 +300,7 @@ fn cell(value: Option<Spread>, digits: usize) -> Markup {
 fn ours(judged: &Judged) -> Markup {
     html! { @for (index, ours) in judged.ours.iter().enumerate() {
         @if index > 0 { "; " }
-        (ours.of) @if let Some(over) = &ours.over { " by " (over) } ": "
+        (ours.of) @if let Some(over) = &ours.over { " compared with " (over) } ": "
         strong { (ours.text) }
     } }
 }

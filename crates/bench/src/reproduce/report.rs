@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use super::data::Found;
-use super::data::{Session, Spread};
+use super::data::{Found, Session, Spread};
 use super::plan::{Cell, Plan};
-use super::scenario::{Metric, Plot, Scale, Scenario};
+use super::scenario::{Metric, Part, Plot, Scale, Scenario, Workload};
 use super::verdict::{Judged, Verdict, judge};
 
 /// The whole result. Names are a promise to scripts.
@@ -139,7 +138,7 @@ pub struct Point {
     pub runs: usize,
     /// What is drawn; absent if there is none.
     pub value: Option<Spread>,
-    /// By how many per cent it is more than that of the figure's first series.
+    /// By how many per cent it is more than that of the figure's first series; absent for that one.
     pub percent_more: Option<f64>,
     /// What it is drawn across.
     pub across: Option<Spread>,
@@ -208,7 +207,7 @@ pub fn report(plan: &Plan, session: &Session, found: &Found, interrupted: bool) 
 }
 
 fn settings(plan: &Plan) -> Vec<Setting> {
-    let setting = |workload: &super::scenario::Workload| {
+    let setting = |workload: &Workload| {
         let size = workload.size(plan.scale);
         Setting {
             workload: workload.title.clone(),
@@ -227,9 +226,7 @@ fn settings(plan: &Plan) -> Vec<Setting> {
 fn figure(plan: &Plan, found: &Found, scenario: &Scenario) -> FigureReport {
     let suite = &plan.suite;
     let quantity = |name: &String| Quantity::of(suite.metric(name));
-    let part = |part: &super::scenario::Part| {
-        (suite.metric(&part.metric).title.clone(), part.group.clone())
-    };
+    let part = |part: &Part| (suite.metric(&part.metric).title.clone(), part.group.clone());
     FigureReport {
         figure: scenario.figure.clone(),
         title: scenario.title.clone(),
@@ -263,7 +260,7 @@ fn panels(plan: &Plan, found: &Found, scenario: &Scenario) -> Vec<Panel> {
             .map(|series| point(plan, found, scenario, &Cell { workload, device, series }));
         let mut points: Vec<Point> = points.collect();
         let first = points.first().and_then(|point| point.value);
-        for point in &mut points {
+        for point in points.iter_mut().skip(1) {
             let by = point.value.zip(first).filter(|(_, first)| first.median != 0.0);
             point.percent_more = by.map(|(own, first)| 100.0 * (own.median / first.median - 1.0));
         }

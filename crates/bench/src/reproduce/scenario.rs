@@ -235,6 +235,8 @@ pub(super) enum As {
     PercentMore,
     /// How many times what it is compared with.
     Times,
+    /// By how many of its units it is more than what it is compared with.
+    PointsMore,
 }
 
 /// What becomes of the numbers of several workloads.

@@ -261,7 +261,7 @@ impl Field {
 }
 
 /// A point that has both numbers.
-struct Placed2<'a> {
+struct Mark<'a> {
     x: f64,
     y: f64,
     point: &'a Point,
@@ -282,8 +282,8 @@ fn lines(figure: &FigureReport, panel: &Panel) -> Markup {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {LINES_HEIGHT}"))
             width=(WIDTH) height=(LINES_HEIGHT) role="img" aria-label=(label) {
             (field_axes(figure, &field, &ticks))
-            @for (group, colour) in panel.groups.iter().zip(COLOURS.iter().cycle()) {
-                (line(figure, &field, group, colour))
+            @for (index, group) in panel.groups.iter().enumerate() {
+                (line(figure, &field, group, index))
             }
         }
     }
@@ -327,13 +327,16 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<f64> {
     within.into_iter().filter(only_tens).collect()
 }
 
-fn line(figure: &FigureReport, field: &Field, group: &Group, colour: &str) -> Markup {
-    let placed: Vec<Placed2<'_>> = group
+fn line(figure: &FigureReport, field: &Field, group: &Group, nth: usize) -> Markup {
+    let colour = COLOURS[nth % COLOURS.len()];
+    // Words of neighbouring lines stay out of each other's way.
+    let words_y = if nth.is_multiple_of(2) { -8.0 } else { 17.0 };
+    let placed: Vec<Mark<'_>> = group
         .points
         .iter()
         .filter_map(|point| {
             let (value, across) = (point.value?.median, point.across?.median);
-            (across > 0.0).then(|| Placed2 { x: field.x(across), y: field.y(value), point })
+            (across > 0.0).then(|| Mark { x: field.x(across), y: field.y(value), point })
         })
         .collect();
     let path: Vec<String> = placed.iter().map(|p| format!("{},{}", at(p.x), at(p.y))).collect();
@@ -351,7 +354,7 @@ fn line(figure: &FigureReport, field: &Field, group: &Group, colour: &str) -> Ma
             }
             // Which point is which is said once for each line, at both of its ends.
             @if index == 0 || index + 1 == placed.len() {
-                text class="tick" x=(at(p.x)) y=(at(p.y - 8.0)) text-anchor="middle" {
+                text class="tick" x=(at(p.x)) y=(at(p.y + words_y)) text-anchor="middle" {
                     (p.point.series)
                 }
             }

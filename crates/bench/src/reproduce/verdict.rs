@@ -198,8 +198,13 @@ impl Judge<'_> {
         let other_metric = over_metric.as_ref().unwrap_or(metric);
         let other = self.of_series(over_workload, over, other_metric)?;
         let compared = own.into_iter().filter_map(|(round, number)| {
-            let by = number / other.get(&round).filter(|other| **other != 0.0)?;
-            let number = if *form == As::PercentMore { 100.0 * (by - 1.0) } else { by };
+            let other = *other.get(&round)?;
+            let by = (other != 0.0).then(|| number / other);
+            let number = match form {
+                As::PercentMore => 100.0 * (by? - 1.0),
+                As::PointsMore => number - other,
+                As::Value | As::Times => by?,
+            };
             Some((round, number))
         });
         let compared: BTreeMap<u64, f64> = compared.collect();
@@ -270,11 +275,13 @@ fn show(spread: Spread, form: As, metric: &Metric) -> String {
     let one = |number: f64| match form {
         As::Value => format!("{number:.digits$}"),
         As::PercentMore => format!("{number:+.1}"),
+        As::PointsMore => format!("{number:+.digits$}"),
         As::Times => format!("{number:.2}"),
     };
     let unit = match form {
         As::Value if metric.unit.starts_with('%') => "%",
-        As::Value => metric.unit.as_str(),
+        As::PointsMore if metric.unit.starts_with('%') => "percentage points",
+        As::Value | As::PointsMore => metric.unit.as_str(),
         As::PercentMore => "%",
         As::Times => "times",
     };

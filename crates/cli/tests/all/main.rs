@@ -14,6 +14,7 @@ mod peers;
 mod recover_after_run;
 mod repair;
 mod report;
+mod reproduce;
 mod resume;
 mod roofline;
 mod same_digest;
