@@ -112,7 +112,7 @@ fn bars(figure: &FigureReport, panel: &Panel) -> Markup {
         .fold(0.0, f64::max);
     let ticks = ticks(most);
     let scale = Scale { most: ticks.last().copied().unwrap_or(1.0) };
-    let (placed, titles, bottom) = place(panel);
+    let Layout { bars, titles, bottom } = place(panel);
     let height = bottom + AXIS_HEIGHT;
     let label = format!("{}: {}, {}", figure.title, panel.title, figure.quantity.title);
     html! {
@@ -122,16 +122,21 @@ fn bars(figure: &FigureReport, panel: &Panel) -> Markup {
             @for (y, title) in &titles {
                 text class="group" x="0" y=(at(*y)) { (title) }
             }
-            @for bar in &placed { (draw_bar(figure, &scale, bar)) }
+            @for bar in &bars { (draw_bar(figure, &scale, bar)) }
         }
     }
 }
 
-type Placed<'a> = (Vec<Bar<'a>>, Vec<(f64, &'a str)>, f64);
+/// Where everything of a panel is.
+struct Layout<'a> {
+    bars: Vec<Bar<'a>>,
+    /// Titles of groups, with their base lines.
+    titles: Vec<(f64, &'a str)>,
+    bottom: f64,
+}
 
-/// The places of all bars and of the titles of groups, and where they end. A group with one bar
-/// needs no title: the bar has it.
-fn place(panel: &Panel) -> Placed<'_> {
+/// A group with one bar needs no title: the bar has it.
+fn place(panel: &Panel) -> Layout<'_> {
     let (mut bars, mut titles, mut y) = (Vec::new(), Vec::new(), 4.0);
     for Group { title, points } in &panel.groups {
         let alone = points.len() == 1;
@@ -146,7 +151,7 @@ fn place(panel: &Panel) -> Placed<'_> {
         }
         y += if alone { 0.0 } else { GROUP_GAP };
     }
-    (bars, titles, y)
+    Layout { bars, titles, bottom: y }
 }
 
 fn axis(ticks: &[f64], scale: &Scale, bottom: f64, quantity: &Quantity) -> Markup {

@@ -80,7 +80,9 @@ fn check_rule(suite: &Suite, scenario: &Scenario, rule: &Rule) {
     let series = |name: &String| scenario.series.iter().any(|series| series.name == *name);
     assert!(series(&rule.of) && rule.over.iter().all(series), "{says}");
     suite.metric(&rule.metric);
-    rule.over_metric.iter().for_each(|name| drop(suite.metric(name)));
+    for name in &rule.over_metric {
+        suite.metric(name);
+    }
     assert!(!rule.workloads.is_empty(), "{says}");
     let all = rule.workloads.iter().chain(&rule.over_workloads);
     all.for_each(|name| assert!(scenario.workloads.contains(name), "{name}: {says}"));
@@ -105,7 +107,9 @@ fn scenarios_name_workloads_metrics_and_series_that_exist() {
         }
         let parts = scenario.parts.iter().map(|part| &part.metric);
         let metrics = parts.chain(&scenario.columns).chain(&scenario.across);
-        metrics.chain([&scenario.metric]).for_each(|name| drop(suite.metric(name)));
+        for name in metrics.chain([&scenario.metric]) {
+            suite.metric(name);
+        }
         assert_eq!(scenario.plot == Plot::Stacked, !scenario.parts.is_empty());
         assert_eq!(scenario.plot == Plot::Lines, scenario.across.is_some());
         assert!(!scenario.series.is_empty() && !scenario.devices.is_empty());
@@ -149,7 +153,7 @@ fn judged(
 
 #[test]
 fn a_statement_holds_within_its_range_holds_weakly_around_it_and_not_elsewhere() {
-    let says = "YCSB, high contention: NVCaracal by all-NVMM";
+    let says = "YCSB, high contention: NVCaracal compared with all-NVMM";
     for (throughput, verdict, text) in [
         (2.9, Verdict::Holds, "2.90 times"),
         (1.5, Verdict::HoldsMoreWeakly, "1.50 times"),
@@ -208,7 +212,7 @@ fn means_and_extremes_are_of_all_workloads() {
 
 #[test]
 fn nothing_is_judged_without_runs_nor_times_of_tiny_ones() {
-    let says = "YCSB, high contention: NVCaracal by all-NVMM";
+    let says = "YCSB, high contention: NVCaracal compared with all-NVMM";
     let found =
         judged("fig7", says, Scale::Small, |_, series| (series != "all-NVMM").then_some(1.0));
     assert_eq!(found.verdict, Verdict::CannotBeShown);
