@@ -1,5 +1,5 @@
-//! `reproduce`: makes the runs of the papers' figures, each in a process of its own, keeps what they
-//! reported, and writes the reports. What is kept is not made again.
+//! `reproduce`: makes the runs of the papers' figures, each in a process of its own, keeps what
+//! they reported, and writes the reports. What is kept is not made again.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hasher};

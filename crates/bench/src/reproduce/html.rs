@@ -43,11 +43,11 @@ const DESIGNS: [(&str, &str); 7] = [
 /// What the emulated device leaves out.
 const LIMITS: [&str; 5] = [
     "Reads of one thread that would overlap on a real machine are charged one after another.",
-    "The write bandwidth is that of one thread, not shared between threads: writing much hurts less \
-     than on real modules, most of all with many threads.",
+    "The write bandwidth is that of one thread, not shared between threads: writing much hurts \
+     less than on real modules, most of all with many threads.",
     "A line that was read in one transaction may be in the processor's cache in the next one.",
-    "Reads that a processor makes to complete a line that is written in part are charged only where \
-     the program reads the line, too.",
+    "Reads that a processor makes to complete a line that is written in part are charged only \
+     where the program reads the line, too.",
     "On ordinary machines times differ from run to run, on virtual ones by a factor of 1.5: trust \
      counts (versions, blocks, lines, bytes) more than times.",
 ];
@@ -137,8 +137,8 @@ fn surroundings(report: &ReproduceReport) -> Markup {
             dt { "Kernel" } dd { (machine.kernel) }
             dt { "Build" } dd { (report.session.build) ", " (commit) }
             dt { "Runs" } dd {
-                (report.rounds) " rounds of each, " (report.workers) " worker threads, every run in \
-                a process of its own, all series in turns; medians, with ranges from least to most"
+                (report.rounds) " rounds of each, " (report.workers) " worker threads, every run \
+                in a process of its own, all series in turns; medians, with ranges from least to most"
             }
             dt { "Paper" } dd {
                 "8 cores of an Intel Xeon Silver 4215, 96 GB of DRAM, 256 GB of Intel Optane \
@@ -146,8 +146,8 @@ fn surroundings(report: &ReproduceReport) -> Markup {
             }
             @for (device, model) in &report.devices { dt { (device) } dd { (model) } }
         }
-        p { "There is no persistent memory in this machine. The devices are models of it; what they \
-            leave out:" }
+        p { "There is no persistent memory in this machine. The devices are models of it; what \
+            they leave out:" }
         ul { @for limit in LIMITS { li { (limit) } } }
         h3 { "Words" }
         dl { @for (word, means) in WORDS { dt { (word) } dd { (means) } } }
@@ -166,8 +166,8 @@ fn settings(report: &ReproduceReport) -> Markup {
         p {
             "Sizes are smaller than in the paper unless the scale is full; contention is that of \
             the paper: as many updates of a row in an epoch where keys are uniform (6 in 100), and \
-            about as many of a hot row as make the same share of versions transient. The paper runs \
-            49 epochs of 100,000 transactions."
+            about as many of a hot row as make the same share of versions transient. The paper \
+            runs 49 epochs of 100,000 transactions."
         }
         div.scroll { table {
             thead { tr {
@@ -319,8 +319,8 @@ fn statement(judged: &Judged) -> Markup {
 fn statements(report: &ReproduceReport) -> Markup {
     html! {
         h2 id="statements" { "All statements" }
-        p { "Judged by rules that are part of the scenarios: medians of all rounds, series compared \
-            within rounds." }
+        p { "Judged by rules that are part of the scenarios: medians of all rounds, series \
+            compared within rounds." }
         div.scroll { table {
             thead { tr {
                 th { "Section" } th { "Statement" } th { "Paper" } th { "Here" } th { "Verdict" }
@@ -346,9 +346,9 @@ fn repeat(report: &ReproduceReport) -> Markup {
     html! {
         h2 { "How to repeat it" }
         p { code { (command) } }
-        p { "Each run is a command of its own, " code { "nvcaracal bench ..." } "; all of them, with \
-            everything that they reported, are in " code { "runs.jsonl" } ", one to a line, and what \
-            this page shows is in " code { "report.json" } "." }
+        p { "Each run is a command of its own, " code { "nvcaracal bench ..." } "; all of them, \
+            with everything that they reported, are in " code { "runs.jsonl" } ", one to a line, and \
+            what this page shows is in " code { "report.json" } "." }
         @if !report.failures.is_empty() {
             h3 { "Runs that failed" }
             ul { @for failed in &report.failures {

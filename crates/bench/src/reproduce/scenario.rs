@@ -1,5 +1,5 @@
-//! Scenario files: what a figure asks, with which runs that is answered, what the paper says, and by
-//! which rules that is judged. They are part of the program; a mistake in them fails its tests.
+//! Scenario files: what a figure asks, with which runs that is answered, what the paper says, and
+//! by which rules that is judged. They are part of the program; a mistake in them fails its tests.
 
 use serde::{Deserialize, Serialize};
 
