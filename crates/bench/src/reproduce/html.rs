@@ -138,7 +138,7 @@ fn surroundings(report: &ReproduceReport) -> Markup {
             dt { "Build" } dd { (report.session.build) ", " (commit) }
             dt { "Runs" } dd {
                 (report.rounds) " rounds of each, " (report.workers) " worker threads, every run \
-                in a process of its own, all series in turns; medians, with ranges from least to most"
+                in a process of its own, all series in turns; medians, with ranges"
             }
             dt { "Paper" } dd {
                 "8 cores of an Intel Xeon Silver 4215, 96 GB of DRAM, 256 GB of Intel Optane \
@@ -347,7 +347,7 @@ fn repeat(report: &ReproduceReport) -> Markup {
         h2 { "How to repeat it" }
         p { code { (command) } }
         p { "Each run is a command of its own, " code { "nvcaracal bench ..." } "; all of them, \
-            with everything that they reported, are in " code { "runs.jsonl" } ", one to a line, and \
+            with everything that they reported, are in " code { "runs.jsonl" } ", one to a line; \
             what this page shows is in " code { "report.json" } "." }
         @if !report.failures.is_empty() {
             h3 { "Runs that failed" }
