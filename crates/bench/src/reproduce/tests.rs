@@ -80,7 +80,7 @@ fn check_rule(suite: &Suite, scenario: &Scenario, rule: &Rule) {
     let series = |name: &String| scenario.series.iter().any(|series| series.name == *name);
     assert!(series(&rule.of) && rule.over.iter().all(series), "{says}");
     suite.metric(&rule.metric);
-    for name in &rule.over_metric {
+    if let Some(name) = &rule.over_metric {
         suite.metric(name);
     }
     assert!(!rule.workloads.is_empty(), "{says}");
