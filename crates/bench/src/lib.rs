@@ -7,7 +7,8 @@
 //!
 //! The same through the library, under clients, is in module `clients`.
 //!
-//! What the engine's options are worth is asked in module [`ablation`].
+//! What the engine's options are worth is asked in module [`ablation`]; whether the papers' figures
+//! come out again, in module [`reproduce`].
 //!
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
 //! short after a run, which is then held against it (module `share`). How an emulated device
@@ -58,6 +59,8 @@ pub mod roofline;
 
 pub mod ablation;
 mod ablation_table;
+
+pub mod reproduce;
 
 pub use ablation_table::render as render_ablation;
 pub use ack::AckLog;

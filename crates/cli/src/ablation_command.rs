@@ -1,12 +1,7 @@
 //! `bench ablation`: makes the runs that say what the options of the engine are worth, each in a
 //! process of its own, one after the other.
 
-use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use bench::ablation::{Ablation, Run, Settings, WORKS};
 use bench::{Progress, Stop};
@@ -14,13 +9,11 @@ use serde_json::Value;
 
 use crate::args::AblationArguments;
 use crate::bench_command::workers;
+use crate::bench_process::{self, Ended};
 use crate::output::{Done, Failure, JsonTarget};
 use crate::signals::Signals;
 
 const ROUNDS_DEFAULT: u64 = 3;
-
-/// How often a run is asked whether it has ended, and whether a signal came.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Carries a `bench ablation` command out.
 pub(crate) fn run(arguments: &AblationArguments) -> Done {
@@ -96,48 +89,10 @@ impl Programs {
             let line = format!("{} bench {}", program.display(), run.words.join(" "));
             Failure::new(format!("{}: {why}: {line}", run.what))
         };
-        let mut command = Command::new(program);
-        command.arg("bench").args(&run.words).args(["--json", "-"]);
-        // A signal from the terminal is for this process alone, which then ends the run.
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-        let (report, said) = (read_beside(child.stdout.take()), read_beside(child.stderr.take()));
-        let status = loop {
-            let ended = child.try_wait().map_err(|error| failed(error.to_string()))?;
-            match ended {
-                Some(status) => break status,
-                None if stop.asked() => {
-                    // It is in memory and has nothing to close.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Ok(None);
-                }
-                None => thread::sleep(PAUSE),
-            }
-        };
-        let text = |read: Reading| read.join().unwrap_or_default();
-        if !status.success() {
-            return Err(failed(format!("{status}: {}", first_error(&text(said)))));
+        match bench_process::run(program, &run.words, stop).map_err(failed)? {
+            Ended::Report(report) => Ok(Some(report)),
+            Ended::Stopped => Ok(None),
+            Ended::Failed(status, said) => Err(failed(format!("{status}: {said}"))),
         }
-        serde_json::from_str(&text(report)).map(Some).map_err(|error| failed(error.to_string()))
     }
-}
-
-/// What a process says, once it has ended.
-type Reading = thread::JoinHandle<String>;
-
-/// Reads on a thread of its own, so that whoever writes never waits.
-fn read_beside(pipe: Option<impl Read + Send + 'static>) -> Reading {
-    thread::spawn(move || {
-        let mut said = Vec::new();
-        // What cannot be read is missed where it is needed.
-        pipe.map(|mut pipe| pipe.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
-    })
-}
-
-/// The first line of what a run said that is an error.
-fn first_error(said: &str) -> &str {
-    let line = said.lines().find(|line| line.starts_with("error: "));
-    line.unwrap_or("it did not say why")
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bench::ablation::{WORKS, Work};
+use bench::reproduce::Scale;
 use bench::{AppendMethod, CachePolicy, Design};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -31,6 +32,18 @@ pub(crate) enum Command {
     /// is removed. A second signal ends the process at once, without any of this.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Make the figures of the papers again, and say which of their statements hold here
+    ///
+    /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), histograms (of the
+    /// report of 2021), profiles (every design on every device profile), or all. Every run is a
+    /// `bench` command in a process of its own; all series of a figure run once in each round.
+    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it
+    /// with a report of what has run, and the same command goes on where it stopped.
+    ///
+    /// Exit codes: 0 done, 1 a run failed, 2 a wrong command line, or a directory with runs of
+    /// another scale or build, 130 or 143 interrupted. A design, device or option that this build
+    /// does not have is noted in the report.
+    Reproduce(ReproduceArguments),
     /// Read a whole store and say what is wrong with it; changes nothing
     ///
     /// Reports the epoch and the state digest of the checkpoint. Sealed epochs after it, which the
@@ -321,6 +334,42 @@ pub(crate) struct AblationArguments {
     /// No progress bar; there is none where standard error is not a terminal
     #[arg(long)]
     pub(crate) no_progress: bool,
+}
+
+/// Which figures, how large, how often.
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceArguments {
+    /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; all [default: nv]
+    pub(crate) figures: Vec<String>,
+    /// How large the runs are
+    #[arg(long, value_name = "SCALE", value_parser = scale_parser(), default_value = "small")]
+    pub(crate) scale: Scale,
+    /// Where runs and reports are kept; runs that are there already are not made again [default:
+    /// reproduction-SCALE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How often each run is made, 1 to 1000 [default: 1, 3 and 5 at scales smoke, small and full]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) rounds: Option<u64>,
+    /// Worker threads, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) workers: Option<u64>,
+    /// Names the data and the streams of calls
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write report.json to standard output, too, instead of a summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress bar; there is none where standard error is not a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+fn scale_parser() -> impl TypedValueParser<Value = Scale> {
+    let scales = Scale::ALL;
+    PossibleValuesParser::new(scales.map(|s| PossibleValue::new(s.name()).help(s.what()))).map(
+        move |name| scales.into_iter().find(|s| s.name() == name).expect("one of those offered"),
+    )
 }
 
 /// A device that leaves nothing behind.

@@ -1,4 +1,4 @@
-//! The one binary: `nvcaracal bench | check | inspect | dump | load | recover | sim`.
+//! The one binary: `nvcaracal bench | reproduce | check | inspect | dump | load | recover | sim`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check, or a violation that `sim` found); 2 the command line cannot
@@ -10,6 +10,7 @@
 mod ablation_command;
 mod args;
 mod bench_command;
+mod bench_process;
 mod check_command;
 mod clients_command;
 mod device_command;
@@ -22,6 +23,7 @@ mod parameters;
 mod peers_command;
 mod recover_command;
 mod repair_command;
+mod reproduce_command;
 mod roofline_command;
 mod rows;
 mod signals;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Done {
     match command {
         Command::Bench(command) => bench_command::run(command),
+        Command::Reproduce(command) => reproduce_command::run(&command),
         Command::Check(command) => check_command::run(&command),
         Command::Inspect(command) => inspect_command::run(&command),
         Command::Dump(command) => dump_command::run(&command),

@@ -16,6 +16,7 @@ mod peers;
 mod recover_after_run;
 mod repair;
 mod report;
+mod reproduce;
 mod resume;
 mod rivals;
 mod roofline;

@@ -1,0 +1,243 @@
+//! Which runs the figures need, in which order. A run that several figures show is made once.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::scenario::{Scale, Scenario, Series, Suite, USUAL_DESIGN, Workload};
+
+/// What is reproduced, and how often everything runs.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The figures.
+    pub suite: Suite,
+    /// How large the runs are.
+    pub scale: Scale,
+    /// How often each of them is made.
+    pub rounds: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// Names the data and the stream of calls.
+    pub seed: u64,
+}
+
+/// Where a run is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// The scenario.
+    pub scenario: String,
+    /// The workload in it.
+    pub workload: String,
+    /// The series in it.
+    pub series: String,
+}
+
+/// One run that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// For people.
+    pub what: String,
+    /// What follows `bench` on its command line; where the JSON goes is not in it.
+    pub words: Vec<String>,
+    /// The device.
+    pub device: String,
+    /// The round, from 0.
+    pub round: u64,
+    /// All figures that show it.
+    pub uses: Vec<Use>,
+}
+
+impl Run {
+    /// Its command line, by which its result is found again.
+    #[must_use]
+    pub fn command(&self) -> String {
+        self.words.join(" ")
+    }
+}
+
+/// One bar or point of a figure.
+pub(super) struct Cell<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) device: &'a str,
+    pub(super) series: &'a Series,
+}
+
+impl Plan {
+    /// All runs, in the order in which they are to be made: in each round each series of each
+    /// workload once, one after the other, so that what the machine does meanwhile hits all of
+    /// them. Each round begins with another series.
+    #[must_use]
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut known = HashMap::new();
+        for round in 0..self.rounds {
+            for scenario in &self.suite.scenarios {
+                for (workload, device) in self.groups(scenario) {
+                    let mut in_turns = scenario.series.clone();
+                    in_turns.rotate_left(round as usize % scenario.series.len());
+                    for series in &in_turns {
+                        let cell = Cell { workload, device, series };
+                        let run = self.run(scenario, &cell, round);
+                        let at = *known.entry((round, run.command())).or_insert(runs.len());
+                        match runs.get_mut(at) {
+                            Some(run) => run.uses.push(used(scenario, &cell)),
+                            None => runs.push(run),
+                        }
+                    }
+                }
+            }
+        }
+        runs
+    }
+
+    /// The groups of bars of a figure: each workload on each device.
+    pub(super) fn groups<'a>(
+        &'a self,
+        scenario: &'a Scenario,
+    ) -> impl Iterator<Item = (&'a Workload, &'a str)> {
+        scenario.devices.iter().flat_map(|device| {
+            let workloads = scenario.workloads.iter();
+            workloads.map(|name| (self.suite.workload(name), device.as_str()))
+        })
+    }
+
+    fn run(&self, scenario: &Scenario, cell: &Cell<'_>, round: u64) -> Run {
+        let what = format!("{}: {}, {}", scenario.figure, cell.workload.title, cell.series.name);
+        let device = device_of(cell).to_string();
+        let words = self.words(scenario, cell);
+        Run { what, words, device, round, uses: vec![used(scenario, cell)] }
+    }
+
+    /// The command line of a bar or point.
+    pub(super) fn command(&self, scenario: &Scenario, cell: &Cell<'_>) -> String {
+        self.words(scenario, cell).join(" ")
+    }
+
+    /// The words after `bench`. This is the only place that knows how they are put together; an
+    /// option that comes later takes the place of an earlier one of the same name.
+    fn words(&self, scenario: &Scenario, cell: &Cell<'_>) -> Vec<String> {
+        let Cell { workload, series, .. } = cell;
+        let size = workload.size(self.scale);
+        let (epoch_size, epochs) = epochs_of(size.epoch_size, size.epochs, series.epoch_share);
+        let mut options = Words::default();
+        options.add(&workload.options);
+        options.add(&size.options);
+        options.add(&format!("--epoch-size {epoch_size} --epochs {epochs}"));
+        options.add(&scenario.options);
+        options.add(&series.options);
+        // The design that every build has needs no name.
+        if series.design != USUAL_DESIGN {
+            options.add(&format!("--design {}", series.design));
+        }
+        let (workers, seed, device) = (self.workers, self.seed, device_of(cell));
+        options.add(&format!("--device {device} --workers {workers} --seed {seed}"));
+        options.add("--no-check --no-progress --limits=never");
+        options.0.into_iter().flatten().collect()
+    }
+}
+
+fn device_of<'a>(cell: &Cell<'a>) -> &'a str {
+    cell.series.device.as_deref().unwrap_or(cell.device)
+}
+
+fn used(scenario: &Scenario, cell: &Cell<'_>) -> Use {
+    Use {
+        scenario: scenario.figure.clone(),
+        workload: cell.workload.name.clone(),
+        series: cell.series.name.clone(),
+    }
+}
+
+/// Epochs of a share of the usual size, and as many of them as there are in as many transactions.
+fn epochs_of(epoch_size: u64, epochs: u64, share: f64) -> (u64, u64) {
+    let of_share = ((epoch_size as f64 * share).round() as u64).max(1);
+    (of_share, (epoch_size * epochs).div_ceil(of_share))
+}
+
+/// A word and the values that follow it, as often as there are.
+#[derive(Default)]
+struct Words(Vec<Vec<String>>);
+
+impl Words {
+    fn add(&mut self, text: &str) {
+        let mut added: Vec<Vec<String>> = Vec::new();
+        for word in text.split_whitespace() {
+            match added.last_mut() {
+                Some(option) if !word.starts_with("--") => option.push(word.to_string()),
+                _ => added.push(vec![word.to_string()]),
+            }
+        }
+        for option in added {
+            match self.0.iter_mut().find(|known| known[0] == option[0]) {
+                Some(known) => *known = option,
+                None => self.0.push(option),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::reproduce::figures_named;
+
+    pub(super) fn plan(figures: &[&str], rounds: u64) -> Plan {
+        let names: Vec<String> = figures.iter().map(ToString::to_string).collect();
+        let figures = figures_named(&names).expect("known names");
+        let suite = Suite::of(&figures);
+        Plan { suite, scale: Scale::Smoke, rounds, workers: 2, seed: 1 }
+    }
+
+    #[test]
+    fn no_run_is_made_twice_in_a_round_and_each_round_makes_all() {
+        let plan = plan(&["all"], 2);
+        let runs = plan.runs();
+        let once: HashSet<_> = runs.iter().map(|run| (run.round, run.command())).collect();
+        assert_eq!(once.len(), runs.len());
+        let of_round = |round| {
+            let of = runs.iter().filter(move |run| run.round == round);
+            of.map(Run::command).collect::<HashSet<_>>()
+        };
+        assert_eq!(of_round(0), of_round(1));
+        assert_eq!(of_round(0).len() * 2, runs.len());
+        let cells: usize = plan
+            .suite
+            .scenarios
+            .iter()
+            .map(|s| s.workloads.len() * s.devices.len() * s.series.len())
+            .sum();
+        let uses = |round| -> usize {
+            runs.iter().filter(|run| run.round == round).map(|run| run.uses.len()).sum()
+        };
+        assert_eq!((uses(0), uses(1)), (cells, cells));
+        assert!(runs.len() / 2 < cells, "figures share runs");
+    }
+
+    #[test]
+    fn each_round_begins_with_another_series() {
+        let runs = plan(&["fig10"], 2).runs();
+        let first = |round| {
+            let run = runs.iter().find(|run| run.round == round).expect("a run");
+            run.uses[0].series.clone()
+        };
+        assert_ne!(first(0), first(1));
+    }
+
+    #[test]
+    fn later_options_take_the_place_of_earlier_ones() {
+        let mut words = Words::default();
+        words.add("ycsb --rows 5 --pieces --cache-bytes 7");
+        words.add("--cache-bytes 0 --no-minor-gc");
+        let all: Vec<String> = words.0.into_iter().flatten().collect();
+        assert_eq!(all.join(" "), "ycsb --rows 5 --pieces --cache-bytes 0 --no-minor-gc");
+    }
+
+    #[test]
+    fn smaller_epochs_run_the_same_number_of_transactions() {
+        assert_eq!(epochs_of(100_000, 49, 1.0), (100_000, 49));
+        assert_eq!(epochs_of(100_000, 49, 0.05), (5_000, 980));
+        assert_eq!(epochs_of(10, 3, 0.01), (1, 30));
+    }
+}

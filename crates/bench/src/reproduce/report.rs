@@ -1,0 +1,290 @@
+//! Everything that a reproduction found, ready to be shown: figures with their bars or points,
+//! settings, statements with verdicts. `report.json` is this, and `report.html` shows it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::data::{Found, Session, Spread};
+use super::plan::{Cell, Plan};
+use super::scenario::{Metric, Part, Plot, Scale, Scenario, Workload};
+use super::verdict::{Judged, Verdict, judge};
+
+/// The whole result. Names are a promise to scripts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReproduceReport {
+    /// Under what the runs were made.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Rounds that were asked for.
+    pub rounds: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// Name of data and stream.
+    pub seed: u64,
+    /// Whether somebody asked to stop before all of them had run.
+    pub interrupted: bool,
+    /// Runs that are in it.
+    pub runs: usize,
+    /// Runs that were to be made.
+    pub runs_planned: usize,
+    /// Devices and what they are.
+    pub devices: BTreeMap<String, String>,
+    /// Sizes, the paper's and ours.
+    pub settings: Vec<Setting>,
+    /// The figures.
+    pub figures: Vec<FigureReport>,
+    /// All statements.
+    pub statements: Vec<Judged>,
+    /// Runs that failed, with their words.
+    pub failures: Vec<Failed>,
+}
+
+/// A run that failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failed {
+    /// Its command line.
+    pub command: String,
+    /// What it said.
+    pub words: String,
+}
+
+/// A workload's sizes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// The workload.
+    pub workload: String,
+    /// In the paper.
+    pub paper: String,
+    /// Here.
+    pub here: String,
+    /// Transactions of an epoch.
+    pub epoch_size: u64,
+    /// Epochs.
+    pub epochs: u64,
+}
+
+/// A quantity with its unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quantity {
+    /// What it is.
+    pub title: String,
+    /// In what.
+    pub unit: String,
+    /// Digits after the point.
+    pub digits: usize,
+}
+
+impl Quantity {
+    fn of(metric: &Metric) -> Self {
+        let Metric { title, unit, digits, .. } = metric.clone();
+        Self { title, unit, digits }
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureReport {
+    /// Name on the command line.
+    pub figure: String,
+    /// Title.
+    pub title: String,
+    /// What it asks.
+    pub question: String,
+    /// What the paper says.
+    pub paper: String,
+    /// What is different here.
+    pub here: String,
+    /// `bars`, `stacked`, `lines`.
+    pub plot: &'static str,
+    /// What is drawn.
+    pub quantity: Quantity,
+    /// What it is drawn across, for lines.
+    pub across: Option<Quantity>,
+    /// Parts of stacked bars, with their groups.
+    pub parts: Vec<(String, String)>,
+    /// Further columns of the table.
+    pub columns: Vec<Quantity>,
+    /// What has one axis.
+    pub panels: Vec<Panel>,
+}
+
+/// Workloads over one axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    /// Title.
+    pub title: String,
+    /// The workloads.
+    pub groups: Vec<Group>,
+}
+
+/// One workload on one device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    /// Title.
+    pub title: String,
+    /// One for each series.
+    pub points: Vec<Point>,
+}
+
+/// One bar or point.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// The series.
+    pub series: String,
+    /// What followed `bench` on the command line.
+    pub command: String,
+    /// Rounds.
+    pub runs: usize,
+    /// What is drawn; absent if there is none.
+    pub value: Option<Spread>,
+    /// By how many per cent it is more than that of the figure's first series; absent for that one.
+    pub percent_more: Option<f64>,
+    /// What it is drawn across.
+    pub across: Option<Spread>,
+    /// Parts of a stacked bar.
+    pub parts: Vec<Option<Spread>>,
+    /// Further columns of the table.
+    pub columns: Vec<Option<Spread>>,
+    /// Why there is nothing to draw.
+    pub why_none: Option<String>,
+}
+
+impl ReproduceReport {
+    /// How many statements have a verdict.
+    #[must_use]
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.statements.iter().filter(|judged| judged.verdict == verdict).count()
+    }
+
+    /// A few lines for people who see no HTML.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        for figure in &self.figures {
+            let of = self.statements.iter().filter(|judged| judged.figure == figure.figure);
+            let holds = of.clone().filter(|judged| judged.verdict == Verdict::Holds).count();
+            let count = of.count();
+            text += &format!("{:<11} {holds} of {count} statements hold\n", figure.figure);
+        }
+        let all =
+            Verdict::ALL.map(|verdict| format!("{} {}", self.count(verdict), verdict.words()));
+        text + &format!("statements: {}\n", all.join(", "))
+    }
+}
+
+/// Puts everything together.
+#[must_use]
+pub fn report(plan: &Plan, session: &Session, found: &Found, interrupted: bool) -> ReproduceReport {
+    let statements = plan.suite.scenarios.iter().flat_map(|scenario| {
+        let statements = scenario.statements.iter();
+        statements.map(|statement| judge(plan, found, scenario, statement))
+    });
+    let runs = plan.runs();
+    ReproduceReport {
+        session: session.clone(),
+        rounds: plan.rounds,
+        workers: plan.workers,
+        seed: plan.seed,
+        interrupted,
+        runs: runs.iter().filter(|run| found.has(run)).count(),
+        runs_planned: runs.len(),
+        devices: found.devices.clone(),
+        settings: settings(plan),
+        figures: plan
+            .suite
+            .scenarios
+            .iter()
+            .map(|scenario| figure(plan, found, scenario))
+            .collect(),
+        statements: statements.collect(),
+        failures: found
+            .failures()
+            .into_iter()
+            .map(|(command, words)| Failed { command, words })
+            .collect(),
+    }
+}
+
+fn settings(plan: &Plan) -> Vec<Setting> {
+    let setting = |workload: &Workload| {
+        let size = workload.size(plan.scale);
+        Setting {
+            workload: workload.title.clone(),
+            paper: workload.paper.clone(),
+            here: match plan.scale {
+                Scale::Full => "as in the paper".into(),
+                Scale::Smoke | Scale::Small => size.says.clone(),
+            },
+            epoch_size: size.epoch_size,
+            epochs: size.epochs,
+        }
+    };
+    plan.suite.workloads_used().map(setting).collect()
+}
+
+fn figure(plan: &Plan, found: &Found, scenario: &Scenario) -> FigureReport {
+    let suite = &plan.suite;
+    let quantity = |name: &String| Quantity::of(suite.metric(name));
+    let part = |part: &Part| (suite.metric(&part.metric).title.clone(), part.group.clone());
+    FigureReport {
+        figure: scenario.figure.clone(),
+        title: scenario.title.clone(),
+        question: scenario.question.clone(),
+        paper: scenario.paper.clone(),
+        here: scenario.here.clone(),
+        plot: match scenario.plot {
+            Plot::Bars => "bars",
+            Plot::Stacked => "stacked",
+            Plot::Lines => "lines",
+        },
+        quantity: quantity(&scenario.metric),
+        across: scenario.across.as_ref().map(quantity),
+        parts: scenario.parts.iter().map(part).collect(),
+        columns: scenario.columns.iter().map(quantity).collect(),
+        panels: panels(plan, found, scenario),
+    }
+}
+
+/// Groups that follow one another and share an axis are in one panel.
+fn panels(plan: &Plan, found: &Found, scenario: &Scenario) -> Vec<Panel> {
+    let mut panels: Vec<Panel> = Vec::new();
+    for (workload, device) in plan.groups(scenario) {
+        let title = match scenario.devices.len() {
+            1 => workload.panel.clone(),
+            _ => format!("{}, {device}", workload.panel),
+        };
+        let points = scenario
+            .series
+            .iter()
+            .map(|series| point(plan, found, scenario, &Cell { workload, device, series }));
+        let mut points: Vec<Point> = points.collect();
+        let first = points.first().and_then(|point| point.value);
+        for point in points.iter_mut().skip(1) {
+            let by = point.value.zip(first).filter(|(_, first)| first.median != 0.0);
+            point.percent_more = by.map(|(own, first)| 100.0 * (own.median / first.median - 1.0));
+        }
+        let group = Group { title: workload.title.clone(), points };
+        match panels.last_mut().filter(|panel| panel.title == title) {
+            Some(panel) => panel.groups.push(group),
+            None => panels.push(Panel { title, groups: vec![group] }),
+        }
+    }
+    panels
+}
+
+fn point(plan: &Plan, found: &Found, scenario: &Scenario, cell: &Cell<'_>) -> Point {
+    let command = plan.command(scenario, cell);
+    let spread = |name: &String| found.spread(&command, plan.suite.metric(name));
+    Point {
+        series: cell.series.name.clone(),
+        runs: found.rounds(&command),
+        value: spread(&scenario.metric),
+        percent_more: None,
+        across: scenario.across.as_ref().and_then(spread),
+        parts: scenario.parts.iter().map(|part| spread(&part.metric)).collect(),
+        columns: scenario.columns.iter().map(spread).collect(),
+        why_none: found.why_none(&command),
+        command,
+    }
+}

@@ -1,0 +1,391 @@
+//! Scenario files: what a figure asks, with which runs that is answered, what the paper says, and
+//! by which rules that is judged. They are part of the program; a mistake in them fails its tests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BenchError, Result};
+
+/// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
+/// of the NVCaracal paper.
+const FILES: [(&str, &str); 10] = [
+    ("fig5", include_str!("../../scenarios/fig5.toml")),
+    ("fig6", include_str!("../../scenarios/fig6.toml")),
+    ("fig7", include_str!("../../scenarios/fig7.toml")),
+    ("fig8", include_str!("../../scenarios/fig8.toml")),
+    ("fig9", include_str!("../../scenarios/fig9.toml")),
+    ("fig10", include_str!("../../scenarios/fig10.toml")),
+    ("fig11", include_str!("../../scenarios/fig11.toml")),
+    ("fig12", include_str!("../../scenarios/fig12.toml")),
+    ("histograms", include_str!("../../scenarios/histograms.toml")),
+    ("profiles", include_str!("../../scenarios/profiles.toml")),
+];
+const COMMON: &str = include_str!("../../scenarios/common.toml");
+/// How many of the files are figures of the NVCaracal paper.
+const OF_NV_COUNT: usize = 8;
+
+/// What can be named on the command line, and what it stands for.
+pub const FIGURES: [(&str, &str); 12] = [
+    ("nv", "Figures 5 to 12 of the NVCaracal paper"),
+    ("all", "everything"),
+    ("fig5", "YCSB: throughput beside Zen"),
+    ("fig6", "SmallBank: throughput beside Zen"),
+    ("fig7", "throughput of other designs for persistent memory"),
+    ("fig8", "memory by structure"),
+    ("fig9", "what minor collection and cached versions are worth"),
+    ("fig10", "what recovery after failures costs"),
+    ("fig11", "recovery time by part"),
+    ("fig12", "throughput against latency over sizes of epochs"),
+    ("histograms", "the report of 2021: versions by place and size"),
+    ("profiles", "every design on every device profile"),
+];
+
+/// The figures that names on the command line stand for, each once, in the order of their numbers.
+/// No name stands for those of the paper.
+///
+/// # Errors
+/// `Usage`, with all names, if one is unknown.
+pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
+    let files = || FILES.iter().map(|(name, _)| *name);
+    for name in names.iter().filter(|name| !FIGURES.iter().any(|(known, _)| known == name)) {
+        let known = FIGURES.map(|(known, _)| known).join(", ");
+        return Err(BenchError::Usage(format!("there is no figure {name:?}; there are {known}")));
+    }
+    let asked = |name: &str| names.iter().any(|asked| asked == name);
+    let is_asked = |(index, name): &(usize, &str)| {
+        let of_nv = (names.is_empty() || asked("nv")) && *index < OF_NV_COUNT;
+        of_nv || asked("all") || asked(name)
+    };
+    Ok(files().enumerate().filter(is_asked).map(|(_, name)| name).collect())
+}
+
+/// How large the runs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Tiny: shows that everything works; times mean nothing.
+    Smoke,
+    /// A small machine within an hour, with the paper's contention.
+    Small,
+    /// The paper's sizes.
+    Full,
+}
+
+impl Scale {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Smoke, Self::Small, Self::Full];
+
+    /// Name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Small => "small",
+            Self::Full => "full",
+        }
+    }
+
+    /// For help and reports.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Smoke => "tiny sizes, to see that everything works: times mean nothing",
+            Self::Small => "about a hundredth of the paper's sizes, with the paper's contention",
+            Self::Full => "the paper's sizes: 256 GB of memory, many hours",
+        }
+    }
+
+    /// Rounds where none are asked for.
+    #[must_use]
+    pub fn rounds_default(self) -> u64 {
+        match self {
+            Self::Smoke => 1,
+            Self::Small => 3,
+            Self::Full => 5,
+        }
+    }
+}
+
+/// How a figure is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Plot {
+    /// One bar for each workload and series.
+    Bars,
+    /// One bar for each workload and series, of several parts.
+    Stacked,
+    /// A line for each workload through its series.
+    Lines,
+}
+
+/// A workload at each scale.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workload {
+    /// What scenarios call it.
+    pub(super) name: String,
+    /// For people.
+    pub(super) title: String,
+    /// Workloads that are drawn over the same axis.
+    pub(super) panel: String,
+    /// Its settings in the paper.
+    pub(super) paper: String,
+    /// Words of the `bench` command at every scale.
+    pub(super) options: String,
+    pub(super) smoke: Size,
+    pub(super) small: Size,
+    pub(super) full: Size,
+}
+
+impl Workload {
+    pub(super) fn size(&self, scale: Scale) -> &Size {
+        match scale {
+            Scale::Smoke => &self.smoke,
+            Scale::Small => &self.small,
+            Scale::Full => &self.full,
+        }
+    }
+}
+
+/// How large a workload is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
+    /// In words, as the report states it.
+    pub(super) says: String,
+    /// Options of the `bench` command.
+    pub(super) options: String,
+    /// Transactions of an epoch.
+    pub(super) epoch_size: u64,
+    /// Epochs.
+    pub(super) epochs: u64,
+}
+
+/// Something that can be read off the JSON of a run: a sum, by another sum where there is one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metric {
+    pub(super) name: String,
+    /// For people, without the unit.
+    pub(super) title: String,
+    pub(super) unit: String,
+    /// Paths into the JSON, as `counters.lines_read`.
+    pub(super) top: Vec<String>,
+    #[serde(default)]
+    pub(super) bottom: Vec<String>,
+    /// Brings the result to the unit.
+    #[serde(default = "one")]
+    pub(super) factor: f64,
+    /// Digits after the point.
+    #[serde(default)]
+    pub(super) digits: usize,
+    /// Whether it was measured with a clock, so that it means nothing in tiny runs.
+    #[serde(default)]
+    pub(super) timed: bool,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// One way to run the workloads of a figure.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Series {
+    /// Name in the report.
+    pub(super) name: String,
+    /// The engine.
+    #[serde(default = "usual_design")]
+    pub(super) design: String,
+    /// Options that make it so; they override those of the workload.
+    #[serde(default)]
+    pub(super) options: String,
+    /// Instead of the figure's device.
+    #[serde(default)]
+    pub(super) device: Option<String>,
+    /// Part of the workload's transactions of an epoch; there are as many more epochs.
+    #[serde(default = "one")]
+    pub(super) epoch_share: f64,
+}
+
+/// The design that every build has.
+pub(super) const USUAL_DESIGN: &str = "nvcaracal";
+
+fn usual_design() -> String {
+    USUAL_DESIGN.to_string()
+}
+
+/// A part of a stacked bar.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Part {
+    pub(super) metric: String,
+    /// A colour family: parts of one group have shades of one colour.
+    #[serde(default)]
+    pub(super) group: String,
+}
+
+/// What a statement's number is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum As {
+    /// The metric itself.
+    #[default]
+    Value,
+    /// By how many per cent it is more than what it is compared with.
+    PercentMore,
+    /// How many times what it is compared with.
+    Times,
+    /// By how many of its units it is more than what it is compared with.
+    PointsMore,
+}
+
+/// What becomes of the numbers of several workloads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Take {
+    /// Each must be within the range.
+    #[default]
+    Each,
+    /// Their mean must be.
+    Mean,
+    /// The greatest must be.
+    Most,
+    /// The least must be.
+    Least,
+}
+
+/// Something that the paper says, and how it is judged.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Statement {
+    /// Section of the paper.
+    pub(super) section: String,
+    /// The statement in our words.
+    pub(super) says: String,
+    /// Its numbers.
+    pub(super) paper: String,
+    /// Absent if it cannot be shown at all; `reason` says why then.
+    #[serde(default)]
+    pub(super) rule: Option<Rule>,
+    /// The only scale at which it can be judged, if there is one.
+    #[serde(default)]
+    pub(super) only: Option<Scale>,
+    /// Why it is otherwise here, if it is.
+    pub(super) reason: String,
+}
+
+/// A number and the ranges that it must be in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    pub(super) metric: String,
+    /// The series that it is about.
+    pub(super) of: String,
+    /// The series that it is compared with, on the same workload or on those of `over_workloads`.
+    #[serde(default)]
+    pub(super) over: Vec<String>,
+    /// What of them is compared, if not the same metric.
+    #[serde(default)]
+    pub(super) over_metric: Option<String>,
+    pub(super) workloads: Vec<String>,
+    /// The workload that each of `workloads` is compared with, if not itself.
+    #[serde(default)]
+    pub(super) over_workloads: Vec<String>,
+    #[serde(default, rename = "as")]
+    pub(super) form: As,
+    #[serde(default)]
+    pub(super) take: Take,
+    /// The statement holds from the first to the second.
+    pub(super) holds: [f64; 2],
+    /// It holds more weakly there.
+    #[serde(default)]
+    pub(super) weaker: Option<[f64; 2]>,
+}
+
+/// A figure.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scenario {
+    /// Name on the command line.
+    pub(super) figure: String,
+    pub(super) title: String,
+    /// What the figure asks.
+    pub(super) question: String,
+    /// What the paper says of it.
+    pub(super) paper: String,
+    /// What is different here.
+    pub(super) here: String,
+    pub(super) plot: Plot,
+    /// What is drawn; the sum of the parts of stacked bars.
+    pub(super) metric: String,
+    /// What lines are drawn across.
+    #[serde(default)]
+    pub(super) across: Option<String>,
+    /// Metrics of the further columns of the table.
+    #[serde(default)]
+    pub(super) columns: Vec<String>,
+    /// Parts of stacked bars.
+    #[serde(default)]
+    pub(super) parts: Vec<Part>,
+    /// The device; with several, every workload runs on each.
+    pub(super) devices: Vec<String>,
+    /// Options of every run.
+    #[serde(default)]
+    pub(super) options: String,
+    pub(super) workloads: Vec<String>,
+    pub(super) series: Vec<Series>,
+    #[serde(default)]
+    pub(super) statements: Vec<Statement>,
+}
+
+/// What all scenarios refer to.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Common {
+    workload: Vec<Workload>,
+    metric: Vec<Metric>,
+}
+
+/// The scenarios of a command, with all that they refer to.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    pub(super) scenarios: Vec<Scenario>,
+    workloads: Vec<Workload>,
+    metrics: Vec<Metric>,
+}
+
+impl Suite {
+    /// Reads the scenarios of some figures, named as [`figures_named`] gives them.
+    ///
+    /// # Panics
+    /// If a scenario file is wrong, which the tests of this module find.
+    #[must_use]
+    pub fn of(figures: &[&str]) -> Self {
+        let parsed = |name: &str, text: &str| {
+            toml::from_str::<Scenario>(text).unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        let asked = FILES.iter().filter(|(name, _)| figures.contains(name));
+        let scenarios = asked.map(|(name, text)| parsed(name, text)).collect();
+        let common: Common =
+            toml::from_str(COMMON).unwrap_or_else(|error| panic!("common: {error}"));
+        Self { scenarios, workloads: common.workload, metrics: common.metric }
+    }
+
+    pub(super) fn workload(&self, name: &str) -> &Workload {
+        let found = self.workloads.iter().find(|workload| workload.name == name);
+        found.unwrap_or_else(|| panic!("no workload {name}"))
+    }
+
+    pub(super) fn metric(&self, name: &str) -> &Metric {
+        let found = self.metrics.iter().find(|metric| metric.name == name);
+        found.unwrap_or_else(|| panic!("no metric {name}"))
+    }
+
+    /// The workloads that the scenarios run, each once.
+    pub(super) fn workloads_used(&self) -> impl Iterator<Item = &Workload> {
+        let used = |workload: &&Workload| {
+            self.scenarios.iter().any(|scenario| scenario.workloads.contains(&workload.name))
+        };
+        self.workloads.iter().filter(used)
+    }
+}

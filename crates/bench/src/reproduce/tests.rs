@@ -1,0 +1,362 @@
+//! Scenario files are sound, rules judge as they say, and reports show all that was found. Runs are
+//! canned: what they came to is computed from their command lines.
+
+use serde_json::{Value, json};
+
+use super::data::{Found, Outcome, Recorded, Session};
+use super::html::render;
+use super::machine::Machine;
+use super::plan::{Plan, Run};
+use super::report::{ReproduceReport, report};
+use super::scenario::{FIGURES, Plot, Rule, Scale, Scenario, Suite, figures_named};
+use super::svg;
+use super::verdict::{Judged, Verdict};
+
+fn plan_of(names: &[&str], scale: Scale, rounds: u64) -> Plan {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let suite = Suite::of(&figures_named(&names).expect("known names"));
+    Plan { suite, scale, rounds, workers: 2, seed: 1 }
+}
+
+fn session(scale: Scale, build: &str) -> Session {
+    let machine =
+        Machine { processor: "A & B <8>".into(), cores: 2, memory_gib: 16.0, kernel: "6.1".into() };
+    Session { scale, build: build.into(), commit: None, machine }
+}
+
+/// A report of a run, with a throughput.
+fn canned(throughput: f64) -> Value {
+    let memory = ["index", "row_entries", "transient_pool", "cache", "persistent_rows"]
+        .into_iter()
+        .chain(["persistent_values", "input_log"])
+        .map(|name| (name.to_string(), json!(1_000_000)))
+        .collect::<serde_json::Map<_, _>>();
+    json!({
+        "throughput_txn_per_s": throughput,
+        "device_note": "DRAM, with <waits>",
+        "latency_ns": {"p50": 1e12 / throughput},
+        "counters": {
+            "transient_versions": 30, "persistent_versions": 970, "cache_hits": 1,
+            "cache_misses": 1, "blocks_read_per_txn": 3.5, "blocks_written_per_txn": 2.5,
+            "lines_written_per_txn": 7.0, "log_bytes_per_txn": 99.0,
+            "minor_collections_per_txn": 0.0, "major_collections_per_txn": 1.0,
+        },
+        "memory_bytes": memory,
+        "recovery": {
+            "open_device_ms": 0.5, "load_log_ms": 1.5, "scan_ms": 30.0, "rebuild_ms": 20.0,
+            "replay_ms": 10.0, "total_ms": 62.0, "total": {"blocks_read": 5_000},
+        },
+    })
+}
+
+/// What the runs of a plan come to by a function of run.
+fn found_by(plan: &Plan, outcome: impl Fn(&Run) -> Option<Outcome>) -> Found {
+    let session = session(plan.scale, "b");
+    let mut found = Found::default();
+    for run in plan.runs() {
+        if let Some(outcome) = outcome(&run) {
+            found.add(Recorded::new(&session, &run, outcome));
+        }
+    }
+    found
+}
+
+fn whole(plan: &Plan) -> Found {
+    found_by(plan, |run| {
+        let spread = 1000.0 * (1 + run.round) as f64;
+        Some(Outcome::Report(canned(50_000.0 + spread + run.command().len() as f64)))
+    })
+}
+
+fn report_of(plan: &Plan, found: &Found) -> ReproduceReport {
+    report(plan, &session(plan.scale, "b"), found, false)
+}
+
+// --- Scenario files ---------------------------------------------------------------------------
+
+/// Every name in a rule must exist, and a pair must have both halves.
+fn check_rule(suite: &Suite, scenario: &Scenario, rule: &Rule) {
+    let says = format!("{}: {rule:?}", scenario.figure);
+    let series = |name: &String| scenario.series.iter().any(|series| series.name == *name);
+    assert!(series(&rule.of) && rule.over.iter().all(series), "{says}");
+    suite.metric(&rule.metric);
+    if let Some(name) = &rule.over_metric {
+        suite.metric(name);
+    }
+    assert!(!rule.workloads.is_empty(), "{says}");
+    let all = rule.workloads.iter().chain(&rule.over_workloads);
+    all.for_each(|name| assert!(scenario.workloads.contains(name), "{name}: {says}"));
+    assert!([0, rule.workloads.len()].contains(&rule.over_workloads.len()), "{says}");
+    for [low, high] in [Some(rule.holds), rule.weaker].into_iter().flatten() {
+        assert!(low <= high, "{says}");
+    }
+}
+
+#[test]
+fn scenarios_name_workloads_metrics_and_series_that_exist() {
+    let plan = plan_of(&["all"], Scale::Small, 1);
+    let suite = &plan.suite;
+    let names: Vec<&str> = suite.scenarios.iter().map(|s| s.figure.as_str()).collect();
+    let known: Vec<&str> = FIGURES.iter().skip(2).map(|(name, _)| *name).collect();
+    assert_eq!(names, known);
+    for scenario in &suite.scenarios {
+        for workload in &scenario.workloads {
+            let options = &suite.workload(workload).options;
+            let first = options.split(' ').next().expect("a word");
+            assert!(["ycsb", "smallbank", "tpcc"].contains(&first), "{workload}: {options}");
+        }
+        let parts = scenario.parts.iter().map(|part| &part.metric);
+        let metrics = parts.chain(&scenario.columns).chain(&scenario.across);
+        for name in metrics.chain([&scenario.metric]) {
+            suite.metric(name);
+        }
+        assert_eq!(scenario.plot == Plot::Stacked, !scenario.parts.is_empty());
+        assert_eq!(scenario.plot == Plot::Lines, scenario.across.is_some());
+        assert!(!scenario.series.is_empty() && !scenario.devices.is_empty());
+        for rule in scenario.statements.iter().filter_map(|statement| statement.rule.as_ref()) {
+            check_rule(suite, scenario, rule);
+        }
+    }
+}
+
+#[test]
+fn names_stand_for_figures_and_unknown_ones_are_told_which_there_are() {
+    let named = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        figures_named(&names)
+    };
+    assert_eq!(named(&[]).expect("those of the paper").len(), 8);
+    assert_eq!(named(&["nv", "fig5"]).expect("those of the paper").len(), 8);
+    assert_eq!(named(&["fig12", "fig5", "fig12"]).expect("two"), ["fig5", "fig12"]);
+    assert_eq!(named(&["all"]).expect("all").len(), 10);
+    let error = named(&["fig5", "fig4"]).expect_err("there is no Figure 4");
+    assert!(error.is_usage() && error.to_string().contains("fig12, histograms"), "{error}");
+}
+
+// --- Rules ------------------------------------------------------------------------------------
+
+/// The first statement of a figure that begins so, judged on throughputs by workload and series.
+fn judged(
+    figure: &str,
+    says: &str,
+    scale: Scale,
+    throughput: impl Fn(&str, &str) -> Option<f64>,
+) -> Judged {
+    let plan = plan_of(&[figure], scale, 1);
+    let found = found_by(&plan, |run| {
+        let of = &run.uses[0];
+        throughput(&of.workload, &of.series).map(|number| Outcome::Report(canned(number)))
+    });
+    let statements = report_of(&plan, &found).statements;
+    statements.into_iter().find(|judged| judged.says.starts_with(says)).expect("a statement")
+}
+
+#[test]
+fn a_statement_holds_within_its_range_holds_weakly_around_it_and_not_elsewhere() {
+    let says = "YCSB, high contention: NVCaracal compared with all-NVMM";
+    for (throughput, verdict, text) in [
+        (2.9, Verdict::Holds, "2.90 times"),
+        (1.5, Verdict::HoldsMoreWeakly, "1.50 times"),
+        (0.9, Verdict::DoesNotHold, "0.90 times"),
+    ] {
+        let found = judged("fig7", says, Scale::Small, |_, series| {
+            Some(if series == "NVCaracal" { throughput } else { 1.0 })
+        });
+        assert_eq!((found.verdict, found.ours[0].text.as_str()), (verdict, text));
+        assert_eq!(found.reason.is_none(), verdict == Verdict::Holds, "{found:?}");
+    }
+}
+
+#[test]
+fn most_of_several_numbers_within_the_range_are_a_weak_hold_and_few_are_none() {
+    let says = "NVCaracal is faster under higher contention in all workloads";
+    for (slow, verdict) in [
+        (&[][..], Verdict::Holds),
+        (&["tpcc-high"], Verdict::HoldsMoreWeakly),
+        (&["tpcc-high", "smallbank-high"], Verdict::DoesNotHold),
+    ] {
+        let found = judged("fig7", says, Scale::Small, |workload, _| {
+            let is_fast = workload.ends_with("-high") && !slow.contains(&workload);
+            Some(if is_fast {
+                2.0
+            } else if slow.contains(&workload) {
+                0.5
+            } else {
+                1.0
+            })
+        });
+        assert_eq!(found.verdict, verdict, "{found:?}");
+        assert_eq!(found.ours.len(), 4);
+    }
+}
+
+#[test]
+fn means_and_extremes_are_of_all_workloads() {
+    let says = "YCSB: what the large data set costs NVCaracal, on average";
+    let found = judged("fig5", says, Scale::Small, |workload, _| {
+        Some(match workload {
+            "ycsb-large-low" => 88.0,
+            "ycsb-large-high" => 106.0,
+            _ => 100.0,
+        })
+    });
+    assert_eq!((found.verdict, found.ours.len()), (Verdict::Holds, 1));
+    assert_eq!(found.ours[0].text, "-2.0 %");
+    let says = "Cached versions, YCSB-smallrow: slower with them by, at worst";
+    let found = judged("fig9", says, Scale::Small, |workload, series| {
+        let with = series == "NVCaracal" && workload == "ycsb-smallrow-low";
+        Some(if with { 95.0 } else { 100.0 })
+    });
+    assert_eq!((found.verdict, found.ours[0].text.as_str()), (Verdict::Holds, "-5.0 %"));
+}
+
+#[test]
+fn nothing_is_judged_without_runs_nor_times_of_tiny_ones() {
+    let says = "YCSB, high contention: NVCaracal compared with all-NVMM";
+    let found =
+        judged("fig7", says, Scale::Small, |_, series| (series != "all-NVMM").then_some(1.0));
+    assert_eq!(found.verdict, Verdict::CannotBeShown);
+    assert!(found.reason.expect("one").contains("all-NVMM, YCSB, high: it has not run yet"));
+    let found = judged("fig7", says, Scale::Smoke, |_, _| Some(1.0));
+    assert_eq!((found.verdict, found.ours.len()), (Verdict::CannotBeShown, 1));
+    // Counts mean something at every scale.
+    let says = "YCSB and SmallBank, low contention: transient";
+    let found = judged("fig7", says, Scale::Smoke, |_, _| Some(1.0));
+    assert_eq!((found.verdict, found.ours[0].text.as_str()), (Verdict::Holds, "3.0 %"));
+    let says = "TPC-C, low contention: reverting";
+    let found = judged("fig11", says, Scale::Full, |_, _| Some(1.0));
+    assert_eq!(found.verdict, Verdict::CannotBeShown);
+    let says = "Most workloads recover in 2 s";
+    for (scale, verdict) in [(Scale::Small, Verdict::CannotBeShown), (Scale::Full, Verdict::Holds)]
+    {
+        assert_eq!(judged("fig11", says, scale, |_, _| Some(1.0)).verdict, verdict);
+    }
+}
+
+#[test]
+fn series_are_compared_within_rounds() {
+    let plan = plan_of(&["fig12"], Scale::Small, 3);
+    // The machine is twice as fast in each round as in the one before.
+    let found = found_by(&plan, |run| {
+        let machine = f64::from(1 << run.round);
+        let own = if run.uses[0].series == "100 %" { 1.5 } else { 1.0 };
+        Some(Outcome::Report(canned(1000.0 * machine * own)))
+    });
+    let report = report_of(&plan, &found);
+    let of = |judged: &&Judged| judged.says.starts_with("SmallBank, high");
+    let judged = report.statements.iter().find(of).expect("a statement");
+    assert_eq!((judged.verdict, judged.ours[0].text.as_str()), (Verdict::Holds, "+50.0 %"));
+}
+
+// --- Reports ----------------------------------------------------------------------------------
+
+#[test]
+fn each_figure_has_a_mark_and_a_row_for_each_data_point() {
+    let plan = plan_of(&["all"], Scale::Small, 3);
+    let report = report_of(&plan, &whole(&plan));
+    assert_eq!((report.runs, report.failures.len()), (report.runs_planned, 0));
+    let page = render(&report);
+    let sections: Vec<&str> = page.split("<section>").skip(1).collect();
+    assert_eq!(sections.len(), report.figures.len());
+    for ((figure, section), scenario) in
+        report.figures.iter().zip(sections).zip(&plan.suite.scenarios)
+    {
+        let section = section.split("</section>").next().expect("its first part");
+        let points = scenario.workloads.len() * scenario.devices.len() * scenario.series.len();
+        let count = |text: &str| section.matches(text).count();
+        assert_eq!(count("class=\"datum\""), points, "{}", figure.figure);
+        assert_eq!(count("<svg"), figure.panels.len());
+        // One row more is that of the headings.
+        assert_eq!(count("<tr"), points + 1, "{}", figure.figure);
+        assert_eq!(count("class=\"part\""), points * scenario.parts.len());
+        assert_eq!(count("class=\"statement\""), scenario.statements.len());
+        assert_eq!(count("no result"), 0);
+    }
+}
+
+#[test]
+fn plots_are_well_formed_and_nothing_leaves_the_picture() {
+    let plan = plan_of(&["all"], Scale::Small, 2);
+    let all = whole(&plan);
+    let nothing = Found::default();
+    for (found, is_empty) in [(&all, false), (&nothing, true)] {
+        for figure in &report_of(&plan, found).figures {
+            for panel in &figure.panels {
+                let text = svg::plot(figure, panel).into_string();
+                let document = roxmltree::Document::parse(&text)
+                    .unwrap_or_else(|error| panic!("{error}: {text}"));
+                let root = document.root_element();
+                let size: Vec<f64> = root
+                    .attribute("viewBox")
+                    .expect("a size")
+                    .split(' ')
+                    .map(|number| number.parse().expect("a number"))
+                    .collect();
+                let bars = || root.descendants().filter(|node| node.has_tag_name("rect"));
+                let circles = root.descendants().filter(|node| node.has_tag_name("circle"));
+                assert_eq!(bars().count() + circles.count() == 0, is_empty, "{text}");
+                for bar in bars() {
+                    let number = |name| -> f64 {
+                        bar.attribute(name).expect("it has one").parse().expect("a number")
+                    };
+                    assert!(number("width") > 0.0 && number("height") > 0.0, "{text}");
+                    assert!(number("x") + number("width") <= size[2] + 0.1, "{text}");
+                    assert!(number("y") + number("height") <= size[3] + 0.1, "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn words_of_runs_are_escaped_and_shown_where_a_number_is_missing() {
+    let plan = plan_of(&["fig10"], Scale::Small, 1);
+    let found = found_by(&plan, |run| {
+        let command = run.command();
+        Some(match (command.contains("no-logging"), command.contains("all-dram")) {
+            (true, _) => Outcome::Unsupported("error: no <design> & more".into()),
+            (_, true) => Outcome::Failed("<script>alert(1)</script>".into()),
+            _ => Outcome::Report(canned(1000.0)),
+        })
+    });
+    let report = report_of(&plan, &found);
+    assert_eq!(report.failures.len(), 8, "those of all-DRAM");
+    assert_eq!(report.runs * 3, report.runs_planned);
+    let page = render(&report);
+    for text in ["<script", "<design>", "B <8>", "with <waits>"] {
+        assert!(!page.contains(text), "{text} is not escaped");
+    }
+    for text in ["no &lt;design&gt; &amp; more", "A &amp; B &lt;8&gt;", "no result"] {
+        assert!(page.contains(text), "{text} is not there");
+    }
+    for text in ["http:", "https:", "src=", "@import"] {
+        let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!elsewhere.contains(text), "{text} leads elsewhere");
+    }
+}
+
+#[test]
+fn lines_of_runs_are_read_again_and_others_refused() {
+    let plan = plan_of(&["fig8"], Scale::Smoke, 1);
+    let own = session(Scale::Smoke, "b");
+    let run = &plan.runs()[0];
+    let line = |outcome| {
+        let recorded = Recorded::new(&own, run, outcome);
+        format!("{}\n", serde_json::to_string(&recorded).expect("plain data"))
+    };
+    let reported = line(Outcome::Report(canned(7.0)));
+    assert!(Found::read(&reported, &own).expect("its own").has(run));
+    // What failed is tried again; what reported afterwards counts.
+    let failed = line(Outcome::Failed("no memory".into()));
+    assert!(!Found::read(&failed, &own).expect("its own").has(run));
+    let found = Found::read(&format!("{failed}{reported}"), &own).expect("its own");
+    assert!(found.has(run) && found.failures().is_empty());
+    for (text, asked, said) in [
+        (&reported, session(Scale::Small, "b"), "is of scale smoke, asked for is small"),
+        (&reported, session(Scale::Smoke, "c"), "another build"),
+        (&"{}\n".to_string(), own.clone(), "line 1 of runs.jsonl is no run"),
+    ] {
+        let error = Found::read(text, &asked).expect_err("refused");
+        assert!(error.is_usage() && error.to_string().contains(said), "{error}");
+    }
+}
