@@ -264,6 +264,8 @@ impl workloads::Tx for Running<'_, '_> {
 /// A workload's table as the engine is asked for it.
 #[must_use]
 pub fn table_definition(spec: &TableSpec, row_bytes: u32) -> TableDefinition {
+    // The numbers of sequences are in rows of one size.
+    let row_bytes = if spec.index == IndexKind::Sequence { 0 } else { row_bytes };
     TableDefinition {
         name: spec.name.to_string(),
         index: match spec.index {

@@ -109,16 +109,11 @@ impl<W: Workload> Erased for W {
 pub struct Job {
     workload: Box<dyn Erased>,
     parameters: Parameters,
-    row_bytes: u32,
 }
 
 impl Job {
-    pub(crate) fn new<W: Workload + 'static>(
-        workload: W,
-        parameters: Parameters,
-        row_bytes: u32,
-    ) -> Self {
-        Self { workload: Box::new(workload), parameters, row_bytes }
+    pub(crate) fn new<W: Workload + 'static>(workload: W, parameters: Parameters) -> Self {
+        Self { workload: Box::new(workload), parameters }
     }
 
     /// Name of the workload.
@@ -142,7 +137,7 @@ impl Job {
     /// The tables in the engine's words.
     #[must_use]
     pub fn table_definitions(&self) -> Vec<TableDefinition> {
-        self.tables().iter().map(|spec| table_definition(spec, self.row_bytes)).collect()
+        self.tables().iter().map(|spec| table_definition(spec, self.row_bytes())).collect()
     }
 
     /// The procedures, as the engine registers them.
@@ -158,7 +153,7 @@ impl Job {
 
     /// Bytes of a row that were asked for; 0: the store chooses.
     pub(crate) fn row_bytes(&self) -> u32 {
-        self.row_bytes
+        self.parameters.row_bytes
     }
 
     /// Loading call `i` of one pass, if there are so many.

@@ -66,8 +66,6 @@ pub enum WorkloadParameters {
         value_bytes: u32,
         /// Bytes that an update overwrites.
         update_bytes: u32,
-        /// Bytes of a persistent row; 0 lets the store choose.
-        row_bytes: u32,
         /// Hot rows.
         hot_rows: u64,
         /// Keys of 10 that are hot.
@@ -118,6 +116,9 @@ pub struct Parameters {
     pub segment_bytes: u64,
     /// Loading transactions of a loading epoch.
     pub loads_per_epoch: u64,
+    /// Bytes of a persistent row of every table but sequences; 0 lets the store choose.
+    #[serde(default)]
+    pub row_bytes: u32,
 }
 
 /// Loading transactions of a loading epoch: up to 300 rows each, so at most 75,000 rows.
@@ -141,7 +142,6 @@ impl WorkloadParameters {
             rows,
             value_bytes: paper.value_bytes,
             update_bytes: paper.update_bytes,
-            row_bytes: 0,
             hot_rows: paper.hot_rows,
             hot_keys: paper.hot_keys,
             hot_spacing: paper.hot_spacing,
@@ -193,6 +193,7 @@ impl Parameters {
             seed: 1,
             segment_bytes: storage::StoreOptions::default().segment_bytes,
             loads_per_epoch: LOADS_PER_EPOCH,
+            row_bytes: 0,
         }
     }
 
@@ -223,7 +224,6 @@ impl Parameters {
                 rows,
                 value_bytes,
                 update_bytes,
-                row_bytes,
                 hot_rows,
                 hot_keys,
                 hot_spacing,
@@ -244,18 +244,18 @@ impl Parameters {
                     pieces,
                     seed,
                 };
-                Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone(), row_bytes))
+                Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone()))
             }
             WorkloadParameters::SmallBank { customers, hot_customers } => {
                 let preset = SmallBankSettings::low(customers);
                 let settings = SmallBankSettings { hot_customers, seed, ..preset };
-                Ok(Job::new(SmallBank::new(settings).map_err(usage)?, self.clone(), 0))
+                Ok(Job::new(SmallBank::new(settings).map_err(usage)?, self.clone()))
             }
             WorkloadParameters::Tpcc { warehouses, mix, items, customers_per_district } => {
                 let mix = mix.into();
                 let settings =
                     TpccSettings { warehouses, mix, items, customers_per_district, seed };
-                Ok(Job::new(Tpcc::new(settings).map_err(usage)?, self.clone(), 0))
+                Ok(Job::new(Tpcc::new(settings).map_err(usage)?, self.clone()))
             }
         }
     }

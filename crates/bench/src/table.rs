@@ -90,10 +90,10 @@ pub(crate) fn scale(parameters: &Parameters) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(&parameters.workload) else {
         return String::new();
     };
-    let chosen = |(name, value): &(&String, &Value)| {
-        *name != "workload" && !value.is_null() && !(*name == "row_bytes" && **value == 0)
-    };
-    let shown = fields.iter().filter(chosen);
+    let chosen = |(name, value): &(&String, &Value)| *name != "workload" && !value.is_null();
+    let row_bytes = ("row_bytes".to_string(), Value::from(parameters.row_bytes));
+    let row_bytes = (parameters.row_bytes > 0).then_some(row_bytes);
+    let shown = fields.iter().filter(chosen).chain(row_bytes.iter().map(|(name, of)| (name, of)));
     let shown = shown.map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         format!("{} {value}", name.replace('_', " "))

@@ -29,6 +29,7 @@ fn set_common(parameters: &mut Parameters, run: &RunArguments) {
     set(&mut parameters.epoch_size, run.epoch_size);
     set(&mut parameters.seed, run.seed);
     set(&mut parameters.segment_bytes, run.segment_bytes);
+    set(&mut parameters.row_bytes, run.row_bytes);
 }
 
 /// A workload's own options.
@@ -102,7 +103,6 @@ impl Options for YcsbArguments {
                     rows,
                     value_bytes,
                     update_bytes,
-                    row_bytes,
                     hot_rows,
                     hot_spacing,
                     read_keys,
@@ -115,7 +115,6 @@ impl Options for YcsbArguments {
                 rows: *rows,
                 value_bytes: *value_bytes,
                 update_bytes: *update_bytes,
-                row_bytes: *row_bytes,
                 hot_rows: *hot_rows,
                 hot_keys,
                 hot_spacing: *hot_spacing,
@@ -132,7 +131,6 @@ impl Options for YcsbArguments {
             rows,
             value_bytes,
             update_bytes,
-            row_bytes,
             hot_rows,
             hot_keys,
             hot_spacing,
@@ -149,7 +147,6 @@ impl Options for YcsbArguments {
             *update_bytes = (*update_bytes).min(*value_bytes);
         }
         set(update_bytes, self.update_bytes);
-        set(row_bytes, self.row_bytes);
         set(hot_rows, self.hot_rows);
         set(hot_keys, self.hot_keys);
         set(hot_spacing, self.hot_spacing);
