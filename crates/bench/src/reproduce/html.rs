@@ -37,7 +37,7 @@ const DESIGNS: [(&str, &str); 7] = [
         "no epochs and no log; a transaction's rows are written to new places in persistent \
       memory. With optimistic (OCC) or multi-version (MVCC) concurrency control.",
     ),
-    ("write-behind logging", "changes are written first, then a log of which transactions count."),
+    ("write-behind log", "changes are written first, then a log of which transactions count."),
 ];
 
 /// What the emulated device leaves out.

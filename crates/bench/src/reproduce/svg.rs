@@ -15,9 +15,9 @@ const SHADES_PERSISTENT: [&str; 3] = ["#E69F00", "#A66A00", "#F6D58E"];
 
 const WIDTH: f64 = 420.0;
 /// Where names of bars end and bars begin.
-const BARS_LEFT: f64 = 128.0;
+const BARS_LEFT: f64 = 134.0;
 /// Room for the number after the longest bar.
-const BARS_RIGHT: f64 = 62.0;
+const BARS_RIGHT: f64 = 58.0;
 const BAR_HEIGHT: f64 = 14.0;
 const BAR_STEP: f64 = 18.0;
 const GROUP_TITLE: f64 = 19.0;
