@@ -11,6 +11,9 @@ pub enum Design {
     Engine(engine::Design),
     /// All of it in DRAM and without a log: what persistent memory costs is what this saves.
     AllDram,
+    /// The first step from Caracal to NVCaracal (the report of 2021): nothing is logged or cached,
+    /// and each row that an epoch updated is collected in the next one.
+    Report2021,
     /// Another engine (NV 6.3).
     Rival(Rival),
 }
@@ -26,7 +29,7 @@ impl Design {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let of_engine = engine::Design::ALL.into_iter().map(Self::Engine);
-        of_engine.chain([Self::AllDram]).chain(Rival::ALL.map(Self::Rival)).collect()
+        of_engine.chain([Self::AllDram, Self::Report2021]).chain(Rival::ALL.map(Self::Rival)).collect()
     }
 
     /// Name on the command line and in reports.
@@ -35,6 +38,7 @@ impl Design {
         match self {
             Self::Engine(design) => design.name(),
             Self::AllDram => "all-dram",
+            Self::Report2021 => "report-2021",
             Self::Rival(rival) => rival.name(),
         }
     }
@@ -45,6 +49,7 @@ impl Design {
         match self {
             Self::Engine(design) => design.what(),
             Self::AllDram => "no-logging on the device dram",
+            Self::Report2021 => "no-logging without a cache and without minor collection",
             Self::Rival(rival) => rival.what(),
         }
     }
@@ -54,7 +59,7 @@ impl Design {
     pub fn of_engine(self) -> engine::Design {
         match self {
             Self::Engine(design) => design,
-            Self::AllDram => engine::Design::NoLogging,
+            Self::AllDram | Self::Report2021 => engine::Design::NoLogging,
             Self::Rival(_) => engine::Design::default(),
         }
     }
@@ -71,15 +76,16 @@ impl Design {
             (Self::AllDram, Some(other)) => {
                 usage(format!("design all-dram runs on dram: leave out --device {other}"))
             }
-            (Self::Engine(_), Some(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_)))) => {
-                Ok(Some(spec))
-            }
+            (
+                Self::Engine(_) | Self::Report2021,
+                Some(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_))),
+            ) => Ok(Some(spec)),
             (Self::Rival(_), Some(spec @ DeviceSpec::Emulated(_))) => Ok(Some(spec)),
             (Self::Rival(_), _) => usage(format!(
                 "design {} runs in emulated persistent memory: give --device emulated[:PROFILE]",
                 self.name()
             )),
-            (Self::Engine(_), _) => usage(format!(
+            (Self::Engine(_) | Self::Report2021, _) => usage(format!(
                 "design {} keeps nothing durable: give --device emulated[:PROFILE] or dram",
                 self.name()
             )),

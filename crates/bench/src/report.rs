@@ -138,6 +138,9 @@ pub struct Report {
     pub counters: Named,
     /// Bytes of each structure at the end.
     pub memory_bytes: Named,
+    /// Lengths of the values at the end, but for sequences: how many are inline in their rows, and
+    /// how many have at most so many bytes.
+    pub values: Named,
     /// Live rows at the end.
     pub rows: u64,
     /// The store's epoch at the end; loading epochs count.
@@ -283,6 +286,7 @@ impl Report {
             balance: Balance::new(tally, settings.engine.workers),
             counters: counters(&tally.stats),
             memory_bytes: Named::default(),
+            values: Named::default(),
             rows: 0,
             epoch: 0,
             loading_epochs: job.loading_epochs(),
@@ -347,6 +351,36 @@ impl Report {
             self.memory_bytes.count(name, bytes);
         }
     }
+}
+
+/// Classes of lengths of values, as the last one each has.
+const LENGTHS: [usize; 7] = [8, 16, 30, 64, 128, 256, 1024];
+
+/// Counts values by place and length.
+pub(crate) fn values<D: Device>(engine: &Engine<D>) -> Named {
+    let (mut all, mut inline) = (0, 0);
+    let mut up_to = [0; LENGTHS.len()];
+    let tables = engine.store().tables().iter().enumerate();
+    let rows = tables.filter(|(_, table)| {
+        table.is_used() && table.definition.index != storage::IndexKind::Sequence
+    });
+    for (number, table) in rows {
+        let counted = engine.for_each(number as u16, &mut |_, value| {
+            all += 1;
+            inline += u64::from(table.layout.is_inline(value.len() as u64));
+            for (count, length) in up_to.iter_mut().zip(LENGTHS) {
+                *count += u64::from(value.len() <= length);
+            }
+        });
+        counted.expect("the table exists");
+    }
+    let mut named = Named::default();
+    named.count("all", all);
+    named.count("inline", inline);
+    for (count, length) in up_to.into_iter().zip(LENGTHS) {
+        named.count(&format!("up_to_{length}_bytes"), count);
+    }
+    named
 }
 
 fn phases(stats: &EpochStats) -> Named {

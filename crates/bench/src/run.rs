@@ -376,6 +376,7 @@ impl<'a, D: Device> Run<'a, D> {
         let mut report = Report::new(self.job, self.settings, &self.tally);
         report.describe_device(&self.device.description());
         report.describe_state(&self.engine, &self.recovery);
+        report.values = crate::report::values(&self.engine);
         report.generate_seconds = crate::clock::seconds(self.generate_ns);
         report.interrupted = self.interrupted;
         report.verified = self.has_news() && self.verifier.is_some();

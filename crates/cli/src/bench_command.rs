@@ -157,7 +157,7 @@ fn settings(
 ) -> Settings {
     let defaults = EngineConfig::for_device(spec);
     let cache_bytes = match arguments.design {
-        Design::Engine(engine::Design::AllNvmm) => 0,
+        Design::Engine(engine::Design::AllNvmm) | Design::Report2021 => 0,
         Design::Rival(_) => bench::RIVAL_CACHE_BYTES,
         _ => defaults.cache_bytes,
     };
@@ -175,7 +175,7 @@ fn settings(
                 false => defaults.checkpoint_every,
             }),
             cache_policy: arguments.cache_policy,
-            minor_collection: !arguments.no_minor_gc,
+            minor_collection: !arguments.no_minor_gc && arguments.design != Design::Report2021,
             append: arguments.append,
             state_hash: !arguments.no_state_hash,
             ..defaults

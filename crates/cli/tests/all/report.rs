@@ -7,7 +7,7 @@ const SIZE: &str = "--customers 2000 --epoch-size 500 --epochs 3 --no-progress";
 /// Keys that scripts may rely on.
 const KEYS: &str = "workload design device durable device_note workers epochs interrupted \
     epoch_size seed committed aborted failed deferred seconds throughput_txn_per_s latency_ns \
-    phase_ns counters balance memory_bytes state_digest contention append parameters";
+    phase_ns values counters balance memory_bytes state_digest contention append parameters";
 const PHASES: &str = "log_inputs insert major_gc evict_cache append execute checkpoint";
 const COUNTERS: &str = "committed transient_versions versions_reused persistent_versions \
     minor_collections major_collections cache_hits blocks_read blocks_written lines_read \

@@ -35,6 +35,7 @@ fn check(workload: &str, options: &str) {
         "--workers 2 --device emulated:none --design hybrid --cache-bytes 1000000".to_string(),
         "--workers 4 --device emulated:none --design all-nvmm".to_string(),
         "--workers 2 --design all-dram".to_string(),
+        "--workers 2 --device emulated:none --design report-2021".to_string(),
         format!("--workers 2 --device dram {OTHER_WAYS} --checkpoint-every 2"),
         format!("--workers 2 --device file:{file} --checkpoint-every 2"),
     ] {
