@@ -202,7 +202,7 @@ pub fn render(report: &Report) -> String {
         "{device}: {device_note}\n\
          random {access_bytes}-byte blocks of {memory_mib} MiB for each thread: \
          non-temporal writes with a fence every 16,\n\
-         reads that do not depend on each other; the rate that a tenth of {TURNS} turns surpass\n\
+         reads that do not depend on each other; a fiftieth of {TURNS} turns was faster\n\
          paper: NVCaracal, 6.1; ratio: DRAM / device\n{table}\n"
     )
 }
