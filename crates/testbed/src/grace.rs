@@ -73,6 +73,11 @@ impl<T> Limbo<T> {
         self.0.push_back((grace.now(), thing));
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The next thing that went out of sight before a time.
     pub(crate) fn pop_before(&mut self, time: u64) -> Option<T> {
         self.0.pop_front_if(|(went, _)| *went < time).map(|(_, thing)| thing)

@@ -71,6 +71,8 @@ pub struct Options {
 pub(crate) enum Planted {
     /// What was read is not read again before the commit.
     NoReadValidation,
+    /// Transactions that write nothing read the newest versions, as if they were in a snapshot.
+    NewestInSnapshot,
     /// Scans do not notice keys that came or went.
     NoNodeValidation,
     /// The mark of a commit is not ordered behind what it marks.
@@ -115,6 +117,8 @@ pub struct Tally {
     pub cache_misses: u64,
     /// Rows that were dropped from a cache.
     pub evictions: u64,
+    /// Old versions of rows that were read, where there are snapshots.
+    pub old_versions_read: u64,
 }
 
 impl Tally {
@@ -123,6 +127,7 @@ impl Tally {
         self.tuples_written += other.tuples_written;
         self.cache_misses += other.cache_misses;
         self.evictions += other.evictions;
+        self.old_versions_read += other.old_versions_read;
     }
 }
 
@@ -258,8 +263,8 @@ pub trait Session: Send + 'static {
     /// A conflict, or the engine's failure.
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop>;
 
-    /// Commits; the transaction's place in the serial order. Others may have the same place, if they
-    /// all write nothing.
+    /// Commits; the transaction's place in the serial order. Others may have the same place, if
+    /// they all write nothing.
     ///
     /// # Errors
     /// A conflict, or the engine's failure.

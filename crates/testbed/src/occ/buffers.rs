@@ -94,8 +94,8 @@ impl Buffers {
         });
     }
 
-    /// The transaction itself changed a node that it had looked at.
-    pub(super) fn changed_node(&mut self, table: u16, inserted: Inserted) {
+    /// The transaction itself changed a node; whether it had looked at it.
+    pub(super) fn changed_node(&mut self, table: u16, inserted: Inserted) -> bool {
         let mut had_seen = false;
         for (of, seen) in &mut self.nodes {
             if *of == table && *seen == inserted.before {
@@ -106,6 +106,7 @@ impl Buffers {
         if let (true, Some(split_off)) = (had_seen, inserted.split_off) {
             self.nodes.push((table, split_off));
         }
+        had_seen
     }
 
     /// Whether the transaction writes a row. Only once the writes are sorted.

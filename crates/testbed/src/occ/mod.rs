@@ -15,12 +15,12 @@
 //! costs one shared word for each transaction, and tells a check the order that it must compare
 //! with.
 //!
-//! With snapshots, a transaction reads the state as it was when it began, until it asks for its first
-//! write. If it never does, it has its place in the serial order right behind the last transaction
-//! before its beginning, needs no validation and meets no conflict. If it does, it reads the newest
-//! versions from then on, and is validated as above: what it read before must then be the newest.
-//! A row's old versions stay as long as somebody may read them ([`versions`]), and so does the
-//! record of a row that was deleted, and its key in the index.
+//! With snapshots, a transaction reads the state as it was when it began, until it asks for its
+//! first write. If it never does, it has its place in the serial order right behind the last
+//! transaction before its beginning, needs no validation and meets no conflict. If it does, it
+//! reads the newest versions from then on, and is validated as above: what it read before must then
+//! be the newest. A row's old versions stay as long as somebody may read them ([`versions`]), and
+//! so does the record of a row that was deleted, and its key in the index.
 //!
 //! What engines differ in is in [`Steps`]. Nothing here knows when a version is durable.
 
@@ -31,14 +31,15 @@ mod scan;
 mod session;
 mod versions;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
 pub(crate) use buffers::Kind;
 pub(crate) use buffers::Write;
+use pool::Pool;
 pub(crate) use scan::{newest, recover_rows};
 pub(crate) use session::OccSession;
 use versions::Links;
@@ -145,8 +146,21 @@ pub(crate) struct Shared<D: Device, P: Steps<D>> {
     failed: AtomicBool,
     pub(crate) persist: P,
     pub(crate) options: Options,
-    /// Free slots of each worker that has no session.
-    spare: Box<[std::sync::Mutex<Option<Slots>>]>,
+    /// What each worker left that has no session.
+    left: Box<[Mutex<Left<P::Local>>]>,
+}
+
+/// What the next session of a worker goes on with.
+struct Left<L> {
+    slots: Option<Slots>,
+    pool: Option<Pool>,
+    own: Option<L>,
+}
+
+impl<L> Default for Left<L> {
+    fn default() -> Self {
+        Self { slots: None, pool: None, own: None }
+    }
 }
 
 /// Set in a place that is the number of a record; others are offsets of slots.
@@ -191,7 +205,7 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
             failed: AtomicBool::new(false),
             persist,
             options: options.clone(),
-            spare: (0..workers).map(|_| std::sync::Mutex::default()).collect(),
+            left: (0..workers).map(|_| Mutex::default()).collect(),
             device,
             heap,
         })
@@ -207,12 +221,7 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
 
     /// Leaves free slots to the next session of a worker.
     pub(crate) fn leave_slots(&self, worker: usize, slots: Slots) {
-        *crate::lock(&self.spare[worker]) = Some(slots);
-    }
-
-    fn take_slots(&self, worker: usize) -> Slots {
-        let left = crate::lock(&self.spare[worker]).take();
-        left.unwrap_or_else(|| Slots::new(self.tables.len()))
+        crate::lock(&self.left[worker]).slots = Some(slots);
     }
 
     /// The next place in the serial order.

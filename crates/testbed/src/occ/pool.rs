@@ -43,8 +43,8 @@ struct TablePool {
     links_limbo: Limbo<u64>,
     /// Records of rows that were deleted, as they were then.
     deleted: Limbo<(u32, Version)>,
-    /// The cache was full when a record was wanted.
-    is_short: bool,
+    /// Blocks that the worker got though the cache was full.
+    blocks_beyond: usize,
     payload: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Pool {
             let records = &shared.tables[table].records;
             let bytes = records.block_bytes();
             let cached = shared.cached_bytes.0.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            pool.is_short = P::CACHES && cached > shared.options.cache_bytes;
+            pool.blocks_beyond += usize::from(P::CACHES && cached > shared.options.cache_bytes);
             let full = || Error::Limit("a table has more rows than records".into());
             let first = records.add_block().ok_or_else(full)?;
             pool.blocks.push(first);
@@ -165,14 +165,17 @@ impl Pool {
             self.drop_deleted(shared, worker);
         }
         for (table, pool) in self.tables.iter_mut().enumerate() {
-            if !pool.is_short || pool.free.len() >= RESERVE {
+            let wanted = pool.wanted();
+            if pool.free.len() >= wanted {
                 continue;
             }
             let unknown = shared.grace.unknown_before();
             while let Some(record) = pool.limbo.pop_before(unknown) {
                 pool.free.push(record);
             }
-            if pool.free.len() < RESERVE {
+            // What is on its way to the list counts, or everything would be taken out while another
+            // worker's transaction runs.
+            if pool.free.len() + pool.limbo.len() < wanted {
                 self.evictions += pool.turn(shared, table, worker);
                 shared.grace.tick();
             }
@@ -181,6 +184,16 @@ impl Pool {
 }
 
 impl TablePool {
+    /// How many records must be free: as many as the worker has beyond the limit, but for some that
+    /// every table may have.
+    fn wanted(&self) -> usize {
+        let (block, all) = (BLOCK_RECORDS as usize, self.blocks.len() * BLOCK_RECORDS as usize);
+        match self.blocks_beyond {
+            0 => 0,
+            beyond => (beyond * block).min(all + RESERVE - block).max(RESERVE),
+        }
+    }
+
     /// The hand goes on; how many records it took out.
     fn turn<D: Device, P: Steps<D>>(
         &mut self,

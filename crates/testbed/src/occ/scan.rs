@@ -131,8 +131,9 @@ pub(crate) fn recover_rows<D: Device, P: Steps<D>>(
     })?;
     let mut all = Scanned::default();
     let mut port = Port::new(Arc::clone(&shared.device), 0);
-    for (worker, mut slots, scanned, deleted) in parts {
-        all.add(&scanned);
+    // One worker may have met a row first, and another one that it is deleted.
+    parts.iter().for_each(|(_, _, scanned, _)| all.add(scanned));
+    for (worker, mut slots, _, deleted) in parts {
         for (table, slot) in deleted {
             all.rows -= u64::from(drop_deleted(shared, &mut port, &mut slots, table, slot));
         }

@@ -15,7 +15,7 @@ use crate::index::{Found, Range as KeyRange, Seen};
 use crate::layout::{Header, Layout};
 use crate::memory::load_words;
 use crate::records::Version;
-use crate::rival::{Error, Result, Session, Stop, Tally};
+use crate::rival::{Error, Planted, Result, Session, Stop, Tally};
 
 /// Rows that a scan takes from an index at first; twice as many each time.
 const SCAN_ROWS: usize = 16;
@@ -52,12 +52,14 @@ type Place = Result<u32, Seen>;
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     pub(crate) fn new(shared: Arc<Shared<D, P>>, worker: usize) -> Self {
         assert!(worker < shared.options.workers, "there is no worker {worker}");
+        let left = std::mem::take(&mut *crate::lock(&shared.left[worker]));
+        let tables = shared.tables.len();
         Self {
             worker,
             port: Port::new(Arc::clone(&shared.device), worker as u32 + 1),
-            slots: shared.take_slots(worker),
-            own: shared.persist.local(worker),
-            pool: Pool::new(shared.tables.len()),
+            slots: left.slots.unwrap_or_else(|| Slots::new(tables)),
+            own: left.own.unwrap_or_else(|| shared.persist.local(worker)),
+            pool: left.pool.unwrap_or_else(|| Pool::new(tables)),
             tx: Buffers::default(),
             tally: Tally::default(),
             row: Vec::new(),
@@ -131,7 +133,12 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             of_record.set_version(Version::NOT_YET);
             let inserted = shared.tables[number].index.insert(*worker, key, place_of(record));
             if let Ok(inserted) = inserted {
-                tx.changed_node(table.0, inserted);
+                if tx.changed_node(table.0, inserted) {
+                    // It may rely on the row not being there, which the node does not tell any
+                    // more: another transaction may find this record and insert the row first.
+                    let version = Version::NOT_YET;
+                    tx.reads.push(Read { table: table.0, record, version });
+                }
                 let at = tx.payloads.len() as u32;
                 shared.heap.layouts[number].begin_payload(key, 0, &mut tx.payloads);
                 tx.created.push((table.0, record, at));
@@ -152,7 +159,10 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             if version.is_dead() {
                 return Err(Stop::Conflict);
             }
-            if let Some(snapshot) = tx.snapshot.filter(|snapshot| version.timestamp() > *snapshot) {
+            let is_newer = |snapshot: &u64| {
+                version.timestamp() > *snapshot && !shared.options.has(Planted::NewestInSnapshot)
+            };
+            if let Some(snapshot) = tx.snapshot.filter(is_newer) {
                 let older = of_record.older();
                 if of_record.is_still(version) {
                     return self.read_older(table, record, (older, snapshot), into);
@@ -186,7 +196,8 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         (mut older, snapshot): (Older, u64),
         into: &mut Vec<u64>,
     ) -> Result<bool, Stop> {
-        let Self { shared, port, tx, .. } = self;
+        let Self { shared, port, tx, tally, .. } = self;
+        tally.old_versions_read += 1;
         let words = shared.heap.layouts[usize::from(table.0)].payload_words;
         let links = shared.tables[usize::from(table.0)].links.as_ref();
         while let Some(link) = links.and_then(|links| links.get(older)) {
@@ -492,7 +503,10 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
 
 impl<D: Device, P: Steps<D>> Drop for OccSession<D, P> {
     fn drop(&mut self) {
-        let none = Slots::new(0);
-        self.shared.leave_slots(self.worker, std::mem::replace(&mut self.slots, none));
+        self.pool.evictions = 0;
+        let mut left = crate::lock(&self.shared.left[self.worker]);
+        left.slots = Some(std::mem::replace(&mut self.slots, Slots::new(0)));
+        left.pool = Some(std::mem::replace(&mut self.pool, Pool::new(0)));
+        left.own = Some(std::mem::replace(&mut self.own, self.shared.persist.local(self.worker)));
     }
 }

@@ -3,8 +3,8 @@
 //! An old version stays in its slot until every transaction has ended that was running when a newer
 //! one came. A *link* in DRAM says what its header is, where its slot is, and which version came
 //! before it. The links of a record are followed from new to old until a version is found that was
-//! there at the time; that one is still linked, and nobody follows the links behind it. So links and
-//! slots of versions that nobody can want any more may be reused without a change of the chain.
+//! there at the time; that one is still linked, and nobody follows the links behind it. So links
+//! and slots of versions that nobody can want any more may be reused without a change of the chain.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

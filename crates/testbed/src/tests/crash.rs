@@ -2,8 +2,8 @@
 //! of several images that a power cut there may leave is recovered and held against the serial
 //! oracle: every call that was answered by then is there, no call that had not begun, and of those
 //! in between each whole or not at all, so that all their answers are those of a serial execution.
-//! On every image the calls that are missing then run after all, and the store is recovered once
-//! more.
+//! Some images lose their power once more while they are recovered. On every image the calls that
+//! are missing then run after all, and the store is recovered once more.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use workloads::digest::state_digest;
 use workloads::oracle::Oracle;
 use workloads::smallbank::{SmallBank, SmallBankSettings};
 
+use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, ycsb};
 use crate::calls::on_workers;
 use crate::check::{compare_states, replay};
@@ -29,6 +30,11 @@ const IMAGE_BYTES: u64 = 64 << 20;
 const LOG_BYTES: u64 = 1 << 20;
 /// Added to the number of a call in the mark of its beginning.
 const BEGINS: u64 = 1 << 32;
+
+/// One of so many images loses its power once more in recovery ...
+const RECOVERIES: usize = 16;
+/// ... at one of so many events.
+const CUTS_OF_RECOVERY: usize = 3;
 
 /// A recorded history.
 struct History {
@@ -213,9 +219,13 @@ fn explore<R: Rival<Device = Traced>, W: Workload>(
             for adversary in &mut adversaries {
                 let left = cut.left(adversary.as_mut());
                 if seen.insert((left.hash(), calls)) {
-                    let image = cut.load(&left);
-                    recover::<R, W>(image, &mut states, calls, by)
-                        .map_err(|e| format!("power cut at event {}: {e}", cut.position()))?;
+                    let at = cut.position();
+                    if seen.len() % RECOVERIES == 1 {
+                        cut_recovery::<R, W>(cut.load(&left), &mut states, calls, by)
+                            .map_err(|e| format!("power cut at event {at}, then {e}"))?;
+                    }
+                    recover::<R, W>(cut.load(&left), &mut states, calls, by)
+                        .map_err(|e| format!("power cut at event {at}: {e}"))?;
                 }
             }
         }
@@ -224,6 +234,33 @@ fn explore<R: Rival<Device = Traced>, W: Workload>(
             EventKind::Mark if event.offset >= BEGINS => calls.0 |= 1 << (event.offset - BEGINS),
             EventKind::Mark => calls.1 |= 1 << event.offset,
             _ => {}
+        }
+    }
+}
+
+/// Cuts the power again in the recovery of an image, and recovers what is left then.
+fn cut_recovery<R: Rival<Device = Traced>, W: Workload>(
+    image: &Arc<Traced>,
+    states: &mut States<'_, W>,
+    calls: (u64, u64),
+    by: Survivors,
+) -> Result<(), String> {
+    let tables = states.workload.tables();
+    image.record();
+    R::open(Arc::clone(image), &tables, &states.history.options).map_err(|e| e.to_string())?;
+    let trace = image.take_trace();
+    let mut cut = Replay::new(&trace, device());
+    loop {
+        if cut.position() % CUTS_OF_RECOVERY == 0 || cut.position() == trace.events().len() {
+            let mixed = cut.position() as u64 + 1;
+            for adversary in [&mut AllOldest as &mut dyn Adversary, &mut Random::new(mixed)] {
+                let left = cut.left(adversary);
+                recover::<R, W>(cut.load(&left), states, calls, by)
+                    .map_err(|e| format!("at event {} of recovery: {e}", cut.position()))?;
+            }
+        }
+        if cut.step().is_none() {
+            return Ok(());
         }
     }
 }
@@ -242,8 +279,15 @@ fn recover<R: Rival<Device = Traced>, W: Workload>(
     let digest = state_digest(&tables, &RivalView(&rival));
     let Some(survivors) = states.find(digest, calls, by) else {
         let (begun, answered) = calls;
+        let show = |set| match states.after(set) {
+            Some(oracle) => compare_states(workload, &oracle, &RivalView(&rival)),
+            None => Err("its answers are not those of a serial execution".into()),
+        };
         return Err(format!(
-            "no set of calls has this state: begun {begun:b}, answered {answered:b}"
+            "no set of calls has this state: begun {begun:b}, which gives {:?}; answered \
+             {answered:b}, which gives {:?}",
+            show(begun),
+            show(answered)
         ));
     };
     let mut oracle = states.after(survivors).expect("it was found");
@@ -284,6 +328,7 @@ fn survives<R: Rival<Device = Traced>, W: Workload>(
 fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds: u64) {
     survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
     survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
+    survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning.div_ceil(2), seeds }, by);
     survives::<R, _>(&tpcc(), 20, Extent { every: 40 * thinning, seeds }, by);
 }
 

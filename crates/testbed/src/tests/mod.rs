@@ -2,5 +2,6 @@
 //! find.
 
 mod crash;
+mod scramble;
 mod serial;
 mod support;
