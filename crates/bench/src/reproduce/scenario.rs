@@ -46,7 +46,8 @@ pub const FIGURES: [(&str, &str); 12] = [
 /// `Usage`, with all names, if one is unknown.
 pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
     let files = || FILES.iter().map(|(name, _)| *name);
-    for name in names.iter().filter(|name| !FIGURES.iter().any(|(known, _)| known == name)) {
+    let is_known = |name: &String| FIGURES.iter().any(|(known, _)| known == name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
         let known = FIGURES.map(|(known, _)| known).join(", ");
         return Err(BenchError::Usage(format!("there is no figure {name:?}; there are {known}")));
     }
