@@ -11,7 +11,7 @@ use super::buffers::{Buffers, Read};
 use super::pool::Pool;
 use super::{Kind, Older, Shared, Steps, place_of, record_at, settled};
 use crate::heap::Slots;
-use crate::index::{Found, Range as KeyRange, Seen};
+use crate::index::{Found, KeyBytes, Range as KeyRange, Seen};
 use crate::layout::{Header, Layout};
 use crate::memory::load_words;
 use crate::records::Version;
@@ -379,7 +379,8 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
         if low >= high {
             return Ok(());
         }
-        let (mut low, mut high, mut limit) = (low.to_vec(), high.to_vec(), SCAN_ROWS);
+        let [mut low, mut high] = [low, high].map(KeyBytes::from_slice);
+        let mut limit = SCAN_ROWS;
         let mut found = std::mem::take(&mut self.found);
         let ended = loop {
             let range = KeyRange { low: &low, high: &high, descending, limit };
