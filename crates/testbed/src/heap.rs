@@ -96,6 +96,11 @@ impl<D: Device> Heap<D> {
         (0..count).map(move |slot| page.offset + SLOTS_AT + slot * slot_bytes)
     }
 
+    /// Counts the read of a whole page, front to back.
+    pub(crate) fn count_read(&self, port: &mut Port<D>, page: Page) {
+        port.count_load(page.offset, self.page_bytes);
+    }
+
     /// Enters a new page of a table on the medium; its offset.
     fn take_page(&self, port: &mut Port<D>, table: usize) -> Result<u64> {
         let number = self.next_page.0.fetch_add(1, Ordering::Relaxed);
