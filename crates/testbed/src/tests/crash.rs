@@ -329,7 +329,7 @@ fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds
     survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
     survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
     survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning.div_ceil(2), seeds }, by);
-    survives::<R, _>(&tpcc(), 20, Extent { every: 40 * thinning, seeds }, by);
+    survives::<R, _>(&tpcc(), 20, Extent { every: (40 * thinning).min(520), seeds }, by);
 }
 
 #[test]
