@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use pmem::{Emulated, Profile};
-use testbed::{Rival, Settings, Wbl, Zen, run};
+use testbed::{Rival, Settings, Wbl, Zen, ZenMvcc, run};
 use workloads::Workload;
 use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::tpcc::{Mix, Tpcc, TpccSettings};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let only = args.next().unwrap_or_default();
     let settings = Settings { recover: true, ..Settings::new(workers, calls) };
     println!(
-        "{:<7}{:<22}{:>10}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}{:>9}",
+        "{:<9}{:<22}{:>10}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}{:>9}",
         "engine",
         "workload",
         "calls/s",
@@ -59,6 +59,7 @@ fn all<W: Workload>(
     settings: &Settings,
 ) -> Result<(), Box<dyn Error>> {
     one::<Zen<Emulated>, W>(name, workload, only, profile, settings)?;
+    one::<ZenMvcc<Emulated>, W>(name, workload, only, profile, settings)?;
     one::<Wbl<Emulated>, W>(name, workload, only, profile, settings)
 }
 
@@ -77,7 +78,7 @@ fn one<R: Rival<Device = Emulated>, W: Workload>(
     let us = |quantile| report.latency_ns.value_at_quantile(quantile) as f64 / 1e3;
     let recovery = report.recovery.as_ref();
     println!(
-        "{:<7}{name:<22}{:>10.0}{:>9.4}{:>9.1}{:>9.1}{:>9.0}{:>8.1}{:>8.2}{:>8.1}{:>7.0}ms",
+        "{:<9}{name:<22}{:>10.0}{:>9.4}{:>9.1}{:>9.1}{:>9.0}{:>8.1}{:>8.2}{:>8.1}{:>7.0}ms",
         report.engine,
         report.calls_per_second(),
         report.per_call(report.retries),

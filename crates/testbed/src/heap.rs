@@ -41,6 +41,7 @@ impl<D: Device> Heap<D> {
         specs: &[TableSpec],
         page_bytes: u64,
     ) -> Result<Self> {
+        require_fences(&*device)?;
         let layouts = layouts(specs, page_bytes)?;
         device.grow_image(page_bytes)?;
         let mut port = Port::new(Arc::clone(&device), 0);
@@ -60,6 +61,7 @@ impl<D: Device> Heap<D> {
         specs: &[TableSpec],
         page_bytes: u64,
     ) -> Result<(Self, Vec<u64>)> {
+        require_fences(&*device)?;
         let layouts = layouts(specs, page_bytes)?;
         let mut port = Port::new(Arc::clone(&device), 0);
         let (mut words, expected) = (Vec::new(), superblock(kind, page_bytes, specs));
@@ -96,6 +98,11 @@ impl<D: Device> Heap<D> {
         (0..count).map(move |slot| page.offset + SLOTS_AT + slot * slot_bytes)
     }
 
+    /// Counts the read of a whole page, front to back.
+    pub(crate) fn count_read(&self, port: &mut Port<D>, page: Page) {
+        port.count_load(page.offset, self.page_bytes);
+    }
+
     /// Enters a new page of a table on the medium; its offset.
     fn take_page(&self, port: &mut Port<D>, table: usize) -> Result<u64> {
         let number = self.next_page.0.fetch_add(1, Ordering::Relaxed);
@@ -108,6 +115,15 @@ impl<D: Device> Heap<D> {
         port.fence();
         Ok(offset)
     }
+}
+
+/// Fails on a device whose fences make nothing durable by themselves: nothing here captures.
+fn require_fences<D: Device>(device: &D) -> Result<()> {
+    if device.captures() {
+        let name = device.description().name;
+        return Err(Error::Limit(format!("fences of {name} do not make stores durable")));
+    }
+    Ok(())
 }
 
 /// The slots that one worker may write.
@@ -154,5 +170,56 @@ impl Slots {
     /// Takes a slot back that nobody needs any more.
     pub(crate) fn give_back(&mut self, table: usize, slot: u64) {
         self.tables[table].free.push(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmem::{Dram, File, FileOptions};
+    use workloads::IndexKind;
+
+    fn specs(value_bytes_max: u32) -> Vec<TableSpec> {
+        vec![TableSpec { name: "t", index: IndexKind::Hash, key_bytes_max: 8, value_bytes_max }]
+    }
+
+    #[test]
+    fn a_device_that_must_capture_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = File::open(dir.path(), &FileOptions::new(1 << 20, 1 << 20)).unwrap();
+        let error = Heap::create(Arc::new(device), 1, &specs(8), 8192).err().unwrap();
+        assert!(error.to_string().contains("do not make stores durable"), "{error}");
+    }
+
+    #[test]
+    fn only_the_store_that_was_made_is_opened() {
+        let device = Arc::new(Dram::new(1 << 20, 0).unwrap());
+        let open = |kind, specs: &[TableSpec], page_bytes| {
+            Heap::open(Arc::clone(&device), kind, specs, page_bytes).map(|_| ())
+        };
+        assert!(open(1, &specs(8), 8192).is_err());
+        Heap::create(Arc::clone(&device), 1, &specs(8), 8192).unwrap();
+        assert!(open(1, &specs(8), 8192).is_ok());
+        for other in [open(2, &specs(8), 8192), open(1, &specs(9), 8192), open(1, &specs(8), 4096)]
+        {
+            assert!(matches!(other, Err(Error::Corrupt(_))));
+        }
+    }
+
+    #[test]
+    fn pages_come_back_and_slots_are_given_out_once() {
+        let device = Arc::new(Dram::new(1 << 20, 0).unwrap());
+        let mut port = Port::new(Arc::clone(&device), 1);
+        let heap = Heap::create(Arc::clone(&device), 1, &specs(1000), 8192).unwrap();
+        let mut slots = Slots::new(1);
+        let mut taken: Vec<u64> =
+            (0..20).map(|_| slots.take(&heap, &mut port, 0).unwrap()).collect();
+        slots.give_back(0, taken[3]);
+        assert_eq!(slots.take(&heap, &mut port, 0).unwrap(), taken[3]);
+        let pages = heap.find_pages(&mut port).unwrap();
+        let all: Vec<u64> = pages.iter().flat_map(|page| heap.slots(*page)).collect();
+        assert!(taken.iter().all(|slot| all.contains(slot)));
+        taken.dedup();
+        assert_eq!((taken.len(), pages.len()), (20, 3));
     }
 }

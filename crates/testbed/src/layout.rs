@@ -132,7 +132,7 @@ impl Layout {
     /// The lengths of key and value that a payload tells; `None` where there cannot be such.
     fn lengths(&self, payload: &[u64]) -> Option<(usize, usize)> {
         let (key, value) = ((payload[0] >> 32) as usize, payload[0] as u32 as usize);
-        // Keys of at most 8 bytes have exactly 8.
+        // Where the longest key has 8 bytes, every key has.
         let is_key =
             key == self.key_bytes_max || key < self.key_bytes_max && self.key_bytes_max != 8;
         (is_key && value <= self.value_bytes_max).then_some((key, value))

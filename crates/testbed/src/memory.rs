@@ -92,6 +92,16 @@ pub(crate) fn load_words<D: Device>(
     into: &mut Vec<u64>,
 ) {
     count_load(port, offset, count as u64 * WORD_BYTES);
+    load_counted_words(port, offset, count, into);
+}
+
+/// As [`load_words`], of words whose read was counted before.
+pub(crate) fn load_counted_words<D: Device>(
+    port: &Port<D>,
+    offset: u64,
+    count: usize,
+    into: &mut Vec<u64>,
+) {
     let image = port.device().image();
     let bytes = count as u64 * WORD_BYTES;
     assert!(offset.is_multiple_of(WORD_BYTES), "word not aligned");

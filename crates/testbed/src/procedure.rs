@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use workloads::{Declare, Draw, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
 use crate::rival::{Error, Session, Stop};
@@ -40,13 +41,16 @@ struct Drawn {
     number: u64,
 }
 
+/// Few numbers need no memory of the heap.
+type Numbers = SmallVec<[Drawn; 2]>;
+
 /// A running transaction in the workloads' words.
 struct Running<'a, S> {
     /// In a cell because whoever asks where a sequence started has it shared.
     session: RefCell<&'a mut S>,
     /// What a question that cannot fail ran into.
     stopped: Cell<Option<Stop>>,
-    drawn: Vec<Drawn>,
+    drawn: Numbers,
     output: &'a mut Vec<u8>,
 }
 
@@ -146,9 +150,9 @@ fn back_off(retries: u64) {
 impl<S: Session> Entry<S> {
     /// Draws, runs the body and the pieces.
     fn run(&self, session: &mut S, args: &[u8], output: &mut Vec<u8>) -> Result<(), Stop> {
-        let mut drawn = Vec::new();
+        let mut drawn = Numbers::new();
         if let Some(draws) = self.draws {
-            let mut drawing = Drawing { session, wanted: Vec::new() };
+            let mut drawing = Drawing { session, wanted: SmallVec::new() };
             draws(args, &mut drawing)?;
             drawn = drawing.draw()?;
         }
@@ -187,12 +191,12 @@ fn sequence_key(key: &[u8]) -> [u8; 8] {
 struct Drawing<'a, S> {
     session: &'a mut S,
     /// Sequences, and whether they are only looked at.
-    wanted: Vec<(TableId, [u8; 8], bool)>,
+    wanted: SmallVec<[(TableId, [u8; 8], bool); 2]>,
 }
 
 impl<S: Session> Drawing<'_, S> {
-    fn draw(self) -> Result<Vec<Drawn>, Stop> {
-        let mut drawn = Vec::with_capacity(self.wanted.len());
+    fn draw(self) -> Result<Numbers, Stop> {
+        let mut drawn = Numbers::new();
         for (table, key, only_peek) in self.wanted {
             let number = number(self.session.get(table, &key)?);
             if !only_peek {

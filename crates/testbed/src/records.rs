@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::layout::Header;
 use crate::memory::{Words, prefetch_words};
-use crate::occ::Older;
 use crate::rival::Result;
 
 /// Records of a block, which one worker gets at a time.
@@ -70,6 +69,17 @@ impl Version {
     pub(crate) fn unlocked(self) -> Self {
         Self(self.0 & !Self::LOCKED)
     }
+}
+
+/// What came before a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Older(pub(crate) u64);
+
+impl Older {
+    /// The row did not exist before.
+    pub(crate) const NONE: Self = Self(0);
+    /// There was something, and nobody knows any more what: the record is younger than the version.
+    pub(crate) const FORGOTTEN: Self = Self(u64::MAX);
 }
 
 /// The records of a table. See the module's documentation.

@@ -10,12 +10,16 @@ mod hash;
 mod key;
 mod ordered;
 
+use smallvec::SmallVec;
 use workloads::{IndexKind, TableSpec};
 
 use hash::Hash;
 pub(crate) use key::KEY_BYTES_MAX;
 use key::{Key, LongKey};
 use ordered::Ordered;
+
+/// The bytes of a key, without memory of the heap.
+pub(crate) type KeyBytes = SmallVec<[u8; 64]>;
 
 /// A node and how often its set of keys had changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub(crate) struct Found {
     /// The node.
     pub(crate) seen: Option<Seen>,
     /// Where to go on, if the range does not end here: the new low or high end.
-    pub(crate) rest: Option<Vec<u8>>,
+    pub(crate) rest: Option<KeyBytes>,
 }
 
 impl Found {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use super::key::Key;
-use super::{Found, Inserted, Range, Seen};
+use super::{Found, Inserted, KeyBytes, Range, Seen};
 use crate::grace::Padded;
 
 /// Keys of a full leaf.
@@ -223,7 +223,7 @@ impl<K: Key> Ordered<K> {
                 let here = (taken < all).then(|| body.keys[first + taken]);
                 here.or_else(|| body.next.map(|(next_low, _)| next_low).filter(|next| *next < high))
             };
-            found.rest = rest.map(|key| key.with_bytes(<[u8]>::to_vec));
+            found.rest = rest.map(|key| key.with_bytes(KeyBytes::from_slice));
         });
     }
 
@@ -245,7 +245,7 @@ mod tests {
 
     /// All keys of a range, read in parts of `limit`.
     fn keys(index: &Ordered<u64>, low: u64, high: u64, descending: bool, limit: usize) -> Vec<u64> {
-        let (mut low, mut high) = (low.to_be_bytes().to_vec(), high.to_be_bytes().to_vec());
+        let [mut low, mut high] = [low, high].map(|key| KeyBytes::from_slice(&key.to_be_bytes()));
         let (mut keys, mut found) = (Vec::new(), Found::default());
         loop {
             found.clear();

@@ -24,6 +24,7 @@
 //!
 //! What engines differ in is in [`Steps`]. Nothing here knows when a version is durable.
 
+mod access;
 mod buffers;
 mod commit;
 mod pool;
@@ -43,7 +44,6 @@ use pool::Pool;
 pub(crate) use scan::{newest, recover_rows};
 pub(crate) use session::OccSession;
 use versions::Links;
-pub(crate) use versions::Older;
 
 use crate::grace::{Grace, Padded};
 use crate::heap::{Heap, Slots};

@@ -1,4 +1,4 @@
-//! Reads and writes of a running transaction.
+//! One worker's transactions: what they offer to procedures.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,15 +7,12 @@ use std::sync::atomic::Ordering;
 use pmem::{Counters, Device, Port};
 use workloads::{TableId, Visit};
 
-use super::buffers::{Buffers, Read};
+use super::buffers::Buffers;
 use super::pool::Pool;
-use super::{Kind, Older, Shared, Steps, place_of, record_at, settled};
+use super::{Kind, Shared, Steps};
 use crate::heap::Slots;
-use crate::index::{Found, Range as KeyRange, Seen};
-use crate::layout::{Header, Layout};
-use crate::memory::load_words;
-use crate::records::Version;
-use crate::rival::{Error, Planted, Result, Session, Stop, Tally};
+use crate::index::{Found, KeyBytes, Range as KeyRange};
+use crate::rival::{Error, Result, Session, Stop, Tally};
 
 /// Rows that a scan takes from an index at first; twice as many each time.
 const SCAN_ROWS: usize = 16;
@@ -31,7 +28,7 @@ pub struct OccSession<D: Device, P: Steps<D>> {
     pub(super) tx: Buffers,
     pub(super) tally: Tally,
     /// The row that was read last.
-    row: Vec<u64>,
+    pub(super) row: Vec<u64>,
     found: Found,
     part: Vec<u8>,
 }
@@ -45,9 +42,6 @@ fn place_at(timestamp: u64) -> u64 {
 fn place_behind(timestamp: u64) -> u64 {
     timestamp.saturating_mul(2).saturating_add(1)
 }
-
-/// Whether a row is in an index, and if not, where it is not.
-type Place = Result<u32, Seen>;
 
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     pub(crate) fn new(shared: Arc<Shared<D, P>>, worker: usize) -> Self {
@@ -67,273 +61,6 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             part: Vec::new(),
             shared,
         }
-    }
-
-    fn layout(&self, table: TableId) -> Layout {
-        self.shared.heap.layouts[usize::from(table.0)]
-    }
-
-    /// The record of a row; if the index leads to a slot, the row is brought in first.
-    fn find(&mut self, table: TableId, key: &[u8]) -> Result<Place, Stop> {
-        loop {
-            let index = &self.shared.tables[usize::from(table.0)].index;
-            match index.get(self.worker, key) {
-                Err(seen) => return Ok(Err(seen)),
-                Ok(place) => {
-                    if let Some(record) = self.bring_in(table, key, place)? {
-                        return Ok(Ok(record));
-                    }
-                }
-            }
-        }
-    }
-
-    /// The record of a place; `None` if another one was faster, or the row moved.
-    fn bring_in(&mut self, table: TableId, key: &[u8], place: u64) -> Result<Option<u32>, Stop> {
-        let slot = match record_at(place) {
-            Ok(record) => return Ok(Some(record)),
-            Err(slot) => slot,
-        };
-        let number = usize::from(table.0);
-        let Self { shared, worker, port, pool, row, tally, .. } = self;
-        let words = if P::CACHES { 1 + shared.heap.layouts[number].payload_words } else { 1 };
-        // Nobody writes to the slot: it would have to be reused while this transaction runs.
-        row.clear();
-        load_words(port, slot, words, row);
-        let header = Header(row[0]);
-        let record = pool.take(shared, number)?;
-        let of_record = shared.tables[number].records.get(record);
-        of_record.set_slot(slot, header);
-        of_record.set_older(Older::FORGOTTEN);
-        if P::CACHES {
-            of_record.set_payload(&row[1..]);
-            tally.cache_misses += 1;
-        }
-        of_record.set_version(Version::of(header.timestamp()));
-        if shared.tables[number].index.swap(*worker, key, slot, place_of(record)) {
-            return Ok(Some(record));
-        }
-        of_record.set_version(Version::GONE);
-        pool.give_back(number, record);
-        Ok(None)
-    }
-
-    /// The record of a row that will be inserted: the one that there is, or a new one.
-    fn find_or_create(&mut self, table: TableId, key: &[u8]) -> Result<u32, Stop> {
-        loop {
-            if let Ok(record) = self.find(table, key)? {
-                return Ok(record);
-            }
-            let number = usize::from(table.0);
-            let Self { shared, worker, pool, tx, .. } = self;
-            let record = pool.take(shared, number)?;
-            let of_record = shared.tables[number].records.get(record);
-            of_record.set_slot(0, Header::default());
-            of_record.set_older(Older::NONE);
-            of_record.set_version(Version::NOT_YET);
-            let inserted = shared.tables[number].index.insert(*worker, key, place_of(record));
-            if let Ok(inserted) = inserted {
-                if tx.changed_node(table.0, inserted) {
-                    // It may rely on the row not being there, which the node does not tell any
-                    // more: another transaction may find this record and insert the row first.
-                    let version = Version::NOT_YET;
-                    tx.reads.push(Read { table: table.0, record, version });
-                }
-                let at = tx.payloads.len() as u32;
-                shared.heap.layouts[number].begin_payload(key, 0, &mut tx.payloads);
-                tx.created.push((table.0, record, at));
-                return Ok(record);
-            }
-            of_record.set_version(Version::GONE);
-            pool.give_back(number, record);
-        }
-    }
-
-    /// Copies a row behind what is in `into`, and notes that it was read; false if there is none.
-    fn read(&mut self, table: TableId, record: u32, into: &mut Vec<u64>) -> Result<bool, Stop> {
-        let Self { shared, port, tx, .. } = self;
-        let of_record = shared.tables[usize::from(table.0)].records.get(record);
-        let (start, words) = (into.len(), shared.heap.layouts[usize::from(table.0)].payload_words);
-        loop {
-            let version = settled(of_record);
-            if version.is_dead() {
-                return Err(Stop::Conflict);
-            }
-            let is_newer = |snapshot: &u64| {
-                version.timestamp() > *snapshot && !shared.options.has(Planted::NewestInSnapshot)
-            };
-            if let Some(snapshot) = tx.snapshot.filter(is_newer) {
-                let older = of_record.older();
-                if of_record.is_still(version) {
-                    return self.read_older(table, record, (older, snapshot), into);
-                }
-                continue;
-            }
-            if version.is_absent() {
-                tx.reads.push(Read { table: table.0, record, version });
-                return Ok(false);
-            }
-            if P::CACHES {
-                of_record.mark_used();
-                of_record.copy_payload(into);
-            } else {
-                load_words(port, of_record.slot().0 + 8, words, into);
-            }
-            if of_record.is_still(version) {
-                tx.reads.push(Read { table: table.0, record, version });
-                return Ok(true);
-            }
-            into.truncate(start);
-        }
-    }
-
-    /// As [`Self::read`], of the version that a snapshot is of.
-    #[cold]
-    fn read_older(
-        &mut self,
-        table: TableId,
-        record: u32,
-        (mut older, snapshot): (Older, u64),
-        into: &mut Vec<u64>,
-    ) -> Result<bool, Stop> {
-        let Self { shared, port, tx, tally, .. } = self;
-        tally.old_versions_read += 1;
-        let words = shared.heap.layouts[usize::from(table.0)].payload_words;
-        let links = shared.tables[usize::from(table.0)].links.as_ref();
-        while let Some(link) = links.and_then(|links| links.get(older)) {
-            if link.header.timestamp() > snapshot {
-                older = link.older;
-                continue;
-            }
-            // It is not the newest: whoever writes something after this is in conflict.
-            let version = Version::of(link.header.timestamp());
-            tx.reads.push(Read { table: table.0, record, version });
-            if !link.header.is_deleted() {
-                load_words(port, link.slot + 8, words, into);
-            }
-            return Ok(!link.header.is_deleted());
-        }
-        if older == Older::FORGOTTEN {
-            return Err(Stop::Conflict);
-        }
-        tx.reads.push(Read { table: table.0, record, version: Version::GONE });
-        Ok(false)
-    }
-
-    /// The place of the payload of a row that will be changed; `None` if there is no such row.
-    fn read_to_write(&mut self, table: TableId, key: &[u8]) -> Result<Option<usize>, Stop> {
-        self.tx.snapshot = None;
-        let record = match self.find(table, key)? {
-            Ok(record) => record,
-            Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
-                return Ok(None);
-            }
-        };
-        if let Some(own) = self.tx.own(table.0, record) {
-            return Ok((own.kind == Kind::Put).then_some(own.payload_at as usize));
-        }
-        let at = self.tx.payloads.len();
-        let mut payloads = std::mem::take(&mut self.tx.payloads);
-        let read = self.read(table, record, &mut payloads);
-        self.tx.payloads = payloads;
-        if !read? {
-            return Ok(None);
-        }
-        self.tx.add(table.0, record, Kind::Put, at as u32);
-        Ok(Some(at))
-    }
-
-    /// The record of a row that must be there to be written without being read; `None` if it is
-    /// not.
-    fn find_existing(&mut self, table: TableId, key: &[u8]) -> Result<Option<u32>, Stop> {
-        self.tx.snapshot = None;
-        let record = match self.find(table, key)? {
-            Ok(record) => record,
-            Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
-                return Ok(None);
-            }
-        };
-        if let Some(own) = self.tx.own(table.0, record) {
-            return Ok((own.kind == Kind::Put).then_some(record));
-        }
-        let version = settled(self.shared.tables[usize::from(table.0)].records.get(record));
-        if version.is_dead() {
-            return Err(Stop::Conflict);
-        }
-        if version.is_absent() {
-            self.tx.reads.push(Read { table: table.0, record, version });
-            return Ok(None);
-        }
-        Ok(Some(record))
-    }
-
-    /// Notes a write of a row; `must_exist` if the transaction has seen that it is there.
-    fn write(
-        &mut self,
-        table: TableId,
-        record: u32,
-        (key, value): (&[u8], Option<&[u8]>),
-        must_exist: bool,
-    ) -> Result<(), Stop> {
-        let layout = self.layout(table);
-        let bytes = value.map_or(0, <[u8]>::len);
-        if bytes > layout.value_bytes_max || key.len() > layout.key_bytes_max {
-            let what = format!("a row of {bytes} bytes is too long for table {}", table.0);
-            return Err(Error::Limit(what).into());
-        }
-        let at = self.tx.payloads.len();
-        layout.begin_payload(key, bytes, &mut self.tx.payloads);
-        if let Some(value) = value {
-            layout.value_mut(&mut self.tx.payloads[at..]).copy_from_slice(value);
-        }
-        let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-        if let Some(own) = self.tx.own(table.0, record) {
-            (own.kind, own.payload_at) = (kind, at as u32);
-            return Ok(());
-        }
-        self.tx.add(table.0, record, kind, at as u32);
-        if must_exist && let Some(own) = self.tx.writes.last_mut() {
-            own.must_exist = true;
-        }
-        Ok(())
-    }
-
-    /// Visits the rows that an index gave; true if the visitor has had enough.
-    fn visit(&mut self, table: TableId, found: &Found, each: Visit<'_>) -> Result<bool, Stop> {
-        let layout = self.layout(table);
-        for i in 0..found.len() {
-            let (key, place) = found.get(i);
-            let record = match self.bring_in(table, key, place)? {
-                Some(record) => record,
-                // It moved: the index knows where to, or that it is gone, which its node tells.
-                None => match self.find(table, key)? {
-                    Ok(record) => record,
-                    Err(_) => return Err(Stop::Conflict),
-                },
-            };
-            let flow = if let Some(own) = self.tx.own(table.0, record) {
-                if own.kind == Kind::Delete {
-                    continue;
-                }
-                let at = own.payload_at as usize;
-                each(key, layout.value(&self.tx.payloads[at..][..layout.payload_words]))
-            } else {
-                let mut row = std::mem::take(&mut self.row);
-                row.clear();
-                let read = self.read(table, record, &mut row);
-                self.row = row;
-                if !read? {
-                    continue;
-                }
-                each(key, layout.value(&self.row))
-            };
-            if flow.is_break() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 
@@ -379,7 +106,8 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
         if low >= high {
             return Ok(());
         }
-        let (mut low, mut high, mut limit) = (low.to_vec(), high.to_vec(), SCAN_ROWS);
+        let [mut low, mut high] = [low, high].map(KeyBytes::from_slice);
+        let mut limit = SCAN_ROWS;
         let mut found = std::mem::take(&mut self.found);
         let ended = loop {
             let range = KeyRange { low: &low, high: &high, descending, limit };

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::Header;
 use crate::memory::Words;
+use crate::records::Older;
 use crate::rival::{Error, Result};
 
 const LINK_WORDS: usize = 4;
@@ -18,17 +19,6 @@ pub(super) const BLOCK_LINKS: u64 = 1 << 10;
 /// Address space of a table's links, and what there must be at least.
 const RESERVED_BYTES: u64 = 1 << 38;
 const RESERVED_BYTES_MIN: u64 = 1 << 28;
-
-/// What came before a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Older(pub(crate) u64);
-
-impl Older {
-    /// The row did not exist before.
-    pub(crate) const NONE: Self = Self(0);
-    /// There was something, and nobody knows any more what: the record is younger than the version.
-    pub(crate) const FORGOTTEN: Self = Self(u64::MAX);
-}
 
 /// An old version.
 #[derive(Debug, Clone, Copy)]
