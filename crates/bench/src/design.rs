@@ -11,8 +11,8 @@ pub enum Design {
     Engine(engine::Design),
     /// All of it in DRAM and without a log: what persistent memory costs is what this saves.
     AllDram,
-    /// The first step from Caracal to NVCaracal (the report of 2021): nothing is logged or cached,
-    /// and each row that an epoch updated is collected in the next one.
+    /// The first step from Caracal to NVCaracal (the report of 2021): nothing is logged or
+    /// cached, and each row that an epoch updated is collected in the next one.
     Report2021,
     /// Another engine (NV 6.3).
     Rival(Rival),
@@ -29,7 +29,8 @@ impl Design {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let of_engine = engine::Design::ALL.into_iter().map(Self::Engine);
-        of_engine.chain([Self::AllDram, Self::Report2021]).chain(Rival::ALL.map(Self::Rival)).collect()
+        let others = [Self::AllDram, Self::Report2021];
+        of_engine.chain(others).chain(Rival::ALL.map(Self::Rival)).collect()
     }
 
     /// Name on the command line and in reports.

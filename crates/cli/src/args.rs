@@ -450,9 +450,9 @@ pub(crate) struct RunArguments {
     /// apart from their transactions, packed onto few workers; 0: never. For ycsb --pieces
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) split_threshold: u32,
-    /// Bytes of a persistent row with its inline heap, a multiple of 64, for every table but those of
-    /// sequences; 0: both versions of values of up to 2,048 bytes fit inline, longer ones go to the
-    /// value pool from rows of 256 bytes (NV: 256) [default: 0]
+    /// Bytes of a persistent row with its inline heap, a multiple of 64, for every table but those
+    /// of sequences; 0: both versions of values of up to 2,048 bytes fit inline, longer ones go to
+    /// the value pool from rows of 256 bytes (NV: 256) [default: 0]
     #[arg(long)]
     pub(crate) row_bytes: Option<u32>,
     /// Bytes of a segment of the store, a power of two, 4096 to 67108864 [default: 262144]

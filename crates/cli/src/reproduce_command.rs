@@ -178,12 +178,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Arguments, BenchCommand, Command};
+    use crate::args::{Arguments, BenchCommand, Command, RunArguments};
     use crate::parameters::Options;
-
-    /// What a build may lack; the report says so then.
-    const OPTIONAL: [&str; 5] =
-        ["--design", "--no-minor-gc", "--cache-policy", "emulated:cxl", "emulated:eadr"];
 
     #[test]
     fn every_run_is_a_command_with_sound_settings() {
@@ -191,30 +187,31 @@ mod tests {
         for scale in Scale::ALL {
             let suite = Suite::of(&names);
             let runs = Plan { suite, scale, rounds: 1, workers: 2, seed: 1 }.runs();
-            let checked = runs.iter().filter(|run| is_sound(run)).count();
-            assert!(checked > 60, "{checked} runs of {}", runs.len());
+            assert!(runs.len() > 100, "{} runs", runs.len());
+            runs.iter().for_each(check_sound);
         }
     }
 
-    /// Whether this build has all of the run's options; its settings must fit together then.
-    fn is_sound(run: &Run) -> bool {
+    /// The settings of a run fit together, and its design runs on its device.
+    fn check_sound(run: &Run) {
         let words = ["nvcaracal", "bench"].into_iter().map(str::to_string).chain(run.words.clone());
         let command = match Arguments::try_parse_from(words) {
             Ok(arguments) => arguments.command,
-            Err(error) => {
-                let is_optional = OPTIONAL.iter().any(|word| error.to_string().contains(word));
-                assert!(is_optional, "{}: {error}", run.command());
-                return false;
-            }
+            Err(error) => panic!("{}: {error}", run.command()),
         };
-        let parameters = match command {
-            Command::Bench(BenchCommand::Ycsb(options)) => options.parameters(None),
-            Command::Bench(BenchCommand::Smallbank(options)) => options.parameters(None),
-            Command::Bench(BenchCommand::Tpcc(options)) => options.parameters(None),
+        match command {
+            Command::Bench(BenchCommand::Ycsb(options)) => check_options(&options, run),
+            Command::Bench(BenchCommand::Smallbank(options)) => check_options(&options, run),
+            Command::Bench(BenchCommand::Tpcc(options)) => check_options(&options, run),
             _ => panic!("not a workload: {}", run.command()),
-        };
-        let job = parameters.job();
+        }
+    }
+
+    fn check_options(options: &impl Options, run: &Run) {
+        let job = options.parameters(None).job();
         assert!(job.is_ok(), "{}: {:?}", run.command(), job.err());
-        true
+        let RunArguments { design, device, .. } = options.run();
+        let device = design.device(device.clone());
+        assert!(device.is_ok(), "{}: {:?}", run.command(), device.err());
     }
 }

@@ -42,6 +42,10 @@ fn canned(throughput: f64) -> Value {
             "minor_collections_per_txn": 0.0, "major_collections_per_txn": 1.0,
         },
         "memory_bytes": memory,
+        "values": {
+            "all": 1000, "inline": 990, "up_to_8_bytes": 10, "up_to_30_bytes": 600,
+            "up_to_64_bytes": 800, "up_to_256_bytes": 900,
+        },
         "recovery": {
             "open_device_ms": 0.5, "load_log_ms": 1.5, "scan_ms": 30.0, "rebuild_ms": 20.0,
             "replay_ms": 10.0, "total_ms": 62.0, "total": {"blocks_read": 5_000},
