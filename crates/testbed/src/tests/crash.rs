@@ -32,7 +32,7 @@ const LOG_BYTES: u64 = 1 << 20;
 const BEGINS: u64 = 1 << 32;
 
 /// One of so many images loses its power once more in recovery ...
-const RECOVERIES: usize = 16;
+const RECOVERIES: usize = 32;
 /// ... at one of so many events.
 const CUTS_OF_RECOVERY: usize = 3;
 
@@ -320,7 +320,7 @@ fn survives<R: Rival<Device = Traced>, W: Workload>(
         let history = record::<R, W>(workload, calls, options(workers, None), None);
         let images = explore::<R, W>(workload, &history, extent, by);
         let images = images.unwrap_or_else(|e| panic!("{workers} workers: {e}"));
-        assert!(images > 30, "{images} images are too few to mean anything");
+        assert!(images > 20, "{images} images are too few to mean anything");
     }
 }
 
@@ -328,8 +328,8 @@ fn survives<R: Rival<Device = Traced>, W: Workload>(
 fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds: u64) {
     survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
     survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
-    survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning.div_ceil(2), seeds }, by);
-    survives::<R, _>(&tpcc(), 20, Extent { every: (40 * thinning).min(520), seeds }, by);
+    survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning, seeds }, by);
+    survives::<R, _>(&tpcc(), 20, Extent { every: (40 * thinning).min(700), seeds }, by);
 }
 
 #[test]
