@@ -53,6 +53,7 @@ part 'schedules: loom' cargo test --locked -p nvcaracal-engine --features loom -
 part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
     cargo test --locked -p nvcaracal-engine --features shuttle --test shuttle
 part 'thread sanitizer' scripts/races.sh
+part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress

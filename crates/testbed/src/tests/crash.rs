@@ -324,8 +324,11 @@ fn survives<R: Rival<Device = Traced>, W: Workload>(
     }
 }
 
-/// All workloads, at one event of `thinning` of what a thorough test looks at.
-fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds: u64) {
+/// All workloads, at one event of `thinning` of what a thorough test looks at, which takes minutes:
+/// with `NVCARACAL_RIVAL_CUTS=every`.
+fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize) {
+    let is_thorough = std::env::var("NVCARACAL_RIVAL_CUTS").is_ok_and(|cuts| cuts == "every");
+    let (thinning, seeds) = if is_thorough { (1, 3) } else { (thinning, 1) };
     survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
     survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
     survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning, seeds }, by);
@@ -334,35 +337,17 @@ fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize, seeds
 
 #[test]
 fn zen_survives_power_cuts() {
-    survives_all::<Zen<Traced>>(Survivors::Any, 23, 1);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn zen_survives_power_cuts_at_every_event() {
-    survives_all::<Zen<Traced>>(Survivors::Any, 1, 3);
+    survives_all::<Zen<Traced>>(Survivors::Any, 23);
 }
 
 #[test]
 fn zen_with_snapshots_survives_power_cuts() {
-    survives_all::<ZenMvcc<Traced>>(Survivors::Any, 37, 1);
+    survives_all::<ZenMvcc<Traced>>(Survivors::Any, 37);
 }
 
 #[test]
 fn wbl_survives_power_cuts() {
-    survives_all::<Wbl<Traced>>(Survivors::Prefix, 23, 1);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn zen_with_snapshots_survives_power_cuts_at_every_event() {
-    survives_all::<ZenMvcc<Traced>>(Survivors::Any, 1, 3);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn wbl_survives_power_cuts_at_every_event() {
-    survives_all::<Wbl<Traced>>(Survivors::Prefix, 1, 3);
+    survives_all::<Wbl<Traced>>(Survivors::Prefix, 23);
 }
 
 /// A worker commits a call of three writes and then no more, while the other reuses slots: the mark
