@@ -1,14 +1,16 @@
 //! The library under clients: what its users get, beside the engine alone.
 //!
-//! Each client is a thread that makes calls of the workload, submits them, and takes their answers,
-//! as a program would; nothing is prepared before. A *closed* client has a fixed number of calls in
-//! flight: it submits the next one when it has the oldest answer. With an arrival rate clients are
-//! *open*: calls come at fixed times, whether or not earlier ones were answered, and their latency
-//! counts from those times. The engine alone then runs as many calls in epochs of the same size,
-//! generated beforehand, in one thread that waits for nobody.
+//! Each client is a thread that submits calls of the workload and takes their answers, as a program
+//! would. Calls are made before the clock starts, as those of the engine alone are: what is
+//! compared is what queue, tickets and wake-ups cost. A *closed* client has a fixed number of calls
+//! in flight: it submits the next one when it has the oldest answer. With an arrival rate clients
+//! are *open*: calls come at fixed times, whether or not earlier ones were answered, and their
+//! latency counts from those times. The engine alone then runs as many calls in epochs of the same
+//! size, in one thread that waits for nobody.
 
 mod client;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -186,6 +188,9 @@ const ROUNDS: u32 = 3;
 const WARM_UP_SECONDS: f64 = 1.0;
 /// The warm-up is a turn, too.
 const TURNS: u64 = 2;
+/// Calls that clients make before the clock starts, as those of the engine alone are made, at most:
+/// they take some 100 bytes each.
+const PREPARED_CALLS_MAX: u64 = 1 << 22;
 /// Room for rows, by what the warm-up lets expect.
 const ROOM_FACTOR: f64 = 1.5;
 
@@ -298,7 +303,8 @@ impl Bench<'_> {
         };
         let observer = observer.map(Mutex::new);
         let work = Work { database: &database, callables: &callables, observer: observer.as_ref() };
-        let (warmed_up, first) = self.all_clients(&work, 0, (time / 5.0).min(WARM_UP_SECONDS))?;
+        let warm_up = (time / 5.0).min(WARM_UP_SECONDS);
+        let (warmed_up, first) = self.all_clients(&work, (0, 0), warm_up)?;
         let expected = first.committed as f64 * time / warmed_up.max(1e-3) * ROOM_FACTOR;
         match library::reserve(self.job, &database, expected as u64) {
             // Where there is not enough, the calls will tell.
@@ -306,7 +312,8 @@ impl Bench<'_> {
             result => result?,
         }
         let before = database.stats();
-        let (seconds, seen) = self.all_clients(&work, 1, time)?;
+        let prepared = (expected as u64).min(PREPARED_CALLS_MAX);
+        let (seconds, seen) = self.all_clients(&work, (1, prepared), time)?;
         let after = database.stats();
         let rows = self.clients.contended_rows;
         self.contention = (rows > 0).then(|| database.contention(rows).to_string());
@@ -365,16 +372,21 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Lets all clients work, each with a stream of its own for each turn: how long they took, and
-    /// what they saw.
-    fn all_clients(&self, work: &Work<'_>, turn: u64, seconds: f64) -> Result<(f64, Seen)> {
+    /// Lets all clients work, each with a stream of its own for each turn, of which some calls are
+    /// made beforehand: how long they took, and what they saw.
+    fn all_clients(
+        &self,
+        work: &Work<'_>,
+        (turn, prepared): (u64, u64),
+        seconds: f64,
+    ) -> Result<(f64, Seen)> {
         let ClientSettings { clients, in_flight, rate, .. } = *self.clients;
         let (begin, is_over) = (Barrier::new(clients + 1), AtomicBool::new(false));
         let interval = rate.map(|rate| Duration::from_secs_f64(clients as f64 / rate));
         thread::scope(|scope| {
             let threads: Vec<_> = (0..clients)
                 .map(|number| {
-                    let client = Client {
+                    let mut client = Client {
                         job: self.job,
                         database: work.database,
                         callables: work.callables,
@@ -385,11 +397,13 @@ impl Bench<'_> {
                         depth: in_flight / clients + usize::from(number < in_flight % clients),
                         interval,
                         is_over: &is_over,
+                        prepared: VecDeque::new(),
                     };
                     let begin = &begin;
                     let builder =
                         thread::Builder::new().name("client".into()).stack_size(256 << 10);
                     let client = move || {
+                        client.prepare(prepared / clients as u64);
                         begin.wait();
                         client.run()
                     };

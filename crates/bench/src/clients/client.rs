@@ -34,6 +34,8 @@ pub(super) struct Client<'a> {
     pub(super) interval: Option<Duration>,
     /// Whether to submit nothing more.
     pub(super) is_over: &'a AtomicBool,
+    /// The first calls, once [`Client::prepare`] has made them.
+    pub(super) prepared: VecDeque<(ProcedureId, Vec<u8>)>,
 }
 
 /// What clients saw.
@@ -142,6 +144,11 @@ struct Working<'a> {
 }
 
 impl Client<'_> {
+    /// Makes so many calls, before the clock starts.
+    pub(super) fn prepare(&mut self, calls: u64) {
+        self.prepared = (0..calls).map(|i| self.job.client_call(self.stream, i)).collect();
+    }
+
     /// Works until it is over and all answers are there.
     pub(super) fn run(self) -> Result<Seen> {
         let (depth, interval) = (self.depth, self.interval);
@@ -174,7 +181,8 @@ impl Working<'_> {
 
     fn next_call(&mut self) -> (ProcedureId, Vec<u8>) {
         self.made += 1;
-        self.client.job.client_call(self.client.stream, self.made - 1)
+        let prepared = self.client.prepared.pop_front();
+        prepared.unwrap_or_else(|| self.client.job.client_call(self.client.stream, self.made - 1))
     }
 
     /// Calls, and waits for the answer.
