@@ -113,9 +113,11 @@ impl Cell {
     }
 }
 
-fn worker(number: usize, cache_bytes: u64) -> Worker<Dram> {
+/// A worker, on the heap: explored threads have small stacks.
+#[inline(never)]
+fn worker(number: usize, cache_bytes: u64) -> Box<Worker<Dram>> {
     let config = EngineConfig { cache_bytes, ..EngineConfig::default() };
-    new_worker(number, &config, &fixture().store).unwrap()
+    Box::new(new_worker(number, &config, &fixture().store).unwrap())
 }
 
 fn explore(what: &str, preemptions: Option<usize>, run: impl Fn() + Send + Sync + 'static) {

@@ -1,6 +1,6 @@
 //! What goes through a port, in the units that the papers report.
 
-use crate::device::{BLOCK_BYTES, LINE_BYTES};
+use crate::units::{BLOCK_BYTES, LINE_BYTES, units};
 
 /// Counts of one port. Blocks are 256-byte units of the medium, lines are 64-byte cache lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -67,12 +67,6 @@ impl LineCount {
     pub fn of(offset: u64, lines: u64) -> Self {
         Self { lines, blocks: units(offset, lines * LINE_BYTES, BLOCK_BYTES) }
     }
-}
-
-/// How many aligned units of `unit` bytes a range touches.
-#[inline(always)]
-pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {
-    if len == 0 { 0 } else { (offset % unit + len).div_ceil(unit) }
 }
 
 impl Counters {

@@ -10,17 +10,13 @@
 
 use std::sync::Arc;
 
-use crate::emulated::{Buffered, Debt};
+use crate::combining::Buffered;
+use crate::debt::Debt;
 use crate::step::Step;
 use crate::sync::{point, writes};
+use crate::units::{LINE_BYTES, Line};
 use crate::{Counters, DeviceError, LineCount, Loads, Mapping, ReplayMarks};
 
-/// Bytes of one CPU cache line: the unit of flushing.
-pub const LINE_BYTES: u64 = 64;
-/// One cache line.
-pub type Line = [u8; LINE_BYTES as usize];
-/// Bytes of one access of the persistent medium (Intel Optane's internal granularity, NV 5.3).
-pub const BLOCK_BYTES: u64 = 256;
 /// Bytes of the record that [`Device::write_mark`] keeps.
 pub const MARK_BYTES: usize = 48;
 

@@ -2,7 +2,7 @@
 //! slower medium would take.
 //!
 //! The time is added by waiting in the calling thread. What an access costs is collected in the
-//! port and paid when it exceeds [`PAY_ABOVE_NS`] or at a fence, so that the clock is not read for
+//! port and paid when it exceeds a microsecond or at a fence, so that the clock is not read for
 //! every access. A port owes latency, which is its own affair, and time of the medium, which all
 //! ports share (`bandwidth`): two threads together get no more than the medium's bandwidth. `costs`
 //! has the figures of each profile and where they come from.
@@ -24,43 +24,22 @@
 
 mod bandwidth;
 mod calibration;
-mod combining;
 mod costs;
 mod profile;
 
 use std::time::Instant;
 
 use self::bandwidth::Direction;
-pub(crate) use self::combining::Buffered;
 use self::costs::{Access, Costs};
 pub use self::profile::Profile;
 use crate::cpu::Cpu;
+use crate::debt::Debt;
 use crate::mapping::Pages;
 use crate::memory::Memory;
 use crate::{Description, Device, DeviceError, LINE_BYTES, Line, Mapping, PortState};
 
-/// A port owes at most this much before it waits.
-const PAY_ABOVE_NS: u64 = 1_000;
 /// Offsets of the log begin here, for the buffer of writes.
 const LOG_BEGINS: u64 = 1 << 62;
-
-/// What a port owes, in nanoseconds.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Debt {
-    /// Waiting of its own.
-    latency_ns: u64,
-    /// Time of the medium for reads ...
-    reading_ns: u64,
-    /// ... and for writes.
-    writing_ns: u64,
-}
-
-impl Debt {
-    #[inline(always)]
-    fn is_due(self) -> bool {
-        self.latency_ns.max(self.reading_ns).max(self.writing_ns) > PAY_ABOVE_NS
-    }
-}
 
 /// Memory with the costs of persistent memory. See the module's documentation.
 #[derive(Debug)]
@@ -76,19 +55,7 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// A device with empty spaces that may grow up to the limits. The first one of `optane` or
-    /// `eadr` in a process measures this machine's memory, for some 50 ms.
-    ///
-    /// # Errors
-    /// [`DeviceError::Io`] when the address space cannot be reserved.
-    pub fn new(
-        profile: Profile,
-        image_limit_bytes: u64,
-        log_limit_bytes: u64,
-    ) -> Result<Self, DeviceError> {
-        Self::with_costs(profile, Costs::of(profile), image_limit_bytes, log_limit_bytes)
-    }
-
+    /// The same with these costs.
     fn with_costs(
         profile: Profile,
         costs: Costs,

@@ -24,7 +24,11 @@
 mod error;
 mod mapping;
 
+mod units;
+
+mod combining;
 mod counters;
+mod debt;
 mod device;
 mod step;
 
@@ -61,7 +65,7 @@ pub use crash::{
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;
-pub use device::{BLOCK_BYTES, Description, Device, LINE_BYTES, Line, MARK_BYTES, Port, PortState};
+pub use device::{Description, Device, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use error::DeviceError;
@@ -72,3 +76,4 @@ pub use late::Late;
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
 pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
+pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

@@ -8,9 +8,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::debt::PAY_ABOVE_NS;
+
 /// So much of what an idle medium could have done is made up for: ports report what they moved only
-/// when they pay, up to [`super::PAY_ABOVE_NS`] of it and the time in which they moved it later.
-const LATE_NS: u64 = 2 * super::PAY_ABOVE_NS;
+/// when they pay, up to [`PAY_ABOVE_NS`] of it and the time in which they moved it later.
+const LATE_NS: u64 = 2 * PAY_ABOVE_NS;
 
 /// One direction of a medium. In a line of its own, because beside it is what every access reads.
 #[derive(Debug, Default)]

@@ -10,8 +10,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::costs::{Access, Costs};
-use super::{Emulated, Profile};
+use super::Emulated;
+use super::costs::{Access, BlockTime, BlockTimes, Costs};
+use super::profile::Profile;
 use crate::yardstick::{self, Blocks, TURN_BLOCKS};
 use crate::{BLOCK_BYTES, DeviceError, MeasuringArea};
 
@@ -24,39 +25,35 @@ const TURNS: u64 = 32;
 // A block that was read before would be in a cache.
 const _: () = assert!(2 * TURNS * TURN_BLOCKS * BLOCK_BYTES <= PART_BYTES);
 
-/// What a block takes DRAM, in picoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockTime {
-    /// Where one thread is alone.
-    pub(super) one_thread_ps: u64,
-    /// Where all threads are busy: of all their blocks together.
-    pub(super) all_threads_ps: u64,
-    /// What one thread needs for it on the device beside the waiting.
-    pub(super) beside_waiting_ps: u64,
-}
-
-impl BlockTime {
-    pub(super) const fn new(one_thread_ps: u64, all_threads_ps: u64) -> Self {
-        Self { one_thread_ps, all_threads_ps, beside_waiting_ps: one_thread_ps }
-    }
-}
-
-/// Both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockTimes {
-    pub(super) reads: BlockTime,
-    pub(super) writes: BlockTime,
-}
-
 /// A machine with 4.5 GB/s of random reads and 10 GB/s of random writes by each of two threads.
 const FIXED: BlockTimes =
     BlockTimes { reads: BlockTime::new(57_000, 28_500), writes: BlockTime::new(25_600, 12_800) };
 
 /// The times of this machine, measured at the first call. Where there is no memory to measure in,
 /// the fixed ones.
-pub(super) fn block_times() -> BlockTimes {
+fn block_times() -> BlockTimes {
     static TIMES: OnceLock<BlockTimes> = OnceLock::new();
     *TIMES.get_or_init(|| if cfg!(miri) { FIXED } else { measure().unwrap_or(FIXED) })
+}
+
+impl Emulated {
+    /// A device with empty spaces that may grow up to the limits. The first one of `optane` or
+    /// `eadr` in a process measures this machine's memory, for some 50 ms.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] when the address space cannot be reserved.
+    pub fn new(
+        profile: Profile,
+        image_limit_bytes: u64,
+        log_limit_bytes: u64,
+    ) -> Result<Self, DeviceError> {
+        Self::with_costs(
+            profile,
+            Costs::of(profile, block_times),
+            image_limit_bytes,
+            log_limit_bytes,
+        )
+    }
 }
 
 /// Measures blocks of an area.

@@ -20,10 +20,8 @@
 //!   30 per cent of one of DDR5-4800, in lines of 64 bytes. A write that left the processor is
 //!   taken for safe: the link and the device behind it are emptied when power fails.
 
-use super::Profile;
-use super::calibration::{self, BlockTimes};
-use crate::counters::units;
-use crate::{BLOCK_BYTES, LINE_BYTES};
+use super::profile::Profile;
+use crate::units::{BLOCK_BYTES, LINE_BYTES, units};
 
 /// Read latency of DRAM that the profiles are relative to.
 const DRAM_READ_NS: u64 = 100;
@@ -66,6 +64,30 @@ impl Access {
     }
 }
 
+/// What a block takes DRAM, in picoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockTime {
+    /// Where one thread is alone.
+    pub(super) one_thread_ps: u64,
+    /// Where all threads are busy: of all their blocks together.
+    pub(super) all_threads_ps: u64,
+    /// What one thread needs for it on the device beside the waiting.
+    pub(super) beside_waiting_ps: u64,
+}
+
+impl BlockTime {
+    pub(super) const fn new(one_thread_ps: u64, all_threads_ps: u64) -> Self {
+        Self { one_thread_ps, all_threads_ps, beside_waiting_ps: one_thread_ps }
+    }
+}
+
+/// Both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockTimes {
+    pub(super) reads: BlockTime,
+    pub(super) writes: BlockTime,
+}
+
 /// What a profile adds to each access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Costs {
@@ -85,11 +107,13 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub(super) fn of(profile: Profile) -> Self {
+    /// The costs of a profile; `dram` says what DRAM takes for a block, if it is relative to
+    /// that.
+    pub(super) fn of(profile: Profile, dram: impl FnOnce() -> BlockTimes) -> Self {
         match profile {
             Profile::None => Self::new(Access::default(), Access::default()),
-            Profile::Optane => Self::optane(calibration::block_times()),
-            Profile::Eadr => Self::eadr(calibration::block_times()),
+            Profile::Optane => Self::optane(dram()),
+            Profile::Eadr => Self::eadr(dram()),
             Profile::Cxl => Self::cxl(),
             Profile::Low => Self::throttled(DRAM_READ_NS),
             Profile::High => Self::throttled(7 * DRAM_READ_NS),
@@ -119,7 +143,7 @@ impl Costs {
     /// A port waits for as long as makes a block take the ratio of the paper, and all ports share
     /// what is that part of all that DRAM can do.
     pub(super) fn optane(dram: BlockTimes) -> Self {
-        let blocks = |time: calibration::BlockTime, ratio_tenths: u64| {
+        let blocks = |time: BlockTime, ratio_tenths: u64| {
             let waits_ns = (time.one_thread_ps * ratio_tenths)
                 .saturating_sub(time.beside_waiting_ps * 10)
                 .div_ceil(10_000);
@@ -146,7 +170,6 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::calibration::BlockTime;
     use super::*;
 
     const DRAM: BlockTimes = BlockTimes {
@@ -194,7 +217,7 @@ mod tests {
 
     #[test]
     fn low_and_high_keep_the_ratios_of_their_paper() {
-        let (low, high) = (Costs::of(Profile::Low), Costs::of(Profile::High));
+        let (low, high) = (Costs::of(Profile::Low, || DRAM), Costs::of(Profile::High, || DRAM));
         assert_eq!([read(low, 0, 64), read(high, 0, 64), read(high, 250, 10)], [100, 700, 727]);
         assert_eq!([write(low, 0, 256), write(high, 0, 64)], [28, 7]);
         assert_eq!((high.reads.shared_ns, high.writes.shared_ns), (0, 0));
@@ -202,10 +225,10 @@ mod tests {
 
     #[test]
     fn where_nothing_is_added_nothing_is_charged() {
-        let none = Costs::of(Profile::None);
+        let none = Costs::of(Profile::None, || DRAM);
         assert!(!none.charges_reads && !none.charges_writes);
         for profile in Profile::ALL.into_iter().filter(|profile| *profile != Profile::None) {
-            let costs = Costs::of(profile);
+            let costs = Costs::of(profile, || DRAM);
             assert!(costs.charges_reads && costs.charges_writes, "{profile}");
         }
     }

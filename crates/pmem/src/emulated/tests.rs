@@ -1,6 +1,6 @@
 //! What accesses of a port cost, with figures of no machine.
 
-use super::calibration::{BlockTime, BlockTimes};
+use super::costs::{BlockTime, BlockTimes};
 use super::*;
 use crate::{BLOCK_BYTES, Port};
 
@@ -13,7 +13,7 @@ fn device(profile: Profile) -> Emulated {
     let costs = match profile {
         Profile::Optane => Costs::optane(dram),
         Profile::Eadr => Costs::eadr(dram),
-        other => Costs::of(other),
+        other => Costs::of(other, || panic!("{other} is relative to nothing")),
     };
     let device = Emulated::with_costs(profile, costs, 1 << 20, 1 << 20).unwrap();
     device.grow_image(1 << 20).unwrap();

@@ -7,10 +7,10 @@
 //! its own, of a quarter, so that what is counted does not depend on what other threads do
 //! meanwhile. The block that came first leaves first: which one really leaves is not published.
 
-use crate::BLOCK_BYTES;
+use crate::units::BLOCK_BYTES;
 
 /// Blocks of a port in the buffer.
-pub(super) const SHARE_BLOCKS: usize = 16;
+const SHARE_BLOCKS: usize = 16;
 /// No block has this number.
 const NONE: u64 = u64::MAX;
 
@@ -32,7 +32,7 @@ impl Default for Buffered {
 impl Buffered {
     /// A range is written: how many of its blocks were not in the buffer, and will cost a write of
     /// the media. They are now.
-    pub(super) fn write(&mut self, offset: u64, len: u64) -> u64 {
+    pub(crate) fn write(&mut self, offset: u64, len: u64) -> u64 {
         if len == 0 {
             return 0;
         }
