@@ -42,9 +42,8 @@ const DESIGNS: [(&str, &str); 7] = [
 
 /// What the emulated device leaves out.
 const LIMITS: [&str; 5] = [
-    "Reads of one thread that would overlap on a real machine are charged one after another.",
-    "The write bandwidth is that of one thread, not shared between threads: writing much hurts \
-     less than on real modules, most of all with many threads.",
+    "Reads and writes do not take bandwidth from each other.",
+    "A read that has to wait for the one before costs no more than one that does not.",
     "A line that was read in one transaction may be in the processor's cache in the next one.",
     "Reads that a processor makes to complete a line that is written in part are charged only \
      where the program reads the line, too.",
