@@ -40,7 +40,7 @@ trait Erased: Send + Sync {
     fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)>;
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
     fn procedures(&self) -> Procedures;
-    fn library_procedures(&self) -> library::Procedures;
+    fn api_procedures(&self) -> library::Procedures;
     fn oracle(&self) -> Oracle;
     fn run_rival(
         &self,
@@ -85,7 +85,7 @@ impl<W: Workload> Erased for W {
         procedures
     }
 
-    fn library_procedures(&self) -> library::Procedures {
+    fn api_procedures(&self) -> library::Procedures {
         let mut procedures = library::Procedures::default();
         self.register(&mut procedures);
         procedures
@@ -147,8 +147,8 @@ impl Job {
     }
 
     /// The procedures, as the library registers and calls them.
-    pub(crate) fn library_procedures(&self) -> library::Procedures {
-        self.workload.library_procedures()
+    pub(crate) fn api_procedures(&self) -> library::Procedures {
+        self.workload.api_procedures()
     }
 
     /// Bytes of a row that were asked for; 0: the store chooses.

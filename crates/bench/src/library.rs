@@ -449,7 +449,7 @@ impl Register for Procedures {
 pub(crate) fn options(job: &Job) -> Result<(Options, Vec<Callable>)> {
     let handles: Result<Vec<Handle>> = job.tables().iter().map(|spec| handle(job, spec)).collect();
     let handles = handles?;
-    let Procedures { mut options, callables } = job.library_procedures();
+    let Procedures { mut options, callables } = job.api_procedures();
     for handle in &handles {
         options = match *handle {
             Handle::HashWords(table) => options.table(table),

@@ -75,6 +75,14 @@ impl<D: Device> Heap<D> {
         Ok((Self { device, page_bytes, layouts, next_page: Padded(AtomicU64::new(1)) }, words))
     }
 
+    /// Before recovery: what it reads must not be less durable than what is built on it.
+    pub(crate) fn make_durable(&self, port: &mut Port<D>) {
+        if self.device.may_show_undurable() {
+            port.flush(0, self.device.image_bytes());
+            port.fence();
+        }
+    }
+
     /// The pages in use. Pages for the future come after them.
     pub(crate) fn find_pages(&self, port: &mut Port<D>) -> Result<Vec<Page>> {
         let mut pages = Vec::new();

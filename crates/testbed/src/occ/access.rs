@@ -173,20 +173,26 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         Ok(false)
     }
 
+    /// The record of a row that the transaction is about to change; that there is none is checked
+    /// when it commits.
+    fn find_to_change(&mut self, table: TableId, key: &[u8]) -> Result<Option<u32>, Stop> {
+        self.tx.snapshot = None;
+        match self.find(table, key)? {
+            Ok(record) => Ok(Some(record)),
+            Err(seen) => {
+                self.tx.nodes.push((table.0, seen));
+                Ok(None)
+            }
+        }
+    }
+
     /// The place of the payload of a row that will be changed; `None` if there is no such row.
     pub(super) fn read_to_write(
         &mut self,
         table: TableId,
         key: &[u8],
     ) -> Result<Option<usize>, Stop> {
-        self.tx.snapshot = None;
-        let record = match self.find(table, key)? {
-            Ok(record) => record,
-            Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
-                return Ok(None);
-            }
-        };
+        let Some(record) = self.find_to_change(table, key)? else { return Ok(None) };
         if let Some(own) = self.tx.own(table.0, record) {
             return Ok((own.kind == Kind::Put).then_some(own.payload_at as usize));
         }
@@ -208,14 +214,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         table: TableId,
         key: &[u8],
     ) -> Result<Option<u32>, Stop> {
-        self.tx.snapshot = None;
-        let record = match self.find(table, key)? {
-            Ok(record) => record,
-            Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
-                return Ok(None);
-            }
-        };
+        let Some(record) = self.find_to_change(table, key)? else { return Ok(None) };
         if let Some(own) = self.tx.own(table.0, record) {
             return Ok((own.kind == Kind::Put).then_some(record));
         }

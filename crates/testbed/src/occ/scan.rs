@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use pmem::{Counters, Device, Port};
 
@@ -15,7 +16,7 @@ use super::{Shared, Steps};
 use crate::heap::{Page, Slots};
 use crate::layout::{Header, WORKERS_MAX};
 use crate::memory::{WORD_BYTES, load_counted_words, load_words, store_words};
-use crate::rival::{Error, Result};
+use crate::rival::{Error, RecoveryReport, Result};
 
 /// Bit of a place, during recovery: the newest version says that the row is deleted.
 const DELETED: u64 = 1;
@@ -37,6 +38,25 @@ impl Scanned {
         self.rows += other.rows;
         self.uncommitted += other.uncommitted;
         self.counters.add(&other.counters);
+    }
+
+    /// The report of a recovery that began, knew what had committed, and had built the indexes at
+    /// these times, and has ended now.
+    pub(crate) fn report(
+        self,
+        pages: &[Page],
+        [start, found, built]: [Instant; 3],
+    ) -> RecoveryReport {
+        RecoveryReport {
+            pages: pages.len() as u64,
+            versions: self.versions,
+            rows: self.rows,
+            uncommitted: self.uncommitted,
+            find_committed_ns: (found - start).as_nanos() as u64,
+            build_ns: (built - found).as_nanos() as u64,
+            finish_ns: built.elapsed().as_nanos() as u64,
+            counters: self.counters,
+        }
     }
 }
 

@@ -57,11 +57,7 @@ impl<D: Device> Rival for Wbl<D> {
         let start = Instant::now();
         let mut port = Port::new(Arc::clone(&device), 0);
         let (heap, _) = Heap::open(Arc::clone(&device), KIND, tables, options.page_bytes)?;
-        if device.may_show_undurable() {
-            // What is read here must not be less durable than what is built on it.
-            port.flush(0, device.image_bytes());
-            port.fence();
-        }
+        heap.make_durable(&mut port);
         let mut log = Log::open(&*device)?;
         let (durable, gaps) = (log.newest().after, log.gaps().to_vec());
         if log.newest().end > durable {
@@ -80,16 +76,7 @@ impl<D: Device> Rival for Wbl<D> {
         };
         let scanned = recover_rows(&shared, &pages, &counts, false)?;
         let built = Instant::now();
-        let mut report = RecoveryReport {
-            pages: pages.len() as u64,
-            versions: scanned.versions,
-            rows: scanned.rows,
-            uncommitted: scanned.uncommitted,
-            find_committed_ns: (found - start).as_nanos() as u64,
-            build_ns: (built - found).as_nanos() as u64,
-            finish_ns: built.elapsed().as_nanos() as u64,
-            counters: scanned.counters,
-        };
+        let mut report = scanned.report(&pages, [start, found, built]);
         report.counters.add(port.counters());
         Ok((Self { shared: Arc::new(shared) }, report))
     }

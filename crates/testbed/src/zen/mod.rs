@@ -68,11 +68,7 @@ impl<D: Device, const SNAPSHOTS: bool> Rival for ZenEngine<D, SNAPSHOTS> {
         let start = Instant::now();
         let mut port = Port::new(Arc::clone(&device), 0);
         let (heap, words) = Heap::open(Arc::clone(&device), KIND, tables, options.page_bytes)?;
-        if device.may_show_undurable() {
-            // What is read here must not be less durable than what is built on it.
-            port.flush(0, device.image_bytes());
-            port.fence();
-        }
+        heap.make_durable(&mut port);
         let base = words[BASE_WORD];
         let pages = heap.find_pages(&mut port)?;
         let shared = Shared::new(device, heap, tables, ZenSteps::new(base), base, options)?;
@@ -89,16 +85,7 @@ impl<D: Device, const SNAPSHOTS: bool> Rival for ZenEngine<D, SNAPSHOTS> {
         port.flush(BASE_AT, WORD_BYTES);
         port.fence();
         let shared = shared.starting_at(base, ZenSteps::new(base));
-        let mut report = RecoveryReport {
-            pages: pages.len() as u64,
-            versions: scanned.versions,
-            rows: scanned.rows,
-            uncommitted: scanned.uncommitted,
-            find_committed_ns: (found - start).as_nanos() as u64,
-            build_ns: (built - found).as_nanos() as u64,
-            finish_ns: built.elapsed().as_nanos() as u64,
-            counters: scanned.counters,
-        };
+        let mut report = scanned.report(&pages, [start, found, built]);
         report.counters.add(&newest.counters);
         report.counters.add(port.counters());
         Ok((Self { shared: Arc::new(shared) }, report))
