@@ -63,12 +63,12 @@ pub struct Options {
     /// Bytes of a page of slots.
     pub page_bytes: u64,
     #[cfg(test)]
-    pub(crate) planted: Option<Planted>,
+    pub(crate) fault: Option<Fault>,
 }
 
 /// A mistake that tests make on purpose, to see that their checks find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Planted {
+pub(crate) enum Fault {
     /// What was read is not read again before the commit.
     NoReadValidation,
     /// Transactions that write nothing read the newest versions, as if they were in a snapshot.
@@ -91,18 +91,18 @@ impl Options {
             group_calls: 256,
             page_bytes: PAGE_BYTES,
             #[cfg(test)]
-            planted: None,
+            fault: None,
         }
     }
 
     /// Whether a mistake is made; never outside of tests.
     #[inline(always)]
-    pub(crate) fn has(&self, planted: Planted) -> bool {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
         #[cfg(test)]
-        return self.planted == Some(planted);
+        return self.fault == Some(fault);
         #[cfg(not(test))]
         {
-            let _ = planted;
+            let _ = fault;
             false
         }
     }

@@ -137,7 +137,7 @@ fn surroundings(report: &ReproduceReport) -> Markup {
             dt { "Build" } dd { (report.session.build) ", " (commit) }
             dt { "Runs" } dd {
                 (report.rounds) " rounds of each, " (report.workers) " worker threads, every run \
-                in a process of its own, all series in turns; medians, with ranges"
+                in a process of its own, all series interleaved; medians, with ranges"
             }
             dt { "Paper" } dd {
                 "8 cores of an Intel Xeon Silver 4215, 96 GB of DRAM, 256 GB of Intel Optane \

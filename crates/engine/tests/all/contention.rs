@@ -200,7 +200,7 @@ fn rows_that_are_gone_have_their_names() {
         ];
         assert_eq!(writers(&run(engine, &asked)), expected, "{name}");
         assert_eq!(engine.rows(), 0, "{name}");
-        // Their slots and entries are used again, for others.
+        // Their slots and entries are reused for others.
         let asked = [(PUT, WORDS, &gone[..], false), (PUT, WORDS, &gone[..], false)];
         assert_eq!(writers(&run(engine, &asked)), [(0, &gone[..], 2)], "{name}");
     });

@@ -10,7 +10,7 @@ use crate::index::{Found, Seen};
 use crate::layout::{Header, Layout};
 use crate::memory::load_words;
 use crate::records::{Older, Version};
-use crate::rival::{Error, Planted, Result, Stop};
+use crate::rival::{Error, Fault, Result, Stop};
 
 /// Whether a row is in an index, and if not, where it is not.
 pub(super) type Place = Result<u32, Seen>;
@@ -113,7 +113,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 return Err(Stop::Conflict);
             }
             let is_newer = |snapshot: &u64| {
-                version.timestamp() > *snapshot && !shared.options.has(Planted::NewestInSnapshot)
+                version.timestamp() > *snapshot && !shared.options.has(Fault::NewestInSnapshot)
             };
             if let Some(snapshot) = tx.snapshot.filter(is_newer) {
                 let older = of_record.older();

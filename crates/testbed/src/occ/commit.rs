@@ -8,7 +8,7 @@ use super::session::OccSession;
 use super::versions::Link;
 use super::{Between, Kind, Old, Putting, Shared, Steps, pause, place_of};
 use crate::records::Version;
-use crate::rival::{Error, Planted, Result, Stop};
+use crate::rival::{Error, Fault, Result, Stop};
 
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     /// Commits the running transaction; its place in the serial order.
@@ -65,11 +65,11 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 || version.unlocked() == read.version
                     && self.tx.writes_sorted(read.table, read.record)
         };
-        let rows = self.tx.reads.iter().all(is_same) || options.has(Planted::NoReadValidation);
+        let rows = self.tx.reads.iter().all(is_same) || options.has(Fault::NoReadValidation);
         let nodes = self.tx.nodes.iter().all(|(table, seen)| {
             tables[usize::from(*table)].index.version(seen.node) == seen.version
         });
-        rows && (nodes || options.has(Planted::NoNodeValidation))
+        rows && (nodes || options.has(Fault::NoNodeValidation))
     }
 
     /// Step 4.

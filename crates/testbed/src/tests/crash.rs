@@ -21,7 +21,7 @@ use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, ycsb};
 use crate::calls::on_workers;
 use crate::check::{compare_states, replay};
-use crate::rival::Planted;
+use crate::rival::Fault;
 use crate::{
     Answered, Calls, Options, Procedures, Rival, RivalView, Session, Wbl, Zen, ZenMvcc, load,
 };
@@ -68,8 +68,8 @@ fn device() -> Traced {
     Traced::new(IMAGE_BYTES, LOG_BYTES).unwrap()
 }
 
-fn options(workers: usize, planted: Option<Planted>) -> Options {
-    Options { page_bytes: 8 << 10, group_calls: 3, planted, ..Options::new(workers) }
+fn options(workers: usize, fault: Option<Fault>) -> Options {
+    Options { page_bytes: 8 << 10, group_calls: 3, fault, ..Options::new(workers) }
 }
 
 /// Runs calls and records what reaches the device. With a script one thread runs them, each by the
@@ -352,7 +352,7 @@ fn wbl_survives_power_cuts() {
 
 /// A worker commits a call of three writes and then no more, while the other reuses slots: the mark
 /// of the first must stay, though the row with it is written again.
-fn one_rests(planted: Option<Planted>) -> Result<usize, String> {
+fn one_rests(fault: Option<Fault>) -> Result<usize, String> {
     const AMALGAMATE: u16 = 3;
     let mut images = 0;
     for seed in 0..4 {
@@ -361,8 +361,7 @@ fn one_rests(planted: Option<Planted>) -> Result<usize, String> {
         let calls = Calls::of_stream(&workload, 0..60);
         for call in (0..20).filter(|call| calls.get(*call).0 == AMALGAMATE) {
             let script = |other| usize::from(other != call);
-            let history =
-                record::<Zen<Traced>, _>(&workload, 60, options(2, planted), Some(&script));
+            let history = record::<Zen<Traced>, _>(&workload, 60, options(2, fault), Some(&script));
             let extent = Extent { every: 10, seeds: 0 };
             images += explore::<Zen<Traced>, _>(&workload, &history, extent, Survivors::Any)?;
         }
@@ -377,14 +376,14 @@ fn zen_keeps_the_mark_of_a_worker_that_rests() {
 
 #[test]
 fn power_cuts_find_a_mark_that_is_overwritten() {
-    let error = one_rests(Some(Planted::EarlyReuse)).unwrap_err();
+    let error = one_rests(Some(Fault::EarlyReuse)).unwrap_err();
     assert!(error.contains("no set of calls"), "{error}");
 }
 
-/// Whether power cuts find a bug that was planted into an engine.
-fn is_found<R: Rival<Device = Traced>>(planted: Planted, by: Survivors) {
+/// Whether power cuts find a fault that was injected into an engine.
+fn is_found<R: Rival<Device = Traced>>(fault: Fault, by: Survivors) {
     let workload = ycsb(40, false);
-    let history = record::<R, _>(&workload, 8, options(1, Some(planted)), None);
+    let history = record::<R, _>(&workload, 8, options(1, Some(fault)), None);
     let found = explore::<R, _>(&workload, &history, Extent { every: 1, seeds: 4 }, by);
     let error = found.unwrap_err();
     assert!(error.contains("no set of calls") || error.contains("impossible"), "{error}");
@@ -392,11 +391,11 @@ fn is_found<R: Rival<Device = Traced>>(planted: Planted, by: Survivors) {
 
 #[test]
 fn power_cuts_find_a_missing_fence() {
-    is_found::<Zen<Traced>>(Planted::NoFenceBeforeMark, Survivors::Any);
-    is_found::<Wbl<Traced>>(Planted::NoFenceBeforeMark, Survivors::Prefix);
+    is_found::<Zen<Traced>>(Fault::NoFenceBeforeMark, Survivors::Any);
+    is_found::<Wbl<Traced>>(Fault::NoFenceBeforeMark, Survivors::Prefix);
 }
 
 #[test]
 fn power_cuts_find_a_slot_that_wbl_reuses_too_early() {
-    is_found::<Wbl<Traced>>(Planted::EarlyReuse, Survivors::Prefix);
+    is_found::<Wbl<Traced>>(Fault::EarlyReuse, Survivors::Prefix);
 }

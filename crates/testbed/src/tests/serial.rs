@@ -8,7 +8,7 @@ use workloads::{TableId, Workload};
 
 use super::scramble::Scramble;
 use super::support::{dram, smallbank, tpcc, verified, ycsb};
-use crate::rival::Planted;
+use crate::rival::Fault;
 use crate::{Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen, ZenMvcc, run};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
@@ -56,17 +56,17 @@ fn short_histories_are_serializable() {
 }
 
 /// The check must find a bug on a workload, in one of some runs: whether it strikes is chance.
-fn is_found<R: Rival<Device = Dram>, W: Workload>(planted: Planted, workload: &W) {
+fn is_found<R: Rival<Device = Dram>, W: Workload>(fault: Fault, workload: &W) {
     let mut settings = verified(4, 4_000);
-    settings.options.planted = Some(planted);
+    settings.options.fault = Some(fault);
     for _ in 0..20 {
         match run_on::<R, W>(workload, &settings) {
             Ok(_) => {}
             Err(Error::Broken(_)) => return,
-            Err(other) => panic!("{planted:?}: {other}"),
+            Err(other) => panic!("{fault:?}: {other}"),
         }
     }
-    panic!("the check did not find {planted:?}");
+    panic!("the check did not find {fault:?}");
 }
 
 #[test]
@@ -128,19 +128,19 @@ fn snapshots_are_of_old_versions() {
 
 #[test]
 fn the_check_finds_reads_that_are_not_validated() {
-    is_found::<Zen<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
-    is_found::<ZenMvcc<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
-    is_found::<Wbl<Dram>, _>(Planted::NoReadValidation, &ycsb(200, false));
+    is_found::<Zen<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
+    is_found::<ZenMvcc<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
+    is_found::<Wbl<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
 }
 
 #[test]
 fn the_check_finds_snapshots_that_are_none() {
-    is_found::<ZenMvcc<Dram>, _>(Planted::NewestInSnapshot, &smallbank(50));
+    is_found::<ZenMvcc<Dram>, _>(Fault::NewestInSnapshot, &smallbank(50));
 }
 
 #[test]
 fn the_check_finds_phantoms() {
-    is_found::<Zen<Dram>, _>(Planted::NoNodeValidation, &Scramble { seed: 1 });
+    is_found::<Zen<Dram>, _>(Fault::NoNodeValidation, &Scramble { seed: 1 });
 }
 
 /// Two transactions find that a row is not there and insert it, one after the other in the same

@@ -26,7 +26,7 @@ use crate::grace::{Grace, Padded};
 use crate::layout::Header;
 use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write, pause};
-use crate::rival::{Error, Planted, Result};
+use crate::rival::{Error, Fault, Result};
 
 /// Timestamps that may be given out before the next group record.
 const PROMISED: u64 = 1 << 32;
@@ -97,7 +97,7 @@ impl WblSteps {
         for (slot, bytes) in own.dirty.drain(..) {
             at.port.flush(slot, bytes);
         }
-        if !at.options.has(Planted::NoFenceBeforeMark) {
+        if !at.options.has(Fault::NoFenceBeforeMark) {
             at.port.fence();
         }
         self.lows[at.worker].0.store(at.clock.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -146,7 +146,7 @@ impl WblSteps {
     /// Gives slots back whose versions nobody needs, with what took their place being durable.
     fn reuse<D: Device>(&self, at: &mut Between<'_, D>, own: &mut WblLocal) {
         let durable = self.durable.0.load(Ordering::Acquire);
-        let early = at.options.has(Planted::EarlyReuse);
+        let early = at.options.has(Fault::EarlyReuse);
         while let Some(old) = own.old.pop_front_if(|old| old.serial <= durable || early) {
             at.slots.give_back(usize::from(old.table), old.slot);
         }

@@ -8,7 +8,7 @@ use crate::grace::{Grace, Limbo, Padded};
 use crate::layout::{Header, Layout, WORKERS_MAX};
 use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write};
-use crate::rival::{Planted, Result};
+use crate::rival::{Fault, Result};
 
 /// Transactions of a worker between two looks at what it may reuse.
 const CALLS_BETWEEN_LOOKS: u64 = 16;
@@ -89,11 +89,11 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         writes[last].new.1 = header.with_last();
         let layout = &heap.layouts[usize::from(writes[last].table)];
         if layout.is_one_line() {
-            if count > 1 && !at.options.has(Planted::NoFenceBeforeMark) {
+            if count > 1 && !at.options.has(Fault::NoFenceBeforeMark) {
                 at.port.fence();
             }
             store(at, &Write { new: (slot, header), ..writes[last] }, layout);
-        } else if !at.options.has(Planted::NoFenceBeforeMark) {
+        } else if !at.options.has(Fault::NoFenceBeforeMark) {
             at.port.fence();
         }
         // In one line after all that it stands for.
@@ -123,7 +123,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
             needed
         });
         while let Some(old) = own.limbo.pop_before(unknown) {
-            if self.needs(old.header) && !at.options.has(Planted::EarlyReuse) {
+            if self.needs(old.header) && !at.options.has(Fault::EarlyReuse) {
                 own.kept.push(old);
             } else {
                 at.slots.give_back(usize::from(old.table), old.slot);
