@@ -2,7 +2,7 @@
 //! paper measured of persistent memory (6.1): whether the profile `optane` is what it says.
 //!
 //! Random blocks of 256 bytes are read and written by one thread and by two, of memory and of the
-//! device alternately, so that what other programs do meets both. The accesses, and how a figure comes
+//! device by turns, so that what other programs do meets both. The accesses, and how a figure comes
 //! from the turns, are `pmem::yardstick`'s. Nothing here knows the engine.
 
 use pmem::yardstick::{self, Blocks, TURN_BLOCKS, undisturbed};

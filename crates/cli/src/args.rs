@@ -103,7 +103,7 @@ pub(crate) enum BenchCommand {
     /// measured of persistent memory
     ///
     /// One thread, and then two, write and read random blocks of 256 bytes of memory and of the
-    /// device alternately: non-temporal writes with a fence every 16, and reads that do not depend on
+    /// device by turns: non-temporal writes with a fence every 16, and reads that do not depend on
     /// each other. The table has both throughputs, their ratio, that of the paper's machine (NV
     /// 6.1: 11.9 for writes, 3.2 for reads), and whether it is met within 15 %. Takes a second or
     /// two.
