@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
+use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached, copy_of};
 use crate::reads::Reads;
 use crate::waits::noting;
 
@@ -210,7 +210,10 @@ impl RowEntry {
         let (seen, before) = (self.read(sid, waiter)?.word, self.base());
         let same_bytes = || {
             [seen, before].into_iter().for_each(|word| reads.charge_value(word));
-            phase.bytes(seen) == phase.bytes(before)
+            match copy_of(seen, sid.position() as u32) {
+                Some(copy) => copy == phase.bytes(before),
+                None => phase.bytes(seen) == phase.bytes(before),
+            }
         };
         Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())
     }
@@ -345,9 +348,17 @@ impl<'p> ReadPhase<'p> {
         Self { phase: PhantomData }
     }
 
-    /// The bytes of a value.
+    /// The bytes of a value that nobody patches.
     #[inline(always)]
     pub(crate) fn bytes(self, word: ValueWord) -> &'p [u8] {
+        debug_assert!(!word.is_working(), "O-104");
+        self.bytes_in_turn(word)
+    }
+
+    /// [`ReadPhase::bytes`] for the call that may write the next version, until it publishes: its
+    /// row may have a working copy.
+    #[inline(always)]
+    pub(crate) fn bytes_in_turn(self, word: ValueWord) -> &'p [u8] {
         if !word.is_value() {
             return &[];
         }
