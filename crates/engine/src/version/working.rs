@@ -9,28 +9,28 @@
 //!   its position, the newest first. A patch leads to its undo record before it stores the first
 //!   word, so whoever has read a word of it finds the record; what a record restores where nothing
 //!   was patched yet is what was there. Nobody starts over (O-104).
-//! - *Memory.* The record of a version is retired by the next patch, and the copy with the last
-//!   record by the first version after it that is not in it: each stays until the call of the
-//!   successor has ended (decision 14), so to the end of all that may look at them.
+//! - *Memory.* Only calls up to the one that made it need a record, so it is retired when it is
+//!   made, and reclaimed by its own worker. The copy is retired by the first version after it that
+//!   is not in it, as all versions are (decision 14).
 //!
 //! Whole values, tombstones and final writes are never in a copy; the base of the row is never
 //! patched (O-105).
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use pmem::sync::{begin_words, reads};
+use pmem::sync::{begin_words, reads, writes};
 use storage::NewValue;
 
 use super::pool::{Maker, copy_pieces};
 use super::{LINE, Place, TransientPool, ValueWord};
 
 /// Shorter values are copied as a whole: a patch and its undo record would take as many lines.
-const BYTES_MIN: usize = 2 * LINE + 1;
+const BYTES_MIN: usize = 8 * LINE;
 
 /// Precedes the value of a working copy. The maker is that of the newest version, for whose turn it
 /// is.
 #[repr(C, align(64))]
 struct Header {
-    /// Address of the newest undo record; 0 as long as nothing was patched.
+    /// The newest undo record, as a [`Record`].
     newest: AtomicU64,
     room: [u64; 5],
     maker: Maker,
@@ -41,13 +41,39 @@ const _: () = assert!(size_of::<Header>() == LINE && LINE.is_multiple_of(align_o
 /// What a patch has replaced; the old words follow.
 #[repr(C, align(16))]
 struct Undo {
-    /// Address of the record of the version before; 0 if that is the first one of the copy.
-    before: u64,
-    /// Position of the call.
-    position: u32,
+    /// The record of the version before.
+    before: Record,
     /// The first word that it replaced, and how many.
     from: u32,
     count: u32,
+}
+
+/// Where an undo record is, in the high 40 bits, and the position of the call that made it; 0 for
+/// none. The position is here because whoever is behind it must not look at the record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Record(u64);
+
+impl Record {
+    const NONE: Self = Self(0);
+    const POSITION_BITS: u32 = 24;
+    /// Addresses have 47 bits.
+    const ALIGN: usize = 1 << (47 + Self::POSITION_BITS - u64::BITS);
+
+    fn new(address: usize, position: u32) -> Self {
+        debug_assert!(address.is_multiple_of(Self::ALIGN) && position >> Self::POSITION_BITS == 0);
+        let place = (address / Self::ALIGN) as u64;
+        Self(place << Self::POSITION_BITS | u64::from(position))
+    }
+
+    fn address(self) -> usize {
+        (self.0 >> Self::POSITION_BITS) as usize * Self::ALIGN
+    }
+
+    /// Whether the call at a position does not see what it undoes.
+    #[inline(always)]
+    fn is_for(self, reader: u32) -> bool {
+        self != Self::NONE && self.0 as u32 & ((1 << Self::POSITION_BITS) - 1) >= reader
+    }
 }
 
 impl Undo {
@@ -56,15 +82,15 @@ impl Undo {
         size_of::<Self>() + count * size_of::<u64>()
     }
 
-    /// The record at an address, which its maker has led to.
+    /// The record to which its maker has led.
     ///
     /// # Safety
-    /// The address is that of a record whose memory was not taken back.
+    /// Its memory was not taken back.
     #[inline(always)]
-    unsafe fn at<'u>(address: u64) -> &'u Self {
-        TransientPool::reads_block(address as usize);
+    unsafe fn at<'u>(record: Record) -> &'u Self {
+        reads(record.address() as *const Self);
         // SAFETY: forwarded to the caller; records do not change.
-        unsafe { &*(address as *const Self) }
+        unsafe { &*(record.address() as *const Self) }
     }
 
     /// The words that were there.
@@ -98,7 +124,7 @@ impl WorkingCopy {
     pub(super) fn begin(pool: &mut TransientPool, value: &NewValue<'_>, position: u32) -> ValueWord {
         let block = pool.take(size_of::<Header>() + value.len());
         let maker = pool.maker(position, value.changed());
-        let header = Header { newest: AtomicU64::new(0), room: [0; 5], maker };
+        let header = Header { newest: AtomicU64::new(Record::NONE.0), room: [0; 5], maker };
         // SAFETY: the block has room for both, and nobody else refers to it.
         unsafe {
             block.cast::<Header>().write(header);
@@ -141,19 +167,24 @@ impl WorkingCopy {
         let (at, part) = value.replaced();
         let (from, count) = (at / size_of::<u64>(), part.len().div_ceil(size_of::<u64>()));
         let words = &self.words()[from..from + count];
-        let before = self.newest().load(Ordering::Relaxed);
-        let record = pool.take(Undo::bytes(count)).cast::<Undo>();
-        // SAFETY: the block has room for the record and its words, and nobody else refers to it.
+        let before = Record(self.newest().load(Ordering::Relaxed));
+        let bytes = Undo::bytes(count) + Record::ALIGN - LINE;
+        let block = pool.take(bytes) as usize;
+        pool.retire_block(block, bytes, position);
+        let record = Record::new(block.next_multiple_of(Record::ALIGN), position);
+        let undo = record.address() as *mut Undo;
+        writes(undo);
+        // SAFETY: the block begins a line and has room for the record and its words wherever that
+        // begins, and nobody else refers to it.
         unsafe {
-            let (from, count) = (from as u32, count as u32);
-            record.write(Undo { before, position, from, count });
-            let old = record.add(1).cast::<u64>();
+            undo.write(Undo { before, from: from as u32, count: count as u32 });
+            let old = undo.add(1).cast::<u64>();
             for (index, word) in words.iter().enumerate() {
                 old.add(index).write(word.load(Ordering::Relaxed));
             }
         }
         // The record first, then the words that it is for.
-        self.newest().store(record as u64, Ordering::Release);
+        self.newest().store(record.0, Ordering::Release);
         let (whole, rest) = part.as_chunks();
         for (word, bytes) in words.iter().zip(whole) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Release);
@@ -165,24 +196,13 @@ impl WorkingCopy {
         }
         // SAFETY: only the call whose turn it is reads or writes the maker.
         unsafe { (&raw mut (*self.header()).maker).write(pool.maker(position, value.changed())) };
-        Self::retire_record(pool, before, position);
     }
 
     /// The call at a position has published a version that is not in the copy, after the newest one
     /// that is.
     pub(super) fn retire(self, pool: &mut TransientPool, successor: u32) {
-        Self::retire_record(pool, self.newest().load(Ordering::Relaxed), successor);
         let bytes = size_of::<Header>() + self.0.len();
         pool.retire_block(self.header() as usize, bytes, successor);
-    }
-
-    #[inline(always)]
-    fn retire_record(pool: &mut TransientPool, record: u64, successor: u32) {
-        if record != 0 {
-            // SAFETY: it is retired now, so it was not taken back.
-            let count = unsafe { Undo::at(record) }.count as usize;
-            pool.retire_block(record as usize, Undo::bytes(count), successor);
-        }
     }
 
     /// Copies the version that the call at a position sees, in any turn: words for words, of which
@@ -191,15 +211,11 @@ impl WorkingCopy {
         for (to, word) in to.iter_mut().zip(self.words()) {
             *to = word.load(Ordering::Acquire);
         }
-        let mut record = self.newest().load(Ordering::Acquire);
-        while record != 0 {
-            // SAFETY: the newest record, or one before a record of a call that is not before the
-            // reader: those are retired by a call that is not either, so while the reader's call
-            // runs they are there.
+        let mut record = Record(self.newest().load(Ordering::Acquire));
+        while record.is_for(reader) {
+            // SAFETY: it stays until the calls up to its maker have ended, of which the reader's,
+            // which runs, is one.
             let undo = unsafe { Undo::at(record) };
-            if undo.position < reader {
-                break;
-            }
             to[undo.from as usize..][..undo.count as usize].copy_from_slice(undo.old());
             record = undo.before;
         }
@@ -232,9 +248,182 @@ impl TransientPool {
         copied
     }
 
-    /// Whoever explores schedules knows a block by one of its addresses.
-    #[inline(always)]
-    pub(super) fn reads_block(block: usize) {
-        reads((block + size_of::<Maker>()) as *const u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ReadPhase;
+    use super::*;
+
+    const LEN: usize = 300;
+
+    /// A copy with the version of call 10, and what that is.
+    fn begin(pool: &mut TransientPool) -> (ValueWord, Vec<u8>) {
+        let base: Vec<u8> = (0..LEN).map(|at| at as u8).collect();
+        let lines = [10; LINE];
+        let value = NewValue::with_lines(&base, LINE, &lines, 0);
+        let mut whole = vec![];
+        value.append_to(&mut whole);
+        (WorkingCopy::begin(pool, &value, 10), whole)
+    }
+
+    /// The call at a position overwrites lines with bytes of its own.
+    fn patch(pool: &mut TransientPool, word: ValueWord, position: u32, range: (usize, usize)) {
+        let part = vec![position as u8; range.1 - range.0];
+        let phase = ReadPhase::begin();
+        let changed = phase.maker(word).changed;
+        let value = NewValue::with_lines(phase.bytes_in_turn(word), range.0, &part, changed);
+        WorkingCopy::of(word).unwrap().patch(pool, &value, position);
+    }
+
+    fn seen(word: ValueWord, reader: u32) -> Vec<u8> {
+        copy_of(word, reader).expect("a working copy")
+    }
+
+    /// Ranges of lines that change in turns: the same ones, overlapping ones, the last and whole.
+    const RANGES: [(usize, usize); 7] =
+        [(0, 64), (64, 192), (0, 128), (256, LEN), (64, 128), (0, LEN), (192, 256)];
+
+    /// O-104: whoever reads sees the version before it, however many are newer, and the call whose
+    /// turn it is sees the newest in place.
+    #[test]
+    fn o_104_a_reader_between_any_two_writers_sees_the_version_before_it() {
+        let mut pool = TransientPool::new(0).unwrap();
+        let (word, first) = begin(&mut pool);
+        let mut versions = vec![first];
+        for (number, range) in RANGES.into_iter().cycle().take(40).enumerate() {
+            let position = 20 + 10 * number as u32;
+            let mut next = versions.last().unwrap().clone();
+            next[range.0..range.1].fill(position as u8);
+            patch(&mut pool, word, position, range);
+            versions.push(next);
+            for (index, version) in versions.iter().enumerate() {
+                let written = 10 + 10 * index as u32;
+                assert_eq!(&seen(word, written + 1), version, "{number} {index}");
+                assert_eq!(&seen(word, written + 10), version, "{number} {index}");
+            }
+            assert_eq!(ReadPhase::begin().bytes_in_turn(word), versions.last().unwrap());
+            assert_eq!(ReadPhase::begin().maker(word).position, position);
+        }
+    }
+
+    /// O-105, decision 15: the maker of the copy says in which lines it may differ from the base.
+    #[test]
+    fn o_105_the_mask_of_a_copy_grows_with_its_patches() {
+        let mut pool = TransientPool::new(0).unwrap();
+        let (word, _) = begin(&mut pool);
+        let changed = || ReadPhase::begin().maker(word).changed;
+        assert_eq!(changed(), 0b10);
+        patch(&mut pool, word, 20, (0, 64));
+        assert_eq!(changed(), 0b11);
+        patch(&mut pool, word, 30, (256, LEN));
+        assert_eq!(changed(), 0b1_0011);
+    }
+
+    /// O-15, O-104: an undo record stays until its own call has ended, because none behind that
+    /// looks at it, and the copy until that of the first version that is not in it has.
+    #[test]
+    fn o_15_records_and_copy_are_reclaimed_when_nobody_can_look_at_them() {
+        let mut pool = TransientPool::new(0).unwrap();
+        let (word, _) = begin(&mut pool);
+        patch(&mut pool, word, 20, (0, 64));
+        patch(&mut pool, word, 30, (0, 64));
+        assert_eq!(pool.take_back(20), 0, "call 20 may look at its own record");
+        assert_eq!(seen(word, 20)[0], 0);
+        assert_eq!(pool.take_back(21), 1);
+        assert_eq!(seen(word, 30)[0], 20);
+        assert_eq!(pool.take_back(31), 1);
+        assert_eq!((seen(word, 31)[0], seen(word, 99)[0]), (30, 30));
+        WorkingCopy::of(word).unwrap().retire(&mut pool, 40);
+        assert_eq!(seen(word, 40)[0], 30);
+        assert_eq!(pool.take_back(40), 0);
+        assert_eq!(pool.take_back(41), 1, "the copy");
+    }
+
+    /// O-104: readers at all positions, while others patch.
+    #[test]
+    fn o_104_readers_and_writers_at_once() {
+        let rounds = if cfg!(miri) { 2 } else { 200 };
+        for _ in 0..rounds {
+            let mut pool = TransientPool::new(0).unwrap();
+            let (word, first) = begin(&mut pool);
+            let mut versions = vec![first];
+            for (number, range) in RANGES.iter().enumerate() {
+                let mut next = versions.last().unwrap().clone();
+                next[range.0..range.1].fill(20 + 10 * number as u8);
+                versions.push(next);
+            }
+            let published = AtomicU64::new(10);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let last = 10 * versions.len() as u64;
+                        loop {
+                            let newest = published.load(Ordering::Acquire);
+                            for (index, version) in versions.iter().enumerate() {
+                                let written = 10 + 10 * index as u64;
+                                if written <= newest {
+                                    assert_eq!(&seen(word, written as u32 + 5), version);
+                                }
+                            }
+                            if newest == last {
+                                break;
+                            }
+                        }
+                    });
+                }
+                for (number, range) in RANGES.into_iter().enumerate() {
+                    let position = 20 + 10 * number as u32;
+                    patch(&mut pool, word, position, range);
+                    published.store(position.into(), Ordering::Release);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(all(test, feature = "loom"))]
+mod models {
+    use std::sync::Arc;
+
+    use pmem::sync::{model, spawn};
+
+    use super::*;
+
+    /// Two lines, of which the second has one byte: so few words, because each is a step.
+    const LEN: usize = LINE + 1;
+
+    fn patch(pool: &mut TransientPool, word: ValueWord, position: u32) {
+        let (old, part) = ([0; LEN], [position as u8]);
+        let value = NewValue::with_lines(&old, LINE, &part, 0);
+        WorkingCopy::of(word).unwrap().patch(pool, &value, position);
+    }
+
+    /// O-103, O-104: a reader sees the version before it, whatever of the patches behind it has
+    /// become visible, and however its reads come in between.
+    #[test]
+    fn o_104_a_reader_undoes_what_it_may_have_seen() {
+        let schedules = model(Some(3), || {
+            let mut pool = TransientPool::new(0).unwrap();
+            let value = NewValue::with_lines(&[0; LEN], LINE, &[1], 0);
+            let word = WorkingCopy::begin(&mut pool, &value, 1);
+            let published = Arc::new(AtomicU64::new(1));
+            let _ = published.load(Ordering::Relaxed);
+            let says = Arc::clone(&published);
+            let thread = spawn(move || {
+                for position in [3, 5] {
+                    patch(&mut pool, word, position);
+                    says.store(position.into(), Ordering::Release);
+                }
+                pool
+            });
+            let newest = published.load(Ordering::Acquire) as u32;
+            for version in [1, 3, 5].into_iter().filter(|&version| version <= newest) {
+                assert_eq!(copy_of(word, version + 1).unwrap()[LINE], version as u8);
+            }
+            drop(thread.join().unwrap());
+        });
+        println!("working copy: {schedules} schedules");
+        assert!(schedules > 1);
     }
 }

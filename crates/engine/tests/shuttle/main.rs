@@ -11,6 +11,7 @@ mod histories;
 mod pieces;
 mod reuse;
 mod rows;
+mod working;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
