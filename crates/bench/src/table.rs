@@ -204,9 +204,7 @@ fn work(report: &Report) -> Table {
         &report.counters,
         &[
             ("transient versions", "transient_versions"),
-            ("... patches of working copies", "versions_patched"),
-            ("reads that copied a version", "versions_copied"),
-            ("blocks of versions reused", "versions_reused"),
+            ("... their memory reused", "versions_reused"),
             ("persistent versions", "persistent_versions"),
             ("ignored versions", "ignored_versions"),
             ("rows written once", "single_write_rows"),

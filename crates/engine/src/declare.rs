@@ -15,7 +15,7 @@ use crate::local::{
 use crate::overlay::{Found, Overlay};
 use crate::reads::{Reads, Visit};
 use crate::table::{KeyWord, Table, word_of};
-use crate::version::{ReadPhase, Stopped, Waiter, copy_of};
+use crate::version::{ReadPhase, Stopped, Waiter};
 
 /// Folds a row that a scan saw into a fingerprint.
 pub(crate) fn fold(fingerprint: u64, key: &[u8], value: &[u8]) -> u64 {
@@ -44,22 +44,6 @@ impl Core {
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
 
-    /// Whether a point lookup finds nothing at a serial position.
-    pub(crate) fn is_absent(
-        &self,
-        table: &Table,
-        key: &[u8],
-        sid: SerialId,
-        (waiter, reads): (&mut Waiter<'_>, &Reads),
-    ) -> Result<bool, LookupError> {
-        let Some(id) = self.find(table, table.word(key)?, reads) else {
-            return Ok(true);
-        };
-        let seen = self.entries.get(id).read(sid, waiter)?;
-        reads.charge_value(seen.word);
-        Ok(!seen.word.is_value())
-    }
-
     /// Scans at a serial position; returns the rows visited, [`ALL`] if the visitor never had
     /// enough.
     pub(crate) fn look_through(
@@ -83,9 +67,7 @@ impl Core {
                 let mut room = [0; 8];
                 let key = self.key(table, (word, id), &mut room, reads);
                 reads.charge_value(seen.word);
-                let copy = copy_of(seen.word, sid.position() as u32);
-                let value = copy.as_deref().unwrap_or_else(|| phase.bytes(seen.word));
-                if each(key, value).is_break() {
+                if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
                 }
             }

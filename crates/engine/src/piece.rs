@@ -206,7 +206,7 @@ impl<'a> Piece<'a> {
     /// Puts the whole value where only lines of it are.
     #[cold]
     fn make_whole(&mut self, seen: ValueWord, at: usize) {
-        let value = self.tx.phase.bytes_in_turn(seen);
+        let value = self.tx.phase.bytes(seen);
         let whole = &mut self.tx.local.piece_value;
         let end = at + whole.len();
         whole.extend_from_slice(&value[end..]);

@@ -97,12 +97,8 @@ counts! {
         rows_removed,
         /// Versions that died with the epoch, in DRAM.
         transient_versions,
-        /// Those of them that replaced lines of their row's working copy.
-        versions_patched,
-        /// Reads of such rows that copied what they saw, because others might patch it.
-        versions_copied,
-        /// Blocks of transient versions, undo records and copies that were taken back within the
-        /// epoch, because no call could see them any more.
+        /// Transient versions whose memory was taken back within the epoch, because no call could
+        /// see them any more.
         versions_reused,
         /// Versions written to the medium: one for each row written in the epoch.
         persistent_versions,

@@ -73,18 +73,6 @@ impl<'v> NewValue<'v> {
         self.base.is_empty()
     }
 
-    /// What it replaces lines of, if it is not whole.
-    #[inline(always)]
-    pub fn old(&self) -> &'v [u8] {
-        self.base
-    }
-
-    /// The lines that are replaced, and where they begin.
-    #[inline(always)]
-    pub fn replaced(&self) -> (usize, &'v [u8]) {
-        (self.at, self.part)
-    }
-
     /// All of it, if it lies in one piece.
     #[inline(always)]
     pub fn in_one_piece(&self) -> Option<&'v [u8]> {

@@ -262,7 +262,9 @@ fn lookups_hold(
                 entry.is_as_before(sid, phase, waiter, reads).map_err(LookupError::from)
             }
             Lookup::NoRow { table, key } => {
-                core.is_absent(&core.tables[*table as usize], call.key(*key), sid, (waiter, reads))
+                let t = &core.tables[*table as usize];
+                let value = core.look_up_in(phase, t, call.key(*key), sid, waiter, reads);
+                value.map(|value| value.is_none())
             }
             Lookup::Scan { .. } => scan_again(core, call, lookup, sid, (waiter, reads)),
         };

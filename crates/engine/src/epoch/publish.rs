@@ -101,7 +101,7 @@ pub(super) fn with_lines(
         _ if seen.is_transient() => phase.maker(seen).changed,
         _ => ALL_LINES,
     };
-    NewValue::with_lines(phase.bytes_in_turn(seen), at, lines, changed)
+    NewValue::with_lines(phase.bytes(seen), at, lines, changed)
 }
 
 /// Where the version of a serial id goes, of a row of a table.

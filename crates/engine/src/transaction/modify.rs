@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use storage::lines_around;
 
-use super::read::Reader;
 use super::{Slot, Stop, Transaction};
 use crate::local::{NO_ENTRY, PrivatePart, PrivateWrite, Span};
 
@@ -90,7 +89,7 @@ impl Transaction<'_> {
             Some(value) => (self.call.access(slot.write).seen, value),
             None => {
                 let seen = self.read_declared(slot)?;
-                let Some(value) = self.value_of(slot.id, seen, Reader::InTurn) else {
+                let Some(value) = self.value_of(slot.id, seen) else {
                     return Ok(false);
                 };
                 (seen.word, value)
@@ -144,7 +143,7 @@ impl Transaction<'_> {
     #[cold]
     pub(super) fn make_whole(&mut self, write: usize, part: u32) -> Span {
         let PrivatePart { seen, at, lines } = self.local.parts[part as usize];
-        let span = self.keep_value(self.phase.bytes_in_turn(seen));
+        let span = self.keep_value(self.phase.bytes(seen));
         let to = span.from as usize + at as usize;
         self.local.scratch.copy_within(lines.range(), to);
         self.local.writes[write] = PrivateWrite::Value(span);

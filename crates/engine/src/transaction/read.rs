@@ -8,21 +8,6 @@ use crate::local::{AheadRow, Local, NO_ENTRY, PrivateWrite};
 use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
 use crate::waits::noting;
 
-/// Who reads a value that may be in a working copy.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Reader {
-    /// The call that may write the next version, or its piece, before it has published.
-    InTurn,
-    /// Anybody at a position.
-    At(u32),
-}
-
-impl Reader {
-    fn at(sid: SerialId) -> Self {
-        Self::At(sid.position() as u32)
-    }
-}
-
 impl<'a> Transaction<'a> {
     /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
     /// known.
@@ -40,7 +25,7 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     pub(super) fn see_ahead(&mut self, row: &AheadRow) -> Result<Option<&'a [u8]>, Stopped> {
         match row.seen {
-            Some(seen) => Ok(self.value_of(row.id, seen, Reader::at(self.sid))),
+            Some(seen) => Ok(self.value_of(row.id, seen)),
             None => self.see(row.id, false),
         }
     }
@@ -90,15 +75,14 @@ impl<'a> Transaction<'a> {
         let entry = self.core.entries.get(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = self.read(entry, sid)?;
-        Ok(self.value_of(id, seen, Reader::at(sid)))
+        Ok(self.value_of(id, seen))
     }
 
     /// Reads the version before the call's own, of a row that it declared.
     #[inline(never)]
     pub(super) fn see_declared(&mut self, slot: Slot) -> Result<Option<&'a [u8]>, Stopped> {
         let seen = self.read_declared(slot)?;
-        let reader = if slot.kind.is_of_body() { Reader::InTurn } else { Reader::at(self.sid) };
-        Ok(self.value_of(slot.id, seen, reader))
+        Ok(self.value_of(slot.id, seen))
     }
 
     #[inline(always)]
@@ -126,35 +110,25 @@ impl<'a> Transaction<'a> {
         Some(self.phase.bytes(seen))
     }
 
-    /// Reads the version before a piece's own, and says where it is.
+    /// Reads a row's version, and says where it is.
     #[inline(always)]
     pub(crate) fn see_word(
         &mut self,
         id: EntryId,
     ) -> Result<Option<(ValueWord, &'a [u8])>, Stopped> {
         let seen = self.read(self.core.entries.get(id), self.sid)?;
-        Ok(self.value_of(id, seen, Reader::InTurn).map(|value| (seen.word, value)))
+        Ok(self.value_of(id, seen).map(|value| (seen.word, value)))
     }
 
     /// The value of a version that this call sees of a row.
     #[inline(always)]
-    pub(super) fn value_of(
-        &mut self,
-        id: EntryId,
-        seen: Seen,
-        reader: Reader,
-    ) -> Option<&'a [u8]> {
+    pub(super) fn value_of(&mut self, id: EntryId, seen: Seen) -> Option<&'a [u8]> {
         self.local.fetching.step();
         let word = seen.word;
         if !word.is_value() {
             return None;
         }
-        if let Reader::At(position) = reader
-            && word.is_working()
-        {
-            return Some(self.copy_working(word, position));
-        }
-        let bytes = self.phase.bytes_in_turn(word);
+        let bytes = self.phase.bytes(word);
         if word.is_on_medium() {
             self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
@@ -175,14 +149,6 @@ impl<'a> Transaction<'a> {
             }
         }
         Some(bytes)
-    }
-
-    /// A copy of what the call at a position sees of a value that others may patch.
-    #[inline(never)]
-    fn copy_working(&mut self, word: ValueWord, position: u32) -> &'a [u8] {
-        let call = self.sid.position() as u32;
-        self.local.work.versions_copied += 1;
-        self.phase.bytes(self.local.pool.copy_working(word, position, call))
     }
 
     /// Reads what this call has published already.

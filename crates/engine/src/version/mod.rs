@@ -9,9 +9,7 @@
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
 //!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
 //!   A transient version's memory is reclaimed when a newer one is published and every call has
-//!   ended that could see the older one (`pool.rs`, `epoch/reuse.rs`). Versions in a working copy
-//!   are read in place by the call whose turn it is, and as atomic words by all others
-//!   (`working.rs`).
+//!   ended that could see the older one (`pool.rs`, `epoch/reuse.rs`).
 //! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
 //!   initialization phase (O-15).
 
@@ -26,7 +24,6 @@ mod publication;
 mod read;
 mod shapes;
 mod slab;
-mod working;
 mod write;
 
 pub(crate) use batch::{Appended, Buffers, Chains};
@@ -42,12 +39,10 @@ pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
 pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
-pub(crate) use working::copy_of;
 pub(crate) use write::{Publication, Publisher, Write};
 
-/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, or
-/// whether a transient value is in a working copy, bits 3-20 length, bits 21-63 address in 16-byte
-/// units. With kind 0 it is a marker and not a value.
+/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
+/// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueWord(pub(crate) u64);
 
@@ -70,8 +65,6 @@ impl ValueWord {
     pub(crate) const IGNORE: Self = Self(1 << 3);
     /// The row is deleted.
     pub(crate) const TOMBSTONE: Self = Self(2 << 3);
-    /// Of a transient value: it is in a working copy.
-    const WORKING: u64 = 1 << 2;
 
     #[inline(always)]
     pub(crate) fn new(place: Place, slot: usize, address: usize, len: usize) -> Self {
@@ -93,12 +86,6 @@ impl ValueWord {
     #[inline(always)]
     pub(crate) fn is_transient(self) -> bool {
         self.0 & 3 == Place::Transient as u64
-    }
-
-    /// Whether the value is in the working copy of its row, which others may patch.
-    #[inline(always)]
-    pub(crate) fn is_working(self) -> bool {
-        self.0 & (3 | Self::WORKING) == Place::Transient as u64 | Self::WORKING
     }
 
     #[inline(always)]

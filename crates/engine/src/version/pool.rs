@@ -33,13 +33,12 @@ pub(crate) struct Maker {
 /// Up to so many lines there is a class of blocks for each number of lines, beyond that one for
 /// each power of two.
 const LINES_EXACT: usize = 64;
-/// Classes for values of up to 2^18 bytes, with what comes before them.
+/// Classes for values of up to 2^18 bytes.
 const CLASSES: usize = LINES_EXACT + 7;
 
-/// The class of blocks of so many bytes at least, and how many they have.
-#[inline(always)]
-fn class_for(bytes: usize) -> (usize, usize) {
-    let lines = bytes.div_ceil(LINE);
+/// The class of blocks that hold a value of a length, and how many bytes they have.
+fn block_for(len: usize) -> (usize, usize) {
+    let lines = (size_of::<Maker>() + len).div_ceil(LINE);
     if lines <= LINES_EXACT {
         return (lines - 1, lines * LINE);
     }
@@ -48,19 +47,11 @@ fn class_for(bytes: usize) -> (usize, usize) {
     (LINES_EXACT + doublings - 1, lines * LINE)
 }
 
-/// The bytes of the block of a value of a length: its maker comes before it.
-#[inline(always)]
-fn value_block(len: usize) -> usize {
-    size_of::<Maker>() + len
-}
-
-/// A block whose successor's call is on its way.
+/// A version that its successor has taken the place of.
 #[derive(Debug, Clone, Copy)]
 struct Retired {
-    block: usize,
-    /// Its bytes, at least.
-    bytes: u32,
-    /// Position of the call that wrote the successor. Later ones cannot see what is in the block.
+    word: ValueWord,
+    /// Position of the call that wrote the successor. Later ones cannot see the version.
     successor: u32,
 }
 
@@ -80,8 +71,8 @@ pub(crate) struct TransientPool {
     high_water: u64,
     /// Number of the worker.
     pub(crate) worker: u64,
-    /// Blocks of versions that this worker's versions replaced, whoever made them, in the order in
-    /// which that happened.
+    /// Versions that this worker's versions replaced, whoever made them, in the order in which
+    /// that happened.
     retired: VecDeque<Retired>,
     /// How many of them could not be taken back yet when that was tried last.
     kept: usize,
@@ -150,58 +141,39 @@ impl TransientPool {
         self.allocate(bytes)
     }
 
-    /// Copies in a value that the call at a position wrote.
+    /// Copies in a value that the call at a position wrote; `slot` is carried in the word for the
+    /// base of a row.
     #[inline]
-    pub(crate) fn store(&mut self, value: &NewValue<'_>, position: u32) -> ValueWord {
+    pub(crate) fn store(&mut self, value: &NewValue<'_>, slot: usize, position: u32) -> ValueWord {
         let at = self.block(value.len(), position, value.changed());
         // SAFETY: the block has room for the value, and nobody else refers to it.
         unsafe { copy_pieces(value, at) };
-        ValueWord::new(Place::Transient, 0, at as usize, value.len())
+        ValueWord::new(Place::Transient, slot, at as usize, value.len())
     }
 
-    /// Room for a value of a length that the call at a position writes: where its bytes go.
+    /// A block for a value of a length that the call at a position writes: where its bytes go.
     #[inline(always)]
-    pub(super) fn block(&mut self, len: usize, position: u32, changed: u64) -> *mut u8 {
-        let block = self.take(value_block(len));
-        // SAFETY: the block has room for both, and nobody else refers to it.
-        unsafe {
-            block.cast::<Maker>().write(self.maker(position, changed));
-            block.add(size_of::<Maker>())
-        }
-    }
-
-    /// Who makes a version in the call at a position, and in which lines it may differ from the row
-    /// before the epoch.
-    #[inline(always)]
-    pub(super) fn maker(&self, position: u32, changed: u64) -> Maker {
-        Maker { changed, position, worker: self.worker as u32 }
-    }
-
-    /// A block of so many bytes at least, which begins a line. It was freshly allocated, or taken
-    /// back after the last call had ended that could see it, so nobody else refers to it.
-    #[inline(always)]
-    pub(super) fn take(&mut self, bytes: usize) -> *mut u8 {
-        let (class, bytes) = class_for(bytes);
+    fn block(&mut self, len: usize, position: u32, changed: u64) -> *mut u8 {
+        let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
             Some(block) => block as *mut u8,
             None => self.allocate_lines(bytes),
         };
-        writes(block.wrapping_add(size_of::<Maker>()));
-        block
+        // SAFETY: the block is longer than that.
+        let at = unsafe { block.add(size_of::<Maker>()) };
+        writes(at);
+        let maker = Maker { changed, position, worker: self.worker as u32 };
+        // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
+        // back after the last call had ended that could see it, so nobody else refers to it.
+        unsafe { block.cast::<Maker>().write(maker) };
+        at
     }
 
     /// The call at a position, which this worker runs, has published the version after this one, so
     /// that no later call sees this one.
     #[inline]
     pub(crate) fn retire(&mut self, word: ValueWord, successor: u32) {
-        let block = word.address() - size_of::<Maker>();
-        self.retire_block(block, value_block(word.len()), successor);
-    }
-
-    /// The same of any block that was taken with so many bytes.
-    #[inline]
-    pub(super) fn retire_block(&mut self, block: usize, bytes: usize, successor: u32) {
-        self.retired.push_back(Retired { block, bytes: bytes as u32, successor });
+        self.retired.push_back(Retired { word, successor });
     }
 
     /// Whether it is time to take memory back, if there are so many workers.
@@ -215,12 +187,13 @@ impl TransientPool {
     /// before. In debug builds what is taken back is overwritten, so that a dangling word shows.
     pub(crate) fn take_back(&mut self, unfinished: u32) -> u64 {
         let before = self.retired.len();
-        while let Some(&Retired { block, bytes, successor }) = self.retired.front()
+        while let Some(&Retired { word, successor }) = self.retired.front()
             && successor < unfinished
         {
-            let (class, bytes) = class_for(bytes as usize);
+            let (class, bytes) = block_for(word.len());
+            let block = word.address() - size_of::<Maker>();
             if cfg!(debug_assertions) {
-                writes((block + size_of::<Maker>()) as *mut u8);
+                writes(word.address() as *mut u8);
                 // SAFETY: a block of that class, which nobody refers to any more.
                 unsafe { (block as *mut u8).write_bytes(0xdb, bytes) };
             }
@@ -237,7 +210,7 @@ impl TransientPool {
 /// # Safety
 /// As many bytes from there on belong to the caller.
 #[inline(always)]
-pub(super) unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
+unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
     if let Some(whole) = value.in_one_piece() {
         // SAFETY: as long as the value.
         unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr(), to, whole.len()) };
@@ -265,7 +238,7 @@ mod tests {
     fn every_length_has_a_block_and_no_class_two_sizes() {
         let mut sizes = [0; CLASSES];
         for len in 0..1 << 18 {
-            let (class, bytes) = class_for(value_block(len));
+            let (class, bytes) = block_for(len);
             assert!(bytes >= len + size_of::<Maker>() && bytes.is_multiple_of(LINE));
             assert!(sizes[class] == 0 || sizes[class] == bytes, "class {class}: {bytes}");
             sizes[class] = bytes;
@@ -279,21 +252,21 @@ mod tests {
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
         let mut pool = TransientPool::new(3).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
-        let first = pool.store(&NewValue::whole(&[1; 100]), 5);
+        let first = pool.store(&NewValue::whole(&[1; 100]), 0, 5);
         let made = Maker { changed: u64::MAX, position: 5, worker: 3 };
         assert_eq!(ReadPhase::begin().maker(first), made);
-        let second = pool.store(&NewValue::whole(&[2; 100]), 7);
+        let second = pool.store(&NewValue::whole(&[2; 100]), 0, 7);
         pool.retire(first, 7);
         assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");
-        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 8), first);
+        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 0, 8), first);
         assert_eq!(read(first), [1; 100]);
         assert_eq!(pool.take_back(8), 1);
         assert_ne!(
-            pool.store(&NewValue::whole(&[4; 300]), 9).address(),
+            pool.store(&NewValue::whole(&[4; 300]), 0, 9).address(),
             first.address(),
             "another class"
         );
-        let again = pool.store(&NewValue::whole(&[5; 101]), 10);
+        let again = pool.store(&NewValue::whole(&[5; 101]), 0, 10);
         assert_eq!(again.address(), first.address());
         assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
         assert_eq!(ReadPhase::begin().maker(again).position, 10);
@@ -305,7 +278,7 @@ mod tests {
     #[test]
     fn it_is_worth_asking_after_so_many_for_each_worker() {
         let mut pool = TransientPool::new(0).unwrap();
-        let word = pool.store(&NewValue::whole(&[1]), 0);
+        let word = pool.store(&NewValue::whole(&[1]), 0, 0);
         let retire = |pool: &mut TransientPool, from: usize, to: usize| {
             (from..to).for_each(|n| pool.retire(word, n as u32));
         };

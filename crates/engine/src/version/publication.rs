@@ -14,7 +14,6 @@ use super::array::VersionArray;
 use super::entry::Versions;
 use super::medium::{Gone, Medium};
 use super::read::Stopped;
-use super::working::WorkingCopy;
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
 use super::{ONLY, ReadPhase, RowEntry, TransientPool, ValueWord};
 
@@ -63,22 +62,12 @@ impl<D: Device> Medium<D> {
         write: Write<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        let position = to.sid.position() as u32;
-        let index = array.place(to.place, position);
+        let index = array.place(to.place, to.sid.position() as u32);
         debug_assert_eq!(u64::from(array.sorted()[index]), to.sid.position());
-        let (cell, is_last) = (array.cell(index), index + 1 == array.len());
-        if let Write::Value(value) = write
-            && !is_last
-            && WorkingCopy::takes(&value)
-            && !self.design.writes_transient()
-        {
-            let word = store_lines(array, index, (&value, position), with);
-            cell.store(word.0, Ordering::Release);
-            return Ok(());
-        }
         if !matches!(write, Write::Ignore) {
-            retire_before(array, index, position, with.pool);
+            retire_before(array, index, to.sid, with.pool);
         }
+        let (cell, is_last) = (array.cell(index), index + 1 == array.len());
         if self.design.is_all_nvmm() {
             self.write_back_cell(cell);
         }
@@ -87,7 +76,7 @@ impl<D: Device> Medium<D> {
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
-                let word = with.pool.store(&value, position);
+                let word = with.pool.store(&value, 0, to.sid.position() as u32);
                 if self.design.writes_transient() {
                     self.write_back_value(word);
                 }
@@ -129,7 +118,7 @@ impl<D: Device> Medium<D> {
                     // It is transient, and stays until the epoch ends: it has no successor.
                     let phase = ReadPhase::begin();
                     let changed = phase.maker(word).changed;
-                    let value = NewValue::changed_in(phase.bytes_in_turn(word), changed);
+                    let value = NewValue::changed_in(phase.bytes(word), changed);
                     // Readers find the transient value, which is the same.
                     self.persist(to, sid, &value, None, with);
                     return Ok(());
@@ -233,41 +222,12 @@ fn ignore(cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
 /// A version has been written, and no IGNORE, so later serial ids do not see the one before. Its
 /// memory can be reclaimed when this version's call has ended, and all smaller ones.
 #[inline]
-fn retire_before(array: VersionArray, index: usize, position: u32, pool: &mut TransientPool) {
+fn retire_before(array: VersionArray, index: usize, sid: SerialId, pool: &mut TransientPool) {
     if let Some(before) = index.checked_sub(1) {
         // If it is pending or IGNORE, it has no memory, or its writer did not run yet.
         let word = ValueWord(array.cell(before).load(Ordering::Relaxed));
-        if let Some(copy) = WorkingCopy::of(word) {
-            copy.retire(pool, position);
-        } else if word.is_transient() {
-            pool.retire(word, position);
+        if word.is_transient() {
+            pool.retire(word, sid.position() as u32);
         }
-    }
-}
-
-/// A version that replaces lines of the one before and is not its row's last: a patch of the
-/// working copy that it saw, or the first version in a new one, if there will be patches.
-fn store_lines(
-    array: VersionArray,
-    index: usize,
-    (value, position): (&NewValue<'_>, u32),
-    with: &mut Publisher<'_, '_>,
-) -> ValueWord {
-    with.work.transient_versions += 1;
-    let mut words = (0..index).rev().map(|i| ValueWord(array.cell(i).load(Ordering::Relaxed)));
-    let seen = words.find(|&word| word != ValueWord::IGNORE);
-    if let Some(word) = seen
-        && let Some(copy) = WorkingCopy::of(word)
-        && word.address() == value.old().as_ptr().addr()
-    {
-        with.work.versions_patched += 1;
-        copy.patch(with.pool, value, position);
-        return word;
-    }
-    retire_before(array, index, position, with.pool);
-    if index + 2 < array.len() {
-        WorkingCopy::begin(with.pool, value, position)
-    } else {
-        with.pool.store(value, position)
     }
 }

@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached, copy_of};
+use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
 use crate::reads::Reads;
 use crate::waits::noting;
 
@@ -210,10 +210,7 @@ impl RowEntry {
         let (seen, before) = (self.read(sid, waiter)?.word, self.base());
         let same_bytes = || {
             [seen, before].into_iter().for_each(|word| reads.charge_value(word));
-            match copy_of(seen, sid.position() as u32) {
-                Some(copy) => copy == phase.bytes(before),
-                None => phase.bytes(seen) == phase.bytes(before),
-            }
+            phase.bytes(seen) == phase.bytes(before)
         };
         Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())
     }
@@ -348,17 +345,9 @@ impl<'p> ReadPhase<'p> {
         Self { phase: PhantomData }
     }
 
-    /// The bytes of a value that nobody patches.
+    /// The bytes of a value.
     #[inline(always)]
     pub(crate) fn bytes(self, word: ValueWord) -> &'p [u8] {
-        debug_assert!(!word.is_working(), "O-104");
-        self.bytes_in_turn(word)
-    }
-
-    /// [`ReadPhase::bytes`] for the call that may write the next version, until it publishes: its
-    /// row may have a working copy.
-    #[inline(always)]
-    pub(crate) fn bytes_in_turn(self, word: ValueWord) -> &'p [u8] {
         if !word.is_value() {
             return &[];
         }

@@ -11,7 +11,6 @@ mod histories;
 mod pieces;
 mod reuse;
 mod rows;
-mod working;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
