@@ -184,7 +184,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     fn run(&self, tx: &mut Transaction) -> std::result::Result<Bytes, Stop> {
         let handles = tx.context()?;
         let output = Bytes::with_capacity(64);
-        let mut running = Running { tx, handles, value: Bytes::new(), output };
+        let mut running = Running { tx, handles, output };
         P::run(&self.0, &mut running).map_err(|ended| ended.0)?;
         Ok(running.output)
     }
@@ -294,16 +294,7 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
 struct Running<'t, 'a, 'e> {
     tx: &'t mut Transaction<'a, 'e>,
     handles: &'a Handles,
-    /// The value that is being written.
-    value: Bytes,
     output: Bytes,
-}
-
-impl Running<'_, '_, '_> {
-    fn take_value(&mut self, value: &[u8]) {
-        self.value.clear();
-        self.value.extend_from_slice(value);
-    }
 }
 
 impl workloads::Tx for Running<'_, '_, '_> {
@@ -332,8 +323,7 @@ impl workloads::Tx for Running<'_, '_, '_> {
         key: &[u8],
         value: &[u8],
     ) -> std::result::Result<(), Ended> {
-        self.take_value(value);
-        Ok(with_row!(self.handles, table, key, |t, k| self.tx.insert(t, k, &self.value))?)
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.insert_bytes(t, k, value))?)
     }
 
     fn update(
@@ -342,8 +332,7 @@ impl workloads::Tx for Running<'_, '_, '_> {
         key: &[u8],
         value: &[u8],
     ) -> std::result::Result<bool, Ended> {
-        self.take_value(value);
-        Ok(with_row!(self.handles, table, key, |t, k| self.tx.update(t, k, &self.value))?)
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.update_bytes(t, k, value))?)
     }
 
     fn get_many<'k>(
@@ -367,9 +356,8 @@ impl workloads::Tx for Running<'_, '_, '_> {
         key: &[u8],
         change: F,
     ) -> std::result::Result<bool, Ended> {
-        let Some(value) = self.get(table, key)? else { return Ok(false) };
-        let all = 0..value.len();
-        self.modify_part(table, key, all, |_, value| change(value))
+        let change = |_: &[u8], value: &mut [u8]| change(value);
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.modify_bytes(t, k, .., change))?)
     }
 
     fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
@@ -406,8 +394,7 @@ impl workloads::PieceTx for Part<'_, '_, '_> {
     type Error = Ended;
 
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> std::result::Result<bool, Ended> {
-        let Some(value) = self.0.value::<Bytes>()? else { return Ok(false) };
-        self.modify_part(0..value.len(), |_, value| change(value))
+        Ok(self.0.modify_bytes::<Bytes>(.., |_, value| change(value))?)
     }
 
     fn modify_part<F: FnOnce(&[u8], &mut [u8])>(

@@ -6,10 +6,10 @@
 //! writes; the call gets a number from it. A mistake stops the engine, also if the piece ignores
 //! it; but in the serial part it is the failure of its call.
 
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 
 use crate::local::{Declared, NO_ENTRY};
-use crate::transaction::{Stop, Transaction, change_lines, change_part};
+use crate::transaction::{Stop, Transaction, bounds_of, change_lines, change_part};
 use crate::version::ValueWord;
 
 /// A running piece.
@@ -119,9 +119,10 @@ impl Piece<'_> {
     /// [`Stop`] for a part that goes beyond the end of the value, or if the engine was stopped.
     pub fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
-        part: Range<usize>,
+        part: impl RangeBounds<usize>,
         change: F,
     ) -> Result<bool, Stop> {
+        let part = bounds_of(&part);
         if self.tx.is_serial() || !matches!(self.write, PieceWrite::None) {
             return self.modify_part_again(part, change);
         }

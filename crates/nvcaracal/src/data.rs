@@ -7,6 +7,7 @@
 mod foreign;
 mod types;
 
+use std::any::{Any, TypeId};
 use std::cell::Cell;
 
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
@@ -33,7 +34,7 @@ pub use foreign::Serde;
 ///
 /// impl Plain for Account {}
 /// ```
-pub trait Plain: Sized + TryFromBytes + IntoBytes + Immutable + KnownLayout {
+pub trait Plain: Sized + TryFromBytes + IntoBytes + Immutable + KnownLayout + 'static {
     /// What values of this type were before: see [`Data::BEFORE`].
     const BEFORE: Option<Before<Self>> = None;
 
@@ -259,6 +260,24 @@ pub trait Data: Sized {
         Some(items)
     }
 
+    /// The bytes of many as [`Data::encode_all`] writes them, if they lie in memory like that.
+    #[doc(hidden)]
+    fn bytes_of(items: &[Self]) -> Option<&[u8]> {
+        let _ = items;
+        None
+    }
+
+    /// Whether these are the bytes of many, as [`Data::encode_all`] writes them.
+    #[doc(hidden)]
+    fn are_items(bytes: &[u8]) -> bool {
+        Self::decode_all(bytes).is_some()
+    }
+
+    /// Whether these are all the bytes of a value.
+    fn is_value(bytes: &[u8]) -> bool {
+        Self::from_bytes(bytes).is_some()
+    }
+
     /// Calls `then` with the bytes of this value alone, as they are logged or stored.
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
         with_scratch(|bytes| {
@@ -305,6 +324,12 @@ impl<T: Plain> Data for T {
 
     fn decode_all(bytes: &[u8]) -> Option<Vec<Self>> {
         let len = size_of::<T>();
+        if TypeId::of::<T>() == TypeId::of::<u8>() {
+            // Copied at once.
+            let mut items: Option<Vec<u8>> = Some(bytes.to_vec());
+            let items: &mut dyn Any = &mut items;
+            return items.downcast_mut::<Option<Vec<T>>>()?.take();
+        }
         if len == 0 || !bytes.len().is_multiple_of(len) {
             return bytes.is_empty().then(Vec::new);
         }
@@ -313,6 +338,20 @@ impl<T: Plain> Data for T {
             items.push(Self::from_bytes(item)?);
         }
         Some(items)
+    }
+
+    #[inline]
+    fn bytes_of(items: &[Self]) -> Option<&[u8]> {
+        Some(items.as_bytes())
+    }
+
+    fn are_items(bytes: &[u8]) -> bool {
+        let len = size_of::<T>();
+        match len {
+            0 => bytes.is_empty(),
+            1 if TypeId::of::<T>() == TypeId::of::<u8>() => true,
+            _ => bytes.len().is_multiple_of(len) && bytes.chunks_exact(len).all(Self::is_value),
+        }
     }
 
     #[inline]

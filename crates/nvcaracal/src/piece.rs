@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Borrow;
-use std::ops::Range;
+use std::ops::RangeBounds;
 
 use crate::schema::Schema;
 use crate::stored;
@@ -71,7 +71,7 @@ impl<'a> Piece<'a, '_> {
     /// If `part` goes beyond the end of the value, or the type has [versions](Data::BEFORE).
     pub fn modify_bytes<V: Data>(
         &mut self,
-        part: Range<usize>,
+        part: impl RangeBounds<usize>,
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
         if stored::has_versions::<V>() {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Borrow;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Found, Of, Part, Source};
@@ -114,6 +114,18 @@ impl<'a> Transaction<'a, '_> {
                 Err(Stop::from(self.inner.mistake(format!("{shape}: {}", stored::MANY_VERSIONS))))
             }
         }
+    }
+
+    #[inline]
+    fn check_bytes<V: Data>(&self, shape: &Shape, value: &[u8]) -> Result<(), Stop> {
+        self.check_one_version::<V>(shape)?;
+        if V::is_value(value) { Ok(()) } else { Err(self.no_value::<V>(shape, value)) }
+    }
+
+    #[cold]
+    fn no_value<V>(&self, shape: &Shape, value: &[u8]) -> Stop {
+        let (kind, len) = (std::any::type_name::<V>(), value.len());
+        self.inner.mistake(format!("{shape}: {len} bytes are written that are no {kind}")).into()
     }
 
     /// Reads a row.
@@ -243,10 +255,46 @@ impl<'a> Transaction<'a, '_> {
         .map_err(|stop| self.with_key(stop, key))
     }
 
-    /// Changes some bytes of a row's value; false where it does not exist. `change` gets the value,
-    /// and a copy of the bytes in `part`, which take their place. The rest is neither copied nor
-    /// written: the way to change little of a long row, such as the first fields of a
-    /// [`Plain`](crate::Plain) type.
+    /// As [`Transaction::insert`], of the bytes of a value: the way to write what is there as bytes,
+    /// such as a `Vec<u8>` that would be made for it.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]; or if the bytes are no `V`, or the type has
+    /// [versions](Data::BEFORE).
+    #[inline]
+    pub fn insert_bytes<K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+        value: &[u8],
+    ) -> Result<(), Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        self.check_bytes::<V>(&table.shape, value)?;
+        key.with_key(|bytes| self.inner.insert(number, bytes, value))
+            .map_err(|stop| self.with_key(stop, key))
+    }
+
+    /// As [`Transaction::update`], of the bytes of a value.
+    ///
+    /// # Errors
+    /// As [`Transaction::update`] and [`Transaction::insert_bytes`].
+    #[inline]
+    pub fn update_bytes<K: Key + ?Sized, V: Data, O>(
+        &mut self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+        value: &[u8],
+    ) -> Result<bool, Stop> {
+        let (number, key) = (self.number(&table.shape)?, key.borrow());
+        self.check_bytes::<V>(&table.shape, value)?;
+        key.with_key(|bytes| self.inner.update(number, bytes, value))
+            .map_err(|stop| self.with_key(stop, key))
+    }
+
+    /// Changes some bytes of a row's value, or all with `..`; false where it does not exist.
+    /// `change` gets the value, and a copy of the bytes in `part`, which take their place. The rest
+    /// is neither copied nor written: the way to change little of a long row, such as the first
+    /// fields of a [`Plain`](crate::Plain) type.
     ///
     /// # Errors
     /// If the row was not declared, or `part` goes beyond the end of the value; or if the type has
@@ -256,7 +304,7 @@ impl<'a> Transaction<'a, '_> {
         &mut self,
         table: Table<K, V, O>,
         key: impl Borrow<K>,
-        part: Range<usize>,
+        part: impl RangeBounds<usize>,
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());

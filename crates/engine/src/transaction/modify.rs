@@ -1,6 +1,6 @@
 //! Changing rows in private copies: whole, or a part of them.
 
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 
 use storage::lines_around;
 
@@ -46,8 +46,8 @@ impl Transaction<'_> {
         Ok(true)
     }
 
-    /// Changes a part of a declared row: `change` gets the row's newest value, and a private copy
-    /// of the bytes in `part` to change. As [`Transaction::modify`], but the row is not copied, and
+    /// Changes a part of a declared row, all of it with `..`: `change` gets the row's newest value,
+    /// and a private copy of the bytes in `part` to change. As [`Transaction::modify`], but the row is not copied, and
     /// only the lines of 64 bytes that hold the part are compared, if no other transaction of the
     /// epoch wrote the row: the way to change a few bytes of a long row. False where the row does
     /// not exist.
@@ -58,10 +58,10 @@ impl Transaction<'_> {
         &mut self,
         table: u16,
         key: &[u8],
-        part: Range<usize>,
+        part: impl RangeBounds<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        let spoiled = self.spoiled;
+        let (spoiled, part) = (self.spoiled, bounds_of(&part));
         let result = match self.is_serial() {
             true => self.serial_modify_part(table, key, part, change),
             false if self.is_indexed(table) => {
@@ -160,7 +160,7 @@ pub(crate) fn change_lines(
     lines: &mut Vec<u8>,
     change: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<usize, Stop> {
-    check_part(&part, value.len())?;
+    let part = part_of(part, value.len())?;
     let (from, around) = (lines.len(), lines_around(&part, value.len()));
     lines.extend_from_slice(&value[around.clone()]);
     change(value, &mut lines[from + part.start - around.start..][..part.len()]);
@@ -174,7 +174,7 @@ pub(crate) fn change_part(
     part: Range<usize>,
     change: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<(), Stop> {
-    check_part(&part, value.len())?;
+    let part = part_of(part, value.len())?;
     let (copy, at) = (bytes.len(), value.start + part.start);
     bytes.extend_from_within(at..at + part.len());
     let (before, after) = bytes.split_at_mut(copy);
@@ -184,10 +184,31 @@ pub(crate) fn change_part(
     Ok(())
 }
 
-/// Whether a value has such a part.
+/// The end of a part that goes to that of the value.
+const TO_THE_END: usize = usize::MAX;
+
+/// The bytes of a part, up to [`TO_THE_END`] if it has no end.
 #[inline(always)]
-fn check_part(part: &Range<usize>, len: usize) -> Result<(), Stop> {
-    if part.start > part.end || part.end > len { Err(no_such_part(part, len)) } else { Ok(()) }
+pub(crate) fn bounds_of(part: &impl RangeBounds<usize>) -> Range<usize> {
+    let start = match part.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match part.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => TO_THE_END,
+    };
+    start..end
+}
+
+/// The part of a value of a length, if it has such a part.
+#[inline(always)]
+fn part_of(part: Range<usize>, len: usize) -> Result<Range<usize>, Stop> {
+    let end = if part.end == TO_THE_END { len } else { part.end };
+    let part = part.start..end;
+    if part.start > part.end || part.end > len { Err(no_such_part(&part, len)) } else { Ok(part) }
 }
 
 #[cold]

@@ -55,6 +55,10 @@ impl Data for String {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         std::str::from_utf8(bytes).ok().map(str::to_owned)
     }
+
+    fn is_value(bytes: &[u8]) -> bool {
+        std::str::from_utf8(bytes).is_ok()
+    }
 }
 
 /// A `Vec` stands in a row or in the log without its length; items of no bytes are refused.
@@ -74,15 +78,25 @@ impl<T: Data> Data for Vec<T> {
         decode_items(from)
     }
 
+    #[inline]
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        with_scratch(|bytes| {
-            T::encode_all(self, bytes);
-            then(bytes)
-        })
+        match T::bytes_of(self) {
+            Some(bytes) => then(bytes),
+            None => with_scratch(|bytes| {
+                T::encode_all(self, bytes);
+                then(bytes)
+            }),
+        }
     }
 
+    #[inline]
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         T::decode_all(bytes)
+    }
+
+    #[inline]
+    fn is_value(bytes: &[u8]) -> bool {
+        T::are_items(bytes)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Key, KeyBuffer};
+use super::{Key, KeyBuffer, WORD_BYTES};
 use crate::derived::sum;
 use crate::time::{duration, parts_since_1970, since_1970};
 
@@ -21,6 +21,19 @@ macro_rules! integers {
                 let (bytes, rest) = from.split_first_chunk()?;
                 *from = rest;
                 Some((<$unsigned>::from_be_bytes(*bytes) ^ $flip) as $type)
+            }
+
+            #[inline]
+            fn with_key<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                let bytes = (*self as $unsigned ^ $flip).to_be_bytes();
+                let mut word = [0; WORD_BYTES];
+                match WORD_BYTES.checked_sub(bytes.len()) {
+                    Some(padding) => {
+                        word[padding..].copy_from_slice(&bytes);
+                        then(&word)
+                    }
+                    None => then(&bytes),
+                }
             }
         }
     )* };
@@ -242,7 +255,6 @@ tuples! { (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::WORD_BYTES;
     use storage::format::KEY_BYTES_MAX;
 
     fn bytes<K: Key + ?Sized>(key: &K) -> Vec<u8> {

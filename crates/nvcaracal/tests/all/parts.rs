@@ -1,7 +1,9 @@
 //! Changing a few bytes of long rows.
 
 use crate::common::dram;
-use nvcaracal::{Database, HashTable, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain};
+use nvcaracal::{
+    Data, Database, HashTable, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain,
+};
 
 const PAGES: HashTable<u64, [u8; 1000]> = Table::hash("pages");
 
@@ -92,4 +94,78 @@ fn bytes_of_rows_are_changed_in_place_for_all_who_follow() {
         assert!(error.is_failed(), "{error}");
         assert!(error.to_string().contains("bytes 1000 to 1001 of a value of 1000"), "{error}");
     }
+}
+
+const TEXTS: HashTable<u64, String> = Table::hash("texts");
+const BLOBS: HashTable<u64, Vec<u8>> = Table::hash("blobs");
+const WORDS: HashTable<u64, u64> = Table::hash("words");
+
+/// Writes a row of each table from bytes, and changes all of the text.
+#[derive(Data)]
+struct Write {
+    blob: Vec<u8>,
+    text: Vec<u8>,
+    word: Vec<u8>,
+    is_new: bool,
+}
+
+impl Procedure for Write {
+    const NAME: &'static str = "write";
+    type Output = bool;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(BLOBS, 1);
+        set.insert(TEXTS, 1);
+        set.insert(WORDS, 1);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<bool, Stop> {
+        if self.is_new {
+            tx.insert_bytes(BLOBS, 1, &self.blob)?;
+            tx.insert_bytes(TEXTS, 1, &self.text)?;
+            tx.insert_bytes(WORDS, 1, &self.word)?;
+            return Ok(true);
+        }
+        let blob = tx.update_bytes(BLOBS, 1, &self.blob)?;
+        let text = tx.update_bytes(TEXTS, 1, &self.text)?;
+        tx.update_bytes(WORDS, 1, &self.word)?;
+        tx.modify_bytes(TEXTS, 1, .., |old, new| {
+            assert_eq!(old, new);
+            new.make_ascii_uppercase();
+        })?;
+        tx.modify_bytes(TEXTS, 1, 1.., |_, new| new.fill(b'-'))?;
+        tx.modify_bytes(TEXTS, 1, ..=2, |_, new| new[2] = b'+')?;
+        Ok(blob && text)
+    }
+}
+
+/// What is there as bytes is written without a value being made of it, if it is one.
+#[test]
+fn bytes_are_written_as_values_of_their_table() {
+    let options = Database::options().table(TEXTS).table(BLOBS).table(WORDS);
+    let db = dram(options.procedure::<Write>());
+    let write = |text: &[u8], word: &[u8], is_new| Write {
+        blob: vec![7; 300],
+        text: text.to_vec(),
+        word: word.to_vec(),
+        is_new,
+    };
+    let words = 5_u64.to_le_bytes();
+    assert!(!db.call(write(b"text", &words, false)).unwrap(), "no row yet");
+    assert!(db.call(write(b"text", &words, true)).unwrap());
+    assert_eq!(db.get(BLOBS, 1).unwrap(), Some(vec![7; 300]));
+    assert_eq!(db.get(TEXTS, 1).unwrap().as_deref(), Some("text"));
+    assert_eq!(db.get(WORDS, 1).unwrap(), Some(5));
+    assert!(db.call(write(b"other", &words, false)).unwrap());
+    assert_eq!(db.get(TEXTS, 1).unwrap().as_deref(), Some("O-+--"));
+    for (text, word, what) in [
+        (&b"\xff\xfe"[..], &words[..], "2 bytes are written that are no alloc::string::String"),
+        (b"text", &words[..7], "7 bytes are written that are no u64"),
+    ] {
+        for is_new in [true, false] {
+            let error = db.call(write(text, word, is_new)).unwrap_err();
+            assert!(error.is_failed() && error.to_string().contains(what), "{error}");
+        }
+    }
+    assert_eq!(db.get(TEXTS, 1).unwrap().as_deref(), Some("O-+--"), "nothing of it was written");
 }
