@@ -30,6 +30,9 @@ mod clients;
 mod clients_table;
 mod library;
 
+#[cfg(test)]
+mod commit_points;
+
 mod fail_point;
 
 mod design;

@@ -395,6 +395,10 @@ impl workloads::Tx for Running<'_, '_, '_> {
         start.unwrap_or_else(|_| panic!("the sequences of a workload are registered"))
     }
 
+    fn commit_point(&mut self) -> std::result::Result<(), Ended> {
+        Ok(self.tx.commit_point()?)
+    }
+
     fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }

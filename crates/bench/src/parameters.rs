@@ -86,6 +86,9 @@ pub enum WorkloadParameters {
         customers: u64,
         /// Customers that get 90 % of the transactions.
         hot_customers: u64,
+        /// Whether transactions have commit points.
+        #[serde(default)]
+        commit_points: bool,
     },
     /// TPC-C.
     Tpcc {
@@ -97,6 +100,9 @@ pub enum WorkloadParameters {
         items: u32,
         /// Customers of a district.
         customers_per_district: u32,
+        /// Whether transactions have commit points.
+        #[serde(default)]
+        commit_points: bool,
     },
 }
 
@@ -160,7 +166,7 @@ impl WorkloadParameters {
             Contention::Medium => (customers / 180).max(2),
             Contention::High => SmallBankSettings::high(customers).hot_customers,
         };
-        Self::SmallBank { customers, hot_customers }
+        Self::SmallBank { customers, hot_customers, commit_points: false }
     }
 
     /// TPC-C at the specification's scale. Table 3 has 256 warehouses for low and one for high
@@ -178,6 +184,7 @@ impl WorkloadParameters {
             mix: Mix::Paper,
             items: standard.items,
             customers_per_district: standard.customers_per_district,
+            commit_points: standard.commit_points,
         }
     }
 }
@@ -246,15 +253,26 @@ impl Parameters {
                 };
                 Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone()))
             }
-            WorkloadParameters::SmallBank { customers, hot_customers } => {
+            WorkloadParameters::SmallBank { customers, hot_customers, commit_points } => {
                 let preset = SmallBankSettings::low(customers);
-                let settings = SmallBankSettings { hot_customers, seed, ..preset };
+                let settings = SmallBankSettings { hot_customers, commit_points, seed, ..preset };
                 Ok(Job::new(SmallBank::new(settings).map_err(usage)?, self.clone()))
             }
-            WorkloadParameters::Tpcc { warehouses, mix, items, customers_per_district } => {
-                let mix = mix.into();
-                let settings =
-                    TpccSettings { warehouses, mix, items, customers_per_district, seed };
+            WorkloadParameters::Tpcc {
+                warehouses,
+                mix,
+                items,
+                customers_per_district,
+                commit_points,
+            } => {
+                let settings = TpccSettings {
+                    warehouses,
+                    mix: mix.into(),
+                    items,
+                    customers_per_district,
+                    commit_points,
+                    seed,
+                };
                 Ok(Job::new(Tpcc::new(settings).map_err(usage)?, self.clone()))
             }
         }

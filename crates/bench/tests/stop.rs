@@ -93,6 +93,7 @@ fn o_62_tpcc_stops_before_any_epoch_and_goes_on() {
         mix: bench::Mix::Full,
         items: 100,
         customers_per_district: 30,
+        commit_points: false,
     };
     check(workload, 15);
 }
