@@ -360,6 +360,9 @@ pub(crate) struct ReproduceArguments {
     /// Names the data and the streams of calls
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Make no run: write the reports anew from the runs that are there, whichever build made them
+    #[arg(long)]
+    pub(crate) redraw: bool,
     /// Write report.json to standard output, too, instead of a summary
     #[arg(long)]
     pub(crate) json: bool,
