@@ -86,7 +86,9 @@ fn o_05_the_engine_stops_at_an_abort_behind_a_commit_point() {
 
 #[test]
 fn o_05_the_library_stops_at_an_abort_behind_a_commit_point() {
-    let (options, callables) = library::options(&job()).expect("options");
+    let job = job();
+    let opened = library::options(&job.api_tables(), job.api_procedures());
+    let (options, callables) = opened.expect("options");
     // A few calls would run in the serial part, where there are no commit points.
     let options = options.serial_calls_max(0);
     let database = options.open_device(DeviceSpec::Dram).expect("a database");

@@ -13,9 +13,9 @@ use bench::reproduce::{
 use bench::{Progress, Stop};
 
 use crate::args::ReproduceArguments;
-use crate::bench_command::workers;
 use crate::bench_process::{self, Ended};
 use crate::output::{Done, Failure, json, print};
+use crate::runs::workers;
 use crate::signals::Signals;
 
 /// With this code a `bench` command refuses a command line: a design or option that it has not.
