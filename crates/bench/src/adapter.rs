@@ -256,6 +256,11 @@ impl workloads::Tx for Running<'_, '_> {
         start.expect("the declaration asked for the same sequence")
     }
 
+    #[inline]
+    fn commit_point(&mut self) -> Result<(), Stopped> {
+        Ok(self.0.commit_point()?)
+    }
+
     fn output(&mut self) -> &mut Vec<u8> {
         self.0.output()
     }

@@ -23,7 +23,7 @@ use serde::Serialize;
 use workloads::Observer;
 
 use crate::library::{self, Callable, LibraryView};
-use crate::report::{Latency, ratio};
+use crate::numbers::{Latency, ratio};
 use crate::{BenchError, Job, Parameters, Place, Result, Settings, run};
 use client::{Client, Seen};
 
@@ -298,7 +298,7 @@ impl Bench<'_> {
             return Ok(Measured { seen: Seen::new()?, seconds: 0.0, epochs: 0, deferred: 0 });
         }
         let observer = match self.settings.check {
-            true => Some(self.job.observer(&LibraryView::new(self.job, &database)?)),
+            true => Some(self.job.observer(&LibraryView::new(&self.job.api_tables(), &database)?)),
             false => None,
         };
         let observer = observer.map(Mutex::new);
@@ -306,7 +306,11 @@ impl Bench<'_> {
         let warm_up = (time / 5.0).min(WARM_UP_SECONDS);
         let (warmed_up, first) = self.all_clients(&work, (0, 0), warm_up)?;
         let expected = first.committed as f64 * time / warmed_up.max(1e-3) * ROOM_FACTOR;
-        match library::reserve(self.job, &database, expected as u64) {
+        match library::reserve(
+            &self.job.api_tables(),
+            &database,
+            self.job.inserts_of(expected as u64),
+        ) {
             // Where there is not enough, the calls will tell.
             Err(BenchError::Library(error)) if error.is_limit() => {}
             result => result?,
@@ -319,7 +323,8 @@ impl Bench<'_> {
         self.contention = (rows > 0).then(|| database.contention(rows).to_string());
         if let Some(observer) = observer {
             let observer = observer.into_inner().unwrap_or_else(|poison| poison.into_inner());
-            self.problems.extend(observer.check(&LibraryView::new(self.job, &database)?));
+            self.problems
+                .extend(observer.check(&LibraryView::new(&self.job.api_tables(), &database)?));
         }
         database.close()?;
         Ok(Measured {
@@ -335,7 +340,8 @@ impl Bench<'_> {
         place: &Place,
         epoch_calls_max: Option<usize>,
     ) -> Result<(Database, Vec<Callable>)> {
-        let (options, callables) = library::options(self.job)?;
+        let (options, callables) =
+            library::options(&self.job.api_tables(), self.job.api_procedures())?;
         let mut options = options
             .engine(self.settings.engine_config(self.job, 0))
             .serial_calls_max(SERIAL_CALLS_MAX)
@@ -454,7 +460,7 @@ impl Bench<'_> {
         }
         Ok(Some(Alone {
             epoch_size,
-            epochs: report.epochs,
+            epochs: report.head.epochs,
             committed: report.committed,
             seconds: report.seconds,
             throughput_txn_per_s: 0.0,

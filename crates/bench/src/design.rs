@@ -2,7 +2,8 @@
 
 use pmem::DeviceSpec;
 
-use crate::{BenchError, Result, Rival};
+use crate::rivals::Rival;
+use crate::{BenchError, Result};
 
 /// What keeps the rows (NV 6.4, 6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,17 +8,23 @@
 //! parameters and on its number alone, so it makes no difference when and how often they are
 //! generated. Knows no device and no state.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use engine::{Calls, EpochInfo};
 use pmem::Emulated;
 use storage::TableDefinition;
 use workloads::oracle::Oracle;
+use workloads::smallbank::{SmallBank, SmallBankSettings};
+use workloads::tpcc::{Tpcc, TpccSettings};
+use workloads::ycsb::{Ycsb, YcsbSettings};
 use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
 
 use crate::adapter::{Procedures, table_definition};
-use crate::rival::{self, Rival};
-use crate::{Parameters, Result, library};
+use crate::library::{self, Tables};
+use crate::parameters::{Parameters, WorkloadParameters};
+use crate::rivals::{self, Rival};
+use crate::{BenchError, Result};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
 /// read: a resumed run must give each epoch the timestamp that it would have had.
@@ -29,6 +35,11 @@ const LOADING_PASSES: u64 = 2;
 
 /// Calls that a client takes from one epoch of the workload's stream.
 const CALLS_PER_EPOCH: u64 = 1 << 20;
+
+/// Limits of a segment of the store.
+const SEGMENT_BYTES: RangeInclusive<u64> = 4096..=64 << 20;
+/// Keys of a YCSB transaction, in both papers.
+const KEYS_PER_TXN: u32 = 10;
 
 /// A workload with its type erased; generating calls is outside of what is timed.
 trait Erased: Send + Sync {
@@ -101,7 +112,7 @@ impl<W: Workload> Erased for W {
         device: &Arc<Emulated>,
         settings: &testbed::Settings,
     ) -> Result<testbed::Report> {
-        rival::run_typed(self, rival, device, settings)
+        rivals::run_typed(self, rival, device, settings)
     }
 }
 
@@ -149,6 +160,12 @@ impl Job {
     /// The procedures, as the library registers and calls them.
     pub(crate) fn api_procedures(&self) -> library::Procedures {
         self.workload.api_procedures()
+    }
+
+    /// The tables, as the library is asked for them.
+    pub(crate) fn api_tables(&self) -> Tables {
+        let segment_bytes = self.parameters.segment_bytes;
+        Tables { specs: self.tables(), row_bytes: self.row_bytes(), segment_bytes }
     }
 
     /// Bytes of a row that were asked for; 0: the store chooses.
@@ -267,6 +284,82 @@ impl Job {
         match epoch.checked_sub(self.loading_epochs()) {
             None | Some(0) => format!("epoch {epoch} (loading)"),
             Some(stream) => format!("epoch {epoch} ({stream} of the stream)"),
+        }
+    }
+}
+
+impl Parameters {
+    /// The job that these parameters describe.
+    ///
+    /// # Errors
+    /// `Usage` if they contradict each other or a limit of the store.
+    pub fn job(&self) -> Result<Job> {
+        let bytes = self.segment_bytes;
+        if !bytes.is_power_of_two() || !SEGMENT_BYTES.contains(&bytes) {
+            let (low, high) = (SEGMENT_BYTES.start(), SEGMENT_BYTES.end());
+            return Err(BenchError::Usage(format!(
+                "segment_bytes is {bytes}, must be a power of two from {low} to {high}"
+            )));
+        }
+        let job = self.workload_job()?;
+        for table in job.table_definitions() {
+            table.to_record(bytes).map_err(|e| BenchError::Usage(e.to_string()))?;
+        }
+        Ok(job)
+    }
+
+    fn workload_job(&self) -> Result<Job> {
+        let usage = |error: workloads::SettingsError| BenchError::Usage(error.to_string());
+        let seed = self.seed;
+        match self.workload.clone() {
+            WorkloadParameters::Ycsb {
+                rows,
+                value_bytes,
+                update_bytes,
+                hot_rows,
+                hot_keys,
+                hot_spacing,
+                read_keys,
+                theta,
+                pieces,
+            } => {
+                let settings = YcsbSettings {
+                    rows,
+                    value_bytes,
+                    update_bytes,
+                    keys_per_txn: KEYS_PER_TXN,
+                    hot_rows,
+                    hot_keys,
+                    hot_spacing,
+                    read_keys,
+                    theta,
+                    pieces,
+                    seed,
+                };
+                Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone()))
+            }
+            WorkloadParameters::SmallBank { customers, hot_customers, commit_points } => {
+                let preset = SmallBankSettings::low(customers);
+                let settings = SmallBankSettings { hot_customers, commit_points, seed, ..preset };
+                Ok(Job::new(SmallBank::new(settings).map_err(usage)?, self.clone()))
+            }
+            WorkloadParameters::Tpcc {
+                warehouses,
+                mix,
+                items,
+                customers_per_district,
+                commit_points,
+            } => {
+                let settings = TpccSettings {
+                    warehouses,
+                    mix: mix.into(),
+                    items,
+                    customers_per_district,
+                    commit_points,
+                    seed,
+                };
+                Ok(Job::new(Tpcc::new(settings).map_err(usage)?, self.clone()))
+            }
         }
     }
 }

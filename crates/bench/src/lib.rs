@@ -23,12 +23,16 @@ mod error;
 
 mod job;
 mod parameters;
+mod rivals;
 
 pub mod adapter;
 
 mod clients;
 mod clients_table;
 mod library;
+
+#[cfg(test)]
+mod commit_points;
 
 mod fail_point;
 
@@ -46,9 +50,12 @@ mod verify;
 mod run;
 mod tally;
 
+mod head;
+mod numbers;
 mod recover;
 mod report;
 mod rival;
+mod settings;
 mod share;
 mod share_table;
 mod summary;
@@ -74,14 +81,17 @@ pub use devices::{
 pub use engine::{AppendMethod, CachePolicy, EngineConfig};
 pub use error::{BenchError, Result};
 pub use fail_point::FailPoint;
+pub use head::Head;
 pub use job::Job;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
 pub use place::{Place, is_of_bench};
 pub use progress::{Bar, Progress};
 pub use recover::{ImageReads, RecoverSummary, recover};
 pub use report::Report;
-pub use rival::{RIVAL_CACHE_BYTES, Rival, RivalReport, run_rival};
-pub use run::{Settings, run};
+pub use rival::{RIVAL_CACHE_BYTES, RivalReport, run_rival};
+pub use rivals::Rival;
+pub use run::run;
+pub use settings::Settings;
 pub use share::{Measuring, Parts, PhaseShare, Share};
 pub use stop::Stop;
 pub use table::{render, render_details};

@@ -17,7 +17,7 @@ use storage::TableDefinition;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
 use crate::adapter::table_definition;
-use crate::{BenchError, Job, Result};
+use crate::{BenchError, Result};
 
 type Bytes = Vec<u8>;
 
@@ -383,6 +383,10 @@ impl workloads::Tx for Running<'_, '_, '_> {
         start.unwrap_or_else(|_| panic!("the sequences of a workload are registered"))
     }
 
+    fn commit_point(&mut self) -> std::result::Result<(), Ended> {
+        Ok(self.tx.commit_point()?)
+    }
+
     fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
@@ -432,11 +436,25 @@ impl Register for Procedures {
     }
 }
 
+/// The tables of a workload, and how their rows are made.
+pub(crate) struct Tables {
+    pub(crate) specs: Vec<TableSpec>,
+    /// Bytes of a row that were asked for; 0: the store chooses.
+    pub(crate) row_bytes: u32,
+    /// Bytes of a segment of the store.
+    pub(crate) segment_bytes: u64,
+}
+
+impl Tables {
+    fn handles(&self) -> Result<Vec<Handle>> {
+        self.specs.iter().map(|spec| handle(self, spec)).collect()
+    }
+}
+
 /// The options of a workload's database, and how its procedures are called.
-pub(crate) fn options(job: &Job) -> Result<(Options, Vec<Callable>)> {
-    let handles: Result<Vec<Handle>> = job.tables().iter().map(|spec| handle(job, spec)).collect();
-    let handles = handles?;
-    let Procedures { mut options, callables } = job.api_procedures();
+pub(crate) fn options(tables: &Tables, procedures: Procedures) -> Result<(Options, Vec<Callable>)> {
+    let handles = tables.handles()?;
+    let Procedures { mut options, callables } = procedures;
     for handle in &handles {
         options = match *handle {
             Handle::HashWords(table) => options.table(table),
@@ -449,11 +467,11 @@ pub(crate) fn options(job: &Job) -> Result<(Options, Vec<Callable>)> {
     Ok((options.context(Handles(handles)), callables))
 }
 
-fn handle(job: &Job, spec: &TableSpec) -> Result<Handle> {
+fn handle(tables: &Tables, spec: &TableSpec) -> Result<Handle> {
     let TableSpec { name, index, key_bytes_max: key, value_bytes_max: value } = *spec;
     // Rows as the engine alone has them.
-    let definition: TableDefinition = table_definition(spec, job.row_bytes());
-    let record = definition.to_record(job.parameters().segment_bytes);
+    let definition: TableDefinition = table_definition(spec, tables.row_bytes);
+    let record = definition.to_record(tables.segment_bytes);
     let row = record.map_err(|error| BenchError::Usage(error.to_string()))?.row_bytes;
     Ok(match (index, key) {
         (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
@@ -472,11 +490,15 @@ fn handle(job: &Job, spec: &TableSpec) -> Result<Handle> {
     })
 }
 
-/// Makes room for the rows that so many transactions insert, as [`crate::run`] does.
-pub(crate) fn reserve(job: &Job, database: &Database, transactions: u64) -> Result<()> {
-    let tables = job.tables();
-    for (table, rows) in job.inserts_of(transactions) {
-        match handle(job, &tables[usize::from(table)])? {
+/// Makes room for so many rows of these tables, as [`Engine::reserve`](engine::Engine::reserve)
+/// does.
+pub(crate) fn reserve(
+    tables: &Tables,
+    database: &Database,
+    inserts: impl IntoIterator<Item = (u16, u64)>,
+) -> Result<()> {
+    for (table, rows) in inserts {
+        match handle(tables, &tables.specs[usize::from(table)])? {
             Handle::HashWords(table) => database.reserve(table, rows),
             Handle::Hash(table) => database.reserve(table, rows),
             Handle::OrderedWords(table) => database.reserve(table, rows),
@@ -497,10 +519,8 @@ pub(crate) struct LibraryView {
 const READS: &str = "the workload's tables are in the database, which was not stopped";
 
 impl LibraryView {
-    pub(crate) fn new(job: &Job, database: &Database) -> Result<Self> {
-        let handles: Result<Vec<Handle>> =
-            job.tables().iter().map(|spec| handle(job, spec)).collect();
-        Ok(Self { snapshot: database.snapshot()?, handles: Handles(handles?) })
+    pub(crate) fn new(tables: &Tables, database: &Database) -> Result<Self> {
+        Ok(Self { snapshot: database.snapshot()?, handles: Handles(tables.handles()?) })
     }
 }
 

@@ -4,14 +4,11 @@
 //! ones. What may differ from run to run (device, workers, cache, checkpoint interval) is not here.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
-use workloads::smallbank::{SmallBank, SmallBankSettings};
-use workloads::tpcc::{self, Tpcc, TpccSettings};
-use workloads::ycsb::{self, Ycsb, YcsbSettings};
-
-use crate::{BenchError, Job, Result};
+use workloads::smallbank::SmallBankSettings;
+use workloads::tpcc::{self, TpccSettings};
+use workloads::ycsb::{self, YcsbSettings};
 
 /// How much transactions fight over few rows (NV Tables 1 to 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +83,9 @@ pub enum WorkloadParameters {
         customers: u64,
         /// Customers that get 90 % of the transactions.
         hot_customers: u64,
+        /// Whether transactions have commit points.
+        #[serde(default)]
+        commit_points: bool,
     },
     /// TPC-C.
     Tpcc {
@@ -97,6 +97,9 @@ pub enum WorkloadParameters {
         items: u32,
         /// Customers of a district.
         customers_per_district: u32,
+        /// Whether transactions have commit points.
+        #[serde(default)]
+        commit_points: bool,
     },
 }
 
@@ -123,11 +126,6 @@ pub struct Parameters {
 
 /// Loading transactions of a loading epoch: up to 300 rows each, so at most 75,000 rows.
 pub(crate) const LOADS_PER_EPOCH: u64 = 250;
-/// Limits of a segment of the store.
-const SEGMENT_BYTES: RangeInclusive<u64> = 4096..=64 << 20;
-/// Keys of a YCSB transaction, in both papers.
-const KEYS_PER_TXN: u32 = 10;
-
 impl WorkloadParameters {
     /// YCSB of NV 6.2.1 with Table 1's contention, and fewer rows.
     #[must_use]
@@ -160,7 +158,7 @@ impl WorkloadParameters {
             Contention::Medium => (customers / 180).max(2),
             Contention::High => SmallBankSettings::high(customers).hot_customers,
         };
-        Self::SmallBank { customers, hot_customers }
+        Self::SmallBank { customers, hot_customers, commit_points: false }
     }
 
     /// TPC-C at the specification's scale. Table 3 has 256 warehouses for low and one for high
@@ -178,6 +176,7 @@ impl WorkloadParameters {
             mix: Mix::Paper,
             items: standard.items,
             customers_per_district: standard.customers_per_district,
+            commit_points: standard.commit_points,
         }
     }
 }
@@ -194,69 +193,6 @@ impl Parameters {
             segment_bytes: storage::StoreOptions::default().segment_bytes,
             loads_per_epoch: LOADS_PER_EPOCH,
             row_bytes: 0,
-        }
-    }
-
-    /// The job that these parameters describe.
-    ///
-    /// # Errors
-    /// `Usage` if they contradict each other or a limit of the store.
-    pub fn job(&self) -> Result<Job> {
-        let bytes = self.segment_bytes;
-        if !bytes.is_power_of_two() || !SEGMENT_BYTES.contains(&bytes) {
-            let (low, high) = (SEGMENT_BYTES.start(), SEGMENT_BYTES.end());
-            return Err(BenchError::Usage(format!(
-                "segment_bytes is {bytes}, must be a power of two from {low} to {high}"
-            )));
-        }
-        let job = self.workload_job()?;
-        for table in job.table_definitions() {
-            table.to_record(bytes).map_err(|e| BenchError::Usage(e.to_string()))?;
-        }
-        Ok(job)
-    }
-
-    fn workload_job(&self) -> Result<Job> {
-        let usage = |error: workloads::SettingsError| BenchError::Usage(error.to_string());
-        let seed = self.seed;
-        match self.workload.clone() {
-            WorkloadParameters::Ycsb {
-                rows,
-                value_bytes,
-                update_bytes,
-                hot_rows,
-                hot_keys,
-                hot_spacing,
-                read_keys,
-                theta,
-                pieces,
-            } => {
-                let settings = YcsbSettings {
-                    rows,
-                    value_bytes,
-                    update_bytes,
-                    keys_per_txn: KEYS_PER_TXN,
-                    hot_rows,
-                    hot_keys,
-                    hot_spacing,
-                    read_keys,
-                    theta,
-                    pieces,
-                    seed,
-                };
-                Ok(Job::new(Ycsb::new(settings).map_err(usage)?, self.clone()))
-            }
-            WorkloadParameters::SmallBank { customers, hot_customers } => {
-                let preset = SmallBankSettings::low(customers);
-                let settings = SmallBankSettings { hot_customers, seed, ..preset };
-                Ok(Job::new(SmallBank::new(settings).map_err(usage)?, self.clone()))
-            }
-            WorkloadParameters::Tpcc { warehouses, mix, items, customers_per_district } => {
-                let mix = mix.into();
-                let settings =
-                    TpccSettings { warehouses, mix, items, customers_per_district, seed };
-                Ok(Job::new(Tpcc::new(settings).map_err(usage)?, self.clone()))
-            }
         }
     }
 

@@ -2,103 +2,23 @@
 //! [`crate::render`] shows the same to people.
 
 use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
-use pmem::{Counters, Description, Device};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::Number;
+use pmem::Device;
+use serde::Serialize;
 
 use crate::clock::seconds;
+use crate::head::Head;
+use crate::numbers::{Latency, Named, add_counters, ratio};
 use crate::tally::Tally;
-use crate::{BenchError, Job, Parameters, RecoverSummary, Settings, Share};
-
-/// Names and numbers, as an object that keeps their order.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Named(pub Vec<(String, Number)>);
-
-impl Named {
-    /// Adds a whole number.
-    pub(crate) fn count(&mut self, name: &str, value: u64) {
-        self.0.push((name.to_string(), value.into()));
-    }
-
-    /// Totals, then `..._per_txn` of each.
-    pub(crate) fn with_ratios(totals: Vec<(&'static str, u64)>, transactions: u64) -> Self {
-        let mut named = Self::default();
-        for (name, value) in &totals {
-            named.count(name, *value);
-        }
-        for (name, value) in totals {
-            named.ratio(format!("{name}_per_txn"), value, transactions);
-        }
-        named
-    }
-
-    /// Adds a ratio; 0 where there is none.
-    fn ratio(&mut self, name: String, of: u64, to: u64) {
-        self.number(&name, ratio(of as f64, to as f64));
-    }
-
-    /// Adds a number.
-    fn number(&mut self, name: &str, value: f64) {
-        self.0.push((name.to_string(), Number::from_f64(value).unwrap_or(Number::from(0))));
-    }
-
-    /// The number with a name; 0 if there is none.
-    #[must_use]
-    pub fn get(&self, name: &str) -> f64 {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        found.and_then(|(_, value)| value.as_f64()).unwrap_or(0.0)
-    }
-}
-
-impl Serialize for Named {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-/// Percentiles of the latency, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Latency {
-    /// Half of all transactions were answered within this.
-    pub p50: u64,
-    /// 99 of 100.
-    pub p99: u64,
-    /// 999 of 1,000.
-    pub p999: u64,
-}
+use crate::{BenchError, Job, RecoverSummary, Settings, Share};
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// `ycsb`, `smallbank`, `tpcc`.
-    pub workload: &'static str,
-    /// The engine.
-    pub design: &'static str,
-    /// The device, as named on the command line.
-    pub device: String,
-    /// Whether what was acknowledged survives a power cut.
-    pub durable: bool,
-    /// What the figures of this device mean.
-    pub device_note: String,
-    /// Worker threads.
-    pub workers: usize,
-    /// Epochs of the stream that this run executed.
-    pub epochs: u64,
+    /// What ran where.
+    #[serde(flatten)]
+    pub head: Head,
     /// Whether it was asked to stop before it had executed all that were left.
     pub interrupted: bool,
-    /// New transactions of an epoch.
-    pub epoch_size: u64,
-    /// Name of data and stream.
-    pub seed: u64,
-    /// Preset.
-    pub contention: String,
-    /// Everything that data and stream depend on.
-    pub parameters: Parameters,
     /// Epochs between checkpoints.
     pub checkpoint_every: u64,
     /// How rows with several writers in an epoch got their versions.
@@ -241,28 +161,16 @@ impl Balance {
     }
 }
 
-/// 0 where there is nothing to divide by.
-pub(crate) fn ratio(of: f64, to: f64) -> f64 {
-    if to > 0.0 { of / to } else { 0.0 }
-}
-
 impl Report {
     pub(crate) fn new(job: &Job, settings: &Settings, tally: &Tally) -> Self {
-        let parameters = job.parameters();
         let work = &tally.stats.work;
         Self {
-            workload: job.name(),
-            design: settings.design.name(),
-            device: String::new(),
-            durable: false,
-            device_note: String::new(),
-            workers: settings.engine.workers,
-            epochs: tally.epochs,
+            head: Head::new(
+                job,
+                settings.design.name(),
+                (settings.engine.workers, tally.epochs, job.parameters().epoch_size),
+            ),
             interrupted: false,
-            epoch_size: parameters.epoch_size,
-            seed: parameters.seed,
-            contention: parameters.contention.to_string(),
-            parameters: parameters.clone(),
             checkpoint_every: settings.engine.checkpoint_every,
             append: settings.engine.append.name(),
             cache_bytes: settings.engine.cache_bytes,
@@ -317,12 +225,6 @@ impl Report {
         }
         self.recovery = Some(recovery);
         Ok(())
-    }
-
-    pub(crate) fn describe_device(&mut self, device: &Description) {
-        self.device.clone_from(&device.name);
-        self.durable = device.durable;
-        self.device_note.clone_from(&device.note);
     }
 
     pub(crate) fn describe_state<D: Device>(
@@ -391,43 +293,9 @@ fn phases(stats: &EpochStats) -> Named {
     phases
 }
 
-/// What went through a device.
-pub(crate) fn add_counters(totals: &mut Vec<(&'static str, u64)>, medium: &Counters) {
-    totals.extend([
-        ("lines_read", medium.lines_read),
-        ("blocks_read", medium.blocks_read),
-        ("bytes_stored", medium.bytes_stored),
-        ("bytes_stored_nt", medium.bytes_stored_nt),
-        ("lines_written", medium.lines_written),
-        ("blocks_written", medium.blocks_written),
-        ("flushes", medium.flushes),
-        ("fences", medium.fences),
-        ("log_bytes", medium.log_bytes),
-        ("store_orders", medium.store_orders),
-        ("media_bytes_written", medium.media_bytes_written),
-        ("added_ns", medium.added_ns),
-    ]);
-}
-
 fn counters(stats: &EpochStats) -> Named {
     let mut totals = stats.work.fields();
     add_counters(&mut totals, &stats.medium);
     let work = &stats.work;
     Named::with_ratios(totals, work.committed + work.aborted + work.failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn named_numbers_keep_their_order() {
-        let mut named = Named::default();
-        named.count("z", 1);
-        named.count("a", 2);
-        named.ratio("half".to_string(), 1, 2);
-        named.ratio("none".to_string(), 1, 0);
-        let text = serde_json::to_string(&named).expect("plain data");
-        assert_eq!(text, r#"{"z":1,"a":2,"half":0.5,"none":0.0}"#);
-    }
 }

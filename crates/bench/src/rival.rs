@@ -9,49 +9,13 @@ use std::sync::Arc;
 
 use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
 use serde::Serialize;
-use testbed::{Wbl, Zen, ZenMvcc};
-use workloads::Workload;
 
 use crate::clock::seconds;
-use crate::report::{Latency, Named, add_counters, ratio};
+use crate::head::Head;
+use crate::numbers::{Latency, Named, add_counters, ratio};
+use crate::rivals::Rival;
 use crate::summary::{self, Summary};
-use crate::{BenchError, Job, Parameters, Result, Settings};
-
-/// An engine that NVCaracal is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rival {
-    /// Zen with optimistic concurrency control.
-    Zen,
-    /// Zen with snapshots for transactions that write nothing.
-    ZenMvcc,
-    /// Write-behind logging.
-    Wbl,
-}
-
-impl Rival {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Zen, Self::ZenMvcc, Self::Wbl];
-
-    /// Name on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Zen => "zen-occ",
-            Self::ZenMvcc => "zen-mvcc",
-            Self::Wbl => "wbl",
-        }
-    }
-
-    /// What it is, in a few words.
-    #[must_use]
-    pub fn what(self) -> &'static str {
-        match self {
-            Self::Zen => "Zen: no log, a commit mark with the last version of a transaction",
-            Self::ZenMvcc => "Zen, with snapshots for transactions that write nothing",
-            Self::Wbl => "write-behind logging: versions are flushed in groups, then logged",
-        }
-    }
-}
+use crate::{BenchError, Job, Result, Settings};
 
 /// Cache of an engine that has one, unless it is given.
 pub const RIVAL_CACHE_BYTES: u64 = 256 << 20;
@@ -59,28 +23,9 @@ pub const RIVAL_CACHE_BYTES: u64 = 256 << 20;
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RivalReport {
-    /// `ycsb`, `smallbank`, `tpcc`.
-    pub workload: &'static str,
-    /// The engine.
-    pub design: &'static str,
-    /// The device, as named on the command line.
-    pub device: String,
-    /// Whether what was answered survives a power cut.
-    pub durable: bool,
-    /// What the figures of this device mean.
-    pub device_note: String,
-    /// Worker threads.
-    pub workers: usize,
-    /// Rounds of the stream, which have as many calls as the engine's epochs.
-    pub epochs: u64,
-    /// Transactions of a round.
-    pub epoch_size: u64,
-    /// Name of data and stream.
-    pub seed: u64,
-    /// Preset.
-    pub contention: String,
-    /// Everything that data and stream depend on.
-    pub parameters: Parameters,
+    /// What ran where. Epochs are rounds of the stream, of as many calls as the engine's epochs.
+    #[serde(flatten)]
+    pub head: Head,
     /// Most bytes of cached rows.
     pub cache_bytes: u64,
     /// Transactions that committed.
@@ -140,31 +85,6 @@ pub fn run_rival(
     Ok(RivalReport::new(job, rival, (&device.description(), &report), &of_rival))
 }
 
-/// Runs a workload, whose type is known.
-pub(crate) fn run_typed<W: Workload>(
-    workload: &W,
-    rival: Rival,
-    device: &Arc<Emulated>,
-    settings: &testbed::Settings,
-) -> Result<testbed::Report> {
-    let ran = match rival {
-        Rival::Zen => testbed::run::<Zen<Emulated>, W>(device, workload, settings),
-        Rival::ZenMvcc => testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings),
-        Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
-    };
-    Ok(ran?)
-}
-
-impl From<testbed::Error> for BenchError {
-    fn from(error: testbed::Error) -> Self {
-        match error {
-            testbed::Error::Device(error) => error.into(),
-            testbed::Error::Limit(what) => Self::Usage(what),
-            testbed::Error::Corrupt(what) | testbed::Error::Broken(what) => Self::Store(what),
-        }
-    }
-}
-
 impl RivalReport {
     fn new(
         job: &Job,
@@ -172,21 +92,13 @@ impl RivalReport {
         (device, report): (&Description, &testbed::Report),
         settings: &testbed::Settings,
     ) -> Self {
-        let parameters = job.parameters();
+        let ran = (report.workers, settings.rounds, settings.calls_per_round);
+        let mut head = Head::new(job, rival.name(), ran);
+        head.describe_device(device);
         let seconds = seconds(report.elapsed_ns);
         let at = |quantile| report.latency_ns.value_at_quantile(quantile);
         Self {
-            workload: job.name(),
-            design: rival.name(),
-            device: device.name.clone(),
-            durable: device.durable,
-            device_note: device.note.clone(),
-            workers: report.workers,
-            epochs: settings.rounds,
-            epoch_size: settings.calls_per_round,
-            seed: parameters.seed,
-            contention: parameters.contention.to_string(),
-            parameters: parameters.clone(),
+            head,
             cache_bytes: settings.options.cache_bytes,
             committed: report.committed,
             aborted: report.aborted,
@@ -204,11 +116,12 @@ impl RivalReport {
     /// The result in few words.
     #[must_use]
     pub fn render(&self) -> String {
-        let Self { workload, design, device, workers, epochs, epoch_size, .. } = self;
+        let head = &self.head;
+        let Head { workload, design, device, workers, epochs, epoch_size, .. } = head;
         let mut text = String::new();
-        let scale = crate::table::scale(&self.parameters);
-        let _ = writeln!(text, "{workload} on {design}, contention {}, {scale}", self.contention);
-        let note = format!("device {device}: {}", self.device_note);
+        let scale = crate::table::scale(&head.parameters);
+        let _ = writeln!(text, "{workload} on {design}, contention {}, {scale}", head.contention);
+        let note = format!("device {device}: {}", head.device_note);
         let _ = writeln!(text, "{}\n", summary::wrapped(&note));
         let per_txn = |name: &str| self.counters.get(&format!("{name}_per_txn"));
         let _ = writeln!(
@@ -234,7 +147,7 @@ impl RivalReport {
                 "{:.0} transactions per second, {workers} workers, {epochs} rounds of {epoch_size}",
                 self.throughput_txn_per_s
             ),
-            durable: summary::durable(self.durable, device),
+            durable: summary::durable(head.durable, device),
             latency: summary::latency(self.latency_ns, "from its beginning to its answer"),
             verified: verified.to_string(),
         };

@@ -9,69 +9,20 @@
 //! are known and the epoch is durable as far as the device can make it.
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{Answer, Calls, Engine, EngineConfig, EpochOutcome, RecoveryReport};
+use engine::{Answer, Calls, Engine, EpochOutcome, RecoveryReport};
 use pmem::{Device, DeviceSpec};
 use workloads::{Observer, ProcedureId};
 
 use crate::adapter::{EngineView, answer};
 use crate::clock::now_ns;
-use crate::design::Design;
 use crate::devices::{DeviceVisitor, Limits, open_device};
 use crate::recover::{self, Recover};
-use crate::share::{self, Measuring};
+use crate::share;
 use crate::tally::Tally;
 use crate::verify::Verifier;
-use crate::{AckLog, BenchError, FailPoint, Job, Place, Progress, Report, Result, Stop, place};
-
-/// How to run; what may differ from run to run over the same store.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Epochs of the stream, in all: a resumed run does what is left of them.
-    pub epochs: u64,
-    /// What keeps the rows.
-    pub design: Design,
-    /// What the engine is told; geometry, clock and design are those of the run.
-    pub engine: EngineConfig,
-    /// Epochs of at most so many calls run in the serial part; 0: none.
-    pub serial_calls_max: usize,
-    /// Most bytes of the image.
-    pub image_limit_bytes: u64,
-    /// Most bytes of the input log.
-    pub log_limit_bytes: u64,
-    /// Where to write one line for each acknowledged epoch.
-    pub ack_log: Option<PathBuf>,
-    /// Whether to go on with the acknowledgements of earlier runs; otherwise they are overwritten.
-    pub resume: bool,
-    /// Whether to compare everything with the serial oracle.
-    pub verify: bool,
-    /// Whether to run the workload's own consistency check at the end.
-    pub check: bool,
-    /// Whether to forget all but the device at the end, and to recover from that.
-    pub recover: bool,
-    /// When to measure the machine and hold the run against it.
-    pub limits: Measuring,
-    /// What to show on standard error.
-    pub progress: Progress,
-    /// Whether to stop before all epochs have run.
-    pub stop: Stop,
-    /// Where the process ends, for the harness that kills it.
-    pub die_at: Option<FailPoint>,
-}
-
-impl Settings {
-    /// What the engine gets of it.
-    #[must_use]
-    pub fn engine_config(&self, job: &Job, instance: u64) -> EngineConfig {
-        let design = self.design.of_engine();
-        let mut config = EngineConfig { clock: now_ns, design, ..self.engine.clone() };
-        config.store.segment_bytes = job.parameters().segment_bytes;
-        config.store.instance = instance;
-        config
-    }
-}
+use crate::{AckLog, BenchError, Job, Place, Report, Result, Settings, place, report};
 
 /// Runs a job at a place. If it is asked to stop, the report is about what ran until then.
 ///
@@ -374,9 +325,9 @@ impl<'a, D: Device> Run<'a, D> {
 
     fn report(&self, problems: Vec<String>) -> Report {
         let mut report = Report::new(self.job, self.settings, &self.tally);
-        report.describe_device(&self.device.description());
+        report.head.describe_device(&self.device.description());
         report.describe_state(&self.engine, &self.recovery);
-        report.values = crate::report::values(&self.engine);
+        report.values = report::values(&self.engine);
         report.generate_seconds = crate::clock::seconds(self.generate_ns);
         report.interrupted = self.interrupted;
         report.verified = self.has_news() && self.verifier.is_some();

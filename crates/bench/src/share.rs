@@ -15,7 +15,7 @@ use engine::{EpochStats, Phase, PhaseStats};
 use pmem::DeviceSpec;
 use serde::Serialize;
 
-use crate::report::ratio;
+use crate::numbers::ratio;
 use crate::roofline::{Costs, measure_costs};
 use crate::{Result, Settings};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::Latency;
+use crate::numbers::Latency;
 
 /// Columns of a line.
 const COLUMNS: usize = 100;

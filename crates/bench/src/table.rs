@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
-use crate::report::Named;
+use crate::head::Head;
+use crate::numbers::Named;
 use crate::summary::{Summary, bars, durable, latency, time, wrapped};
 use crate::{Parameters, RecoverSummary, Report};
 
@@ -18,7 +19,7 @@ pub fn render(report: &Report) -> String {
     heading(&mut text, report);
     let phases = phase_times(report);
     let parts: Vec<_> = phases.iter().map(|(name, ns)| (what(name), *ns)).collect();
-    let each = time((report.seconds * 1e9 / report.epochs.max(1) as f64) as u64);
+    let each = time((report.seconds * 1e9 / report.head.epochs.max(1) as f64) as u64);
     let _ = write!(text, "\nWhere the time of an epoch goes, {each} on average\n{}", bars(&parts));
     after_the_run(&mut text, report);
     let _ = write!(text, "\n{}", summary(report).render());
@@ -34,7 +35,7 @@ pub fn render_details(report: &Report) -> String {
         text,
         "inputs were generated outside the timed region ({:.2} s); times and counts are of the {} \
          epochs of the stream; before it each row was written twice, into both of its versions",
-        report.generate_seconds, report.epochs
+        report.generate_seconds, report.head.epochs
     );
     for (title, table) in [
         ("", figures(report)),
@@ -72,12 +73,12 @@ fn after_the_run(text: &mut String, report: &Report) {
 }
 
 fn heading(text: &mut String, report: &Report) {
-    let durable = if report.durable { "durable" } else { "NOT durable" };
-    let Report { workload, design, contention, device, device_note, .. } = report;
+    let durable = if report.head.durable { "durable" } else { "NOT durable" };
+    let Head { workload, design, contention, device, device_note, .. } = &report.head;
     let _ = writeln!(
         text,
         "{workload} on {design}, contention {contention}, {}",
-        scale(&report.parameters)
+        scale(&report.head.parameters)
     );
     let _ = writeln!(text, "{}", wrapped(&format!("device {device} ({durable}): {device_note}")));
     if !report.state_hash {
@@ -133,11 +134,11 @@ fn figures(report: &Report) -> Table {
             row("loading", format!("{:.3}", report.loading_seconds), "s"),
             row("closing (last checkpoint)", format!("{:.3}", report.close_seconds), "s"),
             row("everything together", format!("{:.3}", report.wall_seconds), "s"),
-            row("epochs", grouped(report.epochs as f64), "epochs"),
-            row("epoch size", grouped(report.epoch_size as f64), "txn"),
+            row("epochs", grouped(report.head.epochs as f64), "epochs"),
+            row("epoch size", grouped(report.head.epoch_size as f64), "txn"),
             row("checkpoint every", grouped(report.checkpoint_every as f64), "epochs"),
             row("append", report.append.to_string(), ""),
-            row("workers", report.workers.to_string(), "threads"),
+            row("workers", report.head.workers.to_string(), "threads"),
             row("committed", grouped(report.committed as f64), "txn"),
             row("aborted", grouped(report.aborted as f64), "txn"),
             row("failed", grouped(report.failed as f64), "txn"),
@@ -177,7 +178,7 @@ fn what(phase: &str) -> &str {
 
 fn phases(report: &Report) -> Table {
     let total = report.seconds * 1e9;
-    let epochs = report.epochs.max(1) as f64;
+    let epochs = report.head.epochs.max(1) as f64;
     let rows = phase_times(report).into_iter().map(|(name, ns)| {
         let share = if total > 0.0 { ns * 100.0 / total } else { 0.0 };
         vec![
@@ -303,7 +304,7 @@ fn closing(text: &mut String, report: &Report) {
 }
 
 fn summary(report: &Report) -> Summary {
-    let workers = match report.workers {
+    let workers = match report.head.workers {
         1 => "1 thread".to_string(),
         workers => format!("{workers} threads"),
     };
@@ -312,10 +313,10 @@ fn summary(report: &Report) -> Summary {
         throughput: format!(
             "{} transactions per second by {workers}, {} epochs of {}, generated before",
             grouped(report.throughput_txn_per_s),
-            grouped(report.epochs as f64),
-            grouped(report.epoch_size as f64)
+            grouped(report.head.epochs as f64),
+            grouped(report.head.epoch_size as f64)
         ),
-        durable: durable(report.durable, &report.device),
+        durable: durable(report.head.durable, &report.head.device),
         latency: latency(report.latency_ns, "to the end of their epoch"),
         verified: match report.verified {
             true => format!("{check}; all is as in a serial run"),

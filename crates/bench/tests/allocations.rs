@@ -94,7 +94,13 @@ fn smallbank_allocates_nothing_for_a_transaction_and_keeps_nothing() {
 }
 
 fn tpcc(mix: Mix) -> WorkloadParameters {
-    WorkloadParameters::Tpcc { warehouses: 1, mix, items: 300, customers_per_district: 90 }
+    WorkloadParameters::Tpcc {
+        warehouses: 1,
+        mix,
+        items: 300,
+        customers_per_district: 90,
+        commit_points: false,
+    }
 }
 
 #[test]

@@ -8,9 +8,9 @@ use bench::{Progress, Stop};
 use serde_json::Value;
 
 use crate::args::AblationArguments;
-use crate::bench_command::workers;
 use crate::bench_process::{self, Ended};
 use crate::output::{Done, Failure, JsonTarget};
+use crate::runs::workers;
 use crate::signals::Signals;
 
 const ROUNDS_DEFAULT: u64 = 3;

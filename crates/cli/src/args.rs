@@ -194,6 +194,10 @@ pub(crate) struct SmallBankArguments {
     /// Hot customers, instead of the contention's
     #[arg(long)]
     pub(crate) hot_customers: Option<u64>,
+    /// Transactions have a commit point behind their last check, from which on others see each of
+    /// their writes at once (NV 3.1.2); answers and state are the same
+    #[arg(long)]
+    pub(crate) commit_points: bool,
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }
@@ -216,6 +220,10 @@ pub(crate) struct TpccArguments {
     /// Customers of each of the 10 districts of a warehouse [default: 3000]
     #[arg(long)]
     pub(crate) customers_per_district: Option<u32>,
+    /// NewOrder, Payment and Delivery have a commit point behind their last check, from which on
+    /// others see each of their writes at once (NV 3.1.2); answers and state are the same
+    #[arg(long)]
+    pub(crate) commit_points: bool,
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }
@@ -352,6 +360,9 @@ pub(crate) struct ReproduceArguments {
     /// Names the data and the streams of calls
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Make no run: write the reports anew from the runs that are there, whichever build made them
+    #[arg(long)]
+    pub(crate) redraw: bool,
     /// Write report.json to standard output, too, instead of a summary
     #[arg(long)]
     pub(crate) json: bool,

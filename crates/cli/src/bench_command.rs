@@ -14,6 +14,7 @@ use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
 use crate::peers_command;
 use crate::roofline_command;
+use crate::runs::{end, workers};
 use crate::signals::Signals;
 
 /// The engine's limit.
@@ -66,7 +67,7 @@ fn run_workload<O: Options>(options: &O) -> Done {
         eprintln!("note: {ending}");
     }
     target.write(&report, || text(&report, arguments.details, ending.as_deref()))?;
-    end(&report.problems, report.workload, report.interrupted, &signals)
+    end(&report.problems, report.head.workload, report.interrupted, &signals)
 }
 
 /// What only the engine can do.
@@ -89,26 +90,11 @@ fn check_rival(arguments: &RunArguments) -> Done {
     }
 }
 
-/// How a run ends that has reported.
-pub(crate) fn end(
-    problems: &[String],
-    workload: &str,
-    interrupted: bool,
-    signals: &Signals,
-) -> Done {
-    if !problems.is_empty() {
-        let failed = |problem| format!("the consistency check of {workload} failed: {problem}");
-        return Err(Failure::all(problems.iter().map(failed).collect()));
-    }
-    // The report has said what there is to say.
-    let messages = Vec::new();
-    if interrupted { Err(Failure { messages, code: signals.exit_code() }) } else { Ok(()) }
-}
-
 /// Where a run was interrupted, and how it goes on if its store is kept.
 fn ending(report: &Report, job: &Job, kept: Option<DeviceSpec>) -> String {
     let after = job.epoch_name(report.epoch);
-    let nothing = if report.epochs == 0 { ", with no epoch of the stream to report" } else { "" };
+    let nothing =
+        if report.head.epochs == 0 { ", with no epoch of the stream to report" } else { "" };
     let resume =
         kept.map_or_else(String::new, |spec| format!("; --device {spec} --resume goes on"));
     format!("interrupted after {after}{nothing}{resume}")
@@ -121,7 +107,7 @@ fn text(report: &Report, has_details: bool, ending: Option<&str>) -> String {
     };
     match ending {
         None => render(),
-        Some(ending) if report.epochs == 0 => format!("{ending}\n"),
+        Some(ending) if report.head.epochs == 0 => format!("{ending}\n"),
         Some(ending) => format!("{}{ending}\n", render()),
     }
 }
@@ -197,10 +183,4 @@ fn settings(
         stop,
         die_at: arguments.die_at.clone(),
     }
-}
-
-/// As many as asked for, or as there are cores, up to the engine's limit.
-pub(crate) fn workers(asked: Option<u64>) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    asked.map_or_else(|| cores().min(64), |workers| workers as usize)
 }

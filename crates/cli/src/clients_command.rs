@@ -4,8 +4,8 @@ use bench::{BenchError, ClientSettings, Job, Place, Settings};
 use pmem::DeviceSpec;
 
 use crate::args::RunArguments;
-use crate::bench_command;
 use crate::output::{Done, Failure, JsonTarget};
+use crate::runs::end;
 use crate::signals::Signals;
 
 /// How long clients submit calls, unless they are told.
@@ -60,5 +60,5 @@ pub(crate) fn run(
     let report = result?;
     removed?;
     target.write(&report, || bench::render_clients(&report))?;
-    bench_command::end(&report.problems, report.workload, report.interrupted, signals)
+    end(&report.problems, report.workload, report.interrupted, signals)
 }

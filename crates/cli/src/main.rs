@@ -26,6 +26,7 @@ mod repair_command;
 mod reproduce_command;
 mod roofline_command;
 mod rows;
+mod runs;
 mod signals;
 mod sim_command;
 mod sim_damage;

@@ -172,17 +172,28 @@ impl Options for SmallBankArguments {
         contention: bench::Contention,
         before: Option<&WorkloadParameters>,
     ) -> WorkloadParameters {
-        let customers = match before {
-            Some(WorkloadParameters::SmallBank { customers, .. }) => *customers,
-            _ => SMALLBANK_CUSTOMERS,
+        let (customers, early) = match before {
+            Some(WorkloadParameters::SmallBank { customers, commit_points, .. }) => {
+                (*customers, *commit_points)
+            }
+            _ => (SMALLBANK_CUSTOMERS, false),
         };
-        WorkloadParameters::smallbank(self.customers.unwrap_or(customers), contention)
+        let customers = self.customers.unwrap_or(customers);
+        let mut preset = WorkloadParameters::smallbank(customers, contention);
+        if let WorkloadParameters::SmallBank { commit_points, .. } = &mut preset {
+            *commit_points = early;
+        }
+        preset
     }
 
     fn set(&self, workload: &mut WorkloadParameters) {
-        let WorkloadParameters::SmallBank { customers, hot_customers } = workload else { return };
+        let WorkloadParameters::SmallBank { customers, hot_customers, commit_points } = workload
+        else {
+            return;
+        };
         set(customers, self.customers);
         set(hot_customers, self.hot_customers);
+        *commit_points |= self.commit_points;
     }
 }
 
@@ -210,20 +221,33 @@ impl Options for TpccArguments {
     ) -> WorkloadParameters {
         match (before, WorkloadParameters::tpcc(contention)) {
             (
-                Some(WorkloadParameters::Tpcc { mix, items, customers_per_district, .. }),
+                Some(WorkloadParameters::Tpcc {
+                    mix,
+                    items,
+                    customers_per_district,
+                    commit_points,
+                    ..
+                }),
                 WorkloadParameters::Tpcc { warehouses, .. },
             ) => WorkloadParameters::Tpcc {
                 warehouses,
                 mix: *mix,
                 items: *items,
                 customers_per_district: *customers_per_district,
+                commit_points: *commit_points,
             },
             (_, preset) => preset,
         }
     }
 
     fn set(&self, workload: &mut WorkloadParameters) {
-        let WorkloadParameters::Tpcc { warehouses, mix, items, customers_per_district } = workload
+        let WorkloadParameters::Tpcc {
+            warehouses,
+            mix,
+            items,
+            customers_per_district,
+            commit_points,
+        } = workload
         else {
             return;
         };
@@ -237,6 +261,7 @@ impl Options for TpccArguments {
         );
         set(items, self.items);
         set(customers_per_district, self.customers_per_district);
+        *commit_points |= self.commit_points;
     }
 }
 
@@ -274,15 +299,20 @@ mod tests {
         };
         assert_eq!((rows, value_bytes, update_bytes, hot_keys), (50, 64, 64, 7));
         let asked = parameters("smallbank --customers 3600 --contention high", None).workload;
-        assert_eq!(asked, WorkloadParameters::SmallBank { customers: 3600, hot_customers: 2 });
+        let expected = WorkloadParameters::SmallBank {
+            customers: 3600,
+            hot_customers: 2,
+            commit_points: false,
+        };
+        assert_eq!(asked, expected);
     }
 
     #[test]
     fn a_resume_takes_over_what_is_not_given_and_differs_in_what_is() {
         for line in [
             "ycsb --contention medium --rows 500 --theta 0.9 --epoch-size 7 --hot-keys 5 --seed 3",
-            "smallbank --customers 3600 --contention high",
-            "tpcc --warehouses 3 --mix full --items 1000",
+            "smallbank --customers 3600 --contention high --commit-points",
+            "tpcc --warehouses 3 --mix full --items 1000 --commit-points",
         ] {
             let stored = parameters(line, None);
             let name = line.split(' ').next().expect("a workload");

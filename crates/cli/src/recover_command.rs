@@ -6,11 +6,11 @@ use bench::{BenchError, DeviceVisitor, ImageReads, Limits, RecoverSummary};
 use pmem::{Device, DeviceSpec};
 
 use crate::args::{RecoverArguments, StoreArguments};
-use crate::bench_command::workers;
 use crate::check_command;
 use crate::output::{Done, Failure, show};
 use crate::repair_command::{self, Decision};
 use crate::rows::Looked;
+use crate::runs::workers;
 
 /// Carries a `recover` command out.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {

@@ -13,9 +13,9 @@ use bench::reproduce::{
 use bench::{Progress, Stop};
 
 use crate::args::ReproduceArguments;
-use crate::bench_command::workers;
 use crate::bench_process::{self, Ended};
 use crate::output::{Done, Failure, json, print};
+use crate::runs::workers;
 use crate::signals::Signals;
 
 /// With this code a `bench` command refuses a command line: a design or option that it has not.
@@ -31,6 +31,11 @@ pub(crate) fn run(arguments: &ReproduceArguments) -> Done {
         workers: workers(arguments.workers),
         seed: arguments.seed,
     };
+    let default = || PathBuf::from(format!("reproduction-{}", plan.scale.name()));
+    let directory = arguments.out.clone().unwrap_or_else(default);
+    if arguments.redraw {
+        return redraw(&plan, &directory, arguments.json);
+    }
     let signals = Signals::listen()?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
@@ -40,8 +45,6 @@ pub(crate) fn run(arguments: &ReproduceArguments) -> Done {
         commit: option_env!("NVCARACAL_COMMIT").map(str::to_string),
         machine: Machine::this(),
     };
-    let default = || PathBuf::from(format!("reproduction-{}", plan.scale.name()));
-    let directory = arguments.out.clone().unwrap_or_else(default);
     let (mut kept, mut found) = Kept::open(&directory, &session)?;
     let mut made = Made { kept: &mut kept, found: &mut found, session: &session, failed: 0 };
     let progress = if arguments.no_progress { Progress::Hidden } else { Progress::Shown };
@@ -56,6 +59,22 @@ pub(crate) fn run(arguments: &ReproduceArguments) -> Done {
         0 => Ok(()),
         _ => Err(Failure::new(format!("{failed} runs failed; the report says which"))),
     }
+}
+
+/// Writes the reports of the runs that are there; rules and words are those of this build.
+fn redraw(plan: &Plan, directory: &Path, as_json: bool) -> Done {
+    let path = directory.join("runs.jsonl");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
+    let read = Found::session_of(whole).and_then(|session| {
+        let session = Session { scale: plan.scale, ..session };
+        Ok((Found::read(whole, &session)?, session))
+    });
+    let (found, session) = read.map_err(|error| {
+        Failure::usage(format!("cannot redraw {}: {error}", directory.display()))
+    })?;
+    write_reports(directory, &report(plan, &session, &found, false), as_json)
 }
 
 /// Names the bytes of a program: runs of two builds are not compared.

@@ -4,8 +4,8 @@ use bench::Progress;
 use bench::roofline::{Settings, render};
 
 use crate::args::RooflineArguments;
-use crate::bench_command::workers;
 use crate::output::{Done, JsonTarget};
+use crate::runs::workers;
 
 /// Carries a `bench roofline` command out.
 pub(crate) fn run(arguments: &RooflineArguments) -> Done {

@@ -130,7 +130,7 @@ fn explore_crash(arguments: &SimArguments, seed: u64, exploring: &Exploring) -> 
         exploring.show(cases, format!("{images} images, {rate:.0} per second, {cases} cases"));
     };
     let options = options(arguments);
-    let jobs = crate::bench_command::workers(arguments.jobs);
+    let jobs = crate::runs::workers(arguments.jobs);
     let campaign =
         Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { tally, failure } = explore(&campaign);

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Don
         let message = format!("{} images, {} histories", report.images, report.histories);
         exploring.show(report.histories, message);
     };
-    let jobs = crate::bench_command::workers(arguments.jobs);
+    let jobs = crate::runs::workers(arguments.jobs);
     let (seeds, stop) = ((seed, arguments.cases), || exploring.is_over());
     let (report, failure) = campaign(seeds, jobs, &Options::default(), &stop, &show);
     exploring.hide();

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use workloads::{ProcedureId, TableId, View, Workload};
 
+use crate::error::Result;
 use crate::procedure::{Outcome, Procedures};
-use crate::rival::{Result, Rival, Session};
+use crate::rival::{Rival, Session};
 
 /// Calls of one epoch of a workload's stream.
 const CALLS_PER_EPOCH: u64 = 1 << 20;

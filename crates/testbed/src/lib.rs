@@ -18,6 +18,7 @@
 
 mod calls;
 pub mod check;
+mod error;
 mod grace;
 mod heap;
 mod index;
@@ -34,8 +35,9 @@ mod wbl;
 mod zen;
 
 pub use calls::{Answered, Calls, RivalView, load};
+pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};
-pub use rival::{Error, Options, RecoveryReport, Result, Rival, Session, Stop, Tally};
+pub use rival::{Options, RecoveryReport, Rival, Session, Stop, Tally};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
 pub use zen::{Zen, ZenEngine, ZenMvcc};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use pmem::{Device, LINE_BYTES, Mapping, Port};
 
-use crate::rival::Result;
+use crate::error::Result;
 
 /// Bytes of a word.
 pub(crate) const WORD_BYTES: u64 = 8;

@@ -12,7 +12,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use workloads::{Declare, Draw, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
-use crate::rival::{Error, Session, Stop};
+use crate::error::Error;
+use crate::rival::{Session, Stop};
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::error::Result;
 use crate::layout::Header;
 use crate::memory::{Words, prefetch_words};
-use crate::rival::Result;
 
 /// Records of a block, which one worker gets at a time.
 pub(crate) const BLOCK_RECORDS: u32 = 1 << 10;

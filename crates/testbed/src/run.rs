@@ -16,8 +16,9 @@ use workloads::digest::state_digest;
 
 use crate::calls::{Answered, Calls, Dealer, RivalView, load, on_workers};
 use crate::check::check;
+use crate::error::{Error, Result};
 use crate::procedure::{Outcome, Procedures};
-use crate::rival::{Error, Options, RecoveryReport, Result, Rival, Session, Tally};
+use crate::rival::{Options, RecoveryReport, Rival, Session, Tally};
 
 /// Longer latencies count as this one.
 const LATENCY_MAX_NS: u64 = 100_000_000_000;

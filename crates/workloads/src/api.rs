@@ -199,6 +199,16 @@ pub trait Tx {
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
         panic!("this engine does not tell where sequence {key:x?} of table {} started", table.0)
     }
+    /// From here on the transaction does not abort: an engine may let others see what it wrote,
+    /// and each later write at once (early write visibility, NV 3.1.2). After this no key may be
+    /// written that was written before, and an error is a mistake that nothing can undo: an engine
+    /// may stop at it. Engines that show writes at the end of a transaction do nothing here.
+    ///
+    /// # Errors
+    /// Engine failure.
+    fn commit_point(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
     /// The answer of the transaction: append bytes here.
     fn output(&mut self) -> &mut Vec<u8>;
 }

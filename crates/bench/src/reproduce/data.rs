@@ -133,6 +133,19 @@ impl Found {
         Ok(found)
     }
 
+    /// Under what the first of some lines of `runs.jsonl` was made.
+    ///
+    /// # Errors
+    /// `Usage` if there is none, or it is no such line.
+    pub fn session_of(text: &str) -> Result<Session> {
+        let none = || BenchError::Usage("there are no runs in runs.jsonl".into());
+        let run = serde_json::from_str::<Recorded>(text.lines().next().ok_or_else(none)?);
+        let run = run.map_err(|error| {
+            BenchError::Usage(format!("line 1 of runs.jsonl is no run: {error}"))
+        })?;
+        Ok(run.session)
+    }
+
     /// Takes a run; one that was made again takes the place of the earlier one.
     pub fn add(&mut self, run: Recorded) {
         if let Some(model) = run.device_model {

@@ -238,6 +238,9 @@ pub(super) enum As {
     Times,
     /// By how many of its units it is more than what it is compared with.
     PointsMore,
+    /// How many times what it is compared with, on a workload, relative to the same on the workload
+    /// of `over_workloads`.
+    TimesTheRatio,
 }
 
 /// What becomes of the numbers of several workloads.
@@ -249,6 +252,8 @@ pub(super) enum Take {
     Each,
     /// Their mean must be.
     Mean,
+    /// The middle one must be, so that most of them are.
+    Median,
     /// The greatest must be.
     Most,
     /// The least must be.

@@ -8,7 +8,7 @@ use super::html::render;
 use super::machine::Machine;
 use super::plan::{Plan, Run};
 use super::report::{ReproduceReport, report};
-use super::scenario::{FIGURES, Plot, Rule, Scale, Scenario, Suite, figures_named};
+use super::scenario::{As, FIGURES, Plot, Rule, Scale, Scenario, Suite, figures_named};
 use super::svg;
 use super::verdict::{Judged, Verdict};
 
@@ -91,6 +91,9 @@ fn check_rule(suite: &Suite, scenario: &Scenario, rule: &Rule) {
     let all = rule.workloads.iter().chain(&rule.over_workloads);
     all.for_each(|name| assert!(scenario.workloads.contains(name), "{name}: {says}"));
     assert!([0, rule.workloads.len()].contains(&rule.over_workloads.len()), "{says}");
+    if rule.form == As::TimesTheRatio {
+        assert!(!rule.over.is_empty() && !rule.over_workloads.is_empty(), "{says}");
+    }
     for [low, high] in [Some(rule.holds), rule.weaker].into_iter().flatten() {
         assert!(low <= high, "{says}");
     }
@@ -212,6 +215,69 @@ fn means_and_extremes_are_of_all_workloads() {
         Some(if with { 95.0 } else { 100.0 })
     });
     assert_eq!((found.verdict, found.ours[0].text.as_str()), (Verdict::Holds, "-5.0 %"));
+}
+
+#[test]
+fn medians_in_range_hold_only_more_weakly_if_a_round_shows_something_else() {
+    let plan = plan_of(&["fig7"], Scale::Small, 3);
+    let says = "High contention: NVCaracal is faster than hybrid in all workloads";
+    for (first_round, verdict) in [
+        (1.2, Verdict::Holds),
+        // Within the range where it holds more weakly.
+        (0.95, Verdict::Holds),
+        (0.86, Verdict::HoldsMoreWeakly),
+    ] {
+        let found = found_by(&plan, |run| {
+            let of = &run.uses[0];
+            let is_it = of.series == "NVCaracal" && of.workload == "smallbank-high";
+            let own = if is_it && run.round == 0 { first_round } else { 1.3 };
+            let number = if of.series == "NVCaracal" { own } else { 1.0 };
+            Some(Outcome::Report(canned(number)))
+        });
+        let report = report_of(&plan, &found);
+        let judged = report.statements.iter().find(|s| s.says.starts_with(says)).expect("it");
+        assert_eq!(judged.verdict, verdict, "{judged:?}");
+        let reason = judged.reason.as_deref().unwrap_or_default();
+        assert_eq!(reason.contains("not every round is: SmallBank, high."), first_round < 0.9);
+    }
+}
+
+#[test]
+fn the_median_of_workloads_is_that_of_most() {
+    let says = "all-DRAM compared with NVCaracal: less than twice";
+    for (slow, verdict) in [
+        (&["ycsb-high", "tpcc-high", "tpcc-low"][..], Verdict::Holds),
+        (&["ycsb-high", "tpcc-high", "tpcc-low", "ycsb-low"], Verdict::HoldsMoreWeakly),
+        (
+            &["ycsb-high", "tpcc-high", "tpcc-low", "ycsb-low", "smallbank-low"],
+            Verdict::DoesNotHold,
+        ),
+    ] {
+        let found = judged("fig10", says, Scale::Small, |workload, series| {
+            let times = if slow.contains(&workload) { 3.5 } else { 1.5 };
+            Some(if series == "all-DRAM" { times } else { 1.0 })
+        });
+        assert_eq!((found.verdict, found.ours.len()), (verdict, 1), "{found:?}");
+        assert_eq!(found.ours[0].of, "median of 8 workloads");
+    }
+}
+
+#[test]
+fn margins_of_two_workloads_are_compared() {
+    let says = "SmallBank: NVCaracal is faster than Zen by a wider margin";
+    for (low, high, verdict, text) in [
+        (1.2, 1.5, Verdict::Holds, "1.25 times"),
+        (1.5, 1.53, Verdict::HoldsMoreWeakly, "1.02 times"),
+        // Faster than Zen in both, and everything is faster under contention.
+        (1.5, 1.2, Verdict::DoesNotHold, "0.80 times"),
+    ] {
+        let found = judged("fig6", says, Scale::Small, |workload, series| {
+            let (machine, own) =
+                if workload.ends_with("-high") { (700.0, high) } else { (300.0, low) };
+            Some(machine * if series == "NVCaracal" { own } else { 1.0 })
+        });
+        assert_eq!((found.verdict, found.ours[0].text.as_str()), (verdict, text), "{found:?}");
+    }
 }
 
 #[test]

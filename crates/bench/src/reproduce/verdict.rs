@@ -13,9 +13,9 @@ use super::scenario::{As, Metric, Rule, Scale, Scenario, Statement, Take};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As in the paper, or more so.
+    /// As in the paper, or more so; in no round another tendency.
     Holds,
-    /// The same tendency, but less of it, or not in all workloads.
+    /// The same tendency, but less of it, not in all workloads, or not in all rounds.
     HoldsMoreWeakly,
     /// Otherwise.
     DoesNotHold,
@@ -121,17 +121,35 @@ fn verdict(
     let all_in = |range: [f64; 2]| ours.iter().all(|number| is_in(number.spread.median, range));
     let some_in = |range: [f64; 2]| ours.iter().any(|number| is_in(number.spread.median, range));
     if all_in(rule.holds) {
-        return (Verdict::Holds, None);
+        return match rounds_apart(rule, ours) {
+            None => (Verdict::Holds, None),
+            why => (Verdict::HoldsMoreWeakly, why),
+        };
     }
-    let within = |median: f64, weaker| is_in(median, rule.holds) || is_in(median, weaker);
-    let weakly = rule
-        .weaker
-        .is_some_and(|weaker| ours.iter().all(|number| within(number.spread.median, weaker)));
+    let weakly =
+        rule.weaker.is_some() && ours.iter().all(|number| is_weak(number.spread.median, rule));
     let reason = Some(statement.reason.clone());
     match weakly || (ours.len() > 1 && mostly(ours, rule.holds) && some_in(rule.holds)) {
         true => (Verdict::HoldsMoreWeakly, reason),
         false => (Verdict::DoesNotHold, reason),
     }
+}
+
+/// Why medians that are as in the paper do not show it, if rounds are not as in the paper, not even
+/// more weakly.
+fn rounds_apart(rule: &Rule, ours: &[Ours]) -> Option<String> {
+    let is_apart =
+        |number: &&Ours| !(is_weak(number.spread.least, rule) && is_weak(number.spread.most, rule));
+    let apart: Vec<&str> = ours.iter().filter(is_apart).map(|number| number.of.as_str()).collect();
+    (!apart.is_empty()).then(|| {
+        let apart = apart.join("; ");
+        format!("The medians are as in the paper, but not every round is: {apart}.")
+    })
+}
+
+/// Whether a number is as in the paper, or more weakly so.
+fn is_weak(number: f64, rule: &Rule) -> bool {
+    is_in(number, rule.holds) || rule.weaker.is_some_and(|weaker| is_in(number, weaker))
 }
 
 /// Whether at least three of four numbers are in a range.
@@ -196,6 +214,13 @@ impl Judge<'_> {
             return Ok(own);
         }
         let other_metric = over_metric.as_ref().unwrap_or(metric);
+        if *form == As::TimesTheRatio {
+            let ratio = |workload| {
+                let own = self.of_series(workload, of, metric)?;
+                Ok::<_, String>(ratios(&own, &self.of_series(workload, over, other_metric)?))
+            };
+            return something(ratios(&ratio(workload)?, &ratio(over_workload)?), over, workload);
+        }
         let other = self.of_series(over_workload, over, other_metric)?;
         let compared = own.into_iter().filter_map(|(round, number)| {
             let other = *other.get(&round)?;
@@ -203,15 +228,11 @@ impl Judge<'_> {
             let number = match form {
                 As::PercentMore => 100.0 * (by? - 1.0),
                 As::PointsMore => number - other,
-                As::Value | As::Times => by?,
+                As::Value | As::Times | As::TimesTheRatio => by?,
             };
             Some((round, number))
         });
-        let compared: BTreeMap<u64, f64> = compared.collect();
-        match compared.is_empty() {
-            true => Err(format!("{over}, {over_workload}: there is nothing to compare with")),
-            false => Ok(compared),
-        }
+        something(compared.collect(), over, over_workload)
     }
 
     fn of_series(
@@ -248,6 +269,7 @@ impl Judge<'_> {
             let numbers = numbers?;
             let number = match take {
                 Take::Each | Take::Mean => numbers.iter().sum::<f64>() / numbers.len() as f64,
+                Take::Median => Spread::of(numbers)?.median,
                 Take::Most => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
                 Take::Least => numbers.into_iter().fold(f64::INFINITY, f64::min),
             };
@@ -256,6 +278,7 @@ impl Judge<'_> {
         let rounds: BTreeMap<u64, f64> = rounds.collect();
         let words = match take {
             Take::Each | Take::Mean => "mean",
+            Take::Median => "median",
             Take::Most => "most",
             Take::Least => "least",
         };
@@ -269,6 +292,27 @@ impl Judge<'_> {
     }
 }
 
+/// Numbers by others of the same round.
+fn ratios(own: &BTreeMap<u64, f64>, others: &BTreeMap<u64, f64>) -> BTreeMap<u64, f64> {
+    let ratio = |(round, number): (&u64, &f64)| {
+        let other = others.get(round).filter(|other| **other != 0.0)?;
+        Some((*round, number / other))
+    };
+    own.iter().filter_map(ratio).collect()
+}
+
+/// What was compared, if it was anything.
+fn something(
+    compared: BTreeMap<u64, f64>,
+    over: &str,
+    workload: &str,
+) -> Result<BTreeMap<u64, f64>, String> {
+    match compared.is_empty() {
+        true => Err(format!("{over}, {workload}: there is nothing to compare with")),
+        false => Ok(compared),
+    }
+}
+
 /// A number with its unit, and its range where rounds differ.
 fn show(spread: Spread, form: As, metric: &Metric) -> String {
     let digits = metric.digits;
@@ -276,14 +320,14 @@ fn show(spread: Spread, form: As, metric: &Metric) -> String {
         As::Value => format!("{number:.digits$}"),
         As::PercentMore => format!("{number:+.1}"),
         As::PointsMore => format!("{number:+.digits$}"),
-        As::Times => format!("{number:.2}"),
+        As::Times | As::TimesTheRatio => format!("{number:.2}"),
     };
     let unit = match form {
         As::Value if metric.unit.starts_with('%') => "%",
         As::PointsMore if metric.unit.starts_with('%') => "percentage points",
         As::Value | As::PointsMore => metric.unit.as_str(),
         As::PercentMore => "%",
-        As::Times => "times",
+        As::Times | As::TimesTheRatio => "times",
     };
     let (median, least, most) = (one(spread.median), one(spread.least), one(spread.most));
     if least == most {

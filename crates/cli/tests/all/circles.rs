@@ -1,5 +1,5 @@
-//! Files that import each other in a circle can only be understood together: in the crates below
-//! no circle has more than two.
+//! Files that import each other in a circle can only be understood together: a circle has no more
+//! than two, in all crates of the workspace. Those that are larger are known, and may not grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,6 +7,17 @@ use std::path::Path;
 
 /// Most files of a circle.
 const FILES_MAX: usize = 2;
+
+/// The circles that have more files, with their crates. One that is broken leaves this list.
+const KNOWN: [(&str, &[&str]); 7] = [
+    ("nvcaracal", &["batch", "database", "options", "snapshot"]),
+    ("nvcaracal", &["data", "data::foreign", "derived", "stored"]),
+    ("nvcaracal", &["dynamic", "dynamic::read", "dynamic::types", "dynamic::write"]),
+    ("nvcaracal", &["index", "rows", "schema", "transaction"]),
+    ("sim", &["disk::cuts", "disk::explore", "disk::faults", "disk::misread"]),
+    ("sim", &["fuzz::log", "fuzz::run", "fuzz::store"]),
+    ("sim", &["history::indexes", "history::model", "history::program"]),
+];
 
 /// The sources of a crate, by module; tests left out.
 struct Sources(BTreeMap<String, String>);
@@ -184,18 +195,31 @@ fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>
 }
 
 #[test]
-fn no_circle_of_imports_has_more_than_two_files() {
-    let mut seen = 0;
-    for name in ["pmem", "storage", "engine", "workloads"] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let imports = Sources::read(&root).imports();
-        assert!(imports.len() > 5, "{name}: {imports:?}");
+fn no_circle_of_imports_has_more_than_two_files_but_those_known() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut checked, mut small, mut large) = (0, 0, BTreeSet::new());
+    for entry in fs::read_dir(crates).expect("a folder of crates") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let imports = Sources::read(&path.join("src")).imports();
         for circle in circles(&imports) {
-            assert!(circle.len() <= FILES_MAX, "{name}: {circle:#?} import each other");
-            seen += 1;
+            if circle.len() <= FILES_MAX {
+                small += 1;
+            } else {
+                large.insert((name.to_string(), circle));
+            }
         }
+        checked += imports.len();
     }
-    assert!(seen > 0, "the small circles that there are must be found");
+    let files = |files: &[&str]| files.iter().map(ToString::to_string).collect();
+    let known: BTreeSet<(String, Vec<String>)> =
+        KNOWN.iter().map(|(name, circle)| (name.to_string(), files(circle))).collect();
+    let new: Vec<_> = large.difference(&known).collect();
+    assert!(new.is_empty(), "files that import each other: {new:#?}");
+    let broken: Vec<_> = known.difference(&large).collect();
+    assert!(broken.is_empty(), "no circles any more, so they leave the list: {broken:#?}");
+    assert!(checked > 200, "{checked} files import something");
+    assert!(small > 0, "the small circles that there are must be found");
 }
 
 #[test]

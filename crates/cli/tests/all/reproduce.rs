@@ -62,6 +62,31 @@ fn o_62_a_signal_ends_it_with_a_report_and_the_same_command_goes_on() {
     assert_eq!(lines(&out), after);
     let other = line.replace("smoke", "small");
     run(&other).failed(2, &["scale smoke", "asked for is small", "--out"]);
+    check_redraw(&line, &out);
+}
+
+/// The reports of another build's runs are written anew, and nothing runs; whoever goes on is told
+/// that they are of another build.
+fn check_redraw(line: &str, out: &Path) {
+    let runs = out.join("runs.jsonl");
+    let text = fs::read_to_string(&runs).expect("runs");
+    let own = lines(out)[0]["build"].as_str().expect("a build").to_string();
+    let text = text.replace(&own, "another build");
+    fs::write(&runs, &text).expect("it can be written");
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect("a report");
+    let (page, data) = (read("report.html"), read("report.json"));
+    fs::remove_file(out.join("report.html")).expect("it was there");
+    run(line).failed(2, &["another build", "--out"]);
+    let redrawn = run(&format!("{line} --redraw")).succeeded();
+    assert!(!redrawn.stderr.contains("to be made"), "{redrawn:#?}");
+    assert!(redrawn.stdout.contains("40 of 40 runs"), "{redrawn:#?}");
+    assert_eq!(fs::read_to_string(&runs).expect("runs"), text, "no run was made");
+    assert_eq!(read("report.html"), page.replace(&own, "another build"));
+    assert_eq!(read("report.json"), data.replace(&own, "another build"));
+    let other = line.replace("smoke", "small");
+    run(&format!("{other} --redraw")).failed(2, &["scale smoke", "asked for is small"]);
+    fs::write(&runs, "").expect("it can be written");
+    run(&format!("{line} --redraw")).failed(2, &["cannot redraw", "no runs"]);
 }
 
 /// Each line says under what a run was made, where it is shown, and what it came to.

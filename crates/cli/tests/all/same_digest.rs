@@ -105,6 +105,31 @@ fn ycsb_in_pieces() {
     assert!((7.0..=10.0).contains(&split), "7 of 10 rows are hot: {split}");
 }
 
+/// O-05, O-11: with commit points others see writes of transactions that still run, and the state
+/// is the same.
+#[test]
+fn smallbank_and_tpcc_with_commit_points() {
+    let tpcc = "tpcc --items 300 --customers-per-district 30 --epoch-size 300 --contention high";
+    for line in [
+        format!("{} {} --contention high", SMALL[1].0, SMALL[1].1),
+        format!("{tpcc} --mix paper"),
+        format!("{tpcc} --mix full"),
+    ] {
+        let without = digest(&format!("{line} --epochs 4 --verify --workers 1 --device dram"));
+        let with = format!("{line} --commit-points --epochs 4 --verify");
+        for setting in [
+            "--workers 1 --device dram",
+            "--workers 4 --device dram --checkpoint-every 3",
+            "--workers 3 --device emulated:optane --cache-bytes 1000000",
+            "--workers 2 --device emulated:none --design hybrid --cache-bytes 100000",
+            "--workers 4 --device emulated:none --design all-nvmm",
+            "--workers 2 --design all-dram",
+        ] {
+            assert_eq!(digest(&format!("{with} {setting}")), without, "{line} {setting}");
+        }
+    }
+}
+
 #[test]
 fn another_seed_gives_another_digest() {
     let digest = |seed: u64| {

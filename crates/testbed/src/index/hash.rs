@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use super::found::{Inserted, Seen};
 use super::key::{BuildMixer, Key};
-use super::{Inserted, Seen};
 use crate::grace::Padded;
 
 /// A power of two, so large that two workers rarely meet in a shard.

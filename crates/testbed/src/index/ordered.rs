@@ -12,8 +12,8 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use super::found::{Found, Inserted, KeyBytes, Range, Seen};
 use super::key::Key;
-use super::{Found, Inserted, KeyBytes, Range, Seen};
 use crate::grace::Padded;
 
 /// Keys of a full leaf.

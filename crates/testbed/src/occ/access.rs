@@ -3,14 +3,15 @@
 use pmem::Device;
 use workloads::{TableId, Visit};
 
-use super::buffers::Read;
+use super::buffers::{Kind, Read};
 use super::session::OccSession;
-use super::{Kind, Steps, place_of, record_at, settled};
+use super::shared::{Steps, place_of, record_at, settled};
+use crate::error::{Error, Result};
 use crate::index::{Found, Seen};
 use crate::layout::{Header, Layout};
 use crate::memory::load_words;
 use crate::records::{Older, Version};
-use crate::rival::{Error, Fault, Result, Stop};
+use crate::rival::{Fault, Stop};
 
 /// Whether a row is in an index, and if not, where it is not.
 pub(super) type Place = Result<u32, Seen>;

@@ -4,11 +4,13 @@ use std::sync::atomic::Ordering;
 
 use pmem::Device;
 
+use super::buffers::Kind;
 use super::session::OccSession;
+use super::shared::{Between, Old, Putting, Shared, Steps, pause, place_of};
 use super::versions::Link;
-use super::{Between, Kind, Old, Putting, Shared, Steps, pause, place_of};
+use crate::error::{Error, Result};
 use crate::records::Version;
-use crate::rival::{Error, Fault, Result, Stop};
+use crate::rival::{Fault, Stop};
 
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     /// Commits the running transaction; its place in the serial order.

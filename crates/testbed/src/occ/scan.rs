@@ -12,11 +12,12 @@ use std::time::Instant;
 
 use pmem::{Counters, Device, Port};
 
-use super::{Shared, Steps};
+use super::shared::{Shared, Steps};
+use crate::error::{Error, Result};
 use crate::heap::{Page, Slots};
 use crate::layout::{Header, WORKERS_MAX};
 use crate::memory::{WORD_BYTES, load_counted_words, load_words, store_words};
-use crate::rival::{Error, RecoveryReport, Result};
+use crate::rival::RecoveryReport;
 
 /// Bit of a place, during recovery: the newest version says that the row is deleted.
 const DELETED: u64 = 1;

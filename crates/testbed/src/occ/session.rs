@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use pmem::{Counters, Device, Port};
 use workloads::{TableId, Visit};
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, Kind};
 use super::pool::Pool;
-use super::{Kind, Shared, Steps};
+use super::shared::{Shared, Steps};
+use crate::error::{Error, Result};
 use crate::heap::Slots;
 use crate::index::{Found, KeyBytes, Range as KeyRange};
-use crate::rival::{Error, Result, Session, Stop, Tally};
+use crate::rival::{Session, Stop, Tally};
 
 /// Rows that a scan takes from an index at first; twice as many each time.
 const SCAN_ROWS: usize = 16;

@@ -8,10 +8,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::{Error, Result};
 use crate::layout::Header;
 use crate::memory::Words;
 use crate::records::Older;
-use crate::rival::{Error, Result};
 
 const LINK_WORDS: usize = 4;
 /// Links that a worker gets at a time.

@@ -7,7 +7,7 @@ use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::{TableId, Workload};
 
 use super::scramble::Scramble;
-use super::support::{dram, smallbank, tpcc, verified, ycsb};
+use super::support::{dram, smallbank, tpcc, verified, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen, ZenMvcc, run};
 
@@ -39,6 +39,21 @@ fn all_workloads<R: Rival<Device = Dram>>() {
 }
 
 /// Many short runs on a slow device, each from the start: there most rows are inserted.
+/// A rival shows writes at the end of a transaction, which may still be repeated after a commit
+/// point.
+fn with_points<R: Rival<Device = Dram>>() {
+    let (smallbank, tpcc) = with_commit_points();
+    serializable::<R, _>(&smallbank, 4_000);
+    serializable::<R, _>(&tpcc, 1_000);
+}
+
+#[test]
+fn commit_points_change_nothing_in_rivals() {
+    with_points::<Zen<Dram>>();
+    with_points::<ZenMvcc<Dram>>();
+    with_points::<Wbl<Dram>>();
+}
+
 fn short_histories<R: Rival<Device = Traced>>() {
     pmem::small_pages_only();
     for seed in 0..20 {

@@ -31,6 +31,14 @@ pub(super) fn tpcc() -> Tpcc {
     Tpcc::new(TpccSettings { items: 200, customers_per_district: 20, ..tiny }).unwrap()
 }
 
+/// The same with commit points.
+pub(super) fn with_commit_points() -> (SmallBank, Tpcc) {
+    let (smallbank, tpcc) = (smallbank(50), tpcc());
+    let bank = SmallBankSettings { commit_points: true, ..smallbank.settings().clone() };
+    let tpcc = TpccSettings { commit_points: true, ..tpcc.settings().clone() };
+    (SmallBank::new(bank).unwrap(), Tpcc::new(tpcc).unwrap())
+}
+
 pub(super) fn dram() -> Arc<Dram> {
     Arc::new(Dram::new(1 << 30, 1 << 20).unwrap())
 }

@@ -9,7 +9,7 @@
 use pmem::{Device, Port};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::rival::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Bytes of a record.
 const RECORD_BYTES: usize = 32;

@@ -19,10 +19,11 @@ use std::time::Instant;
 use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
+use crate::error::Result;
 use crate::heap::Heap;
 use crate::layout::Header;
 use crate::occ::{OccSession, Shared, recover_rows};
-use crate::rival::{Options, RecoveryReport, Result, Rival};
+use crate::rival::{Options, RecoveryReport, Rival};
 use log::{Gap, Log};
 pub(crate) use steps::WblSteps;
 

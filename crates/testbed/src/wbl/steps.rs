@@ -22,11 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 
 use super::log::{Gap, Log};
+use crate::error::{Error, Result};
 use crate::grace::{Grace, Padded};
 use crate::layout::Header;
 use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write, pause};
-use crate::rival::{Error, Fault, Result};
+use crate::rival::Fault;
 
 /// Timestamps that may be given out before the next group record.
 const PROMISED: u64 = 1 << 32;

@@ -25,11 +25,12 @@ use std::time::Instant;
 use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
+use crate::error::Result;
 use crate::heap::Heap;
 use crate::layout::BASE_AT;
 use crate::memory::{WORD_BYTES, store_words};
 use crate::occ::{OccSession, Shared, newest, recover_rows};
-use crate::rival::{Options, RecoveryReport, Result, Rival};
+use crate::rival::{Options, RecoveryReport, Rival};
 pub(crate) use steps::ZenSteps;
 
 /// Kind of store, in its superblock.

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmem::Device;
 
+use crate::error::Result;
 use crate::grace::{Grace, Limbo, Padded};
 use crate::layout::{Header, Layout, WORKERS_MAX};
 use crate::memory::{prefetch_slot, store_words};
 use crate::occ::{Between, Kind, Old, Putting, Steps, Write};
-use crate::rival::{Fault, Result};
+use crate::rival::Fault;
 
 /// Transactions of a worker between two looks at what it may reuse.
 const CALLS_BETWEEN_LOOKS: u64 = 16;

@@ -59,6 +59,16 @@ impl OracleAnswer {
     }
 }
 
+impl From<Error> for OracleAnswer {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Abort(code) => Self::Aborted(code),
+            Error::Deferred => Self::Deferred,
+            Error::Broken => Self::Failed,
+        }
+    }
+}
+
 struct Entry {
     draws: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     write_set: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
@@ -89,6 +99,7 @@ pub struct Oracle {
     chains: Option<Chains>,
     /// What rows were before the deferred calls of this epoch wrote them.
     before: Vec<Written>,
+    commit_points: u64,
 }
 
 impl Oracle {
@@ -104,7 +115,13 @@ impl Oracle {
             sequences: vec![BTreeMap::new(); specs.len()],
             starts: HashMap::new(),
         };
-        Self { state, procedures: entries.0, chains: None, before: Vec::new() }
+        Self { state, procedures: entries.0, chains: None, before: Vec::new(), commit_points: 0 }
+    }
+
+    /// How many calls have passed a commit point, of all epochs.
+    #[must_use]
+    pub fn commit_points(&self) -> u64 {
+        self.commit_points
     }
 
     /// From now on finds out how far the calls of an epoch depend on one another.
@@ -143,7 +160,7 @@ impl Oracle {
     /// epoch before; one answer for each.
     ///
     /// # Panics
-    /// If a procedure number is not registered, or a body panics.
+    /// If a procedure number is not registered, a body panics, or one fails after its commit point.
     pub fn run_epoch(
         &mut self,
         calls: &[(ProcedureId, &[u8])],
@@ -274,11 +291,8 @@ impl Oracle {
             self.end_in_chain(&declaration);
             return OracleAnswer::Deferred;
         }
-        match declaration.outcome {
-            Some(Error::Abort(code)) => return OracleAnswer::Aborted(code),
-            Some(Error::Deferred) => return OracleAnswer::Deferred,
-            Some(Error::Broken) => return OracleAnswer::Failed,
-            None => {}
+        if let Some(error) = declaration.outcome {
+            return error.into();
         }
         let &Entry { run, piece, finish, .. } = &self.procedures[usize::from(procedure)];
         let mut running = Running {
@@ -287,9 +301,12 @@ impl Oracle {
             is_serial,
             chains: self.chains.as_mut(),
             undo: Vec::new(),
+            is_past_commit_point: false,
             output: Vec::new(),
         };
-        match run(args, &mut running) {
+        let ended = run(args, &mut running);
+        self.commit_points += u64::from(running.is_past_commit_point);
+        match ended {
             Ok(()) => {
                 let written = running.undo.iter().map(|(table, key, _)| (*table, key.as_slice()));
                 if let Some(chains) = &mut running.chains {
@@ -315,13 +332,13 @@ impl Oracle {
                 OracleAnswer::Committed(output)
             }
             Err(error) => {
+                assert!(
+                    !running.is_past_commit_point,
+                    "procedure {procedure} ended after its commit point without committing"
+                );
                 running.roll_back();
                 self.end_in_chain(&declaration);
-                match error {
-                    Error::Abort(code) => OracleAnswer::Aborted(code),
-                    Error::Deferred => OracleAnswer::Deferred,
-                    Error::Broken => OracleAnswer::Failed,
-                }
+                error.into()
             }
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct Running<'a> {
     pub(super) is_serial: bool,
     pub(super) chains: Option<&'a mut Chains>,
     pub(super) undo: Vec<Written>,
+    /// It passed its commit point, so that it may not fail any more.
+    pub(super) is_past_commit_point: bool,
     pub(super) output: Vec<u8>,
 }
 
@@ -46,14 +48,20 @@ impl Running<'_> {
         self.state.rows(table).get(key)
     }
 
-    /// Writes a row, keeping what was there before.
-    fn write(&mut self, table: TableId, key: &[u8], value: Option<Vec<u8>>) {
+    /// Writes a row, keeping what was there before. A row that others may have seen as this
+    /// transaction wrote it is not written again.
+    fn write(&mut self, table: TableId, key: &[u8], value: Option<Vec<u8>>) -> Result<(), Error> {
+        let is_this = |(of, written, _): &Written| *of == table && written == key;
+        if self.is_past_commit_point && self.undo.iter().any(is_this) {
+            return Err(Error::Broken);
+        }
         let rows = &mut self.state.tables[usize::from(table.0)];
         let old = match value {
             Some(value) => rows.insert(key.to_vec(), value),
             None => rows.remove(key),
         };
         self.undo.push((table, key.to_vec(), old));
+        Ok(())
     }
 
     /// Puts back everything it wrote.
@@ -99,15 +107,14 @@ impl Tx for Running<'_> {
             true if !is_declared && !self.is_serial => return Err(Error::Deferred),
             _ => {}
         }
-        self.write(table, key, Some(value.to_vec()));
-        Ok(())
+        self.write(table, key, Some(value.to_vec()))
     }
 
     fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         self.may_change(table, key)?;
         let exists = self.row(table, key).is_some();
         if exists {
-            self.write(table, key, Some(value.to_vec()));
+            self.write(table, key, Some(value.to_vec()))?;
         }
         Ok(exists)
     }
@@ -121,7 +128,7 @@ impl Tx for Running<'_> {
         self.may_change(table, key)?;
         let Some(mut value) = self.row(table, key).cloned() else { return Ok(false) };
         change(&mut value);
-        self.write(table, key, Some(value));
+        self.write(table, key, Some(value))?;
         Ok(true)
     }
 
@@ -135,7 +142,7 @@ impl Tx for Running<'_> {
         self.may_change(table, key)?;
         let Some(mut value) = self.row(table, key).cloned() else { return Ok(false) };
         change_part(&mut value, part, change)?;
-        self.write(table, key, Some(value));
+        self.write(table, key, Some(value))?;
         Ok(true)
     }
 
@@ -143,7 +150,7 @@ impl Tx for Running<'_> {
         self.may_change(table, key)?;
         let exists = self.row(table, key).is_some();
         if exists {
-            self.write(table, key, None);
+            self.write(table, key, None)?;
         }
         Ok(exists)
     }
@@ -154,6 +161,12 @@ impl Tx for Running<'_> {
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
         self.state.sequence_start(table, key)
+    }
+
+    /// Nothing is gained in the serial part, where the transaction may still fail.
+    fn commit_point(&mut self) -> Result<(), Error> {
+        self.is_past_commit_point = !self.is_serial;
+        Ok(())
     }
 
     fn output(&mut self) -> &mut Vec<u8> {

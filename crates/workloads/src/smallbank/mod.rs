@@ -14,6 +14,8 @@
 //!   balance.
 //! * A hot transaction takes all its customers from the hot ones (those with the smallest numbers),
 //!   a cold one from the others; Amalgamate takes two different ones.
+//! * With `commit_points`, off unless asked for, transactions that write have a commit point behind
+//!   their last check (early write visibility, NV 3.1.2).
 //! * The check: all money at the start, plus what the answers say came in, minus what they say went
 //!   out, is all the money there is. Also no savings balance is negative, and no row appears or
 //!   vanishes.
@@ -58,6 +60,10 @@ pub struct SmallBankSettings {
     pub hot_customers: u64,
     /// The share of transactions on hot customers.
     pub hot_probability: f64,
+    /// Whether transactions that write have a commit point behind their last check, from which on
+    /// others may see each write at once ([`crate::Tx::commit_point`]). Answers and state are the
+    /// same.
+    pub commit_points: bool,
     /// Names the data and the stream of calls.
     pub seed: u64,
 }
@@ -67,7 +73,13 @@ impl SmallBankSettings {
     /// customers.
     #[must_use]
     pub fn low(customers: u64) -> Self {
-        Self { customers, hot_customers: (customers / 18).max(2), hot_probability: 0.9, seed: 1 }
+        Self {
+            customers,
+            hot_customers: (customers / 18).max(2),
+            hot_probability: 0.9,
+            commit_points: false,
+            seed: 1,
+        }
     }
 
     /// High contention of Table 2: 10,000 of 18 M customers are hot, or the same share of fewer
@@ -140,12 +152,10 @@ impl Workload for SmallBank {
     }
 
     fn register<R: Register>(&self, to: &mut R) {
-        to.procedure::<Balance>();
-        to.procedure::<DepositChecking>();
-        to.procedure::<TransactSavings>();
-        to.procedure::<Amalgamate>();
-        to.procedure::<WriteCheck>();
-        to.procedure::<Load>();
+        match self.settings.commit_points {
+            false => register::<R, false>(to),
+            true => register::<R, true>(to),
+        }
     }
 
     fn load_count(&self) -> u64 {
@@ -184,6 +194,16 @@ impl Workload for SmallBank {
         let found = Totals::of(view, &mut complaints);
         Box::new(SmallBankObserver { customers: self.settings.customers, money: found.money })
     }
+}
+
+/// The procedures in the order of their numbers, with or without commit points.
+fn register<R: Register, const EARLY: bool>(to: &mut R) {
+    to.procedure::<Balance>();
+    to.procedure::<DepositChecking<EARLY>>();
+    to.procedure::<TransactSavings<EARLY>>();
+    to.procedure::<Amalgamate<EARLY>>();
+    to.procedure::<WriteCheck<EARLY>>();
+    to.procedure::<Load>();
 }
 
 fn put_words<const N: usize>(args: &mut Vec<u8>, words: [u64; N]) {

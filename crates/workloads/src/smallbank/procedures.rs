@@ -1,4 +1,7 @@
 //! The five transactions of SmallBank, and the load.
+//!
+//! Those that write have their [commit point](Tx::commit_point) behind the last check, if `EARLY`
+//! says so. Each row that they update has been read by then, so that no update can miss one.
 
 use crate::api::{Abort, Declare, Procedure, TableId, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW, code, word_at};
@@ -33,6 +36,11 @@ fn check_account<T: Tx>(tx: &mut T, name: u64) -> Result<(), T::Error> {
 fn balance<T: Tx>(tx: &mut T, table: TableId, customer: u64) -> Result<i64, T::Error> {
     let row = tx.get(table, &key(customer))?.ok_or(MISSING_ROW)?;
     Ok(word_at(row, 0).ok_or(MISSING_ROW)? as i64)
+}
+
+/// The commit point, if there is to be one.
+fn commit_point<T: Tx, const EARLY: bool>(tx: &mut T) -> Result<(), T::Error> {
+    if EARLY { tx.commit_point() } else { Ok(()) }
 }
 
 fn set_balance<T: Tx>(
@@ -72,9 +80,9 @@ impl Procedure for Balance {
 }
 
 /// Pays into the checking account; answers its new balance. Aborts on a negative amount.
-pub(super) enum DepositChecking {}
+pub(super) enum DepositChecking<const EARLY: bool> {}
 
-impl Procedure for DepositChecking {
+impl<const EARLY: bool> Procedure for DepositChecking<EARLY> {
     const NAME: &'static str = "smallbank_deposit_checking";
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -92,6 +100,7 @@ impl Procedure for DepositChecking {
             return Err(Abort(code::NEGATIVE_AMOUNT).into());
         }
         let checking = checking.wrapping_add(amount as i64);
+        commit_point::<T, EARLY>(tx)?;
         set_balance(tx, CHECKING, customer, checking)?;
         tx.output().extend_from_slice(&checking.to_le_bytes());
         Ok(())
@@ -100,9 +109,9 @@ impl Procedure for DepositChecking {
 
 /// Pays into or takes from the savings account; answers its new balance. Aborts if that would be
 /// negative.
-pub(super) enum TransactSavings {}
+pub(super) enum TransactSavings<const EARLY: bool> {}
 
-impl Procedure for TransactSavings {
+impl<const EARLY: bool> Procedure for TransactSavings<EARLY> {
     const NAME: &'static str = "smallbank_transact_savings";
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -119,6 +128,7 @@ impl Procedure for TransactSavings {
         if savings < 0 {
             return Err(Abort(code::INSUFFICIENT_FUNDS).into());
         }
+        commit_point::<T, EARLY>(tx)?;
         set_balance(tx, SAVINGS, customer, savings)?;
         tx.output().extend_from_slice(&savings.to_le_bytes());
         Ok(())
@@ -127,9 +137,9 @@ impl Procedure for TransactSavings {
 
 /// Moves everything the first customer has to the second one's checking account; answers what was
 /// moved and the new balance there.
-pub(super) enum Amalgamate {}
+pub(super) enum Amalgamate<const EARLY: bool> {}
 
-impl Procedure for Amalgamate {
+impl<const EARLY: bool> Procedure for Amalgamate<EARLY> {
     const NAME: &'static str = "smallbank_amalgamate";
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -147,6 +157,11 @@ impl Procedure for Amalgamate {
         check_account(tx, from)?;
         check_account(tx, to)?;
         let moved = balance(tx, SAVINGS, from)?.wrapping_add(balance(tx, CHECKING, from)?);
+        // Whoever moves money to himself writes his checking account twice.
+        if EARLY && from != to {
+            balance(tx, CHECKING, to)?;
+            tx.commit_point()?;
+        }
         set_balance(tx, SAVINGS, from, 0)?;
         set_balance(tx, CHECKING, from, 0)?;
         let checking = balance(tx, CHECKING, to)?.wrapping_add(moved);
@@ -159,9 +174,9 @@ impl Procedure for Amalgamate {
 
 /// Cashes a check; answers what was taken (with the penalty, if the customer has less in both
 /// accounts together) and the new checking balance.
-pub(super) enum WriteCheck {}
+pub(super) enum WriteCheck<const EARLY: bool> {}
 
-impl Procedure for WriteCheck {
+impl<const EARLY: bool> Procedure for WriteCheck<EARLY> {
     const NAME: &'static str = "smallbank_write_check";
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -181,6 +196,7 @@ impl Procedure for WriteCheck {
         let penalty = if savings.wrapping_add(checking) < amount { PENALTY } else { 0 };
         let taken = amount.wrapping_add(penalty);
         let checking = checking.wrapping_sub(taken);
+        commit_point::<T, EARLY>(tx)?;
         set_balance(tx, CHECKING, customer, checking)?;
         tx.output().extend_from_slice(&taken.to_le_bytes());
         tx.output().extend_from_slice(&checking.to_le_bytes());

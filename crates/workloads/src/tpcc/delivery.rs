@@ -86,9 +86,9 @@ impl Plan {
 }
 
 /// The procedure. Answers the order delivered in each district, 4 bytes each, 0 if none.
-pub(crate) enum Delivery {}
+pub(crate) enum Delivery<const EARLY: bool> {}
 
-impl Procedure for Delivery {
+impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     const NAME: &'static str = "tpcc_delivery";
     const DRAWS: bool = true;
 
@@ -127,6 +127,10 @@ impl Procedure for Delivery {
             let key = district_key(district_code(warehouse, i as u8 + 1));
             delivery.first_order.get() + tx.sequence_start(ORDER_IDS, &key) as u32
         });
+        if EARLY {
+            check_orders(tx, delivery, &plan)?;
+            tx.commit_point()?;
+        }
         for (code, order) in delivery.districts().zip(plan.delivered) {
             if order != 0 {
                 deliver(tx, delivery, code, order)?;
@@ -156,6 +160,18 @@ fn declared_plan<D: Declare>(delivery: &DeliveryArgs, declare: &mut D) -> Result
         let key = district_key(district_code(warehouse, i as u8 + 1));
         delivery.first_order.get() + declare.sequence_start(ORDER_IDS, &key) as u32
     }))
+}
+
+/// That the orders are there which a delivery takes. An order has its lines and its customer.
+fn check_orders<T: Tx>(tx: &mut T, delivery: &DeliveryArgs, plan: &Plan) -> Result<(), T::Error> {
+    for (code, order) in delivery.districts().zip(plan.delivered) {
+        if order != 0 {
+            let key = order_key(code, order);
+            tx.get(NEW_ORDERS, &key)?.ok_or(MISSING_ROW)?;
+            read::<T, Order>(tx, ORDERS, &key)?;
+        }
+    }
+    Ok(())
 }
 
 /// Delivers one order.

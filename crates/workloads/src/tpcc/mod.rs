@@ -20,6 +20,9 @@
 //! * Delivery finds its orders without reconnaissance that could fail; the module `delivery` says
 //!   how.
 //!
+//! With `commit_points`, off unless asked for, NewOrder, Payment and Delivery have a commit point
+//! behind their last check (early write visibility, NV 3.1.2).
+//!
 //! The check is clause 3.3.2, conditions 1 to 12, and the answers: every committed order, payment
 //! and delivery that was answered is there, and nothing else.
 
@@ -66,6 +69,10 @@ pub struct TpccSettings {
     pub items: u32,
     /// Customers, and initial orders, of a district; 3,000 by the specification.
     pub customers_per_district: u32,
+    /// Whether transactions that write have a commit point behind their last check, from which on
+    /// others may see each write at once ([`crate::Tx::commit_point`]). Answers and state are the
+    /// same.
+    pub commit_points: bool,
     /// Names the data and the stream of calls.
     pub seed: u64,
 }
@@ -75,7 +82,14 @@ impl TpccSettings {
     /// low and one for high contention.
     #[must_use]
     pub fn standard(warehouses: u32, mix: Mix) -> Self {
-        Self { warehouses, mix, items: 100_000, customers_per_district: 3_000, seed: 1 }
+        Self {
+            warehouses,
+            mix,
+            items: 100_000,
+            customers_per_district: 3_000,
+            commit_points: false,
+            seed: 1,
+        }
     }
 
     /// A data set for tests: 1,000 items, 60 customers a district.
@@ -100,6 +114,15 @@ impl TpccSettings {
         number("items", self.items, 100, 10_000_000)?;
         number("customers_per_district", self.customers_per_district, 10, 4_000)
     }
+}
+
+/// The five transactions in the order of their numbers, with or without commit points.
+fn register<R: Register, const EARLY: bool>(to: &mut R) {
+    to.procedure::<new_order::NewOrder<EARLY>>();
+    to.procedure::<payment::Payment<EARLY>>();
+    to.procedure::<order_status::OrderStatus>();
+    to.procedure::<delivery::Delivery<EARLY>>();
+    to.procedure::<stock_level::StockLevel>();
 }
 
 /// The TPC-C workload.
@@ -150,11 +173,10 @@ impl Workload for Tpcc {
     }
 
     fn register<R: Register>(&self, to: &mut R) {
-        to.procedure::<new_order::NewOrder>();
-        to.procedure::<payment::Payment>();
-        to.procedure::<order_status::OrderStatus>();
-        to.procedure::<delivery::Delivery>();
-        to.procedure::<stock_level::StockLevel>();
+        match self.settings.commit_points {
+            false => register::<R, false>(to),
+            true => register::<R, true>(to),
+        }
         to.procedure::<load::LoadItems>();
         to.procedure::<load::LoadWarehouse>();
         to.procedure::<load::LoadStock>();

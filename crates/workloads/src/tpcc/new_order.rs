@@ -9,7 +9,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::api::{Abort, Declare, Draw, Procedure, Tx};
-use crate::common::{BAD_ARGUMENTS, code};
+use crate::common::{BAD_ARGUMENTS, MISSING_ROW, code};
 use crate::tpcc::schema::{
     CUSTOMERS, Customer, DISTRICT, ITEMS, Item, Level, NEW_ORDERS, ORDER_IDS, ORDER_LINES, ORDERS,
     ORDERS_BY_CUSTOMER, Order, OrderLine, STOCK, Site, Stock, WAREHOUSES, change_columns,
@@ -60,9 +60,9 @@ impl Header {
 
 /// The procedure. Answers the order id (4 bytes), the total (8 bytes), and for each line the
 /// quantity left in stock (2 bytes) and `B` or `G` for brand or generic.
-pub(crate) enum NewOrder {}
+pub(crate) enum NewOrder<const EARLY: bool> {}
 
-impl Procedure for NewOrder {
+impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
     const NAME: &'static str = "tpcc_new_order";
     const DRAWS: bool = true;
 
@@ -108,6 +108,9 @@ impl Procedure for NewOrder {
         let customer =
             read::<T, Customer>(tx, CUSTOMERS, &customer_key(code, header.customer.get()));
         let discount = i64::from(customer?.discount.get());
+        if EARLY && are_distinct(tx, lines)? {
+            tx.commit_point()?;
+        }
         insert_order(tx, header, lines, order)?;
         // The total's place comes before the lines in the answer, but is known after them.
         let output = tx.output();
@@ -122,6 +125,17 @@ impl Procedure for NewOrder {
         tx.output()[total_at..total_at + 8].copy_from_slice(&total.to_le_bytes());
         Ok(())
     }
+}
+
+/// Whether the items of an order differ, as in all that are generated, so that no row of stock is
+/// written twice. They must be there; where an item is, it is in stock.
+fn are_distinct<T: Tx>(tx: &mut T, lines: &[Line]) -> Result<bool, T::Error> {
+    let mut distinct = true;
+    for (i, line) in lines.iter().enumerate() {
+        tx.get(ITEMS, &item_key(line.item.get()))?.ok_or(MISSING_ROW)?;
+        distinct &= lines[..i].iter().all(|before| before.item != line.item);
+    }
+    Ok(distinct)
 }
 
 /// The taxes of warehouse and district together.

@@ -16,7 +16,7 @@ use crate::tpcc::customer::Choice;
 use crate::tpcc::schema::{
     Account, CUSTOMER_DATA_BYTES, CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DISTRICT, HISTORY,
     History, Site, WAREHOUSES, change, change_columns, customer_key, district_code, district_key,
-    warehouse_key,
+    read, warehouse_key,
 };
 
 /// The arguments.
@@ -47,9 +47,9 @@ impl PaymentArgs {
 }
 
 /// The procedure. Answers the customer's id (4 bytes) and new balance (8 bytes).
-pub(crate) enum Payment {}
+pub(crate) enum Payment<const EARLY: bool> {}
 
-impl Procedure for Payment {
+impl<const EARLY: bool> Procedure for Payment<EARLY> {
     const NAME: &'static str = "tpcc_payment";
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -73,11 +73,18 @@ impl Procedure for Payment {
         // Warehouse name, four blanks, district name.
         let mut data = [b' '; 24];
         let warehouse = warehouse_key(payment.warehouse.get());
+        let key = customer_key(payment.customer.district_code(), customer);
+        if EARLY {
+            check_rows(tx, payment, &key)?;
+            tx.commit_point()?;
+        }
         data[..10].copy_from_slice(&receive(tx, WAREHOUSES, &warehouse, amount)?);
         let district = district_key(payment.district_code());
         data[14..].copy_from_slice(&receive(tx, DISTRICT, &district, amount)?);
-        let key = customer_key(payment.customer.district_code(), customer);
-        let balance = pay(tx, &key, payment, customer)?;
+        let balance = match EARLY {
+            false => pay(tx, &key, payment, customer)?,
+            true => pay_in_one_write(tx, &key, payment, customer)?,
+        };
         let history = History {
             customer_district: payment.customer.district_code().into(),
             customer: customer.into(),
@@ -91,6 +98,14 @@ impl Procedure for Payment {
         tx.output().extend_from_slice(&balance.to_le_bytes());
         Ok(())
     }
+}
+
+/// That the rows are there which a payment updates; the one that most others wait for comes last.
+fn check_rows<T: Tx>(tx: &mut T, payment: &PaymentArgs, customer: &[u8]) -> Result<(), T::Error> {
+    read::<T, Customer>(tx, CUSTOMERS, customer)?;
+    read::<T, Site>(tx, DISTRICT, &district_key(payment.district_code()))?;
+    read::<T, Site>(tx, WAREHOUSES, &warehouse_key(payment.warehouse.get()))?;
+    Ok(())
 }
 
 /// Books a payment on a warehouse or a district; its name.
@@ -120,14 +135,31 @@ fn pay<T: Tx>(
     let (mut balance, mut credit) = (0, [0; 2]);
     let at = offset_of!(Customer, account);
     change_columns(tx, CUSTOMERS, key, at, |row: &Customer, account: &mut Account| {
-        account.balance -= amount;
-        account.ytd_payment += amount;
-        account.payment_count += 1;
+        account.pay(amount);
         (balance, credit) = (account.balance.get(), row.credit);
     })?;
     if credit == *b"BC" {
         change(tx, CUSTOMERS, key, |row: &mut Customer| note(&mut row.data, payment, customer))?;
     }
+    Ok(balance)
+}
+
+/// The same behind a commit point, where no row is written twice: the credit is read beforehand.
+fn pay_in_one_write<T: Tx>(
+    tx: &mut T,
+    key: &[u8],
+    payment: &PaymentArgs,
+    customer: u32,
+) -> Result<i64, T::Error> {
+    if read::<T, Customer>(tx, CUSTOMERS, key)?.credit != *b"BC" {
+        return pay(tx, key, payment, customer);
+    }
+    let mut balance = 0;
+    change(tx, CUSTOMERS, key, |row: &mut Customer| {
+        row.account.pay(i64::from(payment.amount.get()));
+        balance = row.account.balance.get();
+        note(&mut row.data, payment, customer);
+    })?;
     Ok(balance)
 }
 

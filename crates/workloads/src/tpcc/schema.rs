@@ -233,6 +233,15 @@ pub struct Account {
     pub delivery_count: U32,
 }
 
+impl Account {
+    /// Books a payment.
+    pub(crate) fn pay(&mut self, amount: i64) {
+        self.balance -= amount;
+        self.ytd_payment += amount;
+        self.payment_count += 1;
+    }
+}
+
 /// A row of HISTORY.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -120,11 +120,34 @@ impl Procedure for Undeclared {
     }
 }
 
-struct Five;
+/// Updates two rows, the second one behind a commit point; then makes the mistake that is named.
+enum CommitPoint {}
 
-impl Workload for Five {
+impl Procedure for CommitPoint {
+    const NAME: &'static str = "commit_point";
+    fn write_set<D: Declare>(_: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        declare.update(ROWS, b"a");
+        declare.update(ROWS, b"b");
+        Ok(())
+    }
+    fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
+        tx.update(ROWS, b"a", b"early")?;
+        tx.commit_point()?;
+        tx.update(ROWS, b"b", b"late")?;
+        match args {
+            b"abort" => Err(Abort(3).into()),
+            b"again" => tx.update(ROWS, b"a", b"").map(drop),
+            b"undeclared" => tx.update(ROWS, b"c", b"").map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Six;
+
+impl Workload for Six {
     fn name(&self) -> &'static str {
-        "five"
+        "six"
     }
     fn tables(&self) -> Vec<TableSpec> {
         let table = |name, index| TableSpec { name, index, key_bytes_max: 8, value_bytes_max: 8 };
@@ -136,6 +159,7 @@ impl Workload for Five {
         to.procedure::<Number>();
         to.procedure::<DeleteRange>();
         to.procedure::<Undeclared>();
+        to.procedure::<CommitPoint>();
     }
     fn load_count(&self) -> u64 {
         3
@@ -166,7 +190,7 @@ fn committed(output: &[u8]) -> OracleAnswer {
 
 #[test]
 fn a_lookup_that_no_longer_holds_is_deferred() {
-    let mut oracle = Oracle::loaded(&Five);
+    let mut oracle = Oracle::loaded(&Six);
     let calls: &[(ProcedureId, &[u8])] = &[(1, b"xa"), (0, b"aZ"), (1, b"ya"), (1, b"zb")];
     let answers = oracle.run_epoch(calls, 0);
     let ok = committed(b"");
@@ -178,7 +202,7 @@ fn a_lookup_that_no_longer_holds_is_deferred() {
 
 #[test]
 fn an_abort_while_declaring_counts_only_if_its_lookups_hold() {
-    let mut oracle = Oracle::loaded(&Five);
+    let mut oracle = Oracle::loaded(&Six);
     let answers = oracle.run_epoch(&[(1, b"xq"), (0, b"q!"), (1, b"xq")], 0);
     let aborted = OracleAnswer::Aborted(7);
     assert_eq!(answers, [aborted, committed(b""), OracleAnswer::Deferred]);
@@ -187,7 +211,7 @@ fn an_abort_while_declaring_counts_only_if_its_lookups_hold() {
 
 #[test]
 fn draws_are_ranks_and_only_early_aborts_leave_no_gap() {
-    let mut oracle = Oracle::loaded(&Five);
+    let mut oracle = Oracle::loaded(&Six);
     let answers = oracle.run_epoch(&[(2, b""), (2, b"a"), (2, b"b"), (2, b"")], 0);
     assert_eq!(
         answers,
@@ -207,7 +231,7 @@ fn draws_are_ranks_and_only_early_aborts_leave_no_gap() {
 
 #[test]
 fn ranges_see_what_came_before_and_phantoms_defer() {
-    let mut oracle = Oracle::loaded(&Five);
+    let mut oracle = Oracle::loaded(&Six);
     // The second looks only at the first row, so the row that comes after does not matter to it.
     let answers = oracle.run_epoch(&[(0, b"bb"), (3, b"ac"), (3, b"ac1"), (0, b"ad")], 0);
     let ok = committed(b"");
@@ -219,7 +243,7 @@ fn ranges_see_what_came_before_and_phantoms_defer() {
 
 #[test]
 fn undeclared_writes_are_undone_and_made_in_the_next_epoch() {
-    let mut oracle = Oracle::loaded(&Five);
+    let mut oracle = Oracle::loaded(&Six);
     let calls: &[(ProcedureId, &[u8])] = &[(4, b"update"), (4, b"insert"), (4, b"modify")];
     let answers = oracle.run_epoch(calls, 0);
     assert_eq!(answers, [OracleAnswer::Deferred, OracleAnswer::Deferred, OracleAnswer::Deferred]);
@@ -227,4 +251,33 @@ fn undeclared_writes_are_undone_and_made_in_the_next_epoch() {
     let ok = committed(b"");
     assert_eq!(oracle.run_epoch(calls, 3), [ok.clone(), ok.clone(), ok]);
     assert_eq!(rows(&oracle), "alost b c2 ");
+}
+
+#[test]
+fn a_call_that_passes_its_commit_point_commits() {
+    let mut oracle = Oracle::loaded(&Six);
+    assert_eq!(oracle.run_epoch(&[(5, b""), (0, b"x!")], 0), [committed(b""), committed(b"")]);
+    assert_eq!(rows(&oracle), "aearly blate c2 x! ");
+    assert_eq!(oracle.commit_points(), 1);
+    // In the serial part there is none.
+    assert_eq!(oracle.run_epoch(&[(5, b"abort")], 1), [OracleAnswer::Aborted(3)]);
+    assert_eq!(oracle.commit_points(), 1);
+}
+
+#[test]
+#[should_panic(expected = "procedure 5 ended after its commit point without committing")]
+fn an_abort_after_the_commit_point_is_a_mistake() {
+    Oracle::loaded(&Six).run_epoch(&[(5, b"abort")], 0);
+}
+
+#[test]
+#[should_panic(expected = "procedure 5 ended after its commit point without committing")]
+fn writing_a_row_again_after_the_commit_point_is_a_mistake() {
+    Oracle::loaded(&Six).run_epoch(&[(5, b"again")], 0);
+}
+
+#[test]
+#[should_panic(expected = "procedure 5 ended after its commit point without committing")]
+fn a_write_after_the_commit_point_that_was_not_declared_is_a_mistake() {
+    Oracle::loaded(&Six).run_epoch(&[(5, b"undeclared")], 0);
 }

@@ -1,7 +1,7 @@
 //! SmallBank on the serial oracle: money is conserved up to what the answers say, a lost cent is
 //! found, one in ten of two transaction types aborts.
 
-use crate::support::{Run, check_generate_is_deterministic};
+use crate::support::{Run, check_commit_points, check_generate_is_deterministic};
 use workloads::View;
 use workloads::oracle::OracleAnswer;
 use workloads::smallbank::{ACCOUNTS, CHECKING, SAVINGS, SmallBank, SmallBankSettings};
@@ -45,6 +45,32 @@ fn one_in_ten_of_two_types_aborts() {
     });
     let expected = [(1, code::NEGATIVE_AMOUNT), (2, code::INSUFFICIENT_FUNDS)];
     assert!(codes.into_iter().all(|pair| expected.contains(&pair)));
+}
+
+#[test]
+fn commit_points_change_nothing_and_aborts_come_before_them() {
+    for settings in [SmallBankSettings::low(1_000), SmallBankSettings::high(4_000)] {
+        let early = SmallBankSettings { commit_points: true, ..settings.clone() };
+        let (plain, early) = (SmallBank::new(settings).unwrap(), SmallBank::new(early).unwrap());
+        check_commit_points((&plain, &early), (3, 2_000), &[1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn whoever_moves_money_to_himself_has_no_commit_point() {
+    let early = SmallBankSettings { commit_points: true, ..SmallBankSettings::low(100) };
+    let workload = SmallBank::new(early).unwrap();
+    let mut oracle = workloads::oracle::Oracle::loaded(&workload);
+    let key = 7_u64.to_be_bytes();
+    let balance = |oracle: &workloads::oracle::Oracle, table| {
+        i64::from_le_bytes(oracle.get(table, &key).unwrap().try_into().unwrap())
+    };
+    let money = balance(&oracle, SAVINGS) + balance(&oracle, CHECKING);
+    let args = [7_u64.to_le_bytes(), 7_u64.to_le_bytes()].concat();
+    let answers = oracle.run_epoch(&[(3, &args)], 0);
+    assert!(matches!(answers[0], OracleAnswer::Committed(_)), "{answers:?}");
+    assert_eq!((balance(&oracle, SAVINGS), balance(&oracle, CHECKING)), (0, money));
+    assert_eq!(oracle.commit_points(), 0);
 }
 
 #[test]

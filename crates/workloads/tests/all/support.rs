@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use workloads::oracle::{Oracle, OracleAnswer};
-use workloads::{Observer, ProcedureId, Workload};
+use workloads::{Observer, ProcedureId, TableId, View, Workload};
 
 type Call = (ProcedureId, Vec<u8>);
 
@@ -85,4 +85,36 @@ pub(crate) fn check_generate_is_deterministic<W: Workload>(one: &W, other: &W) {
     backward.reverse();
     assert_eq!(forward, backward);
     assert_ne!(forward[..50], forward[50..100]);
+}
+
+/// All rows of all tables.
+fn state<W: Workload>(workload: &W, oracle: &Oracle) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+    let mut rows = Vec::new();
+    for table in 0..workload.tables().len() {
+        oracle.for_each(TableId(table as u16), &mut |key, value| {
+            rows.push((table, key.to_vec(), value.to_vec()));
+        });
+    }
+    rows
+}
+
+/// O-05: runs a workload without and with commit points. Answers and state are the same; the calls
+/// of these procedures that commit pass one, and no others do. The oracle panics if a call that
+/// passed one does not commit, or writes a row again.
+pub(crate) fn check_commit_points<W: Workload>(
+    (without, with): (&W, &W),
+    (epochs, transactions): (u64, u64),
+    writers: &[ProcedureId],
+) {
+    let (mut plain, mut early) = (Run::load(without), Run::load(with));
+    plain.epochs(without, epochs, transactions);
+    early.epochs(with, epochs, transactions);
+    assert!(plain.answered == early.answered, "an answer differs");
+    assert!(state(without, &plain.oracle) == state(with, &early.oracle), "a row differs");
+    assert_eq!(early.check(), Vec::<String>::new());
+    let counts = early.counts();
+    let committed: u64 = writers.iter().map(|procedure| counts[procedure][0]).sum();
+    assert!(writers.iter().all(|procedure| counts[procedure][0] > 0), "{counts:?}");
+    assert_eq!((plain.oracle.commit_points(), early.oracle.commit_points()), (0, committed));
+    assert_eq!((plain.deferred, early.deferred), (0, 0), "the serial part has no commit points");
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Run, check_generate_is_deterministic};
+use crate::support::{Run, check_commit_points, check_generate_is_deterministic};
 use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::tpcc::schema::{
     CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DELIVERIES, DISTRICT, HISTORY, ITEMS, NEW_ORDERS,
@@ -252,6 +252,44 @@ fn order_ids_continue_the_initial_ones() {
     for district in 1..=10_u8 {
         let drawn = run.oracle.get(ORDER_IDS, &district_key(district_code(1, district)));
         assert_eq!(drawn.unwrap()[..4], (next[usize::from(district)] - 61).to_le_bytes());
+    }
+}
+
+#[test]
+fn commit_points_change_nothing_and_aborts_come_before_them() {
+    for mix in [Mix::Paper, Mix::Full] {
+        let plain = tiny(2, mix);
+        let early = TpccSettings { commit_points: true, ..plain.settings().clone() };
+        check_commit_points((&plain, &Tpcc::new(early).unwrap()), (3, 1_500), &[0, 1, 3]);
+    }
+}
+
+/// Orders that no generator makes: the same item twice, and an item that is not there.
+#[test]
+fn an_order_of_other_items_comes_to_the_same_with_commit_points() {
+    let plain = tiny(1, Mix::Paper);
+    let early = TpccSettings { commit_points: true, ..plain.settings().clone() };
+    let early = Tpcc::new(early).unwrap();
+    let order = |change: fn(&mut [u8])| {
+        let mut args = Vec::new();
+        let is_order = |position: &u64| {
+            args.clear();
+            plain.generate(0, *position, &mut args) == 0
+        };
+        (0..).find(is_order).expect("an order");
+        change(&mut args[22..]);
+        args
+    };
+    let usual = order(|_| ());
+    let twice = order(|lines| lines.copy_within(..9, 9));
+    let unknown = order(|lines| lines[9..13].copy_from_slice(&1_001_u32.to_le_bytes()));
+    for (args, points) in [(usual, 1), (twice, 0), (unknown, 0)] {
+        let (mut one, mut other) = (Oracle::loaded(&plain), Oracle::loaded(&early));
+        let calls: &[(_, &[u8])] = &[(0, &args)];
+        let answers = one.run_epoch(calls, 0);
+        assert_eq!(answers, other.run_epoch(calls, 0));
+        assert_eq!(matches!(answers[0], OracleAnswer::Aborted(_)), args[31..35] == [0xe9, 3, 0, 0]);
+        assert_eq!(other.commit_points(), points);
     }
 }
 
