@@ -255,8 +255,8 @@ impl<'a> Transaction<'a, '_> {
         .map_err(|stop| self.with_key(stop, key))
     }
 
-    /// As [`Transaction::insert`], of the bytes of a value: the way to write what is there as bytes,
-    /// such as a `Vec<u8>` that would be made for it.
+    /// As [`Transaction::insert`], of the bytes of a value: the way to write what is there as
+    /// bytes, without a value being made of it.
     ///
     /// # Errors
     /// As [`Transaction::insert`]; or if the bytes are no `V`, or the type has

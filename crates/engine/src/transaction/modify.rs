@@ -47,10 +47,10 @@ impl Transaction<'_> {
     }
 
     /// Changes a part of a declared row, all of it with `..`: `change` gets the row's newest value,
-    /// and a private copy of the bytes in `part` to change. As [`Transaction::modify`], but the row is not copied, and
-    /// only the lines of 64 bytes that hold the part are compared, if no other transaction of the
-    /// epoch wrote the row: the way to change a few bytes of a long row. False where the row does
-    /// not exist.
+    /// and a private copy of the bytes in `part` to change. As [`Transaction::modify`], but the row
+    /// is not copied, and only the lines of 64 bytes that hold the part are compared, if no other
+    /// transaction of the epoch wrote the row: the way to change a few bytes of a long row. False
+    /// where the row does not exist.
     ///
     /// # Errors
     /// [`Stop`] for an undeclared key, or a part that goes beyond the end of the value.
