@@ -6,10 +6,10 @@
 //! writes; the call gets a number from it. A mistake stops the engine, also if the piece ignores
 //! it; but in the serial part it is the failure of its call.
 
-use std::ops::{Range, RangeBounds};
+use std::ops::RangeBounds;
 
 use crate::local::{Declared, NO_ENTRY};
-use crate::transaction::{Stop, Transaction, bounds_of, change_lines, change_part};
+use crate::transaction::{Bounds, Stop, Transaction, change_lines, change_part};
 use crate::version::ValueWord;
 
 /// A running piece.
@@ -122,7 +122,7 @@ impl Piece<'_> {
         part: impl RangeBounds<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        let part = bounds_of(&part);
+        let part = Bounds::of(&part);
         if self.tx.is_serial() || !matches!(self.write, PieceWrite::None) {
             return self.modify_part_again(part, change);
         }
@@ -136,7 +136,7 @@ impl Piece<'_> {
     /// [`Piece::modify_part`] of what the piece has written itself.
     fn modify_part_again<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
-        part: Range<usize>,
+        part: Bounds,
         change: F,
     ) -> Result<bool, Stop> {
         if !self.copy_to_change()? {

@@ -14,7 +14,7 @@ mod spoiled;
 
 use storage::SerialId;
 
-pub(crate) use self::modify::{bounds_of, change_lines, change_part};
+pub(crate) use self::modify::{Bounds, change_lines, change_part};
 pub(crate) use self::spoiled::Spoiled;
 use crate::calls::Abort;
 use crate::core::Core;

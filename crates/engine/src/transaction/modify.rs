@@ -61,7 +61,7 @@ impl Transaction<'_> {
         part: impl RangeBounds<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        let (spoiled, part) = (self.spoiled, bounds_of(&part));
+        let (spoiled, part) = (self.spoiled, Bounds::of(&part));
         let result = match self.is_serial() {
             true => self.serial_modify_part(table, key, part, change),
             false if self.is_indexed(table) => {
@@ -77,7 +77,7 @@ impl Transaction<'_> {
         &mut self,
         table: u16,
         key: &[u8],
-        part: Range<usize>,
+        part: Bounds,
         change: F,
     ) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
@@ -110,7 +110,7 @@ impl Transaction<'_> {
     fn modify_part_again<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
         slot: Slot,
-        part: Range<usize>,
+        part: Bounds,
         change: F,
     ) -> Result<bool, Stop> {
         let Some(span) = self.copy_to_change(slot)? else {
@@ -156,11 +156,11 @@ impl Transaction<'_> {
 #[inline(always)]
 pub(crate) fn change_lines(
     value: &[u8],
-    part: Range<usize>,
+    part: Bounds,
     lines: &mut Vec<u8>,
     change: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<usize, Stop> {
-    let part = part_of(part, value.len())?;
+    let part = part.within(value.len())?;
     let (from, around) = (lines.len(), lines_around(&part, value.len()));
     lines.extend_from_slice(&value[around.clone()]);
     change(value, &mut lines[from + part.start - around.start..][..part.len()]);
@@ -171,10 +171,10 @@ pub(crate) fn change_lines(
 pub(crate) fn change_part(
     bytes: &mut Vec<u8>,
     value: Range<usize>,
-    part: Range<usize>,
+    part: Bounds,
     change: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<(), Stop> {
-    let part = part_of(part, value.len())?;
+    let part = part.within(value.len())?;
     let (copy, at) = (bytes.len(), value.start + part.start);
     bytes.extend_from_within(at..at + part.len());
     let (before, after) = bytes.split_at_mut(copy);
@@ -184,31 +184,37 @@ pub(crate) fn change_part(
     Ok(())
 }
 
-/// The end of a part that goes to that of the value.
-const TO_THE_END: usize = usize::MAX;
-
-/// The bytes of a part, up to [`TO_THE_END`] if it has no end.
-#[inline(always)]
-pub(crate) fn bounds_of(part: &impl RangeBounds<usize>) -> Range<usize> {
-    let start = match part.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&before) => before.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match part.end_bound() {
-        Bound::Included(&last) => last.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => TO_THE_END,
-    };
-    start..end
+/// Which bytes of a value are wanted, before its length is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    start: usize,
+    /// To the end of the value if absent.
+    end: Option<usize>,
 }
 
-/// The part of a value of a length, if it has such a part.
-#[inline(always)]
-fn part_of(part: Range<usize>, len: usize) -> Result<Range<usize>, Stop> {
-    let end = if part.end == TO_THE_END { len } else { part.end };
-    let part = part.start..end;
-    if part.start > part.end || part.end > len { Err(no_such_part(&part, len)) } else { Ok(part) }
+impl Bounds {
+    #[inline(always)]
+    pub(crate) fn of(part: &impl RangeBounds<usize>) -> Self {
+        let start = match part.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match part.end_bound() {
+            Bound::Included(&last) => Some(last.saturating_add(1)),
+            Bound::Excluded(&end) => Some(end),
+            Bound::Unbounded => None,
+        };
+        Self { start, end }
+    }
+
+    /// The part of a value of a length, if it has such a part.
+    #[inline(always)]
+    fn within(self, len: usize) -> Result<Range<usize>, Stop> {
+        let part = self.start..self.end.unwrap_or(len);
+        let is_within = part.start <= part.end && part.end <= len;
+        if is_within { Ok(part) } else { Err(no_such_part(&part, len)) }
+    }
 }
 
 #[cold]

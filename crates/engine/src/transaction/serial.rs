@@ -1,9 +1,7 @@
 //! What a running transaction does in the serial part of its epoch: reads and writes go to the
 //! overlay, and nothing need be predicted.
 
-use std::ops::Range;
-
-use super::modify::change_part;
+use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
 use crate::declare::value_before;
 use crate::index::EntryId;
@@ -137,7 +135,7 @@ impl<'a> Transaction<'a> {
         &mut self,
         table: u16,
         key: &[u8],
-        part: Range<usize>,
+        part: Bounds,
         change: impl FnOnce(&[u8], &mut [u8]),
     ) -> Result<bool, Stop> {
         let (_, word) = self.may_write(table, key, Op::Change)?;

@@ -139,6 +139,35 @@ impl Procedure for Write {
     }
 }
 
+/// Changes all of a page up to a byte that it does not have.
+#[derive(Data)]
+struct TooFar {}
+
+impl Procedure for TooFar {
+    const NAME: &'static str = "too far";
+    type Output = bool;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(PAGES, 0);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<bool, Stop> {
+        tx.modify_bytes(PAGES, 0, 0..usize::MAX, |_, page| page.fill(1))
+    }
+}
+
+#[test]
+fn a_part_with_an_end_is_never_taken_for_one_without() {
+    let options = Database::options().table(PAGES).procedure::<Make>().procedure::<TooFar>();
+    for serial_calls_max in [0, 64] {
+        let db = dram(options.clone().serial_calls_max(serial_calls_max));
+        db.call(Make { page: 0 }).unwrap();
+        let error = db.call(TooFar {}).unwrap_err();
+        assert!(error.to_string().contains("of a value of 1000 bytes"), "{error}");
+        assert_eq!(db.get(PAGES, 0).unwrap(), Some([0; 1000]));
+    }
+}
+
 /// What is there as bytes is written without a value being made of it, if it is one.
 #[test]
 fn bytes_are_written_as_values_of_their_table() {
