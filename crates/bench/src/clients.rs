@@ -22,7 +22,7 @@ use pmem::DeviceSpec;
 use serde::Serialize;
 use workloads::Observer;
 
-use crate::library::{self, Callable, LibraryView};
+use crate::library::{self, Callable, LibraryView, Tables};
 use crate::numbers::{Latency, ratio};
 use crate::{BenchError, Job, Parameters, Place, Result, Settings, run};
 use client::{Client, Seen};
@@ -291,7 +291,8 @@ impl Bench<'_> {
         epoch_calls_max: Option<usize>,
         time: f64,
     ) -> Result<Measured> {
-        let (database, callables) = self.open(place, epoch_calls_max)?;
+        let tables = self.job.api_tables();
+        let (database, callables) = self.open(place, &tables, epoch_calls_max)?;
         self.load(&database, &callables)?;
         if self.settings.stop.asked() {
             // There is nothing to measure, and perhaps not all that a check would look for.
@@ -299,7 +300,7 @@ impl Bench<'_> {
             return Ok(Measured { seen: Seen::new()?, seconds: 0.0, epochs: 0, deferred: 0 });
         }
         let observer = match self.settings.check {
-            true => Some(self.job.observer(&LibraryView::new(&self.job.api_tables(), &database)?)),
+            true => Some(self.job.observer(&LibraryView::new(&tables, &database)?)),
             false => None,
         };
         let observer = observer.map(Mutex::new);
@@ -307,11 +308,7 @@ impl Bench<'_> {
         let warm_up = time.min(WARM_UP_SECONDS);
         let (warmed_up, first) = self.all_clients(&work, (0, 0), warm_up)?;
         let expected = first.committed as f64 * time / warmed_up.max(1e-3) * ROOM_FACTOR;
-        match library::reserve(
-            &self.job.api_tables(),
-            &database,
-            self.job.inserts_of(expected as u64),
-        ) {
+        match library::reserve(&tables, &database, self.job.inserts_of(expected as u64)) {
             // Where there is not enough, the calls will tell.
             Err(BenchError::Library(error)) if error.is_limit() => {}
             result => result?,
@@ -324,8 +321,7 @@ impl Bench<'_> {
         self.contention = (rows > 0).then(|| database.contention(rows).to_string());
         if let Some(observer) = observer {
             let observer = observer.into_inner().unwrap_or_else(|poison| poison.into_inner());
-            self.problems
-                .extend(observer.check(&LibraryView::new(&self.job.api_tables(), &database)?));
+            self.problems.extend(observer.check(&LibraryView::new(&tables, &database)?));
         }
         database.close()?;
         Ok(Measured {
@@ -339,10 +335,10 @@ impl Bench<'_> {
     fn open(
         &self,
         place: &Place,
+        tables: &Tables,
         epoch_calls_max: Option<usize>,
     ) -> Result<(Database, Vec<Callable>)> {
-        let (options, callables) =
-            library::options(&self.job.api_tables(), self.job.api_procedures())?;
+        let (options, callables) = library::options(tables, self.job.api_procedures())?;
         let mut options = options
             .engine(self.settings.engine_config(self.job, 0))
             .serial_calls_max(SERIAL_CALLS_MAX)
