@@ -328,7 +328,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
             let later = SerialId::new(EPOCH + 1, 4);
             assert_eq!(cell.read(later), Ok(vec![7; 24]));
             let bytes = [7; 24];
-            if let Some(word) = worker.local.cache.create(cell.id, &bytes, 0, EPOCH + 1)
+            if let Some(word) = worker.local.cache.create(cell.id, &bytes, EPOCH + 1)
                 && !cell.entry().install_cached(word)
             {
                 worker.local.cache.discard(word, EPOCH + 1);

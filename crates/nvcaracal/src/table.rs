@@ -248,6 +248,7 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
 
     /// Bytes of a persistent row, a multiple of 64: 64 for its header, the rest for two inline
     /// versions of its value; values that do not fit are stored elsewhere and cost one more access.
+    /// In rows of 64 bytes the header has room for both where keys and values have at most 8 bytes.
     /// The default keeps values of a fixed length of up to 2,048 bytes inline, and is 256
     /// otherwise, and leaves an existing table as it is; given here, it must be what an existing
     /// table has.

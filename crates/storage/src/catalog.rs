@@ -11,8 +11,8 @@ use pmem::{Device, Port};
 use zerocopy::IntoBytes;
 
 use crate::format::{
-    CATALOG_STRIDE, CATALOGS_OFFSET, CatalogHeader, KEY_BYTES_MAX, NAME_BYTES, ROW_HEADER_BYTES,
-    TABLES_MAX, TableRecord, VALUE_BYTES_MAX,
+    CATALOG_STRIDE, CATALOGS_OFFSET, CatalogHeader, HEAP_IN_HALVES, HEAP_IN_HEADER, KEY_BYTES_MAX,
+    NAME_BYTES, ROW_HEADER_BYTES, TABLES_MAX, TableRecord, VALUE_BYTES_MAX,
 };
 use crate::superblock::read_struct;
 use crate::{Result, RowLayout, StorageError};
@@ -106,6 +106,8 @@ impl TableDefinition {
             let range = format!("a multiple of 64 from {least} to {segment_bytes}");
             return limit("row size", row_bytes.into(), range);
         }
+        let is_one_line = RowLayout::can_be_one_line(self.key_bytes_max, self.value_bytes_max)
+            && row_bytes == ROW_HEADER_BYTES as u32;
         let mut record = TableRecord {
             name: [0; NAME_BYTES],
             row_bytes,
@@ -118,7 +120,7 @@ impl TableDefinition {
             },
             types: 0,
             type_versions: 0,
-            reserved: 0,
+            inline_heap: if is_one_line { HEAP_IN_HEADER } else { HEAP_IN_HALVES },
         };
         record.name[..self.name.len()].copy_from_slice(self.name.as_bytes());
         Ok(record)
@@ -150,7 +152,7 @@ pub(crate) const UNUSED: TableRecord = TableRecord {
     index_kind: 0,
     types: 0,
     type_versions: 0,
-    reserved: 0,
+    inline_heap: HEAP_IN_HALVES,
 };
 
 fn copy_offset(generation: u64) -> u64 {
@@ -193,12 +195,26 @@ pub(crate) fn read<D: Device>(
     }
     for (place, record) in records.iter().enumerate().filter(|(_, record)| **record != UNUSED) {
         // Sizes are divided by, and added to offsets: they must be those of a table.
-        let of_types = TableRecord { types: 0, type_versions: 0, ..*record };
-        if !matches!(definition(record).to_record(segment_bytes), Ok(same) if same == of_types) {
+        let others = TableRecord { types: 0, type_versions: 0, inline_heap: 0, ..*record };
+        let is_same = |made: TableRecord| TableRecord { inline_heap: 0, ..made } == others;
+        let sizes_can_be = definition(record).to_record(segment_bytes).is_ok_and(is_same);
+        if !sizes_can_be || !has_possible_heap(record) {
             return corrupt(format!("catalog record {place} describes no table that can be"));
         }
     }
     Ok(records)
+}
+
+/// Whether the rows of a table can have the inline heap that its record says.
+fn has_possible_heap(record: &TableRecord) -> bool {
+    match record.inline_heap {
+        HEAP_IN_HALVES => true,
+        HEAP_IN_HEADER => {
+            u64::from(record.row_bytes) == ROW_HEADER_BYTES
+                && RowLayout::can_be_one_line(record.key_bytes_max, 0)
+        }
+        _ => false,
+    }
 }
 
 /// Writes the catalog of a generation, over the one of two generations before. Durable after the

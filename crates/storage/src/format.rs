@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First eight bytes of a superblock.
 pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
-pub const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 8;
 /// Feature bits that a reader must know to open the store at all.
 pub const FEATURES_KNOWN: u64 = 0;
 
@@ -134,9 +134,15 @@ pub struct TableRecord {
     pub types: u64,
     /// Versions that there are of the type of the values.
     pub type_versions: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Where inline values are: [`HEAP_IN_HALVES`] or [`HEAP_IN_HEADER`].
+    pub inline_heap: u32,
 }
+
+/// The inline heap follows the header line and the key, in two halves.
+pub const HEAP_IN_HALVES: u32 = 0;
+/// The inline heap is the last two words of the header line, behind a key of at most 8 bytes. Chosen
+/// when the table is made; values that grow beyond 8 bytes later are in the pools.
+pub const HEAP_IN_HEADER: u32 = 1;
 
 const _: () = {
     assert!(size_of::<TableRecord>() == 80);
@@ -214,7 +220,7 @@ const _: () = {
 };
 
 /// A persistent row's header line. The inline heap follows, in two fixed halves: one for each
-/// version.
+/// version; or, with [`HEAP_IN_HEADER`], is the last two words of `key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct RowHeader {
@@ -409,7 +415,7 @@ pub fn layout() -> Vec<StructLayout> {
             index_kind: u32 = "1 hash, 2 ordered, 3 sequences",
             types: u64 = "hash of the types of keys and values in words; 0: not known",
             type_versions: u32 = "versions of the type of the values",
-            reserved: u32 = "zero",
+            inline_heap: u32 = "0: halves behind the header, 1: two words in the header",
         }),
         describe!(PoolState {
             sets: [PoolOffsets; 2] = "bump, head and tail, by parity of the checkpoint",

@@ -1,5 +1,6 @@
 //! A persistent row: one header line with two versions, then the inline heap in two fixed halves
-//! (NV 5.3).
+//! (NV 5.3). In a table that is made for keys and values of at most 8 bytes, the halves are the
+//! last words of the header line, so that a final write stores and flushes one line.
 //!
 //! Version slot i keeps its inline value in half i, so a new value never overlaps the bytes of the
 //! other version (O-32) and nothing has to be copied from slot to slot: a final write overwrites
@@ -13,7 +14,8 @@ mod write;
 use pmem::Device;
 
 use crate::format::{
-    KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer, VersionWords,
+    HEAP_IN_HEADER, KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, SerialId, TableRecord, ValuePointer,
+    VersionWords,
 };
 use crate::lines::LINE;
 
@@ -25,6 +27,10 @@ pub use write::{
 /// Offset of the key in a row; it goes on past the header line.
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
 const META_OFFSET: u64 = 32;
+/// Longest key, and longest inline value, of rows that are a header line only.
+const WORD_BYTES: u64 = 8;
+/// Offset of the halves of such rows, behind the key.
+const WORDS_OFFSET: u64 = KEY_OFFSET + WORD_BYTES;
 /// Bytes of both versions, from the beginning of a row: what [`versions`] reads.
 pub const VERSIONS_BYTES: u64 = META_OFFSET;
 
@@ -44,6 +50,7 @@ pub struct RowLayout {
     /// Longest value.
     pub value_bytes_max: u64,
     has_line_halves: bool,
+    is_one_line: bool,
     may_be_external: bool,
     shape: Shape,
 }
@@ -51,7 +58,8 @@ pub struct RowLayout {
 /// What final writes of a table's rows can count on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Halves that share lines, and a key of 8 bytes: most values are one word.
+    /// Halves that share lines with each other or the header, and a key of 8 bytes: most values
+    /// are one word.
     Short,
     /// Halves of whole lines, a key of 8 bytes, and values of one line at most.
     Line,
@@ -65,17 +73,24 @@ impl RowLayout {
     /// The layout that a catalog record gives.
     pub fn new(table: u16, record: &TableRecord) -> Self {
         let key_bytes_max = u64::from(record.key_bytes_max);
-        let heap_offset = ROW_HEADER_BYTES
-            + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER).next_multiple_of(16);
+        let value_bytes_max = u64::from(record.value_bytes_max);
+        let is_one_line = record.inline_heap == HEAP_IN_HEADER;
+        let heap_offset = match is_one_line {
+            true => WORDS_OFFSET,
+            false => behind_key(key_bytes_max),
+        };
         let row_bytes = u64::from(record.row_bytes);
         let half = row_bytes.saturating_sub(heap_offset) / 2;
-        // Whole lines where there are any: a half that shares no line with the other is written by
-        // itself.
-        let half_bytes = if half >= 64 { half & !63 } else { half & !15 };
+        let half_bytes = match half {
+            _ if is_one_line => WORD_BYTES,
+            // Whole lines where there are any: a half that shares no line with the other is written
+            // by itself.
+            64.. => half & !63,
+            _ => half & !15,
+        };
         let has_line_halves = half_bytes > 0
             && half_bytes.is_multiple_of(LINE as u64)
             && heap_offset.is_multiple_of(LINE as u64);
-        let value_bytes_max = u64::from(record.value_bytes_max);
         let may_be_external = value_bytes_max > half_bytes;
         Self {
             table,
@@ -85,6 +100,7 @@ impl RowLayout {
             key_bytes_max,
             value_bytes_max,
             has_line_halves,
+            is_one_line,
             may_be_external,
             shape: match has_line_halves {
                 _ if may_be_external || key_bytes_max != 8 => Shape::Any,
@@ -95,12 +111,18 @@ impl RowLayout {
         }
     }
 
+    /// Whether both versions of such rows, with their values, fit into the header line.
+    pub fn can_be_one_line(key_bytes_max: u32, value_bytes_max: u32) -> bool {
+        key_bytes_max.max(value_bytes_max) <= WORD_BYTES as u32
+    }
+
     /// Smallest row size, a multiple of 64, in which both versions of every value are inline.
     pub fn row_bytes_all_inline(key_bytes_max: u32, value_bytes_max: u32) -> u32 {
-        let heap = ROW_HEADER_BYTES as u32
-            + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER as u32).next_multiple_of(16);
+        if Self::can_be_one_line(key_bytes_max, value_bytes_max) {
+            return ROW_HEADER_BYTES as u32;
+        }
         let half = value_bytes_max.next_multiple_of(if value_bytes_max > 48 { 64 } else { 16 });
-        (heap + 2 * half).next_multiple_of(64)
+        (behind_key(key_bytes_max.into()) as u32 + 2 * half).next_multiple_of(64)
     }
 
     /// Offset of the inline half of a version slot.
@@ -120,6 +142,12 @@ impl RowLayout {
     #[inline(always)]
     pub fn has_line_halves(&self) -> bool {
         self.has_line_halves
+    }
+
+    /// Whether both versions and their values lie in the header line.
+    #[inline(always)]
+    pub fn is_one_line(&self) -> bool {
+        self.is_one_line
     }
 
     /// Whether values are short and inline always, so that a word is stored as one.
@@ -152,6 +180,11 @@ impl RowLayout {
     pub fn value_offset(&self, row: u64, slot: usize, pointer: ValuePointer) -> u64 {
         pointer.external_offset().unwrap_or_else(|| self.half_offset(row, slot))
     }
+}
+
+/// Offset of the end of the header line and of a key that goes on behind it.
+fn behind_key(key_bytes_max: u64) -> u64 {
+    ROW_HEADER_BYTES + key_bytes_max.saturating_sub(KEY_BYTES_IN_HEADER).next_multiple_of(16)
 }
 
 /// Reads the two versions of a row.
@@ -213,6 +246,14 @@ pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{IndexKind, TableDefinition};
+
+    /// The record of a table with rows of so many bytes; 0: as many as both values need.
+    fn record(key_bytes_max: u32, value_bytes_max: u32, row_bytes: u32) -> TableRecord {
+        let (name, index) = ("t".into(), IndexKind::Hash);
+        let definition = TableDefinition { name, index, key_bytes_max, value_bytes_max, row_bytes };
+        definition.to_record(4096).unwrap()
+    }
 
     fn words(serial_id: SerialId, pointer: u64) -> VersionWords {
         VersionWords { serial_id: serial_id.0, pointer }
@@ -261,7 +302,9 @@ mod tests {
     fn the_smallest_row_is_that_of_the_format() {
         for (key, value, bytes) in [
             (8, 0, 64),
-            (8, 8, 128),
+            (8, 8, 64),
+            (9, 8, 128),
+            (8, 9, 128),
             (24, 32, 128),
             (25, 32, 192),
             (40, 48, 192),
@@ -272,6 +315,27 @@ mod tests {
             (8, 65, 320),
         ] {
             assert_eq!(RowLayout::row_bytes_all_inline(key, value), bytes, "{key} {value}");
+        }
+    }
+
+    /// O-26, O-32: both words of a row that is one line lie behind its key, each by itself.
+    #[test]
+    fn o_32_short_keys_and_values_share_the_header_line() {
+        for (key, value, is_one_line) in
+            [(8, 8, true), (1, 0, true), (4, 8, true), (9, 8, false), (8, 9, false)]
+        {
+            let record = record(key, value, 0);
+            let layout = RowLayout::new(0, &record);
+            assert_eq!(layout.is_one_line(), is_one_line, "{key} {value}");
+            if is_one_line {
+                assert_eq!(layout.row_bytes, ROW_HEADER_BYTES);
+                assert_eq!([0, 1].map(|slot| layout.half_offset(640, slot)), [688, 696]);
+                assert!(layout.is_inline(8) && !layout.may_be_external());
+                // Values that grow are elsewhere, and rows are what they were.
+                let grown = RowLayout::new(0, &TableRecord { value_bytes_max: 9, ..record });
+                assert!(grown.is_one_line() && grown.may_be_external() && !grown.is_inline(9));
+                assert_eq!(grown.shape(), Shape::Any);
+            }
         }
     }
 
@@ -294,15 +358,7 @@ mod tests {
                 }
             }
             for value in [0, 8, 48, 64, 100, 1000] {
-                let row_bytes = RowLayout::row_bytes_all_inline(key_bytes_max, value);
-                let record = TableRecord {
-                    name: [0; 48],
-                    row_bytes,
-                    key_bytes_max,
-                    value_bytes_max: value,
-                    index_kind: 1,
-                    ..crate::catalog::UNUSED
-                };
+                let record = record(key_bytes_max, value, 0);
                 assert!(RowLayout::new(0, &record).is_inline(u64::from(value)));
             }
         }

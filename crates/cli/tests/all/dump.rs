@@ -71,7 +71,7 @@ fn seats_lines() -> String {
 
 fn all_lines() -> String {
     let names = head("names/of users", "hash", [8, 1024, 256], "u64 -> String", 2);
-    let numbers = head("numbers", "sequence", [8, 8, 128], "sequence", 1);
+    let numbers = head("numbers", "sequence", [8, 8, 64], "sequence", 1);
     let rows = "{\"key\":3,\"value\":\"Grace\\nHopper\"}\n{\"key\":9,\"value\":\"Ada\"}\n";
     [&seats_lines(), &names, rows, &numbers, "{\"key\":7,\"value\":1}\n"].concat()
 }

@@ -334,7 +334,7 @@ impl<'c> Claimer<'c> {
         if from.is_on_medium() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), from.slot(), 0)
+        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), 0)
     }
 }
 

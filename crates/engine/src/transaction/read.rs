@@ -135,7 +135,7 @@ impl<'a> Transaction<'a> {
             let written_now = !seen.untouched && word != self.core.entries.get(id).base();
             self.local.work.final_versions_read += u64::from(written_now);
             if seen.untouched && self.local.cache.takes_read() {
-                self.cache(id, bytes, word.slot());
+                self.cache(id, bytes);
             }
         } else if word.is_cached() {
             self.local.work.cache_hits += 1;
@@ -159,9 +159,9 @@ impl<'a> Transaction<'a> {
 
     /// Keeps a copy of a value that was read from the medium.
     #[inline(never)]
-    pub(super) fn cache(&mut self, id: EntryId, bytes: &[u8], slot: usize) {
+    pub(super) fn cache(&mut self, id: EntryId, bytes: &[u8]) {
         let epoch = self.sid.epoch();
-        if let Some(word) = self.local.cache.create(id, bytes, slot, epoch)
+        if let Some(word) = self.local.cache.create(id, bytes, epoch)
             && !self.core.entries.get(id).install_cached(word)
         {
             self.local.cache.discard(word, epoch);

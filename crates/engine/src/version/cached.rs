@@ -124,13 +124,7 @@ impl CachePool {
     }
 
     /// Copies a value into the cache, if the budget allows; the caller publishes it.
-    pub(crate) fn create(
-        &mut self,
-        entry: EntryId,
-        value: &[u8],
-        slot: usize,
-        epoch: u64,
-    ) -> Option<ValueWord> {
+    pub(crate) fn create(&mut self, entry: EntryId, value: &[u8], epoch: u64) -> Option<ValueWord> {
         let class = class_of(value.len());
         let bytes = CLASS_BYTES_MIN << class;
         let start = match self.free.get_mut(class)?.pop() {
@@ -147,7 +141,7 @@ impl CachePool {
         unsafe {
             std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len());
         }
-        let word = ValueWord::new(Place::Cached, slot, address, value.len());
+        let word = ValueWord::new(Place::Cached, address, value.len());
         self.stamps += WORKERS_MAX as u64;
         header(word)[0].store(epoch, Ordering::Relaxed);
         header(word)[1].store(self.stamps, Ordering::Relaxed);

@@ -89,7 +89,7 @@ impl<D: Device> Medium<D> {
             self.stale.push((to.id, to.entry.generation()));
         }
         let slot = target.map_or(0, |target| target.slot);
-        let cached = cache(to, slot, sid, value, with);
+        let cached = cache(to, sid, value, with);
         if let (Some(word), Some(cell)) = (cached, cell) {
             cell.store(word.0, Ordering::Release);
         }
@@ -98,7 +98,7 @@ impl<D: Device> Medium<D> {
             None => self.write_first(to, (sid, value), with),
         };
         let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::Medium, slot, address, value.len());
+        let word = ValueWord::new(Place::medium(slot), address, value.len());
         to.entry.set_next(word);
         cached.is_none().then_some(word)
     }
@@ -134,7 +134,8 @@ impl<D: Device> Medium<D> {
             self.port.charge_load(at, len);
         }
         let old = to.base;
-        if !before.is_value() || !old.is_on_medium() {
+        // The values of a row of one line came with its header.
+        if !before.is_value() || !old.is_on_medium() || to.layout.is_one_line() {
             return;
         }
         let at = (old.address() - self.port.device().image().base() as usize) as u64;
@@ -312,7 +313,6 @@ impl<D: Device> Medium<D> {
 #[inline(always)]
 fn cache(
     to: &Publication<'_>,
-    slot: usize,
     sid: SerialId,
     value: &NewValue<'_>,
     with: &mut Publisher<'_, '_>,
@@ -325,7 +325,7 @@ fn cache(
     if !with.cache.takes_new(to.entry, sid.epoch()) {
         return None;
     }
-    let word = with.cache.create(to.id, whole(value), slot, sid.epoch())?;
+    let word = with.cache.create(to.id, whole(value), sid.epoch())?;
     to.entry.set_cached(Some(word));
     Some(word)
 }

@@ -41,8 +41,8 @@ pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
 
-/// Where a value is, in one word: bits 0-1 kind, bit 2 version slot of the persistent row, bits
-/// 3-20 length, bits 21-63 address in 16-byte units. With kind 0 it is a marker and not a value.
+/// Where a value is, in one word: bits 0-1 its place, bits 2-19 its length, bits 20-63 its address
+/// in 8-byte units. With address 0 it is a marker and not a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueWord(pub(crate) u64);
 
@@ -50,42 +50,52 @@ pub(crate) struct ValueWord(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Place {
-    /// On the medium.
-    Medium = 1,
     /// In the transient pool.
-    Transient = 2,
+    Transient = 0,
     /// In the cache.
-    Cached = 3,
+    Cached = 1,
+    /// On the medium, in version slot 0 of the persistent row.
+    Medium0 = 2,
+    /// On the medium, in version slot 1.
+    Medium1 = 3,
+}
+
+impl Place {
+    /// On the medium, in a version slot of the persistent row.
+    #[inline(always)]
+    pub(crate) fn medium(slot: usize) -> Self {
+        if slot == 0 { Self::Medium0 } else { Self::Medium1 }
+    }
 }
 
 impl ValueWord {
     /// Not written yet. As the base of a row: the row does not exist.
     pub(crate) const PENDING: Self = Self(0);
     /// The writer aborted or chose not to write.
-    pub(crate) const IGNORE: Self = Self(1 << 3);
+    pub(crate) const IGNORE: Self = Self(1 << 2);
     /// The row is deleted.
-    pub(crate) const TOMBSTONE: Self = Self(2 << 3);
+    pub(crate) const TOMBSTONE: Self = Self(2 << 2);
 
     #[inline(always)]
-    pub(crate) fn new(place: Place, slot: usize, address: usize, len: usize) -> Self {
-        debug_assert!(address.is_multiple_of(16) && len < 1 << 18 && slot < 2);
-        Self(place as u64 | (slot as u64) << 2 | (len as u64) << 3 | (address as u64 / 16) << 21)
+    pub(crate) fn new(place: Place, address: usize, len: usize) -> Self {
+        debug_assert!(address != 0 && address.is_multiple_of(8) && len < 1 << 18);
+        Self(place as u64 | (len as u64) << 2 | (address as u64 / 8) << 20)
     }
 
     /// Whether there is a value.
     #[inline(always)]
     pub(crate) fn is_value(self) -> bool {
-        self.0 & 3 != 0
+        self.0 >= 1 << 20
     }
 
     #[inline(always)]
     pub(crate) fn is_on_medium(self) -> bool {
-        self.0 & 3 == Place::Medium as u64
+        self.0 & Place::Medium0 as u64 != 0
     }
 
     #[inline(always)]
     pub(crate) fn is_transient(self) -> bool {
-        self.0 & 3 == Place::Transient as u64
+        self.0 & 3 == Place::Transient as u64 && self.is_value()
     }
 
     #[inline(always)]
@@ -93,19 +103,21 @@ impl ValueWord {
         self.0 & 3 == Place::Cached as u64
     }
 
+    /// The version slot of a value on the medium.
     #[inline(always)]
     pub(crate) fn slot(self) -> usize {
-        (self.0 >> 2 & 1) as usize
+        debug_assert!(self.is_on_medium());
+        (self.0 & 1) as usize
     }
 
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
-        (self.0 >> 3 & 0x3ffff) as usize
+        (self.0 >> 2 & 0x3ffff) as usize
     }
 
     #[inline(always)]
     pub(crate) fn address(self) -> usize {
-        (self.0 >> 21) as usize * 16
+        (self.0 >> 20) as usize * 8
     }
 
     /// Hints that the whole value will be read soon.

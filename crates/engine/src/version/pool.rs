@@ -141,14 +141,13 @@ impl TransientPool {
         self.allocate(bytes)
     }
 
-    /// Copies in a value that the call at a position wrote; `slot` is carried in the word for the
-    /// base of a row.
+    /// Copies in a value that the call at a position wrote.
     #[inline]
-    pub(crate) fn store(&mut self, value: &NewValue<'_>, slot: usize, position: u32) -> ValueWord {
+    pub(crate) fn store(&mut self, value: &NewValue<'_>, position: u32) -> ValueWord {
         let at = self.block(value.len(), position, value.changed());
         // SAFETY: the block has room for the value, and nobody else refers to it.
         unsafe { copy_pieces(value, at) };
-        ValueWord::new(Place::Transient, slot, at as usize, value.len())
+        ValueWord::new(Place::Transient, at as usize, value.len())
     }
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
@@ -252,21 +251,21 @@ mod tests {
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
         let mut pool = TransientPool::new(3).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
-        let first = pool.store(&NewValue::whole(&[1; 100]), 0, 5);
+        let first = pool.store(&NewValue::whole(&[1; 100]), 5);
         let made = Maker { changed: u64::MAX, position: 5, worker: 3 };
         assert_eq!(ReadPhase::begin().maker(first), made);
-        let second = pool.store(&NewValue::whole(&[2; 100]), 0, 7);
+        let second = pool.store(&NewValue::whole(&[2; 100]), 7);
         pool.retire(first, 7);
         assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");
-        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 0, 8), first);
+        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 8), first);
         assert_eq!(read(first), [1; 100]);
         assert_eq!(pool.take_back(8), 1);
         assert_ne!(
-            pool.store(&NewValue::whole(&[4; 300]), 0, 9).address(),
+            pool.store(&NewValue::whole(&[4; 300]), 9).address(),
             first.address(),
             "another class"
         );
-        let again = pool.store(&NewValue::whole(&[5; 101]), 0, 10);
+        let again = pool.store(&NewValue::whole(&[5; 101]), 10);
         assert_eq!(again.address(), first.address());
         assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
         assert_eq!(ReadPhase::begin().maker(again).position, 10);
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn it_is_worth_asking_after_so_many_for_each_worker() {
         let mut pool = TransientPool::new(0).unwrap();
-        let word = pool.store(&NewValue::whole(&[1]), 0, 0);
+        let word = pool.store(&NewValue::whole(&[1]), 0);
         let retire = |pool: &mut TransientPool, from: usize, to: usize| {
             (from..to).for_each(|n| pool.retire(word, n as u32));
         };

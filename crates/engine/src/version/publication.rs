@@ -76,7 +76,7 @@ impl<D: Device> Medium<D> {
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
-                let word = with.pool.store(&value, 0, to.sid.position() as u32);
+                let word = with.pool.store(&value, to.sid.position() as u32);
                 if self.design.writes_transient() {
                     self.write_back_value(word);
                 }

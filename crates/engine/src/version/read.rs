@@ -384,8 +384,7 @@ pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRo
     let pointer = row.pointer();
     let at = layout.value_offset(row.row, row.slot, pointer);
     ValueWord::new(
-        Place::Medium,
-        row.slot,
+        Place::medium(row.slot),
         image_base + at as usize,
         pointer.value_bytes() as usize,
     )
@@ -403,7 +402,7 @@ mod tests {
     fn o_06_a_reader_sees_the_newest_smaller_version_and_waits_for_no_other() {
         const EPOCH: u64 = 5;
         let at = |position| SerialId::new(EPOCH, position);
-        let word = |number: u64| ValueWord::new(Place::Transient, 0, 16 * number as usize, 8);
+        let word = |number: u64| ValueWord::new(Place::Transient, 16 * (number as usize + 1), 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
         let (mut pool, mut supply) = (TransientPool::new(0).unwrap(), EntrySupply::default());

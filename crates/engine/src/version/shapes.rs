@@ -230,7 +230,7 @@ impl<D: Device> Medium<D> {
     #[inline(always)]
     fn end_by_shape(&self, to: &LastVersion<'_>, slot: usize, value: u64, len: usize) -> ValueWord {
         let address = self.port.device().image().base() as usize + value as usize;
-        let word = ValueWord::new(Place::Medium, slot, address, len);
+        let word = ValueWord::new(Place::medium(slot), address, len);
         to.entry.set_next(word);
         word
     }

@@ -346,8 +346,8 @@ fn o_75_deferred_calls_that_do_not_fit_together_run_one_after_the_other() {
             },
             body: |args, tx| {
                 // Some rows each time, the same ones, with something of their own first.
-                let from = u64::from(args[0]) * 10_000;
-                for row in from..from + 9000 {
+                let from = u64::from(args[0]) * 20_000;
+                for row in from..from + 18_000 {
                     tx.insert(ROWS, &row.to_be_bytes(), &[args[0]; 8])?;
                 }
                 Ok(())
@@ -379,7 +379,7 @@ fn o_75_deferred_calls_that_do_not_fit_together_run_one_after_the_other() {
             assert_eq!((engine.rows(), engine.carried()), (rows, 4 - (ran + refused) as usize));
         }
         assert!(ran > 0 && refused > 0, "{ran} ran, {refused} were refused");
-        assert_eq!(engine.rows(), ran * 9000);
+        assert_eq!(engine.rows(), ran * 18_000);
     }
 }
 

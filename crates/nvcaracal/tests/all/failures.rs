@@ -332,7 +332,7 @@ fn mistakes_in_options_are_told_at_open() {
 
 #[test]
 fn an_epoch_without_space_runs_as_far_as_there_is_space() {
-    let small = options().segment_bytes(4096).data_bytes_max(16 << 20);
+    let small = options().segment_bytes(4096).data_bytes_max(12 << 20);
     let db = dram(small.epoch_calls_max(1_000_000).queue_calls_max(1_000_000));
     let mut batch = db.batch();
     let added: Vec<_> =

@@ -382,7 +382,7 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
         (base().table(LONG_KEYS), [stored, "u64 -> Seat { cents: u64 }"]),
         (base().table(TEXT), ["u32 -> Note { text: String }", "u32 -> String"]),
         (base().table(HASHED), ["index: Ordered", "index: Hash"]),
-        (base().table(ROWS), ["row_bytes: 128", "row_bytes: 512"]),
+        (base().table(ROWS), ["row_bytes: 64", "row_bytes: 512"]),
         (base().table(SHORT), ["value_bytes_max: 40", "value_bytes_max: 39"]),
     ] {
         let error = refusal(dir.path(), options);

@@ -39,7 +39,8 @@ fn o_54_a_record_that_describes_no_table_is_corrupt() {
         TableRecord { key_bytes_max: 1 << 31, ..good },
         TableRecord { index_kind: 7, ..good },
         TableRecord { name: [0xff; NAME_BYTES], ..good },
-        TableRecord { reserved: 1, ..good },
+        TableRecord { inline_heap: HEAP_IN_HEADER, ..good },
+        TableRecord { inline_heap: 2, ..good },
     ];
     let good = [good, UNUSED, TableRecord { types: 5, type_versions: 2, ..good }];
     let cases = bad.into_iter().map(|r| (r, false)).chain(good.into_iter().map(|r| (r, true)));

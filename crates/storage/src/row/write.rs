@@ -3,7 +3,7 @@
 
 use pmem::{BLOCK_BYTES, Device, Line, LineCount, Port};
 
-use super::{RowLayout, Shape};
+use super::{KEY_OFFSET, RowLayout, Shape};
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, RowHeader, SerialId, ValuePointer, VersionWords,
 };
@@ -135,9 +135,11 @@ pub unsafe fn write_word<D: Device>(
     debug_assert!(layout.has_short_halves());
     let at = layout.half_offset(row, slot);
     let pointer = ValuePointer::inline(size_of::<u64>() as u64);
-    // SAFETY: owned by the caller; a half begins at a multiple of 16.
+    // SAFETY: owned by the caller; a half begins at a multiple of 8.
     unsafe { port.store_u64(at, value) };
-    port.flush_line(at - at % LINE as u64);
+    if !layout.is_one_line() {
+        port.flush_line(at - at % LINE as u64);
+    }
     // SAFETY: as above.
     unsafe { write_words(port, row, (slot, sid, pointer), layout, First::No) };
     at
@@ -208,7 +210,7 @@ pub unsafe fn write_first_line<D: Device>(
     // SAFETY: owned by the caller.
     unsafe {
         port.store_line(at, line);
-        store_header(port, row, layout, key, (0, sid, ValuePointer::inline(len as u64)));
+        store_header(port, row, layout, (key, &[]), (0, sid, ValuePointer::inline(len as u64)));
     }
     at
 }
@@ -247,14 +249,21 @@ pub unsafe fn write_with_key<D: Device>(
     key: &[u8; 8],
     version: NewVersion<'_>,
 ) -> u64 {
+    if layout.is_one_line() {
+        let NewVersion { slot, sid, value, .. } = version;
+        let version = (slot, sid, ValuePointer::inline(value.len() as u64));
+        // SAFETY: owned by the caller.
+        unsafe { store_header(port, row, layout, (key, value), version) };
+        return layout.half_offset(row, slot);
+    }
     // SAFETY: owned by the caller.
     let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
     // SAFETY: as above.
-    unsafe { store_header(port, row, layout, key, (version.slot, version.sid, pointer)) };
+    unsafe { store_header(port, row, layout, (key, &[]), (version.slot, version.sid, pointer)) };
     at
 }
 
-/// Writes the header line of a row with its only version.
+/// Writes the header line of a row with its only version, and the value if it lies there.
 ///
 /// # Safety
 /// As [`write_with_key`].
@@ -263,7 +272,7 @@ unsafe fn store_header<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    key: &[u8; 8],
+    (key, value): (&[u8; 8], &[u8]),
     (slot, sid, pointer): (usize, SerialId, ValuePointer),
 ) {
     let mut header = RowHeader {
@@ -275,6 +284,10 @@ unsafe fn store_header<D: Device>(
     };
     header.versions[slot] = VersionWords { serial_id: sid.0, pointer: pointer.0 };
     header.key[..key.len()].copy_from_slice(key);
+    if !value.is_empty() {
+        let at = (layout.half_offset(0, slot) - KEY_OFFSET) as usize;
+        header.key[at..at + value.len()].copy_from_slice(value);
+    }
     // SAFETY: as above.
     unsafe { port.store_line(row, &zerocopy::transmute!(header)) };
 }
@@ -300,7 +313,14 @@ unsafe fn write_value<D: Device>(
         }
     };
     // SAFETY: owned by the caller.
-    unsafe { store_value(port, at, value, room) };
+    unsafe {
+        if layout.is_one_line() {
+            // It is flushed with the header.
+            port.store_bytes(at, value);
+        } else {
+            store_value(port, at, value, room);
+        }
+    }
     (at, pointer)
 }
 
