@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmem::Device;
+use pmem::sync::Crew;
 use storage::SubPool;
 
 use crate::calls::Calls;
@@ -15,13 +16,14 @@ use crate::{EngineError, Result};
 pub(crate) fn run<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
+    crew: &mut Option<Crew>,
     one_by_one: bool,
 ) -> (Result<()>, Option<Shared>) {
     if context.workers < workers.len() {
         return (run_small(context, workers), None);
     }
     if !one_by_one {
-        let result = run_workers(context, workers);
+        let result = run_on_all(context, workers, crew);
         // Spread over the sub-pools of several workers an epoch may need more space than it did
         // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
         let does_not_fit = matches!(&result, Err(error) if error.is_limit());
@@ -93,7 +95,7 @@ fn run_small<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Re
             other.medium.save_by(&mut first.medium.port, sequence);
         }
     }
-    run_workers(context, std::slice::from_mut(first))?;
+    run_worker(context, first).map_err(|leave| reason(context, leave))?;
     if context.ends_in_checkpoint {
         for other in others {
             other.medium.checkpointed();
@@ -109,43 +111,49 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     gather(workers);
     let shared = Shared::new(1, context.core.tables.len());
     let alone = Epoch { shared: &shared, workers: 1, ..*context };
-    let result = run_workers(&alone, &mut workers[..1]);
+    let result = run_worker(&alone, &mut workers[0]).map_err(|leave| reason(&alone, leave));
     let sub_pools = workers[0].medium.sub_pools.iter_mut().flat_map(std::mem::take).collect();
     deal(sub_pools, workers);
     (result, shared)
 }
 
-/// Runs an epoch on all workers; the calling thread is the first.
-fn run_workers<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
-    let (first, others) = workers.split_first_mut().expect("at least one worker");
-    let results: Vec<std::result::Result<(), Leave>> = pmem::sync::thread::scope(|scope| {
-        let handles: Vec<_> =
-            others.iter_mut().map(|worker| scope.spawn(|| run_worker(context, worker))).collect();
-        let mine = run_worker(context, first);
-        let joined = handles.into_iter().map(|h| {
-            h.join().unwrap_or_else(|_| {
-                Err(Leave::Failed(EngineError::Poisoned("a worker thread died".into())))
-            })
-        });
-        std::iter::once(mine).chain(joined).collect()
-    });
-    let mut stopped = false;
-    for result in results {
-        match result {
-            Ok(()) => {}
-            Err(Leave::Failed(error)) => return Err(error),
-            Err(Leave::Refused) => {
-                let refused = context.shared.refused.lock().expect("no panic while locked").take();
-                return Err(refused.expect("the first worker says why"));
-            }
-            Err(Leave::Stopped) => stopped = true,
+/// Runs an epoch on all workers; the calling thread is the first. The others start with the first
+/// epoch that needs them.
+fn run_on_all<D: Device>(
+    context: &Epoch<'_, D>,
+    workers: &mut [Worker<D>],
+    crew: &mut Option<Crew>,
+) -> Result<()> {
+    let crew = match crew {
+        Some(crew) => crew,
+        None => crew.insert(Crew::new(workers.len()).map_err(|error| {
+            let count = workers.len();
+            EngineError::Limit(format!("cannot start the threads of {count} workers: {error}"))
+        })?),
+    };
+    let tasks = workers.iter_mut().map(|worker| || run_worker(context, worker));
+    let mut leaves = crew.run(tasks).into_iter().filter_map(std::result::Result::err);
+    let Some(mut first) = leaves.next() else { return Ok(()) };
+    if matches!(first, Leave::Stopped) {
+        // Whoever stopped them knows more.
+        first = leaves.find(|leave| !matches!(leave, Leave::Stopped)).unwrap_or(first);
+    }
+    Err(reason(context, first))
+}
+
+/// Why an epoch ended early, in words for the caller.
+fn reason<D: Device>(context: &Epoch<'_, D>, leave: Leave) -> EngineError {
+    match leave {
+        Leave::Failed(error) => error,
+        Leave::Refused => {
+            let refused = context.shared.refused.lock().expect("no panic while locked").take();
+            refused.expect("the first worker says why")
+        }
+        Leave::Stopped => {
+            let reason = context.core.stop_reason().unwrap_or_else(|| "a worker failed".into());
+            EngineError::Poisoned(reason)
         }
     }
-    if stopped {
-        let reason = context.core.stop_reason().unwrap_or_else(|| "a worker failed".into());
-        return Err(EngineError::Poisoned(reason));
-    }
-    Ok(())
 }
 
 /// Runs an epoch as one worker; a failure or a panic stops the engine, so that nobody waits (O-50).

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use pmem::sync::Crew;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
@@ -34,6 +35,8 @@ pub struct Engine<D: Device> {
     pub(crate) procedures: ProcedureTable,
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
+    /// The threads of the workers, once they are needed.
+    crew: Option<Crew>,
     pub(crate) shared: Shared,
     /// The same for an epoch that one worker runs.
     shared_alone: Shared,
@@ -65,6 +68,7 @@ impl<D: Device> Engine<D> {
             shared,
             shared_alone,
             workers,
+            crew: None,
             epoch: checkpoint.epoch,
             totals: Totals { hash, rows: rows as i64 },
             carry: Calls::new(),
@@ -219,7 +223,7 @@ impl<D: Device> Engine<D> {
             (context.ends_in_checkpoint, context.ends_in_capture);
         // After a replay in which the process died, calls run one by one, to find out in which.
         let one_by_one = past.is_some_and(|past| past.deaths.are_known());
-        let (result, left) = crew::run(&context, &mut self.workers, one_by_one);
+        let (result, left) = crew::run(&context, &mut self.workers, &mut self.crew, one_by_one);
         if let Some(left) = left {
             self.shared.take_results(left);
         }

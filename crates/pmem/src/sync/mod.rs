@@ -1,7 +1,7 @@
 //! What workers share: atomic words, locks, threads and waiting, for all crates of the engine.
 //!
-//! In ordinary builds these are the standard library's own items, and the hooks at the end are
-//! empty. The feature `races` takes other locks, for the thread sanitizer. Two further features,
+//! In ordinary builds these are the standard library's own items and threads that stay, and the
+//! hooks at the end are empty. The feature `races` takes other locks, for the thread sanitizer. Two further features,
 //! which no ordinary build has either, put a schedule explorer in between; then the code above runs
 //! as it is, under schedules that the explorer chooses:
 //! - `shuttle`: seeded random schedules, sequentially consistent. Another thread may run before any
@@ -19,6 +19,16 @@ compile_error!("one schedule explorer at a time: `shuttle` or `loom`");
 mod plain;
 #[cfg(not(any(feature = "shuttle", feature = "loom")))]
 pub use plain::*;
+
+#[cfg(not(any(feature = "shuttle", feature = "loom", feature = "races")))]
+mod resident;
+#[cfg(not(any(feature = "shuttle", feature = "loom", feature = "races")))]
+pub use resident::Crew;
+
+#[cfg(any(feature = "shuttle", feature = "loom", feature = "races"))]
+mod scoped;
+#[cfg(any(feature = "shuttle", feature = "loom", feature = "races"))]
+pub use scoped::Crew;
 
 #[cfg(all(feature = "races", not(any(feature = "shuttle", feature = "loom"))))]
 mod watched;

@@ -78,6 +78,8 @@ impl Setup {
         let mut aside = Random::new(random.clone().word());
         let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
         let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));
+        // Words in the header line, and in halves behind it.
+        let words_row_bytes = aside.pick(&[0, 128]);
         Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
@@ -92,7 +94,7 @@ impl Setup {
                 random.pick(&[0, 64, 128, 256, ALL_INLINE, ALL_INLINE]),
                 random.pick(&[0, 64, 128, 256]),
                 random.pick(&[0, 128, 256]),
-                0,
+                words_row_bytes,
             ],
             segment_bytes: random.pick(&[4096, 256 << 10]),
         }
