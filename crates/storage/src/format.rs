@@ -140,8 +140,8 @@ pub struct TableRecord {
 
 /// The inline heap follows the header line and the key, in two halves.
 pub const HEAP_IN_HALVES: u32 = 0;
-/// The inline heap is the last two words of the header line, behind a key of at most 8 bytes. Chosen
-/// when the table is made; values that grow beyond 8 bytes later are in the pools.
+/// The inline heap is the last two words of the header line, behind a key of at most 8 bytes.
+/// Chosen when the table is made; values that grow beyond 8 bytes later are in the pools.
 pub const HEAP_IN_HEADER: u32 = 1;
 
 const _: () = {

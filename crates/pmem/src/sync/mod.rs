@@ -1,9 +1,9 @@
 //! What workers share: atomic words, locks, threads and waiting, for all crates of the engine.
 //!
-//! In ordinary builds these are the standard library's own items and threads that stay, and the
-//! hooks at the end are empty. The feature `races` takes other locks, for the thread sanitizer. Two further features,
-//! which no ordinary build has either, put a schedule explorer in between; then the code above runs
-//! as it is, under schedules that the explorer chooses:
+//! In ordinary builds these are the standard library's own items, and threads that stay; the hooks
+//! at the end are empty. The feature `races` takes other locks and threads, for the thread
+//! sanitizer. Two further features, which no ordinary build has either, put a schedule explorer in
+//! between; then the code above runs as it is, under schedules that the explorer chooses:
 //! - `shuttle`: seeded random schedules, sequentially consistent. Another thread may run before any
 //!   operation on a shared word, a lock or the image.
 //! - `loom`: all schedules of a small model, and with them all results that the memory orderings

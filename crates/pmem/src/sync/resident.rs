@@ -51,3 +51,43 @@ impl Crew {
         results.into_iter().map(|result| result.expect("it ran")).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn tasks_run_at_the_same_time_and_answer_in_order() {
+        let crew = Crew::new(4).unwrap();
+        for count in [0, 1, 3, 4] {
+            let all_are_here = Barrier::new(count);
+            let task = |number| {
+                let all_are_here = &all_are_here;
+                move || (all_are_here.wait(), number).1
+            };
+            let numbers: Vec<_> = (0..count).collect();
+            assert_eq!(crew.run(numbers.iter().map(|&number| task(number))), numbers);
+        }
+    }
+
+    #[test]
+    fn a_task_that_panics_does_so_when_all_have_ended() {
+        let crew = Crew::new(2).unwrap();
+        for who in 0..2 {
+            let both_are_here = Barrier::new(2);
+            let tasks = (0..2).map(|number| {
+                let both_are_here = &both_are_here;
+                move || {
+                    both_are_here.wait();
+                    assert_ne!(number, who, "it is its turn");
+                }
+            });
+            let panic = catch_unwind(AssertUnwindSafe(|| crew.run(tasks))).unwrap_err();
+            assert!(panic.downcast_ref::<String>().is_some_and(|s| s.contains("its turn")));
+        }
+        assert_eq!(crew.run((0..2).map(|number| move || number)), [0, 1]);
+    }
+}
