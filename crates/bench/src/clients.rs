@@ -1,7 +1,7 @@
 //! The library under clients: what its users get, beside the engine alone.
 //!
 //! Each client is a thread that submits calls of the workload and takes their answers, as a program
-//! would. Calls are made before the clock starts, as those of the engine alone are: what is
+//! would, one by one or in batches. Calls are made before the clock starts, as those of the engine alone are: what is
 //! compared is what queue, tickets and wake-ups cost. A *closed* client has a fixed number of calls
 //! in flight: it submits the next one when it has the oldest answer. With an arrival rate clients
 //! are *open*: calls come at fixed times, whether or not earlier ones were answered, and their
@@ -10,7 +10,6 @@
 
 mod client;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -25,7 +24,7 @@ use workloads::Observer;
 use crate::library::{self, Callable, LibraryView, Tables};
 use crate::numbers::{Latency, ratio};
 use crate::{BenchError, Job, Parameters, Place, Result, Settings, run};
-use client::{Client, Seen};
+use client::{Client, Prepared, Seen};
 
 /// Epochs of at most so many calls run one after the other, in the library and by the engine alone.
 const SERIAL_CALLS_MAX: usize = 64;
@@ -40,6 +39,8 @@ pub struct ClientSettings {
     pub clients: usize,
     /// Calls that they have submitted and not got the answers of, together; at least `clients`.
     pub in_flight: usize,
+    /// Calls that a client submits together, where it has that many in flight.
+    pub batch: usize,
     /// How long they submit calls.
     pub seconds: f64,
     /// Calls that all of them submit in a second, if they are open.
@@ -71,6 +72,8 @@ pub struct ClientsReport {
     pub clients: usize,
     /// Calls in flight, of all clients together.
     pub in_flight: usize,
+    /// Calls that a client submits together.
+    pub batch: usize,
     /// Calls a second that arrive, if that was fixed.
     pub rate: Option<f64>,
     /// The run.
@@ -171,6 +174,7 @@ pub fn run_clients(
         parameters: job.parameters().clone(),
         clients: clients.clients,
         in_flight: clients.in_flight,
+        batch: clients.batch,
         rate: clients.rate,
         run,
         engine,
@@ -383,7 +387,7 @@ impl Bench<'_> {
         (turn, prepared): (u64, u64),
         seconds: f64,
     ) -> Result<(f64, Seen)> {
-        let ClientSettings { clients, in_flight, rate, .. } = *self.clients;
+        let ClientSettings { clients, in_flight, batch, rate, .. } = *self.clients;
         let (begin, is_over) = (Barrier::new(clients + 1), AtomicBool::new(false));
         let interval = rate.map(|rate| Duration::from_secs_f64(clients as f64 / rate));
         thread::scope(|scope| {
@@ -398,9 +402,10 @@ impl Bench<'_> {
                         stream: (turn * clients as u64 + number as u64, TURNS * clients as u64),
                         // The first ones have the rest.
                         depth: in_flight / clients + usize::from(number < in_flight % clients),
+                        batch,
                         interval,
                         is_over: &is_over,
-                        prepared: VecDeque::new(),
+                        prepared: Prepared::default(),
                     };
                     let begin = &begin;
                     let builder =

@@ -9,11 +9,12 @@ use crate::table::{checked, grouped, scale, table};
 /// The report as text.
 #[must_use]
 pub fn render(report: &ClientsReport) -> String {
-    let ClientsReport { workload, device, workers, clients, in_flight, .. } = report;
+    let ClientsReport { workload, device, workers, clients, in_flight, batch, .. } = report;
     let mut text = format!(
         "{workload} through the library, {}\ndevice {device}, {workers} threads run transactions, \
-         {clients} threads call, {in_flight} calls in flight{}\n",
+         {clients} threads call, {in_flight} calls in flight{}{}\n",
         scale(&report.parameters),
+        if *batch > 1 { format!(", submitted {batch} at a time") } else { String::new() },
         report.rate.map_or_else(String::new, |rate| format!(", {} a second", grouped(rate)))
     );
     if !report.by_epoch_size.is_empty() {

@@ -10,8 +10,8 @@ use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 use nvcaracal::{
-    Data, Database, Draws, HashTable, Options, Piece, Sequence, Snapshot, Stop, Table, Ticket,
-    Transaction, WriteSet,
+    Added, Batch, Data, Database, Draws, HashTable, Options, Piece, Sequence, Snapshot, Stop,
+    Table, Ticket, Transaction, WriteSet,
 };
 use storage::TableDefinition;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
@@ -417,6 +417,8 @@ pub(crate) struct Callable {
     pub(crate) call: fn(&Database, Bytes) -> nvcaracal::Result<Bytes>,
     /// Submits a call.
     pub(crate) submit: fn(&Database, Bytes) -> nvcaracal::Result<Ticket<Bytes>>,
+    /// Adds a call to a batch.
+    pub(crate) add: fn(&mut Batch<'_>, Bytes) -> nvcaracal::Result<Added<Bytes>>,
 }
 
 /// The procedures of a workload, as the library registers and calls them.
@@ -432,6 +434,7 @@ impl Register for Procedures {
         self.callables.push(Callable {
             call: |database, arguments| database.call(Call::<P>(arguments, PhantomData)),
             submit: |database, arguments| database.submit(Call::<P>(arguments, PhantomData)),
+            add: |batch, arguments| batch.add(&Call::<P>(arguments, PhantomData)),
         });
     }
 }

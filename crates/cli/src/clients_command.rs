@@ -27,6 +27,13 @@ pub(crate) fn settings(
             "--in-flight {in_flight} is less than one call for each of {clients} clients"
         )));
     }
+    let batch = options.batch.map_or(1, |calls| calls as usize);
+    if batch > in_flight / clients {
+        return Err(Failure::usage(format!(
+            "--batch {batch} is more than the {} calls that each client has in flight",
+            in_flight / clients
+        )));
+    }
     let is_dax = matches!(spec, DeviceSpec::Dax(_));
     if is_dax && !(options.no_engine && options.epoch_sizes.is_empty()) {
         return Err(Failure::usage(format!(
@@ -36,6 +43,7 @@ pub(crate) fn settings(
     Ok(ClientSettings {
         clients,
         in_flight,
+        batch,
         seconds: options.seconds.unwrap_or(SECONDS_DEFAULT),
         rate: options.rate,
         epoch_calls_max: arguments.epoch_size.map(|calls| calls as usize),

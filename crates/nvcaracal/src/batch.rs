@@ -97,10 +97,10 @@ impl<'d> Batch<'d> {
 
     /// The calls. Those for the serial part of an epoch come before all others there, so if one is
     /// for it, all before it are, too.
-    fn in_order(&self) -> Calls {
+    fn in_order(self) -> Calls {
         let procedures = (0..self.calls.len()).map(|at| self.calls.get(at).0);
         let serial = self.database.routing().serial_before(procedures);
-        if serial == 0 { self.calls.clone() } else { self.calls.first_serial(serial) }
+        if serial == 0 { self.calls } else { self.calls.first_serial(serial) }
     }
 
     fn push(self, on_full: OnFull<'_>) -> Result<Submitted> {
@@ -109,7 +109,8 @@ impl<'d> Batch<'d> {
         if count == 0 {
             return Ok(Submitted { group: Arc::default(), first: 0, count });
         }
-        let (group, first) = self.database.queue().push_all(self.in_order(), on_full)?;
+        let database = self.database;
+        let (group, first) = database.queue().push_all(self.in_order(), on_full)?;
         Ok(Submitted { group, first, count })
     }
 }

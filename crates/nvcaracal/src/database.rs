@@ -2,7 +2,6 @@
 
 use std::any::TypeId;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,7 +79,9 @@ pub struct Database {
 pub(crate) struct Inner {
     shared: Arc<Shared>,
     seat: Arc<Seat>,
-    numbers: HashMap<TypeId, u16>,
+    /// Numbers of procedures by their types, which are in order: there are few, and each call looks
+    /// for its own.
+    numbers: Vec<(TypeId, u16)>,
     schema: Arc<Schema>,
     report: RecoveryReport,
     device: String,
@@ -104,7 +105,8 @@ impl Database {
         (names, contention): (Names, Window),
     ) -> Result<Self> {
         let routing = Routing::new(registered.len());
-        let numbers = registered.iter().map(|(of, number)| (of.id, *number)).collect();
+        let mut numbers: Vec<_> = registered.iter().map(|(of, number)| (of.id, *number)).collect();
+        numbers.sort_unstable();
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
@@ -228,12 +230,14 @@ impl Database {
     }
 
     pub(crate) fn number<P: Procedure>(&self) -> Result<u16> {
-        self.inner.numbers.get(&TypeId::of::<P>()).copied().ok_or_else(|| {
-            Error::mistake(format!(
+        let numbers = &self.inner.numbers;
+        match numbers.binary_search_by_key(&TypeId::of::<P>(), |(id, _)| *id) {
+            Ok(at) => Ok(numbers[at].1),
+            Err(_) => Err(Error::mistake(format!(
                 "procedure {:?} is not registered with this database: add it to its options",
                 P::NAME
-            ))
-        })
+            ))),
+        }
     }
 
     /// Starts a batch of calls that run in one epoch, one directly after the other.

@@ -2,14 +2,14 @@
 //!
 //! The calls of one epoch share a [`Group`], which gets the whole outcome of the epoch in one step.
 //! So handing out answers costs the sequencer one lock for an epoch, however many callers there
-//! are, and it never waits for one of them.
+//! are, and it never waits for one of them. An answer that is there is read without a lock.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -27,14 +27,14 @@ pub(crate) struct Place {
 /// Calls that were submitted for the same epoch, by their index in it.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
+    /// Outcome of the epoch, and the position of the group's first call. Set with the state locked.
+    outcome: OnceLock<Place>,
     state: Mutex<State>,
     answered: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Outcome of the epoch, and the position of the group's first call.
-    outcome: Option<Place>,
     /// Calls whose answers came from elsewhere: they were deferred, or their epoch was refused.
     others: HashMap<u32, Result<Place>>,
     /// What all calls get that have no answer yet.
@@ -46,30 +46,42 @@ struct State {
 }
 
 impl State {
+    /// The answer of a call that did not come with the outcome of the group's epoch.
     fn find(&self, index: u32) -> Option<Result<Place>> {
-        if let Some(other) = self.others.get(&index) {
-            return Some(other.clone());
-        }
-        if let Some(Place { outcome, position: first }) = &self.outcome {
-            let position = first + index as usize;
-            if outcome.answer(position) != Answer::Deferred {
-                return Some(Ok(Place { outcome: Arc::clone(outcome), position }));
-            }
-        }
-        self.ended.clone().map(Err)
-    }
-
-    /// The tasks whose calls have their answers now.
-    fn take_answered(&mut self) -> Vec<Waker> {
-        let mut wakers = std::mem::take(&mut self.wakers);
-        let answered = wakers.extract_if(|index, _| self.find(*index).is_some());
-        let answered = answered.map(|(_, waker)| waker).collect();
-        self.wakers = wakers;
-        answered
+        self.others.get(&index).cloned().or_else(|| self.ended.clone().map(Err))
     }
 }
 
 impl Group {
+    /// The answer of a call that came with the outcome of the group's epoch.
+    #[inline]
+    fn in_outcome(&self, index: u32) -> Option<Answer<'_>> {
+        let Place { outcome, position: first } = self.outcome.get()?;
+        let answer = outcome.answer(first + index as usize);
+        (answer != Answer::Deferred).then_some(answer)
+    }
+
+    /// The answer of a call, as it is read.
+    fn look<T: Data>(&self, index: u32, state: &State) -> Option<Result<T>> {
+        match self.in_outcome(index) {
+            Some(answer) => Some(read(answer)),
+            None => state.find(index).map(read_at),
+        }
+    }
+
+    fn is_answered(&self, index: u32, state: &State) -> bool {
+        self.in_outcome(index).is_some() || state.find(index).is_some()
+    }
+
+    /// The tasks whose calls have their answers now.
+    fn take_answered(&self, state: &mut State) -> Vec<Waker> {
+        let mut wakers = std::mem::take(&mut state.wakers);
+        let answered = wakers.extract_if(|index, _| self.is_answered(*index, state));
+        let answered = answered.map(|(_, waker)| waker).collect();
+        state.wakers = wakers;
+        answered
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +92,7 @@ impl Group {
         if state.waiting > 0 {
             self.answered.notify_all();
         }
-        let wakers = state.take_answered();
+        let wakers = self.take_answered(&mut state);
         // A task may run at once on this thread, and look at its ticket.
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -88,7 +100,7 @@ impl Group {
 
     /// Answers all calls but those that were deferred.
     pub(crate) fn answer_all(&self, first: Place) {
-        self.change(|state| state.outcome = Some(first));
+        self.change(|_| self.outcome.set(first).expect("an epoch has one outcome"));
     }
 
     /// Answers one call.
@@ -101,14 +113,18 @@ impl Group {
         self.change(|state| state.ended = Some(error.clone()));
     }
 
-    fn find(&self, index: u32) -> Option<Result<Place>> {
-        self.state().find(index)
+    /// The answer, if it is there.
+    fn find<T: Data>(&self, index: u32) -> Option<Result<T>> {
+        match self.in_outcome(index) {
+            Some(answer) => Some(read(answer)),
+            None => self.look(index, &self.state()),
+        }
     }
 
     /// Looks for an answer; if there is none yet, wakes the task when it is there.
-    fn poll(&self, index: u32, waker: &Waker) -> Poll<Result<Place>> {
+    fn poll<T: Data>(&self, index: u32, waker: &Waker) -> Poll<Result<T>> {
         let mut state = self.state();
-        if let Some(found) = state.find(index) {
+        if let Some(found) = self.look(index, &state) {
             return Poll::Ready(found);
         }
         state.wakers.insert(index, waker.clone());
@@ -117,14 +133,26 @@ impl Group {
 
     /// Waits until a call has its answer.
     pub(crate) fn wait_answered(&self, index: u32) {
-        let _ = self.wait(index, None);
+        let look = |state: &State| self.is_answered(index, state).then_some(());
+        self.wait_until(self.state(), None, look);
     }
 
     /// Waits until the answer is there, or `until` has come.
-    fn wait(&self, index: u32, until: Option<Instant>) -> Option<Result<Place>> {
-        let mut state = self.state();
+    fn wait<T: Data>(&self, index: u32, until: Option<Instant>) -> Option<Result<T>> {
+        if let Some(answer) = self.in_outcome(index) {
+            return Some(read(answer));
+        }
+        self.wait_until(self.state(), until, |state| self.look(index, state))
+    }
+
+    fn wait_until<T>(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        until: Option<Instant>,
+        look: impl Fn(&State) -> Option<T>,
+    ) -> Option<T> {
         loop {
-            if let Some(found) = state.find(index) {
+            if let Some(found) = look(&state) {
                 return Some(found);
             }
             state.waiting += 1;
@@ -170,7 +198,7 @@ impl<T: Data> Ticket<T> {
     /// ([`Error::is_failed`]), its epoch had no space ([`Error::is_limit`]). If the database
     /// stopped ([`Error::is_stopped`]), the call may have committed or not.
     pub fn wait(self) -> Result<T> {
-        self.group.wait(self.index, None).map_or_else(|| Err(Error::closed()), read)
+        self.group.wait(self.index, None).unwrap_or_else(|| Err(Error::closed()))
     }
 
     /// The answer, if it is there by now.
@@ -178,7 +206,7 @@ impl<T: Data> Ticket<T> {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn try_get(&self) -> Option<Result<T>> {
-        self.group.find(self.index).map(read)
+        self.group.find(self.index)
     }
 
     /// Waits for the answer, but no longer than this.
@@ -187,7 +215,7 @@ impl<T: Data> Ticket<T> {
     /// As [`Ticket::wait`].
     pub fn wait_timeout(&self, most: Duration) -> Option<Result<T>> {
         let until = Instant::now().checked_add(most);
-        self.group.wait(self.index, until).map(read)
+        self.group.wait(self.index, until)
     }
 }
 
@@ -195,20 +223,25 @@ impl<T: Data> Future for Ticket<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        self.group.poll(self.index, context.waker()).map(read)
+        self.group.poll(self.index, context.waker())
     }
 }
 
 impl<T> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answered = self.group.find(self.index).is_some();
+        let answered = self.group.is_answered(self.index, &self.group.state());
         f.debug_struct("Ticket").field("index", &self.index).field("answered", &answered).finish()
     }
 }
 
-fn read<T: Data>(place: Result<Place>) -> Result<T> {
-    let place = place?;
-    match place.outcome.answer(place.position) {
+/// An answer from elsewhere.
+fn read_at<T: Data>(place: Result<Place>) -> Result<T> {
+    let Place { outcome, position } = place?;
+    read(outcome.answer(position))
+}
+
+fn read<T: Data>(answer: Answer<'_>) -> Result<T> {
+    match answer {
         Answer::Committed(bytes) => T::from_bytes(bytes).ok_or_else(|| {
             Error::failed(format!("the answer is no {}", std::any::type_name::<T>()))
         }),

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use nvcaracal::{Database, Ticket};
+use nvcaracal::{Added, Database, Ticket};
 use workloads::{Answer, Observer, ProcedureId};
 
 use super::histogram;
@@ -30,12 +30,38 @@ pub(super) struct Client<'a> {
     pub(super) stream: (u64, u64),
     /// Calls in flight, if it is closed.
     pub(super) depth: usize,
+    /// Calls that it submits together, if it is closed.
+    pub(super) batch: usize,
     /// From one arrival to the next, if it is open.
     pub(super) interval: Option<Duration>,
     /// Whether to submit nothing more.
     pub(super) is_over: &'a AtomicBool,
     /// The first calls, once [`Client::prepare`] has made them.
-    pub(super) prepared: VecDeque<(ProcedureId, Vec<u8>)>,
+    pub(super) prepared: Prepared,
+}
+
+/// Calls that were made beforehand, one after the other in memory, as the engine alone has them.
+#[derive(Default)]
+pub(super) struct Prepared {
+    /// Procedures, and the ends of their arguments.
+    calls: Vec<(ProcedureId, usize)>,
+    arguments: Vec<u8>,
+    next: usize,
+    from: usize,
+}
+
+impl Prepared {
+    fn push(&mut self, (procedure, arguments): (ProcedureId, Vec<u8>)) {
+        self.arguments.extend_from_slice(&arguments);
+        self.calls.push((procedure, self.arguments.len()));
+    }
+
+    fn pop(&mut self) -> Option<(ProcedureId, Vec<u8>)> {
+        let &(procedure, end) = self.calls.get(self.next)?;
+        let from = std::mem::replace(&mut self.from, end);
+        self.next += 1;
+        Some((procedure, self.arguments[from..end].to_vec()))
+    }
 }
 
 /// What clients saw.
@@ -65,8 +91,9 @@ impl Seen {
         add.map_err(|error| BenchError::Store(format!("cannot add up latencies: {error}")))
     }
 
-    fn note(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) {
-        let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Vec<u8>>) {
+        let elapsed = now.saturating_duration_since(since);
+        let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         // It grows as far as a u64 goes.
         let _ = self.latency.record(ns);
         match answer {
@@ -146,12 +173,12 @@ struct Working<'a> {
 impl Client<'_> {
     /// Makes so many calls, before the clock starts.
     pub(super) fn prepare(&mut self, calls: u64) {
-        self.prepared = (0..calls).map(|i| self.job.client_call(self.stream, i)).collect();
+        (0..calls).for_each(|i| self.prepared.push(self.job.client_call(self.stream, i)));
     }
 
     /// Works until it is over and all answers are there.
     pub(super) fn run(self) -> Result<Seen> {
-        let (depth, interval) = (self.depth, self.interval);
+        let (depth, batch, interval) = (self.depth, self.batch, self.interval);
         let mut working = Working {
             client: self,
             made: 0,
@@ -163,7 +190,8 @@ impl Client<'_> {
         match interval {
             Some(interval) => working.open(interval)?,
             None if depth == 1 => working.one_by_one()?,
-            None => working.closed(depth)?,
+            None if batch == 1 => working.closed(depth)?,
+            None => working.in_batches(depth, batch)?,
         }
         while let Some(next) = working.in_flight.pop_front() {
             working.take(next)?;
@@ -181,7 +209,7 @@ impl Working<'_> {
 
     fn next_call(&mut self) -> (ProcedureId, Vec<u8>) {
         self.made += 1;
-        let prepared = self.client.prepared.pop_front();
+        let prepared = self.client.prepared.pop();
         prepared.unwrap_or_else(|| self.client.job.client_call(self.client.stream, self.made - 1))
     }
 
@@ -197,14 +225,31 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Keeps so many calls in flight.
+    /// Keeps so many calls in flight. A call follows the answer that made room for it at once.
     fn closed(&mut self, depth: usize) -> Result<()> {
+        let mut now = Instant::now();
         while !self.is_over() {
             while self.in_flight.len() < depth {
-                self.submit(None)?;
+                self.submit(now)?;
             }
             let oldest = self.in_flight.pop_front().expect("more than one is in flight");
-            self.take(oldest)?;
+            now = self.take(oldest)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps up to so many calls in flight, and submits a batch when there is room for one.
+    fn in_batches(&mut self, depth: usize, size: usize) -> Result<()> {
+        let mut added = Vec::with_capacity(size);
+        let mut now = Instant::now();
+        while !self.is_over() {
+            while self.in_flight.len() + size <= depth {
+                self.submit_batch(&mut added, size, now)?;
+            }
+            for _ in 0..size {
+                let oldest = self.in_flight.pop_front().expect("a batch or more is in flight");
+                now = self.take(oldest)?;
+            }
         }
         Ok(())
     }
@@ -217,7 +262,7 @@ impl Working<'_> {
         while !self.is_over() {
             let left = next.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                self.submit(Some(next))?;
+                self.submit(next)?;
                 next += interval;
                 continue;
             }
@@ -225,32 +270,54 @@ impl Working<'_> {
                 None => thread::sleep(left.min(Duration::from_millis(10))),
                 Some(oldest) => match oldest.ticket.wait_timeout(left) {
                     None => self.in_flight.push_front(oldest),
-                    Some(answer) => self.answered(oldest.since, &answer)?,
+                    Some(answer) => drop(self.answered(oldest.since, &answer)?),
                 },
             }
         }
         Ok(())
     }
 
-    /// Submits a call, which arrived at a time before or arrives now.
-    fn submit(&mut self, since: Option<Instant>) -> Result<()> {
+    /// Submits a call that arrived at a time.
+    fn submit(&mut self, since: Instant) -> Result<()> {
         let call = self.next_call();
-        let since = since.unwrap_or_else(Instant::now);
         let callable = self.client.callables[usize::from(call.0)];
         let ticket = (callable.submit)(self.client.database, call.1)?;
         self.in_flight.push_back(InFlight { ticket, since });
         Ok(())
     }
 
-    fn take(&mut self, next: InFlight) -> Result<()> {
+    /// Submits calls together that arrived at a time.
+    fn submit_batch(
+        &mut self,
+        added: &mut Vec<Added<Vec<u8>>>,
+        size: usize,
+        since: Instant,
+    ) -> Result<()> {
+        let mut batch = self.client.database.batch();
+        for _ in 0..size {
+            let call = self.next_call();
+            let callable = self.client.callables[usize::from(call.0)];
+            added.push((callable.add)(&mut batch, call.1)?);
+        }
+        let submitted = batch.submit()?;
+        let tickets = added.drain(..).map(|added| submitted.ticket(added));
+        self.in_flight.extend(tickets.map(|ticket| InFlight { ticket, since }));
+        Ok(())
+    }
+
+    /// Waits for an answer; when it was there.
+    fn take(&mut self, next: InFlight) -> Result<Instant> {
         let answer = next.ticket.wait();
         self.answered(next.since, &answer)
     }
 
+    /// An answer is here; returns the time.
+    ///
     /// # Errors
     /// If the database has stopped: no call would be answered any more.
-    fn answered(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) -> Result<()> {
-        self.seen.note(since, answer);
+    fn answered(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) -> Result<Instant> {
+        let now = Instant::now();
+        self.seen.note((since, now), answer);
         if let Err(stopped) = answer
             && stopped.is_stopped()
         {
@@ -263,7 +330,7 @@ impl Working<'_> {
                 self.hand_over();
             }
         }
-        Ok(())
+        Ok(now)
     }
 
     /// Hands answers to the observer, which gets their calls made once more.
