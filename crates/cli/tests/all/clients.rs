@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Room, run};
 
-const KEYS: &str = "workload device durable workers parameters clients in_flight seconds \
+const KEYS: &str = "workload device durable workers parameters clients in_flight batch seconds \
     throughput_txn_per_s client_latency_ns committed aborted failed deferred epochs \
     calls_per_epoch engine by_epoch_size checked problems interrupted";
 
@@ -22,21 +22,28 @@ fn has_latencies(run: &Value) {
 
 #[test]
 fn all_workloads_run_through_the_library_and_pass_their_checks() {
-    for (workload, aborts) in [
+    for (batch, (workload, aborts)) in [
         ("ycsb --rows 500 --value-bytes 200", false),
         ("ycsb --rows 500 --pieces --split-threshold 2 --hot-rows 10 --hot-keys 9", false),
         ("smallbank --customers 500", true),
         ("tpcc --warehouses 1 --items 200 --customers-per-district 30", false),
         ("tpcc --warehouses 1 --items 200 --customers-per-district 30 --mix full", true),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // One by one, and together.
+        let batch = 1 + 20 * (batch % 2);
         let line = format!(
-            "bench {workload} --device dram --clients 3 --in-flight 300 --seconds 0.3 --json -"
+            "bench {workload} --device dram --clients 3 --in-flight 300 --batch {batch} \
+             --seconds 0.3 --json -"
         );
         let report = run(&line).succeeded().json();
         for key in KEYS.split_whitespace() {
             assert!(report.get(key).is_some(), "{key} is missing in {report}");
         }
         assert_eq!((&report["clients"], &report["in_flight"]), (&3.into(), &300.into()));
+        assert_eq!(report["batch"], batch);
         assert_eq!((&report["checked"], &report["failed"]), (&true.into(), &0.into()), "{report}");
         assert_eq!(report["problems"], Value::Array(Vec::new()));
         assert!(number(&report["committed"]) > 300.0, "{report}");
@@ -132,5 +139,7 @@ fn options_that_clients_have_no_use_for_are_refused() {
         run(&format!("{line} {option}")).failed(2, &["cannot be used with"]);
     }
     run("bench ycsb --in-flight 10").failed(2, &["--clients"]);
+    run(&format!("{line} --in-flight 40 --batch 11")).failed(2, &["--batch 11", "10 calls"]);
+    run(&format!("{line} --batch 2")).failed(2, &["--in-flight"]);
     run("bench ycsb --device dax:/tmp/none --clients 1").failed(2, &["--no-engine"]);
 }
