@@ -136,6 +136,10 @@ thread_local! {
     static ARGUMENTS: Cell<Bytes> = const { Cell::new(Bytes::new()) };
 }
 
+/// Room for an answer: more than most need, so that it does not grow, and few enough that the
+/// allocator has it at hand.
+const OUTPUT_BYTES: usize = 1000;
+
 /// A declaration or a body that ended early.
 struct Ended(Stop);
 
@@ -183,7 +187,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
 
     fn run(&self, tx: &mut Transaction) -> std::result::Result<Bytes, Stop> {
         let handles = tx.context()?;
-        let output = Bytes::with_capacity(64);
+        let output = Bytes::with_capacity(OUTPUT_BYTES);
         let mut running = Running { tx, handles, output };
         P::run(&self.0, &mut running).map_err(|ended| ended.0)?;
         Ok(running.output)
