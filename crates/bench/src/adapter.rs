@@ -266,11 +266,22 @@ impl workloads::Tx for Running<'_, '_> {
     }
 }
 
+/// Sizes of rows that were asked for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct RowSizes {
+    /// Bytes of a row; 0: the store chooses.
+    pub row_bytes: u32,
+    /// Bytes of a heap that both versions share; 0: each has a half.
+    pub shared_heap_bytes: u32,
+}
+
 /// A workload's table as the engine is asked for it.
 #[must_use]
-pub fn table_definition(spec: &TableSpec, row_bytes: u32) -> TableDefinition {
+pub fn table_definition(spec: &TableSpec, rows: RowSizes) -> TableDefinition {
     // The numbers of sequences are in rows of one size.
-    let row_bytes = if spec.index == IndexKind::Sequence { 0 } else { row_bytes };
+    let is_sequence = spec.index == IndexKind::Sequence;
+    let RowSizes { row_bytes, shared_heap_bytes } =
+        if is_sequence { RowSizes::default() } else { rows };
     TableDefinition {
         name: spec.name.to_string(),
         index: match spec.index {
@@ -281,6 +292,7 @@ pub fn table_definition(spec: &TableSpec, row_bytes: u32) -> TableDefinition {
         key_bytes_max: spec.key_bytes_max,
         value_bytes_max: spec.value_bytes_max,
         row_bytes,
+        shared_heap_bytes,
     }
 }
 

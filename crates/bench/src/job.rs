@@ -20,7 +20,7 @@ use workloads::tpcc::{Tpcc, TpccSettings};
 use workloads::ycsb::{Ycsb, YcsbSettings};
 use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
 
-use crate::adapter::{Procedures, table_definition};
+use crate::adapter::{Procedures, RowSizes, table_definition};
 use crate::library::{self, Tables};
 use crate::parameters::{Parameters, WorkloadParameters};
 use crate::rivals::{self, Rival};
@@ -148,7 +148,7 @@ impl Job {
     /// The tables in the engine's words.
     #[must_use]
     pub fn table_definitions(&self) -> Vec<TableDefinition> {
-        self.tables().iter().map(|spec| table_definition(spec, self.row_bytes())).collect()
+        self.tables().iter().map(|spec| table_definition(spec, self.row_sizes())).collect()
     }
 
     /// The procedures, as the engine registers them.
@@ -165,12 +165,12 @@ impl Job {
     /// The tables, as the library is asked for them.
     pub(crate) fn api_tables(&self) -> Tables {
         let segment_bytes = self.parameters.segment_bytes;
-        Tables { specs: self.tables(), row_bytes: self.row_bytes(), segment_bytes }
+        Tables { specs: self.tables(), row_sizes: self.row_sizes(), segment_bytes }
     }
 
-    /// Bytes of a row that were asked for; 0: the store chooses.
-    pub(crate) fn row_bytes(&self) -> u32 {
-        self.parameters.row_bytes
+    fn row_sizes(&self) -> RowSizes {
+        let Parameters { row_bytes, shared_heap_bytes, .. } = self.parameters;
+        RowSizes { row_bytes, shared_heap_bytes }
     }
 
     /// Loading call `i` of one pass, if there are so many.

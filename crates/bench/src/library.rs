@@ -16,7 +16,7 @@ use nvcaracal::{
 use storage::TableDefinition;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
-use crate::adapter::table_definition;
+use crate::adapter::{RowSizes, table_definition};
 use crate::{BenchError, Result};
 
 type Bytes = Vec<u8>;
@@ -446,8 +446,7 @@ impl Register for Procedures {
 /// The tables of a workload, and how their rows are made.
 pub(crate) struct Tables {
     pub(crate) specs: Vec<TableSpec>,
-    /// Bytes of a row that were asked for; 0: the store chooses.
-    pub(crate) row_bytes: u32,
+    pub(crate) row_sizes: RowSizes,
     /// Bytes of a segment of the store.
     pub(crate) segment_bytes: u64,
 }
@@ -477,22 +476,37 @@ pub(crate) fn options(tables: &Tables, procedures: Procedures) -> Result<(Option
 fn handle(tables: &Tables, spec: &TableSpec) -> Result<Handle> {
     let TableSpec { name, index, key_bytes_max: key, value_bytes_max: value } = *spec;
     // Rows as the engine alone has them.
-    let definition: TableDefinition = table_definition(spec, tables.row_bytes);
+    let definition: TableDefinition = table_definition(spec, tables.row_sizes);
     let record = definition.to_record(tables.segment_bytes);
-    let row = record.map_err(|error| BenchError::Usage(error.to_string()))?.row_bytes;
+    let record = record.map_err(|error| BenchError::Usage(error.to_string()))?;
+    let (row, heap) = (record.row_bytes, record.shared_heap_bytes);
     Ok(match (index, key) {
         (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
-        (IndexKind::Hash, 8) => {
-            Handle::HashWords(HashTable::hash(name).with_value_bytes(value).with_row_bytes(row))
-        }
-        (IndexKind::Ordered, 8) => {
-            Handle::OrderedWords(Table::ordered(name).with_value_bytes(value).with_row_bytes(row))
-        }
+        (IndexKind::Hash, 8) => Handle::HashWords(
+            HashTable::hash(name)
+                .with_value_bytes(value)
+                .with_row_bytes(row)
+                .with_shared_heap_bytes(heap),
+        ),
+        (IndexKind::Ordered, 8) => Handle::OrderedWords(
+            Table::ordered(name)
+                .with_value_bytes(value)
+                .with_row_bytes(row)
+                .with_shared_heap_bytes(heap),
+        ),
         (IndexKind::Hash, _) => Handle::Hash(
-            HashTable::hash(name).with_key_bytes(key).with_value_bytes(value).with_row_bytes(row),
+            HashTable::hash(name)
+                .with_key_bytes(key)
+                .with_value_bytes(value)
+                .with_row_bytes(row)
+                .with_shared_heap_bytes(heap),
         ),
         (IndexKind::Ordered, _) => Handle::Ordered(
-            Table::ordered(name).with_key_bytes(key).with_value_bytes(value).with_row_bytes(row),
+            Table::ordered(name)
+                .with_key_bytes(key)
+                .with_value_bytes(value)
+                .with_row_bytes(row)
+                .with_shared_heap_bytes(heap),
         ),
     })
 }

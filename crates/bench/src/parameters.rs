@@ -122,6 +122,10 @@ pub struct Parameters {
     /// Bytes of a persistent row of every table but sequences; 0 lets the store choose.
     #[serde(default)]
     pub row_bytes: u32,
+    /// Bytes of an inline heap that both versions of a row share, in every table but sequences; 0:
+    /// each has a half.
+    #[serde(default)]
+    pub shared_heap_bytes: u32,
 }
 
 /// Loading transactions of a loading epoch: up to 300 rows each, so at most 75,000 rows.
@@ -193,6 +197,7 @@ impl Parameters {
             segment_bytes: storage::StoreOptions::default().segment_bytes,
             loads_per_epoch: LOADS_PER_EPOCH,
             row_bytes: 0,
+            shared_heap_bytes: 0,
         }
     }
 

@@ -266,10 +266,10 @@ pub(crate) fn values<D: Device>(engine: &Engine<D>) -> Named {
     let rows = tables.filter(|(_, table)| {
         table.is_used() && table.definition.index != storage::IndexKind::Sequence
     });
-    for (number, table) in rows {
+    for (number, _) in rows {
+        inline += engine.inline_values(number as u16).expect("the table exists");
         let counted = engine.for_each(number as u16, &mut |_, value| {
             all += 1;
-            inline += u64::from(table.layout.is_inline(value.len() as u64));
             for (count, length) in up_to.iter_mut().zip(LENGTHS) {
                 *count += u64::from(value.len() <= length);
             }

@@ -92,9 +92,11 @@ pub(crate) fn scale(parameters: &Parameters) -> String {
         return String::new();
     };
     let chosen = |(name, value): &(&String, &Value)| *name != "workload" && !value.is_null();
-    let row_bytes = ("row_bytes".to_string(), Value::from(parameters.row_bytes));
-    let row_bytes = (parameters.row_bytes > 0).then_some(row_bytes);
-    let shown = fields.iter().filter(chosen).chain(row_bytes.iter().map(|(name, of)| (name, of)));
+    let Parameters { row_bytes, shared_heap_bytes, .. } = *parameters;
+    let sizes = [("row_bytes", row_bytes), ("shared_heap_bytes", shared_heap_bytes)];
+    let sizes = sizes.map(|(name, bytes)| (name.to_string(), Value::from(bytes)));
+    let given = sizes.iter().filter(|(_, bytes)| *bytes != 0).map(|(name, of)| (name, of));
+    let shown = fields.iter().filter(chosen).chain(given);
     let shown = shown.map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         format!("{} {value}", name.replace('_', " "))

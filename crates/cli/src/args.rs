@@ -466,6 +466,12 @@ pub(crate) struct RunArguments {
     /// the value pool from rows of 256 bytes (NV: 256) [default: 0]
     #[arg(long)]
     pub(crate) row_bytes: Option<u32>,
+    /// Bytes of an inline heap that both versions of a row share, a multiple of 8, for every table
+    /// but those of sequences: a value that does not fit beside the version before it goes to the
+    /// value pool (NV: 168, in rows of 256 bytes); 0: each version has a half of its own. Without
+    /// --row-bytes rows are as small as they can be [default: 0]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) shared_heap_bytes: Option<u32>,
     /// Bytes of a segment of the store, a power of two, 4096 to 67108864 [default: 262144]
     #[arg(long)]
     pub(crate) segment_bytes: Option<u64>,

@@ -179,15 +179,22 @@ fn write_table<D: Device>(
 fn write_head(to: &mut dyn Write, table: &Table, rows: &str) -> io::Result<()> {
     let Table { index, words, .. } = table;
     let TableDefinition {
-        name, key_bytes_max: key, value_bytes_max: value, row_bytes: row, ..
+        name,
+        key_bytes_max: key,
+        value_bytes_max: value,
+        row_bytes: row,
+        shared_heap_bytes: heap,
+        ..
     } = &table.definition;
+    // Most tables have none.
+    let heap = if *heap > 0 { format!("\"shared_heap_bytes\":{heap},") } else { String::new() };
     let types = words.iter().filter(|words| !words.is_empty());
     let types = Value::List(types.map(|words| Value::Text(words.clone())).collect());
     let name = Value::Text(name.clone());
     writeln!(
         to,
         "{{\"table\":{name},\"index\":\"{index}\",\"key_bytes_max\":{key},\
-         \"value_bytes_max\":{value},\"row_bytes\":{row},\"types\":{types},{rows}}}"
+         \"value_bytes_max\":{value},\"row_bytes\":{row},{heap}\"types\":{types},{rows}}}"
     )
 }
 

@@ -157,6 +157,8 @@ struct Table {
     key_bytes_max: u32,
     value_bytes_max: u32,
     row_bytes: u32,
+    /// 0: each version has a half of the row's heap.
+    shared_heap_bytes: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -258,6 +260,7 @@ fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
         key_bytes_max: table.definition.key_bytes_max,
         value_bytes_max: table.definition.value_bytes_max,
         row_bytes: table.definition.row_bytes,
+        shared_heap_bytes: table.definition.shared_heap_bytes,
     });
     tables.collect()
 }
@@ -305,14 +308,20 @@ fn text(pages: &Pages) -> String {
     if let Some(tables) = &pages.tables {
         let _ = writeln!(
             text,
-            "{:>5} {:<9} {:>8} {:>10} {:>9}  name",
-            "table", "index", "key max", "value max", "row bytes"
+            "{:>5} {:<9} {:>8} {:>10} {:>9} {:>11}  name",
+            "table", "index", "key max", "value max", "row bytes", "shared heap"
         );
         for t in tables {
             let _ = writeln!(
                 text,
-                "{:>5} {:<9} {:>8} {:>10} {:>9}  {}",
-                t.id, t.index, t.key_bytes_max, t.value_bytes_max, t.row_bytes, t.name
+                "{:>5} {:<9} {:>8} {:>10} {:>9} {:>11}  {}",
+                t.id,
+                t.index,
+                t.key_bytes_max,
+                t.value_bytes_max,
+                t.row_bytes,
+                t.shared_heap_bytes,
+                t.name
             );
         }
         text.push('\n');

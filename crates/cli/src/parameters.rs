@@ -30,6 +30,7 @@ fn set_common(parameters: &mut Parameters, run: &RunArguments) {
     set(&mut parameters.seed, run.seed);
     set(&mut parameters.segment_bytes, run.segment_bytes);
     set(&mut parameters.row_bytes, run.row_bytes);
+    set(&mut parameters.shared_heap_bytes, run.shared_heap_bytes);
 }
 
 /// A workload's own options.

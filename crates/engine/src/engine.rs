@@ -8,7 +8,7 @@ use pmem::sync::Crew;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, SerialId, StateHash, Store, row_hash};
+use storage::{EndMark, SerialId, StateHash, Store, ValuePointer, row, row_hash};
 
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
 use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
@@ -25,6 +25,7 @@ use crate::reads::{Reads, Visit};
 use crate::schema::Agreed;
 use crate::snapshot::{Images, Snapshots};
 use crate::stats::{EpochStats, Laps, MemoryUse};
+use crate::table::Table;
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
@@ -493,6 +494,31 @@ impl<D: Device> Engine<D> {
                 each(key, phase.bytes(seen.word));
             }
         };
+        self.for_each_entry(t, &mut visit);
+        Ok(())
+    }
+
+    /// Counts the rows of a table whose newest value lies in the row itself, as of the end of the
+    /// last epoch.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table.
+    pub fn inline_values(&self, table: u16) -> Result<u64> {
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut inline = 0;
+        self.for_each_entry(t, &mut |_, id| {
+            let entry = self.core.entries.get(id);
+            let newest = entry.next();
+            if newest.is_value() {
+                let words = row::versions(self.store.device().as_ref(), entry.row());
+                inline += u64::from(ValuePointer(words[newest.slot()].pointer).is_inline());
+            }
+        });
+        Ok(inline)
+    }
+
+    /// Visits the entries of a table, in key order if it is ordered.
+    fn for_each_entry(&self, t: &Table, visit: &mut dyn FnMut(u64, EntryId)) {
         // Unbounded: no key is compared.
         let nothing = Reads::new(false);
         match &t.ordered {
@@ -508,7 +534,6 @@ impl<D: Device> Engine<D> {
                 )
                 .for_each(|(word, id)| visit(word, id)),
         }
-        Ok(())
     }
 
     /// Visits the rows with `low <= key < high` of an ordered table as of the end of the last

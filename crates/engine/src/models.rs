@@ -49,6 +49,7 @@ fn fixture() -> &'static Fixture {
             key_bytes_max: 8,
             value_bytes_max: 64,
             row_bytes: 0,
+            shared_heap_bytes: 0,
         }];
         let config = EngineConfig::default();
         let (mut engine, _) = Engine::open(device, config, &tables, ProcedureTable::new()).unwrap();

@@ -28,6 +28,8 @@ pub(crate) struct Shape {
     /// Bytes of a row; 0: as they are, and `row_bytes_if_new` in a new table.
     row_bytes: u32,
     row_bytes_if_new: u32,
+    /// Bytes of a heap that both versions share; 0: each has a half, or as they are.
+    shared_heap_bytes: u32,
     /// Versions of the type of the values.
     versions: u8,
     pub(crate) tag: u64,
@@ -93,6 +95,7 @@ impl Shape {
             key_bytes_max: self.key_bytes_max,
             value_bytes_max: self.value_bytes_max,
             row_bytes: self.row_bytes,
+            shared_heap_bytes: self.shared_heap_bytes,
         };
         let Self { row_bytes_if_new, types: Types(types), .. } = *self;
         TableSchema { definition, row_bytes_if_new, types: types() }
@@ -209,6 +212,7 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
             value_bytes_max,
             row_bytes: 0,
             row_bytes_if_new,
+            shared_heap_bytes: 0,
             versions: stored::version::<V>() + 1,
             tag: 0,
             types: Types(types::<K, V>),
@@ -255,6 +259,25 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
     #[must_use]
     pub const fn with_row_bytes(mut self, bytes: u32) -> Self {
         self.shape.row_bytes = bytes;
+        self
+    }
+
+    /// Bytes of an inline heap that both versions of a row share, a multiple of 8 and at most what
+    /// the row has behind its header: a value is inline if it fits beside the version before it.
+    /// So a row holds one long and one short version, where two halves would have room for
+    /// short ones only; but where all values fit into halves, these are faster. Without
+    /// [`with_row_bytes`](Self::with_row_bytes) the rows of a new table are the smallest with room
+    /// for it. By default each version has a half; an existing table stays as it is.
+    ///
+    /// ```
+    /// use nvcaracal::Table;
+    ///
+    /// const NOTES: Table<u64, String> =
+    ///     Table::ordered("notes").with_row_bytes(256).with_shared_heap_bytes(168);
+    /// ```
+    #[must_use]
+    pub const fn with_shared_heap_bytes(mut self, bytes: u32) -> Self {
+        self.shape.shared_heap_bytes = bytes;
         self
     }
 
@@ -306,6 +329,7 @@ impl Sequence {
             value_bytes_max: 8,
             row_bytes: 0,
             row_bytes_if_new: 0,
+            shared_heap_bytes: 0,
             versions: 1,
             tag: 0,
             types: Types(|| vec!["sequence".to_string()]),

@@ -42,8 +42,12 @@ pub struct TableDefinition {
     /// Longest value, 0 to 262,128 bytes.
     pub value_bytes_max: u32,
     /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and
-    /// 256 (NV 5.3) where they are longer.
+    /// 256 (NV 5.3) where they are longer, or the smallest one with room for a shared heap.
     pub row_bytes: u32,
+    /// Bytes of an inline heap that both versions of a row share (NV 5.3: 168), a multiple of 8; 0:
+    /// each version has a half of its own. A value that does not fit beside the version before it
+    /// is in the value pool. Not for sequences.
+    pub shared_heap_bytes: u32,
 }
 
 /// Longest value that the default row size keeps inline.
@@ -57,12 +61,7 @@ impl TableDefinition {
     /// # Errors
     /// `Limit` naming the table, the value and the limit.
     pub fn to_record(&self, segment_bytes: u64) -> Result<TableRecord> {
-        let limit = |what: &str, is: u64, range: String| {
-            Err(StorageError::Limit(format!(
-                "table {:?}: {what} is {is}, must be {range}",
-                self.name
-            )))
-        };
+        let limit = |what, is, range| Err(self.limit(what, is, range));
         if self.name.is_empty() || self.name.len() > NAME_BYTES || self.name.contains('\0') {
             return limit(
                 "length of the name",
@@ -90,22 +89,7 @@ impl TableDefinition {
                 "8, and its value 8".into(),
             );
         }
-        let row_bytes = match self.row_bytes {
-            0 if self.value_bytes_max <= INLINE_BYTES_DEFAULT => {
-                RowLayout::row_bytes_all_inline(self.key_bytes_max, self.value_bytes_max)
-            }
-            0 => ROW_BYTES_EXTERNAL.max(RowLayout::row_bytes_all_inline(self.key_bytes_max, 0)),
-            given => given,
-        };
-        let least =
-            RowLayout::row_bytes_all_inline(self.key_bytes_max, 0).max(ROW_HEADER_BYTES as u32);
-        if !row_bytes.is_multiple_of(64)
-            || row_bytes < least
-            || u64::from(row_bytes) > segment_bytes
-        {
-            let range = format!("a multiple of 64 from {least} to {segment_bytes}");
-            return limit("row size", row_bytes.into(), range);
-        }
+        let row_bytes = self.row_bytes_of_record(segment_bytes)?;
         let is_one_line = RowLayout::can_be_one_line(self.key_bytes_max, self.value_bytes_max)
             && row_bytes == ROW_HEADER_BYTES as u32;
         let mut record = TableRecord {
@@ -120,10 +104,52 @@ impl TableDefinition {
             },
             types: 0,
             type_versions: 0,
-            inline_heap: if is_one_line { HEAP_IN_HEADER } else { HEAP_IN_HALVES },
+            inline_heap: match self.shared_heap_bytes {
+                0 if is_one_line => HEAP_IN_HEADER,
+                0 => HEAP_IN_HALVES,
+                shared => shared,
+            },
         };
         record.name[..self.name.len()].copy_from_slice(self.name.as_bytes());
         Ok(record)
+    }
+
+    /// The row size, fixed and checked with the heap that rows share.
+    fn row_bytes_of_record(&self, segment_bytes: u64) -> Result<u32> {
+        let row_bytes = match self.row_bytes {
+            0 if self.shared_heap_bytes > 0 => {
+                RowLayout::row_bytes_with_shared(self.key_bytes_max, self.shared_heap_bytes)
+            }
+            0 if self.value_bytes_max <= INLINE_BYTES_DEFAULT => {
+                RowLayout::row_bytes_all_inline(self.key_bytes_max, self.value_bytes_max)
+            }
+            0 => ROW_BYTES_EXTERNAL.max(RowLayout::row_bytes_all_inline(self.key_bytes_max, 0)),
+            given => given,
+        };
+        let least =
+            RowLayout::row_bytes_all_inline(self.key_bytes_max, 0).max(ROW_HEADER_BYTES as u32);
+        if !row_bytes.is_multiple_of(64)
+            || row_bytes < least
+            || u64::from(row_bytes) > segment_bytes
+        {
+            let range = format!("a multiple of 64 from {least} to {segment_bytes}");
+            return Err(self.limit("row size", row_bytes.into(), range));
+        }
+        let heap = self.shared_heap_bytes;
+        let room = RowLayout::shared_heap_bytes_max(self.key_bytes_max, row_bytes);
+        if !heap.is_multiple_of(8) || heap > room {
+            let range = format!("a multiple of 8 up to {room} in rows of {row_bytes} bytes");
+            return Err(self.limit("shared heap", heap.into(), range));
+        }
+        // An epoch reserves no space in pools for what its calls draw (O-43).
+        if self.index == IndexKind::Sequence && heap > 0 {
+            return Err(self.limit("shared heap of a sequence", heap.into(), "0".into()));
+        }
+        Ok(row_bytes)
+    }
+
+    fn limit(&self, what: &str, is: u64, range: String) -> StorageError {
+        StorageError::Limit(format!("table {:?}: {what} is {is}, must be {range}", self.name))
     }
 }
 
@@ -140,6 +166,7 @@ pub(crate) fn definition(record: &TableRecord) -> TableDefinition {
         key_bytes_max: record.key_bytes_max,
         value_bytes_max: record.value_bytes_max,
         row_bytes: record.row_bytes,
+        shared_heap_bytes: record.shared_heap_bytes(),
     }
 }
 
@@ -213,7 +240,8 @@ fn has_possible_heap(record: &TableRecord) -> bool {
             u64::from(record.row_bytes) == ROW_HEADER_BYTES
                 && RowLayout::can_be_one_line(record.key_bytes_max, 0)
         }
-        _ => false,
+        // How many bytes there can be was checked with the other sizes.
+        _ => record.shared_heap_bytes() > 0,
     }
 }
 

@@ -134,8 +134,16 @@ pub struct TableRecord {
     pub types: u64,
     /// Versions that there are of the type of the values.
     pub type_versions: u32,
-    /// Where inline values are: [`HEAP_IN_HALVES`] or [`HEAP_IN_HEADER`].
+    /// Where inline values are: [`HEAP_IN_HALVES`], [`HEAP_IN_HEADER`], or in a heap of so many
+    /// bytes behind the header and the key, a multiple of 8, which both versions of a row share.
     pub inline_heap: u32,
+}
+
+impl TableRecord {
+    /// Bytes of a heap that both versions of a row share; 0: there is none.
+    pub fn shared_heap_bytes(&self) -> u32 {
+        if self.inline_heap.is_multiple_of(8) { self.inline_heap } else { 0 }
+    }
 }
 
 /// The inline heap follows the header line and the key, in two halves.
@@ -148,6 +156,7 @@ const _: () = {
     assert!(size_of::<TableRecord>() == 80);
     assert!(offset_of!(TableRecord, row_bytes) == 48);
     assert!(offset_of!(TableRecord, types) == 64);
+    assert!(offset_of!(TableRecord, inline_heap) == 76);
 };
 
 /// The checkpoint: one line, its epoch stored last. Of the two records the newer valid one counts;
@@ -219,8 +228,8 @@ const _: () = {
     assert!(offset_of!(PoolState, collected_tail) == 48);
 };
 
-/// A persistent row's header line. The inline heap follows, in two fixed halves: one for each
-/// version; or, with [`HEAP_IN_HEADER`], is the last two words of `key`.
+/// A persistent row's header line. The inline heap follows: two fixed halves, one for each version,
+/// or one heap that both share; or, with [`HEAP_IN_HEADER`], it is the last two words of `key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct RowHeader {
@@ -288,9 +297,8 @@ impl SerialId {
     }
 }
 
-/// Where a persistent value is: bits 0-1 kind (0 none, 1 in the row's own half of the inline heap,
-/// 2 in the value pool), bits 2-19 length in bytes, bits 20-63 offset of the pool slot in 16-byte
-/// units.
+/// Where a persistent value is: bits 0-1 kind (0 none, 1 in the row's inline heap, 2 in the value
+/// pool), bits 2-19 length in bytes, bits 20-63 offset of the pool slot in 16-byte units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ValuePointer(pub u64);
 
@@ -415,7 +423,7 @@ pub fn layout() -> Vec<StructLayout> {
             index_kind: u32 = "1 hash, 2 ordered, 3 sequences",
             types: u64 = "hash of the types of keys and values in words; 0: not known",
             type_versions: u32 = "versions of the type of the values",
-            inline_heap: u32 = "0: halves behind the header, 1: two words in the header",
+            inline_heap: u32 = "0: halves, 1: two words in the header, else bytes of a shared heap",
         }),
         describe!(PoolState {
             sets: [PoolOffsets; 2] = "bump, head and tail, by parity of the checkpoint",

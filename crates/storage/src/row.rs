@@ -1,14 +1,16 @@
-//! A persistent row: one header line with two versions, then the inline heap in two fixed halves
-//! (NV 5.3). In a table that is made for keys and values of at most 8 bytes, the halves are the
-//! last words of the header line, so that a final write stores and flushes one line.
+//! A persistent row: one header line with two versions, then the inline heap (NV 5.3), in two fixed
+//! halves or shared by both versions (`row/heap.rs`). In a table that is made for keys and values
+//! of at most 8 bytes, the halves are the last words of the header line, so that a final write
+//! stores and flushes one line.
 //!
-//! Version slot i keeps its inline value in half i, so a new value never overlaps the bytes of the
-//! other version (O-32) and nothing has to be copied from slot to slot: a final write overwrites
-//! the slot that is not the checkpoint's, serial id first, then the pointer, in one line (O-26,
-//! docs/decisions/0001). Which slot is newest follows from the serial ids alone.
+//! A new value never overlaps the bytes of the other version (O-32), and nothing has to be copied
+//! from slot to slot: a final write overwrites the slot that is not the checkpoint's, serial id
+//! first, then the pointer, in one line (O-26, docs/decisions/0001). Which slot is newest follows
+//! from the serial ids alone.
 //!
 //! Knows nothing of epochs in progress except the number of the last checkpoint.
 
+mod heap;
 mod write;
 
 use pmem::Device;
@@ -43,14 +45,17 @@ pub struct RowLayout {
     pub row_bytes: u64,
     /// Offset of the inline heap.
     pub heap_offset: u64,
-    /// Bytes of each half of the inline heap: the longest inline value.
+    /// Bytes of each half of the inline heap; 0 where both versions share it.
     pub half_bytes: u64,
+    /// Bytes of an inline heap that both versions share; 0 where each has its half.
+    pub shared_heap_bytes: u64,
     /// Longest key.
     pub key_bytes_max: u64,
     /// Longest value.
     pub value_bytes_max: u64,
     has_line_halves: bool,
     is_one_line: bool,
+    has_short_halves: bool,
     may_be_external: bool,
     shape: Shape,
 }
@@ -75,6 +80,8 @@ impl RowLayout {
         let key_bytes_max = u64::from(record.key_bytes_max);
         let value_bytes_max = u64::from(record.value_bytes_max);
         let is_one_line = record.inline_heap == HEAP_IN_HEADER;
+        let shared_heap_bytes = u64::from(record.shared_heap_bytes());
+        let is_shared = shared_heap_bytes > 0;
         let heap_offset = match is_one_line {
             true => WORDS_OFFSET,
             false => behind_key(key_bytes_max),
@@ -82,6 +89,7 @@ impl RowLayout {
         let row_bytes = u64::from(record.row_bytes);
         let half = row_bytes.saturating_sub(heap_offset) / 2;
         let half_bytes = match half {
+            _ if is_shared => 0,
             _ if is_one_line => WORD_BYTES,
             // Whole lines where there are any: a half that shares no line with the other is written
             // by itself.
@@ -91,19 +99,24 @@ impl RowLayout {
         let has_line_halves = half_bytes > 0
             && half_bytes.is_multiple_of(LINE as u64)
             && heap_offset.is_multiple_of(LINE as u64);
-        let may_be_external = value_bytes_max > half_bytes;
+        let may_be_external = match is_shared {
+            true => !heap::fit_together(shared_heap_bytes, [value_bytes_max; 2]),
+            false => value_bytes_max > half_bytes,
+        };
         Self {
             table,
             row_bytes,
             heap_offset,
             half_bytes,
+            shared_heap_bytes,
             key_bytes_max,
             value_bytes_max,
             has_line_halves,
             is_one_line,
+            has_short_halves: !has_line_halves && !may_be_external && !is_shared,
             may_be_external,
             shape: match has_line_halves {
-                _ if may_be_external || key_bytes_max != 8 => Shape::Any,
+                _ if may_be_external || is_shared || key_bytes_max != 8 => Shape::Any,
                 false => Shape::Short,
                 true if value_bytes_max <= LINE as u64 => Shape::Line,
                 true => Shape::Lines,
@@ -123,6 +136,17 @@ impl RowLayout {
         }
         let half = value_bytes_max.next_multiple_of(if value_bytes_max > 48 { 64 } else { 16 });
         (behind_key(key_bytes_max.into()) as u32 + 2 * half).next_multiple_of(64)
+    }
+
+    /// Smallest row size, a multiple of 64, that has room for a shared heap.
+    pub fn row_bytes_with_shared(key_bytes_max: u32, shared_heap_bytes: u32) -> u32 {
+        let bytes = behind_key(key_bytes_max.into()) + u64::from(shared_heap_bytes);
+        bytes.next_multiple_of(64).try_into().unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of a row behind its key: the most that a shared heap can have.
+    pub fn shared_heap_bytes_max(key_bytes_max: u32, row_bytes: u32) -> u32 {
+        row_bytes.saturating_sub(behind_key(key_bytes_max.into()) as u32)
     }
 
     /// Offset of the inline half of a version slot.
@@ -153,12 +177,12 @@ impl RowLayout {
     /// Whether values are short and inline always, so that a word is stored as one.
     #[inline(always)]
     pub fn has_short_halves(&self) -> bool {
-        !self.has_line_halves && !self.may_be_external
+        self.has_short_halves
     }
 
-    /// Whether values of this length are inline.
+    /// Whether values of this length are inline, where there are halves.
     #[inline(always)]
-    pub fn is_inline(&self, len: u64) -> bool {
+    pub fn fits_half(&self, len: u64) -> bool {
         len <= self.half_bytes
     }
 
@@ -178,7 +202,8 @@ impl RowLayout {
     /// Offset of a version's value.
     #[inline(always)]
     pub fn value_offset(&self, row: u64, slot: usize, pointer: ValuePointer) -> u64 {
-        pointer.external_offset().unwrap_or_else(|| self.half_offset(row, slot))
+        let inline = || self.inline_offset(row, slot, pointer.value_bytes());
+        pointer.external_offset().unwrap_or_else(inline)
     }
 }
 
@@ -251,7 +276,14 @@ mod tests {
     /// The record of a table with rows of so many bytes; 0: as many as both values need.
     fn record(key_bytes_max: u32, value_bytes_max: u32, row_bytes: u32) -> TableRecord {
         let (name, index) = ("t".into(), IndexKind::Hash);
-        let definition = TableDefinition { name, index, key_bytes_max, value_bytes_max, row_bytes };
+        let definition = TableDefinition {
+            name,
+            index,
+            key_bytes_max,
+            value_bytes_max,
+            row_bytes,
+            shared_heap_bytes: 0,
+        };
         definition.to_record(4096).unwrap()
     }
 
@@ -330,10 +362,10 @@ mod tests {
             if is_one_line {
                 assert_eq!(layout.row_bytes, ROW_HEADER_BYTES);
                 assert_eq!([0, 1].map(|slot| layout.half_offset(640, slot)), [688, 696]);
-                assert!(layout.is_inline(8) && !layout.may_be_external());
+                assert!(layout.fits_half(8) && !layout.may_be_external());
                 // Values that grow are elsewhere, and rows are what they were.
                 let grown = RowLayout::new(0, &TableRecord { value_bytes_max: 9, ..record });
-                assert!(grown.is_one_line() && grown.may_be_external() && !grown.is_inline(9));
+                assert!(grown.is_one_line() && grown.may_be_external() && !grown.fits_half(9));
                 assert_eq!(grown.shape(), Shape::Any);
             }
         }
@@ -359,7 +391,7 @@ mod tests {
             }
             for value in [0, 8, 48, 64, 100, 1000] {
                 let record = record(key_bytes_max, value, 0);
-                assert!(RowLayout::new(0, &record).is_inline(u64::from(value)));
+                assert!(RowLayout::new(0, &record).fits_half(u64::from(value)));
             }
         }
     }

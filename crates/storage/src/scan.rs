@@ -191,6 +191,16 @@ fn check_row<D: Device>(
     if counts && !leads_to_a_value(device, segments, plan, ValuePointer(stale.pointer), layout) {
         return corrupt(format!("its stale value pointer {:#x} leads nowhere", stale.pointer));
     }
+    // What a crash left behind may be longer than what was there: only versions that count were
+    // written beside each other.
+    let pointers = scanned.versions.map(|version| ValuePointer(version.pointer));
+    if counts && layout.overlap(pointers) {
+        let [first, second] = pointers.map(ValuePointer::value_bytes);
+        return corrupt(format!(
+            "its versions of {first} and {second} bytes overlap in the shared heap of {} bytes",
+            layout.shared_heap_bytes
+        ));
+    }
     Ok(())
 }
 
@@ -208,7 +218,7 @@ fn leads_to_a_value<D: Device>(
         return pointer.is_null();
     }
     let Some(offset) = pointer.external_offset() else {
-        return layout.is_inline(bytes);
+        return layout.fits_alone(bytes);
     };
     if bytes > layout.value_bytes_max {
         return false;
@@ -243,6 +253,21 @@ mod tests {
         key: &[u8],
         pointer: impl FnOnce([u64; 2]) -> Option<u64>,
     ) -> Result<usize> {
+        let change = |port: &mut Port<Dram>, at: u64, values: [u64; 2]| {
+            // SAFETY: the test owns the store.
+            let store = |pointer| unsafe { port.store_u64(at + 8, pointer) };
+            pointer(values).into_iter().for_each(store);
+        };
+        scan_changed(table, 0, key, change)
+    }
+
+    /// As [`scan`], of tables with a shared heap or without, after any change of the row.
+    fn scan_changed(
+        table: u16,
+        shared_heap_bytes: u32,
+        key: &[u8],
+        change: impl FnOnce(&mut Port<Dram>, u64, [u64; 2]),
+    ) -> Result<usize> {
         let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
         let opened = Store::open(Arc::clone(&device), &options)?;
@@ -253,6 +278,7 @@ mod tests {
             key_bytes_max: 16,
             value_bytes_max: 8,
             row_bytes: 256,
+            shared_heap_bytes,
         });
         let mut sub_pools = add_tables(&mut store, &wanted)?;
         let row_sub_pools = sub_pools.len();
@@ -270,11 +296,13 @@ mod tests {
         unsafe {
             row::initialise(&mut port, at, &layout, key);
             row::write_version(&mut port, at, &layout, version, row::First::Yes);
-            pointer(values).into_iter().for_each(|pointer| port.store_u64(at + 8, pointer));
         }
+        change(&mut port, at, values);
         sub_pools[0].save(&mut port, store.next_sequence());
         store.commit(&mut port, 1, None, 1, 0);
         let plan = plan(&store, &sub_pools, &opened.log);
+        // As if the log had an epoch after the checkpoint.
+        let plan = ScanPlan { last_epoch: 2, ..plan };
         let mut rows = 0;
         for unit in &plan.units {
             let layout = &store.tables()[unit.table as usize].layout;
@@ -314,5 +342,39 @@ mod tests {
         check("of another class", |[_, second]| ValuePointer::external(second, 8).0);
         check("in the midst of a slot", |[first, _]| ValuePointer::external(first + 16, 8).0);
         check("not allocated", |[first, _]| ValuePointer::external(first + CLASS_BYTES_MIN, 8).0);
+    }
+    /// O-32, O-54: two versions that count lie beside each other. A version after the checkpoint
+    /// may be torn, or be longer than there is room for beside it, and is not judged.
+    #[test]
+    fn o_32_versions_that_count_do_not_overlap() {
+        let check = |heap: u32, lens: [u64; 2], epoch: u64| {
+            let [first, second] = lens.map(|len| ValuePointer::inline(len).0);
+            scan_changed(0, heap, b"a key", |port, at, _| {
+                // SAFETY: the test owns the store.
+                unsafe {
+                    port.store_u64(at + 8, first);
+                    port.store_two(at + 16, [SerialId::new(epoch, 1).0, second]);
+                }
+            })
+        };
+        for (lens, is_beside) in [
+            ([8, 8], true),
+            ([80, 80], true),
+            ([88, 80], true),
+            ([89, 80], false),
+            ([160, 8], true),
+            ([161, 8], false),
+            ([168, 0], true),
+            ([168, 8], false),
+        ] {
+            let found = check(168, lens, 1);
+            assert_eq!(found.is_ok(), is_beside, "{lens:?}");
+            let overlaps =
+                |error: StorageError| error.to_string().contains("overlap in the shared");
+            assert!(found.err().is_none_or(overlaps));
+            assert!(check(168, lens, 2).is_ok(), "{lens:?}");
+        }
+        assert!(check(0, [64, 64], 1).is_ok());
+        assert!(check(168, [169, 0], 1).unwrap_err().to_string().contains("nowhere"));
     }
 }

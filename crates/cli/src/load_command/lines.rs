@@ -19,6 +19,9 @@ pub(super) struct Head {
     pub(super) key_bytes_max: u32,
     pub(super) value_bytes_max: u32,
     pub(super) row_bytes: u32,
+    /// Only where both versions of a row share its heap.
+    #[serde(default)]
+    pub(super) shared_heap_bytes: u32,
     pub(super) types: Vec<String>,
     /// How many follow; the end of a file may be lost.
     pub(super) rows: u64,

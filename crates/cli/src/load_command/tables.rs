@@ -82,6 +82,7 @@ impl Tables {
                 key_bytes_max: head.key_bytes_max,
                 value_bytes_max: head.value_bytes_max,
                 row_bytes: head.row_bytes,
+                shared_heap_bytes: head.shared_heap_bytes,
             };
             tables.push(definition, &head.types).map_err(of)?;
         }

@@ -189,6 +189,26 @@ fn rows_without_types_are_bytes() {
     assert_eq!(rows.lines().count(), 55);
 }
 
+/// A shared heap is named by who shows tables, and there again after loading.
+#[test]
+fn a_shared_heap_is_shown_dumped_and_loaded() {
+    let room = Room::new();
+    let (store, again) = (room.text("store"), room.text("again"));
+    let rows = "--row-bytes 256 --shared-heap-bytes 168";
+    let bench = "bench smallbank --customers 54 --epochs 1 --epoch-size 5";
+    run(&format!("{bench} {rows} --device file:{store}")).succeeded();
+    let dumped = run(&format!("dump {store}")).succeeded().stdout;
+    assert!(dumped.contains("\"row_bytes\":256,\"shared_heap_bytes\":168,"), "{dumped}");
+    let file = room.text("all.jsonl");
+    fs::write(&file, &dumped).unwrap();
+    run(&format!("load {again} {file}")).succeeded();
+    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&dumped));
+    let page = run(&format!("inspect {again} tables --json")).succeeded().json();
+    assert_eq!(page["tables"][0]["shared_heap_bytes"], 168);
+    let page = run(&format!("inspect {again} tables")).succeeded().stdout;
+    assert!(page.contains("shared heap") && page.contains(" 168 "), "{page}");
+}
+
 /// A dump that is loaded is the same store to its program.
 #[test]
 fn what_was_dumped_is_loaded_and_its_program_goes_on() {

@@ -42,8 +42,13 @@ fn check(workload: &str, options: &str) {
     }
     if !options.contains("--row-bytes") {
         // Other rows are another store with the same state.
-        let rows = "--workers 2 --device emulated:none --row-bytes 256 --no-minor-gc";
-        assert_eq!(digest(&format!("{base} {rows}")), expected, "{workload} {options} {rows}");
+        for rows in [
+            "--workers 2 --device emulated:none --row-bytes 256 --no-minor-gc",
+            "--workers 2 --device emulated:none --row-bytes 256 --shared-heap-bytes 168",
+            "--workers 4 --device dram --shared-heap-bytes 40 --checkpoint-every 3",
+        ] {
+            assert_eq!(digest(&format!("{base} {rows}")), expected, "{workload} {options} {rows}");
+        }
     }
     let check = run(&format!("check {file} --json")).succeeded().json();
     assert_eq!(check["state_digest"], *expected);

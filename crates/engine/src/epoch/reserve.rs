@@ -92,7 +92,7 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
 fn segments_needed<D: Device>(epoch: &Epoch<'_, D>) -> u64 {
     let tables = epoch.core.tables.iter().map(|table| {
         let bytes_max = table.layout.value_bytes_max;
-        let external_bytes_max = (!table.layout.is_inline(bytes_max)).then_some(bytes_max);
+        let external_bytes_max = table.layout.may_be_external().then_some(bytes_max);
         TableSpace { rows: table.hash.len() as u64, external_bytes_max }
     });
     let demand = epoch.shared.demand.lock().expect("no panic while locked");

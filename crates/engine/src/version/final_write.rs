@@ -161,7 +161,7 @@ impl<D: Device> Medium<D> {
         self.rows += 1;
         let (row, layout, value) = (to.entry.row(), to.layout, whole(value));
         let len = value.len() as u64;
-        let external = (!layout.is_inline(len)).then(|| self.allocate_value(len, with.segments));
+        let external = (!layout.fits_alone(len)).then(|| self.allocate_value(len, with.segments));
         let exact = to.word.to_be_bytes();
         if self.keeps_hash {
             let key = key_of(self.port.device().as_ref(), to, &exact);
@@ -259,8 +259,9 @@ impl<D: Device> Medium<D> {
         Target { slot, in_place }
     }
 
-    /// Frees what the slot held, where that may be done here, takes a pool slot if the value needs
-    /// one, and remembers a checkpointed external version that becomes stale with this write.
+    /// Frees what the slot held, where that may be done here, takes a pool slot if the value does
+    /// not fit into the row beside the other version, and remembers a checkpointed external version
+    /// that becomes stale with this write.
     #[inline(never)]
     fn prepare_place(
         &mut self,
@@ -270,7 +271,7 @@ impl<D: Device> Medium<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Option<u64> {
         let words = row::versions(self.port.device().as_ref(), to.entry.row());
-        let old = words[target.slot];
+        let (old, kept) = (words[target.slot], ValuePointer(words[1 - target.slot].pointer));
         let old_external = ValuePointer(old.pointer).external_offset();
         if target.in_place {
             // Written since the checkpoint: the crash that reverts its allocation reverts this
@@ -286,12 +287,14 @@ impl<D: Device> Medium<D> {
                 "the major collector missed the row at {}",
                 to.entry.row()
             );
-            let newest = ValuePointer(words[1 - target.slot].pointer);
-            if newest.external_offset().is_some() && self.minor_collection {
+            if kept.external_offset().is_some() && self.minor_collection {
                 self.stale.push((to.id, to.entry.generation()));
             }
         }
-        (!to.layout.is_inline(len)).then(|| self.allocate_value(len, with.segments))
+        // The other slot holds the checkpoint's version, or nothing: that of a row that was born
+        // since then and is overwritten in its place (O-32).
+        let is_inline = to.layout.fits_beside(target.slot, len, kept);
+        (!is_inline).then(|| self.allocate_value(len, with.segments))
     }
 
     /// Compares a row's last version with what it was before this epoch, and makes the state hash
@@ -340,7 +343,7 @@ fn takes_lines(
     with: &Publisher<'_, '_>,
 ) -> bool {
     to.layout.has_line_halves()
-        && to.layout.is_inline(value.len() as u64)
+        && to.layout.fits_half(value.len() as u64)
         && !with.cache.is_on()
         && before.is_value()
         && value_before(to).len() == value.len()

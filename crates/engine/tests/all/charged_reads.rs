@@ -101,6 +101,7 @@ impl Case {
             key_bytes_max: self.key_bytes as u32,
             value_bytes_max: VALUE_BYTES as u32,
             row_bytes: self.row_bytes,
+            shared_heap_bytes: 0,
         };
         let config = EngineConfig {
             cache_bytes: 0,

@@ -54,20 +54,25 @@ fn explored(case: &Case, options: &Options<'_>) -> Tally {
     tally
 }
 
-/// O-22, O-23, O-25 to O-29, O-34 to O-36, O-38: the power is cut before every store, flush and
-/// fence, with few adversaries each.
+/// O-22, O-23, O-25 to O-29, O-32, O-34 to O-36, O-38: the power is cut before every store, flush
+/// and fence, with few adversaries each; in rows with halves, and in rows with a heap that both
+/// versions share.
 #[test]
 fn o_26_every_event_of_a_small_history() {
     let images_max = effort("NVCARACAL_CRASH_IMAGES", 100_000);
-    for (seed, (workers, checkpoint_every)) in [(1, 1), (1, 2), (2, 1)].into_iter().enumerate() {
+    let halves = ([64, 128, 128, 0], [0; 4]);
+    let shared = ([64, 256, 448, 0], [0, 168, 368, 0]);
+    for (seed, (workers, checkpoint_every, (row_bytes, shared_heap_bytes))) in
+        (0..).zip([(1, 1, halves), (1, 2, halves), (2, 1, halves), (1, 1, shared), (1, 2, shared)])
+    {
         let setup = Setup {
             workers,
             checkpoint_every,
-            row_bytes: [64, 128, 128, 0],
+            row_bytes,
+            shared_heap_bytes,
             segment_bytes: 4096,
             ..Setup::default()
         };
-        let seed = seed as u64;
         let any = Case::of_size(seed, Size::Small, &mut Random::new(seed));
         let case = Case { setup, batches: tiny_history(), image_limit_bytes: 4 << 20, ..any };
         let options = Options { images_max, nest_one_in: 100, run_on: 20, ..Options::default() };

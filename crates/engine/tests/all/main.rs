@@ -23,6 +23,7 @@ mod repair;
 mod schedules;
 mod schema;
 mod serial;
+mod shared_heap;
 mod smoke;
 mod snapshots;
 mod state_hash;

@@ -75,6 +75,7 @@ fn o_06_many_rows_are_seen_as_one_by_one() {
             key_bytes_max: 8,
             value_bytes_max: 8,
             row_bytes: 0,
+            shared_heap_bytes: 0,
         };
         let config = EngineConfig { workers, ..EngineConfig::default() };
         let (mut engine, _) = Engine::open(device, config, &[definition], procedures()).unwrap();

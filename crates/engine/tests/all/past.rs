@@ -22,6 +22,7 @@ fn table(name: &str) -> TableDefinition {
         key_bytes_max: 8,
         value_bytes_max: 8,
         row_bytes: 0,
+        shared_heap_bytes: 0,
     }
 }
 

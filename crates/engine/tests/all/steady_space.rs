@@ -50,6 +50,7 @@ fn table() -> TableDefinition {
         key_bytes_max: 8,
         value_bytes_max: 30,
         row_bytes: 0,
+        shared_heap_bytes: 0,
     }
 }
 

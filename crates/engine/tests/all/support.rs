@@ -10,5 +10,6 @@ pub(crate) fn rows(value_bytes_max: u32) -> TableDefinition {
         key_bytes_max: 8,
         value_bytes_max,
         row_bytes: 0,
+        shared_heap_bytes: 0,
     }
 }

@@ -46,6 +46,7 @@ fn o_06_readers_are_led_only_to_final_writes_that_have_arrived() {
         key_bytes_max: 8,
         value_bytes_max: VALUE_BYTES as u32,
         row_bytes: 0,
+        shared_heap_bytes: 0,
     };
     for (workers, checkpoint_every) in [(1, 1), (2, 1), (3, 3)] {
         check(&definition, EngineConfig { workers, checkpoint_every, ..EngineConfig::default() });

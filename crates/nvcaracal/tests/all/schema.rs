@@ -352,6 +352,44 @@ fn o_92_a_dropped_table_leaves_its_space_to_the_next() {
     assert_eq!(sizes[1], sizes[5], "{sizes:?}");
 }
 
+/// O-95: a table whose rows have a shared heap is made with it, has values of all lengths, and
+/// keeps it under a program that leaves rows open.
+#[test]
+fn o_95_a_shared_heap_belongs_to_its_table() {
+    const NOTES: Table<u64, String> =
+        Table::ordered("notes").with_row_bytes(256).with_shared_heap_bytes(168);
+    const OPEN: Table<u64, String> = Table::ordered("notes");
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Put {
+        bytes: u64,
+    }
+    impl Procedure for Put {
+        const NAME: &'static str = "put";
+        type Output = ();
+
+        fn write_set(&self, set: &mut WriteSet) {
+            set.insert(NOTES, 7);
+        }
+
+        fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+            tx.insert(NOTES, 7, &"x".repeat(self.bytes as usize))
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for notes in [NOTES, OPEN, NOTES] {
+        let db = base().table(notes).procedure::<Put>().open(dir.path()).unwrap();
+        for bytes in [8, 150, 90, 90, 700, 160, 1, 168] {
+            db.call(Put { bytes }).unwrap();
+            assert_eq!(db.get(notes, 7).unwrap().map(|note| note.len()), Some(bytes as usize));
+        }
+        db.close().unwrap();
+        check(dir.path());
+    }
+    let halves = base().table(Table::<u64, String>::ordered("notes").with_row_bytes(256));
+    let text = refusal(dir.path(), halves).to_string();
+    assert!(text.contains("shared_heap_bytes: 168"), "{text}");
+}
+
 /// Rows are not taken for something else: neither after a kill nor after a close.
 #[test]
 fn what_would_be_read_as_something_else_is_refused_with_both_names() {
@@ -369,6 +407,7 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
     const LONG_KEYS: Table<u64, first::Seat> = Table::ordered("seats");
     const HASHED: HashTable<u32, first::Seat> = Table::hash("seats");
     const ROWS: Table<u32, first::Seat> = Table::ordered("seats").with_row_bytes(512);
+    const SHARED: Table<u32, first::Seat> = Table::ordered("seats").with_shared_heap_bytes(64);
     const SHORT: HashTable<u32, first::Note> = Table::hash("notes").with_value_bytes(39);
     const TEXT: HashTable<u32, String> = Table::hash("notes").with_value_bytes(40);
     let dir = tempfile::tempdir().unwrap();
@@ -383,6 +422,7 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
         (base().table(TEXT), ["u32 -> Note { text: String }", "u32 -> String"]),
         (base().table(HASHED), ["index: Ordered", "index: Hash"]),
         (base().table(ROWS), ["row_bytes: 64", "row_bytes: 512"]),
+        (base().table(SHARED), ["shared_heap_bytes: 0", "shared_heap_bytes: 64"]),
         (base().table(SHORT), ["value_bytes_max: 40", "value_bytes_max: 39"]),
     ] {
         let error = refusal(dir.path(), options);

@@ -119,6 +119,7 @@ impl Case {
             workers: if random.percent(80) { 1 } else { 2 },
             segment_bytes: 4096,
             row_bytes: [0, 0, 256, 0],
+            shared_heap_bytes: Setup::default().shared_heap_bytes,
             ..case.setup
         };
         let mut spells = Spells::begin(random, case.mix, Habit::Churn);

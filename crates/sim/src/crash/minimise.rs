@@ -107,9 +107,14 @@ fn with_state_hash(case: &Case) -> Case {
 /// But for the state hash and the checkpoint interval, which have steps of their own: a log fills
 /// up only if the interval is long.
 fn plain(case: &Case) -> Case {
-    let Setup { row_bytes, segment_bytes, checkpoint_every, state_hash, .. } = case.setup;
-    let setup =
-        Setup { row_bytes, segment_bytes, checkpoint_every, state_hash, ..Setup::default() };
+    let setup = Setup {
+        row_bytes: case.setup.row_bytes,
+        shared_heap_bytes: case.setup.shared_heap_bytes,
+        segment_bytes: case.setup.segment_bytes,
+        checkpoint_every: case.setup.checkpoint_every,
+        state_hash: case.setup.state_hash,
+        ..Setup::default()
+    };
     Case { setup, ..case.clone() }
 }
 

@@ -9,7 +9,7 @@ use engine::{
     EpochInfo, EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
-use storage::{IndexKind, StoreOptions, TableDefinition};
+use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition};
 
 use super::indexes::{compare_indexes, index_definitions};
 use super::model::{Expected, Model};
@@ -46,6 +46,8 @@ pub struct Setup {
     pub cache_policy: CachePolicy,
     /// Fixed when the store is created.
     pub row_bytes: [u32; TABLES_SIZED],
+    /// Fixed when the store is created: bytes of a heap that both versions of a row share, or 0.
+    pub shared_heap_bytes: [u32; TABLES_SIZED],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
     pub segment_bytes: u64,
 }
@@ -63,9 +65,14 @@ impl Default for Setup {
             minor_collection: true,
             cache_policy: CachePolicy::default(),
             row_bytes: [0; TABLES_SIZED],
+            shared_heap_bytes: [0; TABLES_SIZED],
             segment_bytes: 256 << 10,
         }
     }
+}
+
+fn key_bytes_max(table: u8) -> u32 {
+    if has_long_keys(table) { 40 } else { 8 }
 }
 
 /// Bytes of a row of the first table in which both versions of every value are inline.
@@ -80,7 +87,7 @@ impl Setup {
         let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));
         // Words in the header line, and in halves behind it.
         let words_row_bytes = aside.pick(&[0, 128]);
-        Self {
+        let setup = Self {
             workers: random.pick(&[1, 2, 4]),
             cache_bytes: random.pick(&[0, 64 << 10, 1 << 20]),
             cache_epochs: random.pick(&[0, 1, 20]),
@@ -97,13 +104,33 @@ impl Setup {
                 words_row_bytes,
             ],
             segment_bytes: random.pick(&[4096, 256 << 10]),
+            ..Self::default()
+        };
+        setup.with_shared_heaps(&mut aside)
+    }
+
+    /// The same with shared heaps in some of its tables, of all sizes that fit their rows.
+    #[must_use]
+    pub fn with_shared_heaps(mut self, random: &mut Random) -> Self {
+        for (table, shared) in self.shared_heap_bytes.iter_mut().enumerate() {
+            let key_bytes = key_bytes_max(table as u8);
+            // The smallest row with room for the heap, if the row is left open.
+            let bytes_max = match self.row_bytes[table] {
+                0 => random.pick(&[168, 368, 1344]),
+                row_bytes => RowLayout::shared_heap_bytes_max(key_bytes, row_bytes),
+            };
+            let words = u64::from(bytes_max / 8);
+            let (is_shared, is_whole) = (random.percent(40), random.percent(50));
+            let chosen = if is_whole { words } else { random.below(words + 1) };
+            *shared = if is_shared { chosen as u32 * 8 } else { 0 };
         }
+        self
     }
 
     /// Other choices for the same store.
     pub fn reopened(&self, random: &mut Random) -> Self {
-        let Self { row_bytes, segment_bytes, .. } = *self;
-        Self { row_bytes, segment_bytes, ..Self::random(random) }
+        let Self { row_bytes, shared_heap_bytes, segment_bytes, .. } = *self;
+        Self { row_bytes, shared_heap_bytes, segment_bytes, ..Self::random(random) }
     }
 
     /// As an engine takes them.
@@ -129,15 +156,16 @@ impl Setup {
 
     /// The tables of every history.
     pub fn tables(&self) -> Vec<TableDefinition> {
-        let row_bytes = self.row_bytes.iter().chain([&self.row_bytes[usize::from(LONG)]]);
+        let sized = (0..TABLES_SIZED).chain([usize::from(LONG)]);
         let mut tables: Vec<TableDefinition> = (0..ROW_TABLES as u8)
-            .zip(row_bytes)
-            .map(|(table, &row_bytes)| TableDefinition {
+            .zip(sized)
+            .map(|(table, sized)| TableDefinition {
                 name: ["hashed", "ordered", "long", "words", "indexed"][usize::from(table)].into(),
                 index: if is_ordered(table) { IndexKind::Ordered } else { IndexKind::Hash },
-                key_bytes_max: if has_long_keys(table) { 40 } else { 8 },
+                key_bytes_max: key_bytes_max(table),
                 value_bytes_max: VALUE_BYTES_MAX[usize::from(table)] as u32,
-                row_bytes,
+                row_bytes: self.row_bytes[sized],
+                shared_heap_bytes: self.shared_heap_bytes[sized],
             })
             .collect();
         tables.push(TableDefinition {
@@ -146,6 +174,7 @@ impl Setup {
             key_bytes_max: 8,
             value_bytes_max: 8,
             row_bytes: 0,
+            shared_heap_bytes: 0,
         });
         tables
     }

@@ -140,7 +140,7 @@ impl CatalogChange {
             return Err(StorageError::Limit(format!("more than {TABLES_MAX} tables")));
         }
         let mut definition = asked.definition.clone();
-        if definition.row_bytes == 0 {
+        if definition.row_bytes == 0 && definition.shared_heap_bytes == 0 {
             definition.row_bytes = asked.row_bytes_if_new;
         }
         self.records.resize(self.records.len().max(place + 1), UNUSED);
@@ -153,8 +153,7 @@ impl CatalogChange {
     /// A table that is stored takes longer values, or is as it was asked for (O-95).
     fn grow(&mut self, place: usize, asked: &TableDefinition, segment_bytes: u64) -> Result<()> {
         let stored = definition(&self.records[place]);
-        let row_bytes = if asked.row_bytes == 0 { stored.row_bytes } else { asked.row_bytes };
-        let asked = TableDefinition { row_bytes, ..asked.clone() };
+        let asked = as_stored(asked, &stored);
         if asked == stored {
             return Ok(());
         }
@@ -191,4 +190,15 @@ impl CatalogChange {
         }
         (record.types, record.type_versions) = (hash, versions);
     }
+}
+
+/// A definition with the geometry of the stored one as far as it leaves that open. Rows of a size
+/// that it names have the heap that it names, too.
+fn as_stored(asked: &TableDefinition, stored: &TableDefinition) -> TableDefinition {
+    let (row_bytes, shared_heap_bytes) = match (asked.row_bytes, asked.shared_heap_bytes) {
+        (0, 0) => (stored.row_bytes, stored.shared_heap_bytes),
+        (0, shared) => (stored.row_bytes, shared),
+        given => given,
+    };
+    TableDefinition { row_bytes, shared_heap_bytes, ..asked.clone() }
 }

@@ -16,6 +16,7 @@ fn table(name: &str) -> TableDefinition {
         key_bytes_max: 8,
         value_bytes_max: 100,
         row_bytes: 0,
+        shared_heap_bytes: 0,
     }
 }
 
@@ -41,6 +42,8 @@ fn o_54_a_record_that_describes_no_table_is_corrupt() {
         TableRecord { name: [0xff; NAME_BYTES], ..good },
         TableRecord { inline_heap: HEAP_IN_HEADER, ..good },
         TableRecord { inline_heap: 2, ..good },
+        TableRecord { inline_heap: 12, ..good },
+        TableRecord { inline_heap: 4096, ..good },
     ];
     let good = [good, UNUSED, TableRecord { types: 5, type_versions: 2, ..good }];
     let cases = bad.into_iter().map(|r| (r, false)).chain(good.into_iter().map(|r| (r, true)));
@@ -149,6 +152,7 @@ fn o_95_only_the_longest_value_may_grow() {
     assert!(longer.differences[0].contains("from 100 to 4000 bytes"));
     for changed in [
         TableDefinition { row_bytes: row_bytes + 64, ..table("a") },
+        TableDefinition { shared_heap_bytes: 64, ..table("a") },
         TableDefinition { index: IndexKind::Ordered, ..table("a") },
         TableDefinition { key_bytes_max: 9, ..table("a") },
         TableDefinition { key_bytes_max: 7, ..table("a") },
@@ -160,8 +164,29 @@ fn o_95_only_the_longest_value_may_grow() {
         assert!(is_other || error.is_limit() && changed.value_bytes_max > 4096, "{changed:?}");
         let text = error.to_string();
         let (was, is) = (format!("value_bytes_max: {}", 100), format!("{changed:?}"));
-        let names_both = text.contains(&was) && text.contains(&is[..is.len() - 20]);
+        let is = is.split("row_bytes").next().unwrap();
+        let names_both = text.contains(&was) && text.contains(is);
         assert!(names_both || text.contains("must be 0 to 4096"), "{text}");
+    }
+}
+
+/// O-95: a shared heap is kept by who leaves the rows open, and refused by who names others.
+#[test]
+fn o_95_a_shared_heap_stays_as_it_is() {
+    let geometry = |row_bytes, shared_heap_bytes| {
+        vec![TableDefinition { row_bytes, shared_heap_bytes, ..table("a") }.into()]
+    };
+    let ask = |stored: &[TableRecord], tables| {
+        plan(stored, &CatalogRequest { tables, ..CatalogRequest::default() })
+    };
+    let stored = ask(&[], geometry(256, 168)).unwrap().records;
+    assert_eq!((stored[0].row_bytes, stored[0].inline_heap), (256, 168));
+    for (row_bytes, shared_heap_bytes, is_same) in
+        [(256, 168, true), (0, 0, true), (0, 168, true), (256, 0, false), (0, 160, false)]
+    {
+        let asked = ask(&stored, geometry(row_bytes, shared_heap_bytes));
+        assert_eq!(asked.is_ok(), is_same, "{row_bytes} {shared_heap_bytes}");
+        assert!(asked.map_or(true, |change| change.records == stored));
     }
 }
 
@@ -195,6 +220,11 @@ fn definitions_have_limits() {
         key_bytes_max: key,
         value_bytes_max: value,
         row_bytes: row,
+        shared_heap_bytes: 0,
+    };
+    let shared = |key: u32, row: u32, shared_heap_bytes: u32| TableDefinition {
+        shared_heap_bytes,
+        ..table(1, key, 8, row)
     };
     for (definition, segment_bytes, fits) in [
         (table(1, 8, 8, 0), 4096, true),
@@ -218,6 +248,16 @@ fn definitions_have_limits() {
         (TableDefinition { index: IndexKind::Sequence, ..table(1, 9, 8, 0) }, 4096, false),
         (TableDefinition { index: IndexKind::Sequence, ..table(1, 8, 9, 0) }, 4096, false),
         (TableDefinition { name: "a\0b".into(), ..table(1, 8, 8, 0) }, 4096, false),
+        (shared(8, 256, 168), 4096, true),
+        (shared(8, 256, 192), 4096, true),
+        (shared(8, 256, 200), 4096, false),
+        (shared(8, 256, 164), 4096, false),
+        (shared(25, 256, 176), 4096, true),
+        (shared(25, 256, 184), 4096, false),
+        (shared(8, 0, 4096 - 64), 4096, true),
+        (shared(8, 0, 4096), 4096, false),
+        (shared(8, 0, u32::MAX - 7), 4096, false),
+        (TableDefinition { index: IndexKind::Sequence, ..shared(8, 128, 8) }, 4096, false),
     ] {
         let record = definition.to_record(segment_bytes);
         assert_eq!(record.is_ok(), fits, "{definition:?}: {record:?}");
@@ -230,4 +270,7 @@ fn definitions_have_limits() {
     let inline = RowLayout::row_bytes_all_inline(8, INLINE_BYTES_DEFAULT);
     assert_eq!(row_bytes(INLINE_BYTES_DEFAULT), inline);
     assert_eq!(row_bytes(INLINE_BYTES_DEFAULT + 1), ROW_BYTES_EXTERNAL);
+    for (heap, row) in [(8, 128), (64, 128), (72, 192), (168, 256), (192, 256)] {
+        assert_eq!(shared(8, 0, heap).to_record(4096).unwrap().row_bytes, row, "{heap}");
+    }
 }

@@ -32,6 +32,7 @@ impl Rows {
             key_bytes_max: 8,
             value_bytes_max: VALUE_BYTES as u32,
             row_bytes: 128,
+            shared_heap_bytes: 0,
         };
         let mut sub_pools = add_tables(&mut store, &[wanted]).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);

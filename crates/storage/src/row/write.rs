@@ -159,7 +159,7 @@ pub unsafe fn write_changed_lines<D: Device>(
     value: &NewValue<'_>,
     lines: u64,
 ) -> u64 {
-    debug_assert!(layout.has_line_halves() && layout.is_inline(value.len() as u64));
+    debug_assert!(layout.has_line_halves() && layout.fits_half(value.len() as u64));
     let at = layout.half_offset(row, slot);
     let pointer = ValuePointer::inline(value.len() as u64);
     // SAFETY: owned by the caller.
@@ -308,8 +308,9 @@ unsafe fn write_value<D: Device>(
     let (at, pointer, room) = match external {
         Some(at) => (at, ValuePointer::external(at, len), class_bytes(class_of(len))),
         None => {
-            assert!(layout.is_inline(len), "a value of {len} bytes is not inline");
-            (layout.half_offset(row, slot), ValuePointer::inline(len), layout.half_bytes)
+            assert!(layout.fits_alone(len), "a value of {len} bytes is not inline");
+            let at = layout.inline_offset(row, slot, len);
+            (at, ValuePointer::inline(len), layout.inline_room(len))
         }
     };
     // SAFETY: owned by the caller.
@@ -326,7 +327,8 @@ unsafe fn write_value<D: Device>(
 
 /// Stores a value where `room` bytes are its own, in whole lines where there are any: past the
 /// cache, so that none of them has to be read to be written. What follows the value in its last
-/// line is zeroed. Durable after the next fence.
+/// line is zeroed if that is its own, too: in a shared heap it may be the other version's. Durable
+/// after the next fence.
 ///
 /// # Safety
 /// The caller owns the room.

@@ -1,0 +1,78 @@
+//! Where inline values lie in a row, and which are inline (NV 5.3).
+//!
+//! An inline heap is two fixed halves, one for each version slot, or it is *shared*: the value in
+//! slot 0 lies at its front, that in slot 1 at its back. Then where a value lies follows from its
+//! slot and its length, and whether a new one is inline depends on what the other slot holds and
+//! has to keep: values that fit alone but not together go to the pool (O-32). The bytes of both are
+//! computed from their pointers each time, because sizes of their own could be torn.
+
+use super::RowLayout;
+use crate::format::ValuePointer;
+
+/// What the offset of a value is a multiple of, in the image. The value words of row entries count
+/// on it; and no two values have bytes in one aligned word, which a power cut leaves old or new as
+/// a whole.
+const ALIGNMENT: u64 = 8;
+
+/// Where the value in slot 1 begins in a shared heap.
+fn back_offset(heap_bytes: u64, len: u64) -> u64 {
+    let start = heap_bytes.saturating_sub(len);
+    start - start % ALIGNMENT
+}
+
+/// Whether values of these lengths, of slot 0 and slot 1, lie beside each other in a shared heap.
+/// An empty value takes no place.
+pub(super) fn fit_together(heap_bytes: u64, lens: [u64; 2]) -> bool {
+    match lens {
+        [len, 0] | [0, len] => len <= heap_bytes,
+        [front, back] => back <= heap_bytes && front <= back_offset(heap_bytes, back),
+    }
+}
+
+impl RowLayout {
+    /// Offset of an inline value.
+    #[inline(always)]
+    pub fn inline_offset(&self, row: u64, slot: usize, len: u64) -> u64 {
+        if self.shared_heap_bytes == 0 || slot == 0 {
+            return self.half_offset(row, slot);
+        }
+        row + self.heap_offset + back_offset(self.shared_heap_bytes, len)
+    }
+
+    /// Bytes from the offset of an inline value on that are its own, whatever the other version is.
+    #[inline(always)]
+    pub(super) fn inline_room(&self, len: u64) -> u64 {
+        if self.shared_heap_bytes == 0 { self.half_bytes } else { len }
+    }
+
+    /// Whether a value is inline where the other slot holds nothing that has to stay.
+    #[inline(always)]
+    pub fn fits_alone(&self, len: u64) -> bool {
+        len <= self.half_bytes || len <= self.shared_heap_bytes
+    }
+
+    /// Whether the new value of a slot is inline. The version in the other slot, which has the
+    /// pointer `other`, has to stay as it is.
+    pub fn fits_beside(&self, slot: usize, len: u64, other: ValuePointer) -> bool {
+        if self.shared_heap_bytes == 0 {
+            return self.fits_half(len);
+        }
+        let mut lens = [inline_bytes(other); 2];
+        lens[slot] = len;
+        fit_together(self.shared_heap_bytes, lens)
+    }
+
+    /// Whether the values of the two slots have bytes in common; each must be one that can be.
+    pub fn overlap(&self, pointers: [ValuePointer; 2]) -> bool {
+        self.shared_heap_bytes > 0
+            && !fit_together(self.shared_heap_bytes, pointers.map(inline_bytes))
+    }
+}
+
+/// Bytes that a version takes in the inline heap.
+fn inline_bytes(pointer: ValuePointer) -> u64 {
+    if pointer.is_inline() { pointer.value_bytes() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests;
