@@ -479,7 +479,7 @@ fn handle(tables: &Tables, spec: &TableSpec) -> Result<Handle> {
     let definition: TableDefinition = table_definition(spec, tables.row_sizes);
     let record = definition.to_record(tables.segment_bytes);
     let record = record.map_err(|error| BenchError::Usage(error.to_string()))?;
-    let (row, heap) = (record.row_bytes, record.shared_heap_bytes);
+    let (row, heap) = (record.row_bytes, record.shared_heap_bytes());
     Ok(match (index, key) {
         (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
         (IndexKind::Hash, 8) => Handle::HashWords(
