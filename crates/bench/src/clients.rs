@@ -1,12 +1,12 @@
 //! The library under clients: what its users get, beside the engine alone.
 //!
 //! Each client is a thread that submits calls of the workload and takes their answers, as a program
-//! would, one by one or in batches. Calls are made before the clock starts, as those of the engine alone are: what is
-//! compared is what queue, tickets and wake-ups cost. A *closed* client has a fixed number of calls
-//! in flight: it submits the next one when it has the oldest answer. With an arrival rate clients
-//! are *open*: calls come at fixed times, whether or not earlier ones were answered, and their
-//! latency counts from those times. The engine alone then runs as many calls in epochs of the same
-//! size, in one thread that waits for nobody.
+//! would, one by one or in batches. Calls are made before the clock starts, as those of the engine
+//! alone are: what is compared is what queue, tickets and wake-ups cost. A *closed* client has a
+//! fixed number of calls in flight: it submits the next one when it has the oldest answer. With an
+//! arrival rate clients are *open*: calls come at fixed times, whether or not earlier ones were
+//! answered, and their latency counts from those times. The engine alone then runs as many calls in
+//! epochs of the same size, in one thread that waits for nobody.
 
 mod client;
 

@@ -559,8 +559,8 @@ pub(crate) struct ClientArguments {
     #[arg(long, value_name = "M", requires = "clients",
           value_parser = value_parser!(u64).range(1..=10_000_000))]
     pub(crate) in_flight: Option<u64>,
-    /// Calls that a client submits together, once it has had as many answers; at most what it has in
-    /// flight, 1 to 65536 [default: 1, which is one by one]
+    /// Calls that a client submits together, once it has had as many answers; at most what it has
+    /// in flight, 1 to 65536 [default: 1, which is one by one]
     #[arg(long, value_name = "CALLS", requires = "in_flight",
           value_parser = value_parser!(u64).range(1..=65_536))]
     pub(crate) batch: Option<u64>,

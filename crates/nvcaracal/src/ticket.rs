@@ -24,6 +24,14 @@ pub(crate) struct Place {
     pub(crate) position: usize,
 }
 
+/// Where an answer is.
+enum Found {
+    /// In the outcome of the group's epoch.
+    InOutcome,
+    /// It came from elsewhere.
+    Elsewhere(Result<Place>),
+}
+
 /// Calls that were submitted for the same epoch, by their index in it.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -61,22 +69,29 @@ impl Group {
         (answer != Answer::Deferred).then_some(answer)
     }
 
-    /// The answer of a call, as it is read.
-    fn look<T: Data>(&self, index: u32, state: &State) -> Option<Result<T>> {
+    /// Where the answer of a call is, if it is there.
+    fn find(&self, index: u32, state: &State) -> Option<Found> {
         match self.in_outcome(index) {
-            Some(answer) => Some(read(answer)),
-            None => state.find(index).map(read_at),
+            Some(_) => Some(Found::InOutcome),
+            None => state.find(index).map(Found::Elsewhere),
         }
     }
 
-    fn is_answered(&self, index: u32, state: &State) -> bool {
-        self.in_outcome(index).is_some() || state.find(index).is_some()
+    /// Reads an answer, without the lock: types of users decode it.
+    fn read<T: Data>(&self, index: u32, found: Found) -> Result<T> {
+        match found {
+            Found::InOutcome => decode(self.in_outcome(index).expect("it stays there")),
+            Found::Elsewhere(place) => {
+                let Place { outcome, position } = place?;
+                decode(outcome.answer(position))
+            }
+        }
     }
 
     /// The tasks whose calls have their answers now.
     fn take_answered(&self, state: &mut State) -> Vec<Waker> {
         let mut wakers = std::mem::take(&mut state.wakers);
-        let answered = wakers.extract_if(|index, _| self.is_answered(*index, state));
+        let answered = wakers.extract_if(|index, _| self.find(*index, state).is_some());
         let answered = answered.map(|(_, waker)| waker).collect();
         state.wakers = wakers;
         answered
@@ -114,45 +129,47 @@ impl Group {
     }
 
     /// The answer, if it is there.
-    fn find<T: Data>(&self, index: u32) -> Option<Result<T>> {
-        match self.in_outcome(index) {
-            Some(answer) => Some(read(answer)),
-            None => self.look(index, &self.state()),
+    fn try_read<T: Data>(&self, index: u32) -> Option<Result<T>> {
+        if let Some(answer) = self.in_outcome(index) {
+            return Some(decode(answer));
         }
+        let found = self.find(index, &self.state())?;
+        Some(self.read(index, found))
     }
 
     /// Looks for an answer; if there is none yet, wakes the task when it is there.
     fn poll<T: Data>(&self, index: u32, waker: &Waker) -> Poll<Result<T>> {
         let mut state = self.state();
-        if let Some(found) = self.look(index, &state) {
-            return Poll::Ready(found);
+        match self.find(index, &state) {
+            Some(found) => {
+                drop(state);
+                Poll::Ready(self.read(index, found))
+            }
+            None => {
+                state.wakers.insert(index, waker.clone());
+                Poll::Pending
+            }
         }
-        state.wakers.insert(index, waker.clone());
-        Poll::Pending
     }
 
     /// Waits until a call has its answer.
     pub(crate) fn wait_answered(&self, index: u32) {
-        let look = |state: &State| self.is_answered(index, state).then_some(());
-        self.wait_until(self.state(), None, look);
+        let _ = self.wait_until_found(index, None);
     }
 
     /// Waits until the answer is there, or `until` has come.
     fn wait<T: Data>(&self, index: u32, until: Option<Instant>) -> Option<Result<T>> {
         if let Some(answer) = self.in_outcome(index) {
-            return Some(read(answer));
+            return Some(decode(answer));
         }
-        self.wait_until(self.state(), until, |state| self.look(index, state))
+        let found = self.wait_until_found(index, until)?;
+        Some(self.read(index, found))
     }
 
-    fn wait_until<T>(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        until: Option<Instant>,
-        look: impl Fn(&State) -> Option<T>,
-    ) -> Option<T> {
+    fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Option<Found> {
+        let mut state = self.state();
         loop {
-            if let Some(found) = look(&state) {
+            if let Some(found) = self.find(index, &state) {
                 return Some(found);
             }
             state.waiting += 1;
@@ -206,7 +223,7 @@ impl<T: Data> Ticket<T> {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn try_get(&self) -> Option<Result<T>> {
-        self.group.find(self.index)
+        self.group.try_read(self.index)
     }
 
     /// Waits for the answer, but no longer than this.
@@ -229,18 +246,12 @@ impl<T: Data> Future for Ticket<T> {
 
 impl<T> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answered = self.group.is_answered(self.index, &self.group.state());
+        let answered = self.group.find(self.index, &self.group.state()).is_some();
         f.debug_struct("Ticket").field("index", &self.index).field("answered", &answered).finish()
     }
 }
 
-/// An answer from elsewhere.
-fn read_at<T: Data>(place: Result<Place>) -> Result<T> {
-    let Place { outcome, position } = place?;
-    read(outcome.answer(position))
-}
-
-fn read<T: Data>(answer: Answer<'_>) -> Result<T> {
+fn decode<T: Data>(answer: Answer<'_>) -> Result<T> {
     match answer {
         Answer::Committed(bytes) => T::from_bytes(bytes).ok_or_else(|| {
             Error::failed(format!("the answer is no {}", std::any::type_name::<T>()))
