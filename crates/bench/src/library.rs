@@ -14,6 +14,7 @@ use nvcaracal::{
     Table, Ticket, Transaction, WriteSet,
 };
 use storage::TableDefinition;
+use storage::format::TableRecord;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
 use crate::adapter::{RowSizes, table_definition};
@@ -474,41 +475,33 @@ pub(crate) fn options(tables: &Tables, procedures: Procedures) -> Result<(Option
 }
 
 fn handle(tables: &Tables, spec: &TableSpec) -> Result<Handle> {
-    let TableSpec { name, index, key_bytes_max: key, value_bytes_max: value } = *spec;
+    let TableSpec { name, index, key_bytes_max: key, .. } = *spec;
     // Rows as the engine alone has them.
     let definition: TableDefinition = table_definition(spec, tables.row_sizes);
     let record = definition.to_record(tables.segment_bytes);
     let record = record.map_err(|error| BenchError::Usage(error.to_string()))?;
-    let (row, heap) = (record.row_bytes, record.shared_heap_bytes());
     Ok(match (index, key) {
         (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
-        (IndexKind::Hash, 8) => Handle::HashWords(
-            HashTable::hash(name)
-                .with_value_bytes(value)
-                .with_row_bytes(row)
-                .with_shared_heap_bytes(heap),
-        ),
-        (IndexKind::Ordered, 8) => Handle::OrderedWords(
-            Table::ordered(name)
-                .with_value_bytes(value)
-                .with_row_bytes(row)
-                .with_shared_heap_bytes(heap),
-        ),
-        (IndexKind::Hash, _) => Handle::Hash(
-            HashTable::hash(name)
-                .with_key_bytes(key)
-                .with_value_bytes(value)
-                .with_row_bytes(row)
-                .with_shared_heap_bytes(heap),
-        ),
-        (IndexKind::Ordered, _) => Handle::Ordered(
-            Table::ordered(name)
-                .with_key_bytes(key)
-                .with_value_bytes(value)
-                .with_row_bytes(row)
-                .with_shared_heap_bytes(heap),
-        ),
+        (IndexKind::Hash, 8) => Handle::HashWords(sized(HashTable::hash(name), &record)),
+        (IndexKind::Ordered, 8) => Handle::OrderedWords(sized(Table::ordered(name), &record)),
+        (IndexKind::Hash, _) => {
+            Handle::Hash(sized(HashTable::hash(name).with_key_bytes(key), &record))
+        }
+        (IndexKind::Ordered, _) => {
+            Handle::Ordered(sized(Table::ordered(name).with_key_bytes(key), &record))
+        }
     })
+}
+
+/// A table whose rows are those of a record.
+fn sized<K: nvcaracal::Key + ?Sized, O>(
+    table: Table<K, Bytes, O>,
+    record: &TableRecord,
+) -> Table<K, Bytes, O> {
+    table
+        .with_value_bytes(record.value_bytes_max)
+        .with_row_bytes(record.row_bytes)
+        .with_shared_heap_bytes(record.shared_heap_bytes())
 }
 
 /// Makes room for so many rows of these tables, as [`Engine::reserve`](engine::Engine::reserve)
