@@ -325,10 +325,10 @@ unsafe fn write_value<D: Device>(
     (at, pointer)
 }
 
-/// Stores a value where `room` bytes are its own, in whole lines where there are any: past the
-/// cache, so that none of them has to be read to be written. What follows the value in its last
-/// line is zeroed if that is its own, too: in a shared heap it may be the other version's. Durable
-/// after the next fence.
+/// Stores a value where `room` bytes are its own: whole lines, where there are any, non-temporally,
+/// so that none of them has to be read to be written. What follows the value in its last line is
+/// zeroed if that is its own, too: in a shared heap it may be the other version's. Durable after
+/// the next fence.
 ///
 /// # Safety
 /// The caller owns the room.

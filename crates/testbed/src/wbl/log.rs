@@ -4,7 +4,7 @@
 //! second one or a later one before the next record. So what a crash leaves of transactions between
 //! the two does not count: a *gap*. Recovery writes the gap that it finds into a list in front of
 //! the group records, where it stays, for versions from the gap may stay in their slots. Only the
-//! newest group record matters, so they are written in turns into a ring.
+//! newest group record matters, so they are written one after the other into a ring.
 
 use pmem::{Device, Port};
 use xxhash_rust::xxh3::xxh3_64;

@@ -21,6 +21,19 @@ fn layout(key_bytes_max: u32, row_bytes: u32, shared_heap_bytes: u32) -> RowLayo
     RowLayout::new(0, &record)
 }
 
+#[test]
+fn o_32_halves_never_overlap() {
+    for key_bytes_max in [8, 24, 25, 60, 256] {
+        for row_bytes in (64..1024).step_by(64) {
+            let layout = layout(key_bytes_max, row_bytes, 0);
+            assert!(layout.half_offset(0, 1) >= layout.half_offset(0, 0) + layout.half_bytes);
+            if layout.half_bytes > 0 {
+                assert!(layout.half_offset(0, 1) + layout.half_bytes <= u64::from(row_bytes));
+            }
+        }
+    }
+}
+
 /// O-32: for every heap of a row of 256 bytes and every two lengths, whichever of the two is
 /// written beside the other: if both are inline, they have no byte in common, nor a byte in one
 /// word, and lie in the heap. If they are not, it is because they would.
