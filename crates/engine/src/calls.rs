@@ -172,23 +172,33 @@ impl Calls {
     /// # Errors
     /// `Limit` if there would be more than 2^24 - 1; nothing is appended then.
     pub fn append(&mut self, calls: &Calls) -> Result<()> {
-        check_count(self.len() + calls.len())?;
-        let words = self.words.len();
-        self.starts.extend(calls.starts.iter().map(|start| words + start));
-        self.words.extend_from_slice(&calls.words);
+        self.append_some(calls, 0..calls.len())
+    }
+
+    /// Appends some calls of another batch, as they are.
+    ///
+    /// # Errors
+    /// `Limit` if there would be more than 2^24 - 1; nothing is appended then.
+    pub fn append_some(&mut self, calls: &Calls, positions: Range<usize>) -> Result<()> {
+        check_count(self.len() + positions.len())?;
+        let Some(&from) = calls.starts.get(positions.start) else { return Ok(()) };
+        let to = calls.starts.get(positions.end).copied().unwrap_or(calls.words.len());
+        let end = self.words.len();
+        self.starts.extend(calls.starts[positions.clone()].iter().map(|at| end + at - from));
+        self.words.extend_from_slice(&calls.words[from..to]);
         self.procedures = self.procedures.max(calls.procedures);
-        self.serial += calls.serial;
-        self.carried += calls.carried;
+        if calls.serial > 0 {
+            let parts = || positions.clone().map(|position| calls.call(position).part);
+            self.serial += parts().filter(|&part| part != Part::Parallel).count();
+            self.carried += parts().filter(|part| part.is_carried()).count();
+        }
         Ok(())
     }
 
     /// Some of the calls, as they are.
     pub fn cut(&self, positions: Range<usize>) -> Self {
         let mut calls = Self::new();
-        for position in positions {
-            let Call { procedure, part, arguments } = self.call(position);
-            calls.push_to(part, procedure, arguments).expect("they were in a batch before");
-        }
+        calls.append_some(self, positions).expect("they were in a batch before");
         calls
     }
 
@@ -604,6 +614,13 @@ mod tests {
         for position in 0..3 {
             assert_eq!(all.get(2 + position), more.get(position));
         }
+        assert_eq!(all.serial(), 5);
+        let some = all.cut(1..4);
+        assert_eq!((some.len(), some.serial()), (3, 3));
+        for position in 0..3 {
+            assert_eq!(some.call(position), all.call(1 + position));
+        }
+        assert!(all.cut(5..5).is_empty());
         assert_eq!(all.find_unknown(3), None);
         assert_eq!(all.find_unknown(2), Some((4, 2)));
         assert_eq!(all.find_unknown(1), Some((1, 1)));

@@ -8,7 +8,7 @@ use engine::Calls;
 
 use crate::body;
 use crate::queue::{OnFull, check_arguments};
-use crate::ticket::Group;
+use crate::ticket::SharedGroup;
 use crate::{Data, Database, Error, Procedure, Result, Ticket};
 
 /// Calls that are submitted together; see [`Database::batch`].
@@ -131,7 +131,7 @@ pub struct Added<T> {
 /// A batch that was submitted.
 #[derive(Debug)]
 pub struct Submitted {
-    group: Arc<Group>,
+    group: SharedGroup,
     first: u32,
     count: usize,
 }

@@ -153,7 +153,7 @@ impl Database {
             Ok::<_, Error>(shared.run_at_once(seat, (number, arguments)))
         });
         match at_once? {
-            Some(group) => Ticket::new(group, 0).wait(),
+            Some(group) => Ticket::new(Arc::new(group), 0).wait(),
             None => self.submit(procedure)?.wait(),
         }
     }

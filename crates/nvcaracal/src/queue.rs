@@ -1,7 +1,10 @@
-//! The queue between the threads that submit and the sequencer: bounded, in order, one lock.
+//! The queue between the threads that submit and the sequencer: bounded, and in order.
 //!
-//! Calls are written straight into the batch that becomes an epoch. The place in the batch is the
-//! place in the serial order.
+//! Threads leave calls in lanes of the batch that is open (`queue/lanes.rs`), without the queue's
+//! lock. Who finds that batch full, or takes it, closes it under the lock. The place in the batch
+//! is the place in the serial order.
+
+mod lanes;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +15,8 @@ use std::time::{Duration, Instant};
 use engine::{ARGUMENT_BYTES_MAX, Calls};
 
 use crate::driver::Driver;
-use crate::ticket::Group;
+use crate::queue::lanes::{Lanes, Locked, Open, Part};
+use crate::ticket::{Group, SharedGroup};
 use crate::{Error, Result};
 
 /// How much may wait, and how much goes into an epoch.
@@ -70,29 +74,38 @@ pub(crate) enum Work {
     Close,
 }
 
+/// A batch to which nothing is added any more, in parts by lane.
+struct Closed {
+    parts: Vec<Part>,
+    calls: usize,
+    group: Arc<Group>,
+}
+
 #[derive(Default)]
 struct Inner {
-    batches: VecDeque<Batch>,
+    closed: VecDeque<Closed>,
+    /// The batch that is open in the lanes.
+    open: Open,
+    /// Calls that were taken, of those that were accepted.
+    taken: u64,
     requests: VecDeque<Request>,
     /// Requests were taken since the last calls were.
     is_calls_turn: bool,
-    calls: usize,
-    bytes: usize,
     /// Why nothing more is accepted.
     ended: Option<Error>,
-    /// The sequencer waits until this many calls are there.
-    wanted: Option<usize>,
     /// Threads that wait for room ...
     blocked: usize,
     /// ... and tasks, by their numbers.
     wakers: HashMap<u64, Waker>,
-    /// Memory to be reused.
+    /// Memory to be reused: of a batch, and of lanes.
     spare: Option<Calls>,
+    spare_parts: Vec<Part>,
 }
 
 /// The queue of one database.
 pub(crate) struct Queue {
     limits: Limits,
+    lanes: Lanes,
     inner: Mutex<Inner>,
     work: Condvar,
     room: Condvar,
@@ -103,6 +116,7 @@ impl Queue {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
+            lanes: Lanes::new(limits.bytes),
             inner: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -119,10 +133,15 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Calls that wait.
+    fn calls(&self, inner: &Inner) -> usize {
+        (self.lanes.accepted() - inner.taken) as usize
+    }
+
     /// Whether nothing waits and more is accepted.
     pub(crate) fn is_idle(&self) -> bool {
         let inner = self.inner();
-        inner.calls == 0 && inner.requests.is_empty() && inner.ended.is_none()
+        self.calls(&inner) == 0 && inner.requests.is_empty() && inner.ended.is_none()
     }
 
     /// Why nothing more is accepted.
@@ -142,7 +161,7 @@ impl Queue {
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
         let threads = inner.blocked + inner.wakers.len();
-        Waiting { calls: inner.calls, bytes: inner.bytes, threads }
+        Waiting { calls: self.calls(&inner), bytes: self.lanes.bytes(), threads }
     }
 
     /// Appends a call, for the serial part of its epoch or not; where its answer will be.
@@ -152,47 +171,70 @@ impl Queue {
         arguments: &[u8],
         is_serial: bool,
         on_full: OnFull<'_>,
-    ) -> Result<(Arc<Group>, u32)> {
+    ) -> Result<(SharedGroup, u32)> {
         check_arguments(arguments)?;
         // As they are counted when the batch is taken.
         let bytes = arguments.len().next_multiple_of(8);
-        let mut inner = self.make_room(1, bytes, on_full)?;
-        let batch = inner.open_batch(1, self.limits.epoch_calls);
-        let index = batch.calls.len() as u32;
-        match is_serial {
-            true => batch.calls.push_serial(procedure, arguments)?,
-            false => batch.calls.push(procedure, arguments)?,
-        }
-        let group = Arc::clone(&batch.group);
-        self.pushed(inner, 1, bytes);
-        Ok((group, index))
+        let add = |calls: &mut Calls| {
+            let added = match is_serial {
+                true => calls.push_serial(procedure, arguments),
+                false => calls.push(procedure, arguments),
+            };
+            added.expect("the arguments were checked, and a batch has its limit");
+        };
+        self.add((1, bytes), add, on_full)
     }
 
     /// Appends calls that stay together; where the first one's answer will be.
-    pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(Arc<Group>, u32)> {
-        let (count, bytes) = (calls.len(), calls.bytes());
-        let mut inner = self.make_room(count, bytes, on_full)?;
-        let fits = inner.batches.back().map(|b| b.calls.len() + count <= self.limits.epoch_calls);
-        if fits != Some(true) {
-            let batch = Batch { calls, group: Arc::default(), opened: Instant::now() };
-            let group = Arc::clone(&batch.group);
-            inner.batches.push_back(batch);
-            self.pushed(inner, count, bytes);
-            return Ok((group, 0));
+    pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
+        let size = (calls.len(), calls.bytes());
+        if calls.len() > self.limits.epoch_calls {
+            return self.push_apart(calls, on_full);
         }
-        let batch = inner.open_batch(count, self.limits.epoch_calls);
-        let first = batch.calls.len() as u32;
-        batch.calls.append(&calls)?;
-        let group = Arc::clone(&batch.group);
-        self.pushed(inner, count, bytes);
-        Ok((group, first))
+        let add = |all: &mut Calls| all.append(&calls).expect("a batch has its limit");
+        self.add(size, add, on_full)
     }
 
-    /// Waits until this much more may be queued.
+    fn add(
+        &self,
+        size: (usize, usize),
+        add: impl Fn(&mut Calls),
+        on_full: OnFull<'_>,
+    ) -> Result<(SharedGroup, u32)> {
+        loop {
+            if let Some((group, place, accepted)) = self.lanes.add(size, &add) {
+                self.wake_for(accepted);
+                return Ok((group, place));
+            }
+            let mut inner = self.make_room(size, on_full)?;
+            self.open_batch(&mut inner, size.0);
+        }
+    }
+
+    /// Appends calls that are an epoch of their own.
+    fn push_apart(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
+        let mut inner = self.make_room((calls.len(), calls.bytes()), on_full)?;
+        let mut lanes = self.lanes.lock_all();
+        self.close_batch(&mut inner, &mut lanes);
+        let group = Arc::<Group>::default();
+        let accepted = self.lanes.accept_apart(&calls) + calls.len() as u64;
+        let count = calls.len();
+        let batch =
+            Closed { parts: vec![Part::of(calls)], calls: count, group: Arc::clone(&group) };
+        inner.closed.push_back(batch);
+        inner.open.1 = accepted;
+        lanes::take_all(&mut lanes, &inner.open, &mut Vec::new());
+        self.accept_more(&inner);
+        drop((lanes, inner));
+        self.wake_for(accepted);
+        Ok((Arc::new(group), 0))
+    }
+
+    /// Waits until this much more may be queued. The room may be somebody else's as soon as it is
+    /// there.
     fn make_room(
         &self,
-        calls: usize,
-        bytes: usize,
+        (calls, bytes): (usize, usize),
         on_full: OnFull<'_>,
     ) -> Result<MutexGuard<'_, Inner>> {
         self.check_writable()?;
@@ -209,10 +251,11 @@ impl Queue {
             if let Some(error) = &inner.ended {
                 return Err(error.clone());
             }
-            if inner.calls + calls <= limits.calls && inner.bytes + bytes <= limits.bytes {
+            let (queued_calls, queued_bytes) = (self.calls(&inner), self.lanes.bytes());
+            if queued_calls + calls <= limits.calls && queued_bytes + bytes <= limits.bytes {
                 return Ok(inner);
             }
-            let full = Error::queue_full(inner.calls, inner.bytes);
+            let full = Error::queue_full(queued_calls, queued_bytes);
             match on_full {
                 OnFull::Wait => {}
                 OnFull::Fail => return Err(full),
@@ -227,12 +270,41 @@ impl Queue {
         }
     }
 
-    fn pushed(&self, mut inner: MutexGuard<'_, Inner>, calls: usize, bytes: usize) {
-        inner.calls += calls;
-        inner.bytes += bytes;
-        if inner.wanted.is_some_and(|wanted| inner.calls >= wanted) {
-            inner.wanted = None;
-            drop(inner);
+    /// Sees to it that this thread's lane takes calls, and that the open batch has room for so
+    /// many.
+    fn open_batch(&self, inner: &mut Inner, calls: usize) {
+        let after = self.lanes.accepted() + calls as u64;
+        if after > inner.open.1 + self.limits.epoch_calls as u64 {
+            self.close_batch(inner, &mut self.lanes.lock_all());
+        }
+        self.lanes.open_mine(&inner.open);
+        self.accept_more(inner);
+    }
+
+    /// Closes the open batch, if there is anything in it, and opens the next one.
+    fn close_batch(&self, inner: &mut Inner, lanes: &mut Locked<'_>) {
+        let accepted = self.lanes.accepted();
+        let calls = (accepted - inner.open.1) as usize;
+        if calls == 0 {
+            return;
+        }
+        let (group, _) = std::mem::replace(&mut inner.open, (Arc::default(), accepted));
+        let parts = lanes::take_all(lanes, &inner.open, &mut inner.spare_parts);
+        inner.closed.push_back(Closed { parts, calls, group });
+    }
+
+    /// As many calls are accepted as fit into the open batch and into the queue.
+    fn accept_more(&self, inner: &Inner) {
+        let Limits { calls, epoch_calls, .. } = self.limits;
+        let until = (inner.open.1 + epoch_calls as u64).min(inner.taken + calls as u64);
+        self.lanes.accept_until(if inner.ended.is_some() { 0 } else { until });
+    }
+
+    /// Wakes the sequencer if it waits for that many calls.
+    fn wake_for(&self, accepted: u64) {
+        if self.lanes.is_to_wake(accepted) {
+            // By now it sleeps.
+            drop(self.inner());
             self.work.notify_one();
         }
     }
@@ -244,7 +316,6 @@ impl Queue {
             return Err(error.clone());
         }
         inner.requests.push_back(request);
-        inner.wanted = None;
         self.work.notify_one();
         Ok(())
     }
@@ -257,7 +328,10 @@ impl Queue {
     fn end(&self, error: Error) {
         let mut inner = self.inner();
         inner.ended.get_or_insert(error);
-        inner.wanted = None;
+        // No thread is about to leave a call.
+        let lanes = self.lanes.lock_all();
+        self.accept_more(&inner);
+        drop(lanes);
         self.work.notify_one();
         self.made_room(inner);
     }
@@ -279,8 +353,10 @@ impl Queue {
         let (batches, requests) = {
             let mut inner = self.inner();
             inner.ended = Some(error.clone());
-            (inner.calls, inner.bytes) = (0, 0);
-            (std::mem::take(&mut inner.batches), std::mem::take(&mut inner.requests))
+            self.close_batch(&mut inner, &mut self.lanes.lock_all());
+            inner.taken = self.lanes.accepted();
+            self.lanes.taken(self.lanes.bytes());
+            (std::mem::take(&mut inner.closed), std::mem::take(&mut inner.requests))
         };
         batches.iter().for_each(|batch| batch.group.end(error));
         requests.into_iter().for_each(|request| request(Err(error)));
@@ -292,16 +368,18 @@ impl Queue {
         let mut inner = self.inner();
         let mut waited = most.is_zero();
         loop {
-            let is_all = inner.calls == 0 || inner.calls >= enough;
+            let calls = self.calls(&inner);
+            let is_all = calls == 0 || calls >= enough;
             let is_urgent = !inner.requests.is_empty() || inner.ended.is_some();
-            let has_work = is_urgent || inner.calls > 0 || carries;
+            let has_work = is_urgent || calls > 0 || carries;
             if has_work && (is_all || waited || is_urgent) {
-                inner.wanted = None;
-                return;
+                return self.lanes.wake_never();
             }
-            let more_may_come = inner.calls > 0;
-            inner.wanted = Some(if more_may_come { enough } else { 1 });
-            inner = if more_may_come {
+            let wanted = if calls > 0 { enough } else { 1 };
+            if self.lanes.wake_at(inner.taken + wanted as u64) {
+                continue;
+            }
+            inner = if calls > 0 {
                 waited = true;
                 self.work.wait_timeout(inner, most).unwrap_or_else(PoisonError::into_inner).0
             } else {
@@ -313,15 +391,16 @@ impl Queue {
     /// Takes what is there.
     pub(crate) fn take(&self, carries: bool) -> Option<Work> {
         let mut inner = self.inner();
+        let calls = self.calls(&inner);
         // Readers who ask again and again keep nobody from writing, nor the other way round.
-        let is_calls_turn = inner.is_calls_turn && inner.calls > 0;
+        let is_calls_turn = inner.is_calls_turn && calls > 0;
         if !inner.requests.is_empty() && !is_calls_turn {
             inner.is_calls_turn = true;
-            let most = if inner.calls > 0 { REQUESTS_MAX } else { usize::MAX };
+            let most = if calls > 0 { REQUESTS_MAX } else { usize::MAX };
             let requests = inner.requests.len().min(most);
             return Some(Work::Requests(inner.requests.drain(..requests).collect()));
         }
-        if inner.calls > 0 {
+        if calls > 0 {
             inner.is_calls_turn = false;
             return Some(Work::Epoch(self.take_batch(inner)));
         }
@@ -332,29 +411,31 @@ impl Queue {
     }
 
     fn take_batch(&self, mut inner: MutexGuard<'_, Inner>) -> Batch {
-        let batch = inner.batches.pop_front().expect("calls are in batches");
-        inner.wanted = None;
-        inner.calls -= batch.calls.len();
-        inner.bytes -= batch.calls.bytes();
+        if inner.closed.is_empty() {
+            self.close_batch(&mut inner, &mut self.lanes.lock_all());
+        }
+        let Closed { mut parts, calls, group } =
+            inner.closed.pop_front().expect("calls are in batches");
+        inner.taken += calls as u64;
+        self.lanes.taken(parts.iter().map(Part::bytes).sum());
+        self.accept_more(&inner);
+        let memory = inner.spare.take().unwrap_or_default();
         self.made_room(inner);
-        batch
+
+        let opened = lanes::opened(&parts);
+        let calls = lanes::in_order(&mut parts, memory);
+        parts.iter_mut().for_each(Part::clear);
+        let mut inner = self.inner();
+        inner.spare_parts.append(&mut parts);
+        inner.spare_parts.truncate(self.lanes.len());
+        drop(inner);
+        Batch { calls, group, opened }
     }
 
     /// Gives memory back for the next batch.
     pub(crate) fn recycle(&self, mut calls: Calls) {
         calls.clear();
         self.inner().spare = Some(calls);
-    }
-}
-
-impl Inner {
-    /// The batch that the next calls go to.
-    fn open_batch(&mut self, calls: usize, epoch_calls: usize) -> &mut Batch {
-        if self.batches.back().is_none_or(|last| last.calls.len() + calls > epoch_calls) {
-            let calls = self.spare.take().unwrap_or_default();
-            self.batches.push_back(Batch { calls, group: Arc::default(), opened: Instant::now() });
-        }
-        self.batches.back_mut().expect("just made")
     }
 }
 

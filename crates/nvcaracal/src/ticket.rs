@@ -32,6 +32,10 @@ enum Found {
     Elsewhere(Result<Place>),
 }
 
+/// A group, as the tickets of a few threads hold it: all tickets of an epoch would count in one
+/// place that their threads contend for.
+pub(crate) type SharedGroup = Arc<Arc<Group>>;
+
 /// Calls that were submitted for the same epoch, by their index in it.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -198,13 +202,13 @@ impl Group {
 /// epoch in memory, so take answers rather than collect tickets.
 #[must_use = "the answer says whether the call committed"]
 pub struct Ticket<T> {
-    group: Arc<Group>,
+    group: SharedGroup,
     index: u32,
     output: PhantomData<fn() -> T>,
 }
 
 impl<T: Data> Ticket<T> {
-    pub(crate) fn new(group: Arc<Group>, index: u32) -> Self {
+    pub(crate) fn new(group: SharedGroup, index: u32) -> Self {
         Self { group, index, output: PhantomData }
     }
 
