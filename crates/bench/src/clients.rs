@@ -367,7 +367,7 @@ impl Bench<'_> {
             while calls.peek().is_some() {
                 let mut tickets = Vec::new();
                 for (procedure, args) in calls.by_ref().take(per_epoch as usize) {
-                    tickets.push((callables[usize::from(procedure)].submit)(database, args)?);
+                    tickets.push((callables[usize::from(procedure)].submit)(database, &args)?);
                 }
                 tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))?;
                 bar.step("");

@@ -92,9 +92,9 @@ fn o_05_the_library_stops_at_an_abort_behind_a_commit_point() {
     // A few calls would run in the serial part, where there are no commit points.
     let options = options.serial_calls_max(0);
     let database = options.open_device(DeviceSpec::Dram).expect("a database");
-    let error = (callables[0].call)(&database, Vec::new()).expect_err("it aborts");
+    let error = (callables[0].call)(&database, &[]).expect_err("it aborts");
     assert!(!error.to_string().contains(TOO_LATE), "{error}");
-    (callables[0].call)(&database, Vec::new()).expect_err("it aborts, and the database goes on");
-    let error = (callables[0].call)(&database, b"late".to_vec()).expect_err("it aborts too late");
+    (callables[0].call)(&database, &[]).expect_err("it aborts, and the database goes on");
+    let error = (callables[0].call)(&database, b"late").expect_err("it aborts too late");
     assert!(error.to_string().contains(TOO_LATE), "{error}");
 }

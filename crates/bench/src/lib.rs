@@ -27,6 +27,7 @@ mod rivals;
 
 pub mod adapter;
 
+mod buffer;
 mod clients;
 mod clients_table;
 mod library;

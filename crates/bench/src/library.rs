@@ -4,7 +4,7 @@
 //! Which table a number means is in the database's context ([`Handles`]), because the tables of a
 //! workload depend on its settings. The other adapter is [`crate::adapter`], on the engine alone.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
@@ -18,6 +18,7 @@ use storage::format::TableRecord;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
 use crate::adapter::{RowSizes, table_definition};
+use crate::buffer::Buffer;
 use crate::{BenchError, Result};
 
 type Bytes = Vec<u8>;
@@ -96,7 +97,13 @@ macro_rules! with_range {
 }
 
 /// The arguments of a workload's procedure.
-pub(crate) struct Call<P>(Bytes, PhantomData<fn(P)>);
+pub(crate) struct Call<P>(Buffer, PhantomData<fn(P)>);
+
+impl<P> Call<P> {
+    fn new(arguments: Buffer) -> Self {
+        Self(arguments, PhantomData)
+    }
+}
 
 impl<P: 'static> Data for Call<P> {
     const IS_OPEN: bool = true;
@@ -106,40 +113,21 @@ impl<P: 'static> Data for Call<P> {
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        Some(Self(Bytes::decode(from)?, PhantomData))
+        Buffer::decode(from).map(Self::new)
     }
 
     fn describe() -> String {
-        Bytes::describe()
+        Buffer::describe()
     }
 
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        then(&self.0)
+        self.0.with_bytes(then)
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        Some(Self(bytes.to_vec(), PhantomData))
-    }
-
-    fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
-        let mut arguments = ARGUMENTS.take();
-        arguments.clear();
-        arguments.extend_from_slice(bytes);
-        let call = Self(arguments, PhantomData);
-        let result = then(&call);
-        ARGUMENTS.set(call.0);
-        Some(result)
+        Buffer::from_bytes(bytes).map(Self::new)
     }
 }
-
-thread_local! {
-    /// Where the arguments of the call that runs are; an allocation for each would cost more.
-    static ARGUMENTS: Cell<Bytes> = const { Cell::new(Bytes::new()) };
-}
-
-/// Room for an answer: more than most need, so that it does not grow, and few enough that the
-/// allocator has it at hand.
-const OUTPUT_BYTES: usize = 1000;
 
 /// A declaration or a body that ended early.
 struct Ended(Stop);
@@ -169,7 +157,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     const NAME: &'static str = P::NAME;
     const DRAWS: bool = P::DRAWS;
     const PIECES: bool = P::PIECES;
-    type Output = Bytes;
+    type Output = Buffer;
 
     fn draws(&self, draws: &mut Draws) -> std::result::Result<(), nvcaracal::Abort> {
         let Some(handles) = draws.context() else { return Ok(()) };
@@ -186,10 +174,9 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
         }
     }
 
-    fn run(&self, tx: &mut Transaction) -> std::result::Result<Bytes, Stop> {
+    fn run(&self, tx: &mut Transaction) -> std::result::Result<Buffer, Stop> {
         let handles = tx.context()?;
-        let output = Bytes::with_capacity(OUTPUT_BYTES);
-        let mut running = Running { tx, handles, output };
+        let mut running = Running { tx, handles, output: Buffer::new() };
         P::run(&self.0, &mut running).map_err(|ended| ended.0)?;
         Ok(running.output)
     }
@@ -199,7 +186,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
         P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
     }
 
-    fn finish(&self, mut output: Bytes, results: &[u64]) -> Bytes {
+    fn finish(&self, mut output: Buffer, results: &[u64]) -> Buffer {
         P::finish(&self.0, results, &mut output);
         output
     }
@@ -299,7 +286,7 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
 struct Running<'t, 'a, 'e> {
     tx: &'t mut Transaction<'a, 'e>,
     handles: &'a Handles,
-    output: Bytes,
+    output: Buffer,
 }
 
 impl workloads::Tx for Running<'_, '_, '_> {
@@ -419,11 +406,11 @@ impl workloads::PieceTx for Part<'_, '_, '_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Callable {
     /// Calls it and waits.
-    pub(crate) call: fn(&Database, Bytes) -> nvcaracal::Result<Bytes>,
+    pub(crate) call: fn(&Database, &[u8]) -> nvcaracal::Result<Buffer>,
     /// Submits a call.
-    pub(crate) submit: fn(&Database, Bytes) -> nvcaracal::Result<Ticket<Bytes>>,
+    pub(crate) submit: fn(&Database, &[u8]) -> nvcaracal::Result<Ticket<Buffer>>,
     /// Adds a call to a batch.
-    pub(crate) add: fn(&mut Batch<'_>, Bytes) -> nvcaracal::Result<Added<Bytes>>,
+    pub(crate) add: fn(&mut Batch<'_>, &[u8]) -> nvcaracal::Result<Added<Buffer>>,
 }
 
 /// The procedures of a workload, as the library registers and calls them.
@@ -437,9 +424,9 @@ impl Register for Procedures {
     fn procedure<P: Procedure>(&mut self) {
         self.options = std::mem::take(&mut self.options).procedure::<Call<P>>();
         self.callables.push(Callable {
-            call: |database, arguments| database.call(Call::<P>(arguments, PhantomData)),
-            submit: |database, arguments| database.submit(Call::<P>(arguments, PhantomData)),
-            add: |batch, arguments| batch.add(&Call::<P>(arguments, PhantomData)),
+            call: |database, arguments| database.call(Call::<P>::new(arguments.into())),
+            submit: |database, arguments| database.submit(Call::<P>::new(arguments.into())),
+            add: |batch, arguments| batch.add(&Call::<P>::new(arguments.into())),
         });
     }
 }

@@ -362,7 +362,8 @@ struct Ran {
 #[derive(Debug, Default)]
 pub(crate) struct WorkerAnswers {
     ran: Vec<Ran>,
-    failures: Vec<Failure>,
+    /// Those that did not commit, with their positions.
+    failures: Vec<(u32, Failure)>,
     /// Answers of committed calls that are made later: places in `ran`, in order, and where they
     /// are, or what was put out for them until then.
     later: Vec<(u32, Range<usize>)>,
@@ -374,9 +375,10 @@ pub(crate) struct WorkerAnswers {
 const LATER: u32 = u32::MAX;
 
 impl WorkerAnswers {
-    /// Makes room for so many answers.
-    pub(crate) fn reserve(&mut self, calls: usize) {
+    /// Makes room for so many answers, and so many bytes of them.
+    pub(crate) fn reserve(&mut self, calls: usize, bytes: usize) {
         self.ran.reserve(calls);
+        self.output.reserve(bytes);
     }
 
     /// The call at a position committed, with what was put out since the answer before.
@@ -436,7 +438,7 @@ impl WorkerAnswers {
     pub(crate) fn fail(&mut self, position: u32, failure: Failure) {
         let output_to = self.ran.last().map_or(0, |ran| ran.output_to);
         self.output.truncate(output_to);
-        self.failures.push(failure);
+        self.failures.push((position, failure));
         self.ran.push(Ran { position, failure: self.failures.len() as u32, output_to });
     }
 
@@ -445,8 +447,8 @@ impl WorkerAnswers {
         self.ran.len()
     }
 
-    pub(crate) fn failures(&self) -> &[Failure] {
-        &self.failures
+    pub(crate) fn failures(&self) -> impl ExactSizeIterator<Item = &Failure> {
+        self.failures.iter().map(|(_, failure)| failure)
     }
 
     fn answer(&self, index: usize) -> Answer<'_> {
@@ -459,7 +461,7 @@ impl WorkerAnswers {
             let bytes = &self.later[at.expect("it was left for later")].1;
             return Answer::Committed(&self.output[bytes.clone()]);
         }
-        match &self.failures[ran.failure as usize - 1] {
+        match &self.failures[ran.failure as usize - 1].1 {
             Failure::Aborted(abort) => Answer::Aborted(abort),
             Failure::Deferred => Answer::Deferred,
             Failure::Failed(why) => Answer::Failed(why),
@@ -535,8 +537,15 @@ pub struct EpochOutcome {
     /// The rows that several of its calls wrote, or that calls waited for, by table and key; none
     /// if [`crate::EngineConfig::contention`] is off.
     pub contention: Vec<ContendedRow>,
+    /// Which calls did not commit, in no order.
+    pub(crate) uncommitted: Vec<u32>,
     pub(crate) places: Vec<(u16, u32)>,
     pub(crate) workers: Vec<WorkerAnswers>,
+}
+
+/// The calls that did not commit, by their positions.
+pub(crate) fn uncommitted(workers: &[WorkerAnswers]) -> Vec<u32> {
+    workers.iter().flat_map(|list| &list.failures).map(|&(position, _)| position).collect()
 }
 
 impl EpochOutcome {
@@ -552,7 +561,14 @@ impl EpochOutcome {
             places[number as usize] = self.places[position];
         }
         self.places = places;
-        self.deferred.iter_mut().for_each(|call| *call = number_of[*call as usize]);
+        let calls = self.deferred.iter_mut().chain(&mut self.uncommitted);
+        calls.for_each(|call| *call = number_of[*call as usize]);
+    }
+
+    /// The calls that did not commit and their answers, in no order; numbers as those of
+    /// [`EpochOutcome::answer`].
+    pub fn uncommitted(&self) -> impl Iterator<Item = (usize, Answer<'_>)> {
+        self.uncommitted.iter().map(|&number| (number as usize, self.answer(number as usize)))
     }
 
     /// Calls of the epoch, those carried in included.
@@ -655,6 +671,7 @@ mod tests {
             assert_eq!(answers.answer(index as usize), expected);
         }
         assert_eq!((answers.len(), answers.failures().len()), (6, 3));
+        assert_eq!(uncommitted(&[answers]), [4, 2, 3]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
 use storage::{EndMark, SerialId, StateHash, Store, ValuePointer, row, row_hash};
 
-use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places};
+use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted};
 use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::core::{Core, RowKeys};
 use crate::crew;
@@ -342,6 +342,7 @@ impl<D: Device> Engine<D> {
             state_hash: self.running_hash(),
             stats,
             contention: self.contention(workers),
+            uncommitted: uncommitted(&answers),
             places: places(&answers, calls.len()),
             workers: answers,
         })
@@ -712,6 +713,7 @@ pub(crate) fn new_worker<D: Device>(
         ahead: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
+        answer_bytes: 0,
         pool: TransientPool::new(number)?,
         cache: CachePool::new(
             number,

@@ -431,6 +431,8 @@ pub(crate) struct Local {
     /// Reads of the medium to account for.
     pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,
+    /// Bytes of the answers of the last epoch.
+    pub(crate) answer_bytes: usize,
     pub(crate) pool: TransientPool,
     pub(crate) cache: CachePool,
     pub(crate) supply: EntrySupply,

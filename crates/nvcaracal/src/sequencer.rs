@@ -380,7 +380,10 @@ impl Sequencer {
             }
         }
         for index in 0..calls.len() {
-            self.tallies.count(calls.get(index).0, outcome.answer(carried_in + index));
+            self.tallies.commit(calls.get(index).0);
+        }
+        for (number, answer) in outcome.uncommitted().filter(|&(number, _)| number >= carried_in) {
+            self.tallies.did_not_commit(calls.get(number - carried_in).0, answer);
         }
     }
 

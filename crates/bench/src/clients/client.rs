@@ -11,12 +11,17 @@ use nvcaracal::{Added, Database, Ticket};
 use workloads::{Answer, Observer, ProcedureId};
 
 use super::histogram;
+use crate::buffer::Buffer;
 use crate::library::Callable;
 use crate::{BenchError, Job, Result};
 
 /// Bytes of answers that all clients together keep for the observer until they are over: it is not
 /// their work to check them.
 const ANSWER_BYTES_KEPT: usize = 512 << 20;
+
+/// Answers that are taken between two looks at the clock, where nobody had to wait for them: about
+/// a microsecond.
+const ANSWERS_BY_CLOCK: u32 = 8;
 
 /// A client before it runs.
 pub(super) struct Client<'a> {
@@ -56,11 +61,11 @@ impl Prepared {
         self.calls.push((procedure, self.arguments.len()));
     }
 
-    fn pop(&mut self) -> Option<(ProcedureId, Vec<u8>)> {
+    fn pop(&mut self) -> Option<(ProcedureId, &[u8])> {
         let &(procedure, end) = self.calls.get(self.next)?;
         let from = std::mem::replace(&mut self.from, end);
         self.next += 1;
-        Some((procedure, self.arguments[from..end].to_vec()))
+        Some((procedure, &self.arguments[from..end]))
     }
 }
 
@@ -91,7 +96,7 @@ impl Seen {
         add.map_err(|error| BenchError::Store(format!("cannot add up latencies: {error}")))
     }
 
-    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Vec<u8>>) {
+    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Buffer>) {
         let elapsed = now.saturating_duration_since(since);
         let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         // It grows as far as a u64 goes.
@@ -109,7 +114,7 @@ impl Seen {
 
 /// A call whose answer is awaited.
 struct InFlight {
-    ticket: Ticket<Vec<u8>>,
+    ticket: Ticket<Buffer>,
     since: Instant,
 }
 
@@ -129,7 +134,7 @@ enum Ending {
 }
 
 impl Answers {
-    fn push(&mut self, answer: &nvcaracal::Result<Vec<u8>>) {
+    fn push(&mut self, answer: &nvcaracal::Result<Buffer>) {
         let ending = match answer {
             Ok(output) => {
                 self.bytes.extend_from_slice(output);
@@ -168,6 +173,9 @@ struct Working<'a> {
     in_flight: VecDeque<InFlight>,
     answers: Answers,
     seen: Seen,
+    /// The clock, and answers that were there since it was read.
+    now: Instant,
+    since_clock: u32,
 }
 
 impl Client<'_> {
@@ -186,6 +194,8 @@ impl Client<'_> {
             in_flight: VecDeque::new(),
             answers: Answers::default(),
             seen: Seen::new()?,
+            now: Instant::now(),
+            since_clock: 0,
         };
         match interval {
             Some(interval) => working.open(interval)?,
@@ -207,33 +217,37 @@ impl Working<'_> {
         self.client.is_over.load(Ordering::Relaxed)
     }
 
-    fn next_call(&mut self) -> (ProcedureId, Vec<u8>) {
+    /// Does something with the next call: with how it is called, the database, its arguments.
+    fn with_next_call<R>(&mut self, then: impl FnOnce(Callable, &Database, &[u8]) -> R) -> R {
+        let Client { job, stream, database, callables, prepared, .. } = &mut self.client;
         self.made += 1;
-        let prepared = self.client.prepared.pop();
-        prepared.unwrap_or_else(|| self.client.job.client_call(self.client.stream, self.made - 1))
+        if let Some((procedure, arguments)) = prepared.pop() {
+            return then(callables[usize::from(procedure)], database, arguments);
+        }
+        let (procedure, arguments) = job.client_call(*stream, self.made - 1);
+        then(callables[usize::from(procedure)], database, &arguments)
     }
 
     /// Calls, and waits for the answer.
     fn one_by_one(&mut self) -> Result<()> {
         while !self.is_over() {
-            let call = self.next_call();
-            let since = Instant::now();
-            let callable = self.client.callables[usize::from(call.0)];
-            let answer = (callable.call)(self.client.database, call.1);
-            self.answered(since, &answer)?;
+            let (since, answer) = self.with_next_call(|callable, database, arguments| {
+                (Instant::now(), (callable.call)(database, arguments))
+            });
+            self.answered((since, Instant::now()), &answer)?;
         }
         Ok(())
     }
 
     /// Keeps so many calls in flight. A call follows the answer that made room for it at once.
     fn closed(&mut self, depth: usize) -> Result<()> {
-        let mut now = Instant::now();
+        self.now = Instant::now();
         while !self.is_over() {
             while self.in_flight.len() < depth {
-                self.submit(now)?;
+                self.submit(self.now)?;
             }
             let oldest = self.in_flight.pop_front().expect("more than one is in flight");
-            now = self.take(oldest)?;
+            self.take(oldest)?;
         }
         Ok(())
     }
@@ -241,14 +255,14 @@ impl Working<'_> {
     /// Keeps up to so many calls in flight, and submits a batch when there is room for one.
     fn in_batches(&mut self, depth: usize, size: usize) -> Result<()> {
         let mut added = Vec::with_capacity(size);
-        let mut now = Instant::now();
+        self.now = Instant::now();
         while !self.is_over() {
             while self.in_flight.len() + size <= depth {
-                self.submit_batch(&mut added, size, now)?;
+                self.submit_batch(&mut added, size, self.now)?;
             }
             for _ in 0..size {
                 let oldest = self.in_flight.pop_front().expect("a batch or more is in flight");
-                now = self.take(oldest)?;
+                self.take(oldest)?;
             }
         }
         Ok(())
@@ -270,7 +284,7 @@ impl Working<'_> {
                 None => thread::sleep(left.min(Duration::from_millis(10))),
                 Some(oldest) => match oldest.ticket.wait_timeout(left) {
                     None => self.in_flight.push_front(oldest),
-                    Some(answer) => drop(self.answered(oldest.since, &answer)?),
+                    Some(answer) => self.answered((oldest.since, Instant::now()), &answer)?,
                 },
             }
         }
@@ -279,9 +293,9 @@ impl Working<'_> {
 
     /// Submits a call that arrived at a time.
     fn submit(&mut self, since: Instant) -> Result<()> {
-        let call = self.next_call();
-        let callable = self.client.callables[usize::from(call.0)];
-        let ticket = (callable.submit)(self.client.database, call.1)?;
+        let ticket = self.with_next_call(|callable, database, arguments| {
+            (callable.submit)(database, arguments)
+        })?;
         self.in_flight.push_back(InFlight { ticket, since });
         Ok(())
     }
@@ -289,15 +303,15 @@ impl Working<'_> {
     /// Submits calls together that arrived at a time.
     fn submit_batch(
         &mut self,
-        added: &mut Vec<Added<Vec<u8>>>,
+        added: &mut Vec<Added<Buffer>>,
         size: usize,
         since: Instant,
     ) -> Result<()> {
         let mut batch = self.client.database.batch();
         for _ in 0..size {
-            let call = self.next_call();
-            let callable = self.client.callables[usize::from(call.0)];
-            added.push((callable.add)(&mut batch, call.1)?);
+            let add =
+                |callable: Callable, _: &_, arguments: &_| (callable.add)(&mut batch, arguments);
+            added.push(self.with_next_call(add)?);
         }
         let submitted = batch.submit()?;
         let tickets = added.drain(..).map(|added| submitted.ticket(added));
@@ -305,19 +319,33 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Waits for an answer; when it was there.
-    fn take(&mut self, next: InFlight) -> Result<Instant> {
-        let answer = next.ticket.wait();
-        self.answered(next.since, &answer)
+    /// Waits for an answer. Many are there together, so the clock is read for some of them.
+    fn take(&mut self, next: InFlight) -> Result<()> {
+        let there = (self.since_clock < ANSWERS_BY_CLOCK).then(|| next.ticket.try_get()).flatten();
+        let answer = match there {
+            Some(answer) => {
+                self.since_clock += 1;
+                answer
+            }
+            None => {
+                let answer = next.ticket.wait();
+                (self.now, self.since_clock) = (Instant::now(), 0);
+                answer
+            }
+        };
+        self.answered((next.since, self.now), &answer)
     }
 
-    /// An answer is here; returns the time.
+    /// An answer is here.
     ///
     /// # Errors
     /// If the database has stopped: no call would be answered any more.
-    fn answered(&mut self, since: Instant, answer: &nvcaracal::Result<Vec<u8>>) -> Result<Instant> {
-        let now = Instant::now();
-        self.seen.note((since, now), answer);
+    fn answered(
+        &mut self,
+        times: (Instant, Instant),
+        answer: &nvcaracal::Result<Buffer>,
+    ) -> Result<()> {
+        self.seen.note(times, answer);
         if let Err(stopped) = answer
             && stopped.is_stopped()
         {
@@ -330,7 +358,7 @@ impl Working<'_> {
                 self.hand_over();
             }
         }
-        Ok(now)
+        Ok(())
     }
 
     /// Hands answers to the observer, which gets their calls made once more.

@@ -45,8 +45,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
-    local.answers.reserve(epoch.calls.len() / epoch.workers);
+    // Answers are about as long as those of the epoch before.
+    local.answers.reserve(epoch.calls.len() / epoch.workers, local.answer_bytes);
     let result = run_calls(local, &mut runner);
+    local.answer_bytes = local.answers.output.len();
     count_answers(local);
     result?;
     epoch.barrier()?;

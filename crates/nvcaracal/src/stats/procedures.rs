@@ -50,7 +50,21 @@ impl Tallies {
     }
 
     pub(crate) fn count(&mut self, procedure: u16, answer: Answer<'_>) {
+        self.commit(procedure);
+        if !matches!(answer, Answer::Committed(_)) {
+            self.did_not_commit(procedure, answer);
+        }
+    }
+
+    /// Counts a call as if it had committed, as most do.
+    pub(crate) fn commit(&mut self, procedure: u16) {
+        self.0[usize::from(procedure)].committed += 1;
+    }
+
+    /// A call that was counted did not commit.
+    pub(crate) fn did_not_commit(&mut self, procedure: u16, answer: Answer<'_>) {
         let tally = &mut self.0[usize::from(procedure)];
+        tally.committed -= 1;
         *match answer {
             Answer::Committed(_) => &mut tally.committed,
             Answer::Aborted(_) => &mut tally.aborted,
