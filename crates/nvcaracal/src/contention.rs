@@ -117,7 +117,7 @@ impl Names {
     pub(crate) fn new(schema: &Schema, shapes: &[Shape]) -> Self {
         let name = |shape: &Shape| {
             let types = RowTypes::parse(&shape.schema().types).ok();
-            Some((schema.find(shape.tag)?, (shape.name, types)))
+            Some((schema.number(shape).ok()?, (shape.name, types)))
         };
         Self(shapes.iter().filter_map(name).collect())
     }

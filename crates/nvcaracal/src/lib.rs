@@ -226,6 +226,7 @@ mod stats;
 mod stop;
 mod stored;
 mod table;
+mod tags;
 mod ticket;
 mod time;
 mod transaction;
