@@ -1,64 +1,33 @@
-//! Bytes of arguments and answers whose memory is used again.
+//! Bytes of arguments and answers, which lie where they are used if they are short.
 //!
 //! Arguments and answers of most programs are of fixed types, which allocate nothing. Those of
 //! workloads are bytes; an allocation for each would be measured as if it were the library's work.
 
-use std::cell::RefCell;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use nvcaracal::Data;
+use smallvec::SmallVec;
 
-/// Buffers that a thread keeps: the arguments and the answer of a call, and one in passing.
-const KEPT: usize = 4;
+/// Bytes that are not allocated: SmallBank has no longer arguments or answers.
+const SHORT: usize = 32;
 
-thread_local! {
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Bytes, in memory that an earlier buffer of the thread left where there is any.
+/// Bytes.
 #[derive(Debug)]
-pub(crate) struct Buffer(Vec<u8>);
-
-impl Buffer {
-    /// An empty one.
-    pub(crate) fn new() -> Self {
-        Self(SPARE.with_borrow_mut(Vec::pop).unwrap_or_default())
-    }
-}
+pub(crate) struct Buffer(SmallVec<[u8; SHORT]>);
 
 impl From<&[u8]> for Buffer {
+    #[inline]
     fn from(bytes: &[u8]) -> Self {
-        let mut buffer = Self::new();
-        buffer.extend_from_slice(bytes);
-        buffer
+        Self(SmallVec::from_slice(bytes))
     }
 }
 
 impl Deref for Buffer {
-    type Target = Vec<u8>;
+    type Target = [u8];
 
-    fn deref(&self) -> &Vec<u8> {
+    #[inline]
+    fn deref(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.0
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let mut bytes = std::mem::take(&mut self.0);
-        bytes.clear();
-        // Nothing is kept by a thread that ends.
-        let _ = SPARE.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT {
-                spare.push(bytes);
-            }
-        });
     }
 }
 
@@ -67,21 +36,23 @@ impl Data for Buffer {
     const IS_OPEN: bool = true;
 
     fn encode(&self, into: &mut Vec<u8>) {
-        self.0.encode(into);
+        self.to_vec().encode(into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
-        Vec::decode(from).map(Self)
+        Vec::decode(from).map(|bytes| Self(SmallVec::from_vec(bytes)))
     }
 
     fn describe() -> String {
         Vec::<u8>::describe()
     }
 
+    #[inline]
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        then(&self.0)
+        then(self)
     }
 
+    #[inline]
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self::from(bytes))
     }
@@ -92,19 +63,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_and_bytes_are_not() {
-        let long = Buffer::from(&[1; 1000][..]);
-        let at = long.as_ptr();
-        drop(long);
-        let short = Buffer::from(&[2; 10][..]);
-        assert_eq!((short.as_ptr(), &short[..]), (at, &[2; 10][..]));
-        let other = Buffer::new();
-        assert!(other.is_empty() && other.capacity() == 0);
-        assert_eq!(Buffer::from_bytes(&short).unwrap()[..], short[..]);
-        let (mut own, mut bytes) = (Vec::new(), Vec::new());
-        short.encode(&mut own);
-        short.to_vec().encode(&mut bytes);
-        assert_eq!(own, bytes);
-        assert_eq!(Buffer::decode(&mut &own[..]).unwrap()[..], short[..]);
+    fn buffers_are_stored_as_bytes_are() {
+        for len in [0, 1, SHORT, SHORT + 1, 1000] {
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let buffer = Buffer::from_bytes(&bytes).unwrap();
+            assert_eq!(buffer[..], bytes);
+            assert_eq!(buffer.with_bytes(<[u8]>::to_vec), bytes);
+            let (mut as_buffer, mut as_bytes) = (Vec::new(), Vec::new());
+            buffer.encode(&mut as_buffer);
+            bytes.encode(&mut as_bytes);
+            assert_eq!(as_buffer, as_bytes);
+            assert_eq!(Buffer::decode(&mut &as_buffer[..]).unwrap()[..], bytes);
+        }
     }
 }

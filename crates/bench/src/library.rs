@@ -4,7 +4,7 @@
 //! Which table a number means is in the database's context ([`Handles`]), because the tables of a
 //! workload depend on its settings. The other adapter is [`crate::adapter`], on the engine alone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
@@ -129,6 +129,11 @@ impl<P: 'static> Data for Call<P> {
     }
 }
 
+thread_local! {
+    /// What the call that runs puts out.
+    static OUTPUT: Cell<Bytes> = const { Cell::new(Bytes::new()) };
+}
+
 /// A declaration or a body that ended early.
 struct Ended(Stop);
 
@@ -176,9 +181,13 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
 
     fn run(&self, tx: &mut Transaction) -> std::result::Result<Buffer, Stop> {
         let handles = tx.context()?;
-        let mut running = Running { tx, handles, output: Buffer::new() };
-        P::run(&self.0, &mut running).map_err(|ended| ended.0)?;
-        Ok(running.output)
+        let mut output = OUTPUT.take();
+        output.clear();
+        let mut running = Running { tx, handles, output };
+        let result = P::run(&self.0, &mut running).map_err(|ended| ended.0);
+        let answer = result.map(|()| Buffer::from(&running.output[..]));
+        OUTPUT.set(running.output);
+        answer
     }
 
     fn piece(&self, piece: &mut Piece) -> std::result::Result<u64, Stop> {
@@ -186,9 +195,10 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
         P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
     }
 
-    fn finish(&self, mut output: Buffer, results: &[u64]) -> Buffer {
-        P::finish(&self.0, results, &mut output);
-        output
+    fn finish(&self, output: Buffer, results: &[u64]) -> Buffer {
+        let mut bytes = output.to_vec();
+        P::finish(&self.0, results, &mut bytes);
+        Buffer::from(&bytes[..])
     }
 }
 
@@ -286,7 +296,7 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
 struct Running<'t, 'a, 'e> {
     tx: &'t mut Transaction<'a, 'e>,
     handles: &'a Handles,
-    output: Buffer,
+    output: Bytes,
 }
 
 impl workloads::Tx for Running<'_, '_, '_> {

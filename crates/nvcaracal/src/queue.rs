@@ -451,36 +451,4 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// O-87: readers who ask again and again and callers who submit again and again take turns.
-    #[test]
-    fn o_87_requests_and_calls_take_turns() {
-        let queue =
-            Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10, read_only: false });
-        let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
-        let submit = || drop(queue.push(0, &[], false, OnFull::Wait).unwrap());
-        let mut taken = Vec::new();
-        let mut take = || match queue.take(false) {
-            Some(Work::Requests(requests)) => taken.push(requests.len()),
-            Some(Work::Epoch(_)) => taken.push(0),
-            _ => taken.push(usize::MAX),
-        };
-        submit();
-        ask(2 * REQUESTS_MAX + 1);
-        for _ in 0..4 {
-            take();
-            ask(1);
-            submit();
-        }
-        take();
-        take();
-        // Nobody writes any more: all of them at once.
-        ask(20);
-        take();
-        take();
-        assert_eq!(taken[..6], [REQUESTS_MAX, 0, REQUESTS_MAX, 0, REQUESTS_MAX, 0]);
-        assert_eq!(taken[6..], [21, usize::MAX]);
-    }
-}
+mod tests;

@@ -67,6 +67,7 @@ pub(super) type Locked<'l> = Vec<MutexGuard<'l, Lane>>;
 /// The lanes of a queue.
 #[derive(Debug)]
 pub(super) struct Lanes {
+    /// A power of two of them.
     lanes: Box<[Apart<Mutex<Lane>>]>,
     numbers: Apart<Numbers>,
     bytes_max: usize,
@@ -92,7 +93,7 @@ fn lock(lane: &Apart<Mutex<Lane>>) -> MutexGuard<'_, Lane> {
 impl Lanes {
     pub(super) fn new(bytes_max: usize) -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let lanes = (processors * LANES_BY_PROCESSOR).min(LANES_MAX);
+        let lanes = (processors * LANES_BY_PROCESSOR).next_power_of_two().min(LANES_MAX);
         let numbers = Numbers {
             accepted: AtomicU64::new(0),
             until: AtomicU64::new(0),
@@ -107,7 +108,7 @@ impl Lanes {
     }
 
     fn mine(&self) -> &Apart<Mutex<Lane>> {
-        &self.lanes[thread_number() % self.lanes.len()]
+        &self.lanes[thread_number() & (self.lanes.len() - 1)]
     }
 
     /// Calls that were accepted.
