@@ -8,6 +8,7 @@ use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::core::Core;
+use crate::error::Words;
 use crate::index::EntryId;
 use crate::local::{
     Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
@@ -125,7 +126,7 @@ pub(crate) struct Declaration<'a> {
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
     /// The first mistake: the call fails with it, however its function ends.
-    pub(crate) mistake: Option<String>,
+    pub(crate) mistake: Option<Words>,
     /// Nothing is predicted.
     pub(crate) is_unknown: bool,
 }
@@ -189,7 +190,7 @@ impl<'a> Declaration<'a> {
 
     #[cold]
     fn note(&mut self, what: String) {
-        self.mistake.get_or_insert(what);
+        self.mistake.get_or_insert_with(|| Box::new(what));
     }
 
     fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {

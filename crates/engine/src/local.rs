@@ -363,38 +363,38 @@ impl<'d> CallView<'d> {
 
     /// What is known of a row: of the declared key with a number.
     #[inline(always)]
-    pub(crate) fn access(self, number: usize) -> Access {
+    pub(crate) fn access(&self, number: usize) -> Access {
         self.plan.get(number).copied().unwrap_or(Access::UNKNOWN)
     }
 
     #[inline(always)]
-    pub(crate) fn members(self) -> &'d [Member] {
+    pub(crate) fn members(&self) -> &'d [Member] {
         &self.lists.members[self.extra.members.range()]
     }
 
-    pub(crate) fn pieces(self) -> &'d [PieceState] {
+    pub(crate) fn pieces(&self) -> &'d [PieceState] {
         &self.lists.pieces[self.extra.pieces.range()]
     }
 
     /// The key of one of its pieces.
-    pub(crate) fn declared_of(self, piece: &PieceState) -> &'d Declared {
+    pub(crate) fn declared_of(&self, piece: &PieceState) -> &'d Declared {
         &self.lists.declared[piece.declared as usize]
     }
 
     /// A declared key; `room` is for one that is a word.
-    pub(crate) fn key_of<'k>(self, of: &Declared, room: &'k mut [u8; 8]) -> &'k [u8]
+    pub(crate) fn key_of<'k>(&self, of: &Declared, room: &'k mut [u8; 8]) -> &'k [u8]
     where
         'd: 'k,
     {
         self.lists.key_of(of, room)
     }
 
-    pub(crate) fn key(self, span: Span) -> &'d [u8] {
+    pub(crate) fn key(&self, span: Span) -> &'d [u8] {
         &self.lists.keys[span.range()]
     }
 
     /// The answer to a call whose declaration ended it.
-    pub(crate) fn early(self) -> Option<&'d Failure> {
+    pub(crate) fn early(&self) -> Option<&'d Failure> {
         if !self.extra.ends_early {
             return None;
         }

@@ -60,7 +60,7 @@ pub trait Procedure: Send + Sync {
     /// All of them stop the engine: the transaction has committed.
     fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
         let _ = (arguments, piece);
-        Err(Stop::Mistake("the procedure has no function for its pieces".into()))
+        Err(Stop::mistake("the procedure has no function for its pieces"))
     }
 
     /// Makes the answer from what the body put out and from the results of the pieces, in the order

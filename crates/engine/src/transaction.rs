@@ -19,6 +19,7 @@ pub(crate) use self::spoiled::Spoiled;
 use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::LookupError;
+use crate::error::Words;
 use crate::index::EntryId;
 use crate::local::{AheadRow, CallView, DeclaredKind, Local, NO_ENTRY, PrivateWrite, Span};
 use crate::overlay::Overlay;
@@ -31,10 +32,10 @@ use crate::version::{ReadPhase, Stopped, Waiter};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The transaction gives up on purpose.
-    Abort(Abort),
+    Abort(Box<Abort>),
     /// A mistake of the body: unknown table, key or value beyond its limit; in a call with pieces
     /// also a write that was not declared.
-    Mistake(String),
+    Mistake(Words),
     /// It wrote what its write set did not predict, or predicted nothing: it runs again, in the
     /// serial part of the next epoch, whatever its body makes of this.
     Deferred,
@@ -42,15 +43,25 @@ pub enum Stop {
     Stopped,
 }
 
+impl Stop {
+    /// A mistake, in words.
+    #[cold]
+    pub fn mistake(what: impl Into<String>) -> Self {
+        Self::Mistake(Box::new(what.into()))
+    }
+}
+
+const _: () = assert!(size_of::<Stop>() == 16);
+
 impl From<Abort> for Stop {
     fn from(abort: Abort) -> Self {
-        Self::Abort(abort)
+        Self::Abort(Box::new(abort))
     }
 }
 
 impl From<String> for Stop {
     fn from(what: String) -> Self {
-        Self::Mistake(what)
+        Self::mistake(what)
     }
 }
 
@@ -63,7 +74,7 @@ impl From<Stopped> for Stop {
 impl From<LookupError> for Stop {
     fn from(error: LookupError) -> Self {
         match error {
-            LookupError::Mistake(what) => Self::Mistake(what),
+            LookupError::Mistake(what) => Self::mistake(what),
             LookupError::Stopped => Self::Stopped,
         }
     }
@@ -83,7 +94,7 @@ impl std::fmt::Display for Stop {
 /// Makes the private writes of the running call visible; what a commit point needs of the device.
 pub(crate) trait PublishNow {
     /// Publishes everything that is written and not published yet.
-    fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped>;
+    fn publish_written(&mut self, local: &mut Local, call: &CallView<'_>) -> Result<(), Stopped>;
     /// Runs pieces of smaller serial ids in this worker's queue; whether there were any that could
     /// run.
     fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped>;
@@ -91,7 +102,7 @@ pub(crate) trait PublishNow {
     fn piece_result(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Stopped>;
     /// The same in the serial part, where a piece may fail.
@@ -99,7 +110,7 @@ pub(crate) trait PublishNow {
         &mut self,
         _: &mut Local,
         _: &mut Overlay,
-        _: CallView<'_>,
+        _: &CallView<'_>,
         _: usize,
     ) -> Result<u64, Stop> {
         unreachable!("in the serial part only")
@@ -125,7 +136,7 @@ pub struct Transaction<'a> {
     pub(crate) publisher: &'a mut dyn PublishNow,
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) waiter: Waiter<'a>,
-    pub(crate) call: CallView<'a>,
+    pub(crate) call: &'a CallView<'a>,
     /// Which declared key, and which member of a range, comes after the one that was asked for
     /// last. Bodies mostly go through them in order, and often read what they write then: this one
     /// is tried first, and then the same again.
@@ -569,24 +580,24 @@ impl<'a> Transaction<'a> {
 #[cold]
 fn too_long(t: &Table, len: usize) -> Stop {
     let most = t.layout.value_bytes_max;
-    Stop::Mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
+    Stop::mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
 }
 
 #[cold]
 fn undeclared(t: &Table, key: &[u8]) -> Stop {
-    Stop::Mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name))
+    Stop::mistake(format!("table {:?}: write of undeclared key {key:02x?}", t.name))
 }
 
 #[cold]
 fn of_its_call(t: &Table, key: &[u8]) -> Stop {
     let name = &t.name;
-    Stop::Mistake(format!("table {name:?}: a piece reads key {key:02x?}, which its call may write"))
+    Stop::mistake(format!("table {name:?}: a piece reads key {key:02x?}, which its call may write"))
 }
 
 #[cold]
 fn for_a_piece(t: &Table, key: &[u8]) -> Stop {
     let name = &t.name;
-    Stop::Mistake(format!(
+    Stop::mistake(format!(
         "table {name:?}: write of key {key:02x?}, which was declared for a piece"
     ))
 }
@@ -594,7 +605,7 @@ fn for_a_piece(t: &Table, key: &[u8]) -> Stop {
 #[cold]
 fn changes_index(t: &Table, key: &[u8]) -> Stop {
     let name = &t.name;
-    Stop::Mistake(format!(
+    Stop::mistake(format!(
         "table {name:?}: write of key {key:02x?} changes an index, which a call with pieces, or \
          behind its commit point, may not do"
     ))
@@ -603,5 +614,5 @@ fn changes_index(t: &Table, key: &[u8]) -> Stop {
 #[cold]
 fn written_again() -> Stop {
     let what = "a key was written again after the commit point had made it visible";
-    Stop::Mistake(what.into())
+    Stop::mistake(what)
 }

@@ -75,7 +75,7 @@ pub struct Stop {
 impl Stop {
     /// A mistake of the procedure that nobody else has noted.
     pub(crate) fn mistake(what: String) -> Self {
-        engine::Stop::Mistake(what).into()
+        engine::Stop::mistake(what).into()
     }
 }
 
@@ -95,7 +95,7 @@ impl From<engine::Stop> for Stop {
 
 impl From<Abort> for Stop {
     fn from(abort: Abort) -> Self {
-        engine::Stop::Abort(abort).into()
+        engine::Stop::from(abort).into()
     }
 }
 

@@ -10,6 +10,7 @@ use pmem::sync::atomic::Ordering;
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
 use crate::epoch::{draw, log_inputs, reserve};
+use crate::error::Words;
 use crate::local::{
     Declarations, Declared, DeclaredKind, Drawer, Extra, Local, NO_ENTRY, Span, Txn,
 };
@@ -115,7 +116,7 @@ fn declare_one<D: Device>(
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
         if lists.pieces.len() > pieces_from && !procedure.steps.pieces {
-            mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
+            mistake.get_or_insert_with(|| Box::new(PIECES_WITHOUT_FUNCTION.into()));
         }
         if is_unknown {
             early = Some(Failure::Deferred);
@@ -171,10 +172,10 @@ pub(super) const PIECES_WITHOUT_FUNCTION: &str = "it declares a piece and has no
 #[inline]
 pub(super) fn ending(
     result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
-    mistake: Option<String>,
+    mistake: Option<Words>,
 ) -> Option<Failure> {
     match (result, mistake) {
-        (_, Some(what)) => Some(Failure::Failed(what)),
+        (_, Some(what)) => Some(Failure::Failed(*what)),
         (Err(panic), None) => Some(Failure::Failed(panic_text(panic.as_ref()))),
         (Ok(Err(abort)), None) => Some(Failure::Aborted(abort)),
         (Ok(Ok(())), None) => None,

@@ -74,7 +74,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
                 runner.run_ready_pieces(local, next)?;
             }
             let Some(call) = ahead.next() else { break };
-            run_call(epoch, local, runner, call)?;
+            run_call(epoch, local, runner, &call)?;
             local.reads.account_charged(&mut runner.medium.port, epoch.core.image_base);
         }
     }
@@ -91,7 +91,7 @@ fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
-    call: CallView<'_>,
+    call: &CallView<'_>,
 ) -> Result<(), Leave> {
     if (call.position as usize) < epoch.calls.serial() {
         return Ok(runner.publish_serial(local, call)?);
@@ -115,7 +115,7 @@ fn run_call<D: Device>(
 
 /// Version arrays are on the device: a call looks into those of the rows that it declared.
 #[inline(never)]
-fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: CallView<'_>) {
+fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: &CallView<'_>) {
     let ids = call.declared.iter().map(|declared| declared.id);
     for id in ids.chain(call.members().iter().map(|member| member.id)) {
         if id != NO_ENTRY {
@@ -135,7 +135,7 @@ fn look_again<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
-    call: CallView<'_>,
+    call: &CallView<'_>,
 ) -> Result<Option<Failure>, Leave> {
     if !call.extra.lookups.is_empty() {
         // They wait without running pieces.
@@ -161,7 +161,7 @@ pub(super) fn begin<'t, D: Device>(
     epoch: &Epoch<'t, D>,
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
-    call: CallView<'t>,
+    call: &'t CallView<'t>,
     spoiled: &'t Spoiled,
 ) -> Transaction<'t> {
     Transaction {
@@ -187,7 +187,7 @@ fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
-    call: CallView<'_>,
+    call: &CallView<'_>,
 ) -> Result<(), Leave> {
     let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
@@ -218,14 +218,14 @@ fn take_back<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
-    call: CallView<'_>,
+    call: &CallView<'_>,
     (ended, committed): (std::thread::Result<Result<(), Stop>>, bool),
 ) -> Result<(), Leave> {
     let failure = match ended {
         Ok(Ok(())) => unreachable!("it would have committed"),
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
-        Ok(Err(Stop::Abort(abort))) => Failure::Aborted(abort),
-        Ok(Err(Stop::Mistake(what))) => Failure::Failed(what),
+        Ok(Err(Stop::Abort(abort))) => Failure::Aborted(*abort),
+        Ok(Err(Stop::Mistake(what))) => Failure::Failed(*what),
         Ok(Err(Stop::Deferred)) => defer(local, call.position),
         Err(panic) => Failure::Failed(panic_text(panic.as_ref())),
     };
@@ -252,7 +252,7 @@ fn text(failure: &Failure) -> String {
 /// position.
 fn lookups_hold(
     core: &Core,
-    call: CallView<'_>,
+    call: &CallView<'_>,
     sid: SerialId,
     (waiter, reads): (&mut Waiter<'_>, &Reads),
 ) -> Result<bool, Leave> {
@@ -286,7 +286,7 @@ fn lookups_hold(
 
 fn scan_again(
     core: &Core,
-    call: CallView<'_>,
+    call: &CallView<'_>,
     lookup: &Lookup,
     sid: SerialId,
     with: (&mut Waiter<'_>, &Reads),

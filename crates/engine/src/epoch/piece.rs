@@ -47,7 +47,7 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(), Stopped> {
         local.pieces.advance();
         let call = call_at(self.lists, queued.position as usize);
-        self.run_piece(local, call, queued.number as usize, commits)?;
+        self.run_piece(local, &call, queued.number as usize, commits)?;
         self.reveal();
         local.reads.account_charged(&mut self.medium.port, self.epoch.core.image_base);
         local.work.pieces_split += 1;
@@ -85,7 +85,7 @@ impl<D: Device> Runner<'_, '_, D> {
     pub(super) fn wait_for_piece(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Stopped> {
         let piece = &call.pieces()[number];
@@ -107,7 +107,7 @@ impl<D: Device> Runner<'_, '_, D> {
     pub(super) fn settle_pieces(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         commits: bool,
     ) -> Result<(), Stopped> {
         for (number, piece) in call.pieces().iter().enumerate() {
@@ -126,7 +126,7 @@ impl<D: Device> Runner<'_, '_, D> {
     fn run_piece(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
         commits: bool,
     ) -> Result<(), Stopped> {
@@ -168,7 +168,7 @@ impl<D: Device> Runner<'_, '_, D> {
     fn call_piece(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
@@ -200,7 +200,7 @@ impl<D: Device> Runner<'_, '_, D> {
 pub(super) fn commit_answer<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    call: CallView<'_>,
+    call: &CallView<'_>,
     procedure: &Registered,
 ) -> Result<(), Leave> {
     let position = call.position;
@@ -230,7 +230,7 @@ pub(super) fn finish_answers<D: Device>(
         let (position, put_out) = local.answers.put_out_for(later);
         bytes.clear();
         bytes.extend_from_slice(put_out);
-        run_finish(epoch, local, call_at(lists, position as usize), &mut bytes)?;
+        run_finish(epoch, local, &call_at(lists, position as usize), &mut bytes)?;
         local.answers.finish(later, &bytes);
     }
     local.piece_value = bytes;
@@ -242,7 +242,7 @@ pub(super) fn finish_answers<D: Device>(
 fn run_finish<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    call: CallView<'_>,
+    call: &CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
     let (procedure, arguments) = epoch.calls.get(call.position as usize);

@@ -18,7 +18,7 @@ use crate::version::{
 use crate::worker::Epoch;
 
 /// Whether a call publishes IGNORE for any of its rows.
-fn leaves_untouched(call: CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
+fn leaves_untouched(call: &CallView<'_>, writes: &[PrivateWrite], mode: Mode) -> bool {
     let of_body = call.declared.iter().map(|d| d.kind.is_of_body());
     let mut of_body = of_body.chain(call.members().iter().map(|_| true));
     let untouched = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
@@ -53,7 +53,7 @@ pub(super) struct Runner<'r, 'e, D: Device> {
 }
 
 impl<D: Device> PublishNow for Runner<'_, '_, D> {
-    fn publish_written(&mut self, local: &mut Local, call: CallView<'_>) -> Result<(), Stopped> {
+    fn publish_written(&mut self, local: &mut Local, call: &CallView<'_>) -> Result<(), Stopped> {
         self.publish(local, call, Mode::Written)?;
         call.pieces().iter().filter(|piece| piece.is_split).for_each(|piece| piece.decide(true));
         Ok(())
@@ -66,7 +66,7 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
     fn piece_result(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Stopped> {
         self.wait_for_piece(local, call, number)
@@ -120,7 +120,7 @@ impl<D: Device> Runner<'_, '_, D> {
     pub(super) fn publish(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         mode: Mode,
     ) -> Result<(), Stopped> {
         if local.pieces.front().is_some() && leaves_untouched(call, &local.writes, mode) {
@@ -164,7 +164,7 @@ impl<D: Device> Runner<'_, '_, D> {
     pub(super) fn publish_serial(
         &mut self,
         local: &mut Local,
-        call: CallView<'_>,
+        call: &CallView<'_>,
     ) -> Result<(), Stopped> {
         let sid = SerialId::new(self.epoch.number, u64::from(call.position));
         let Local { pool, cache, work, .. } = local;

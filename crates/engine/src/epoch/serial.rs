@@ -133,7 +133,7 @@ impl<D: Device> Call<'_, '_, D> {
         self.draw(local, lists, overlay, place_of)?;
         self.declare(local, lists, overlay)?;
         let lists = &*lists;
-        let call = CallView::new(lists, 0, &[]);
+        let call = &CallView::new(lists, 0, &[]);
         let spoiled = Spoiled::default();
         let (procedure, arguments) = self.procedure();
         let body = |mut tx: Transaction<'_>| procedure.run(arguments, &mut tx);
@@ -184,7 +184,7 @@ impl<D: Device> Call<'_, '_, D> {
             overlay.predicted.insert(self.epoch.calls.get(self.position as usize).0);
         }
         if !lists.pieces.is_empty() && !procedure.steps.pieces {
-            mistake.get_or_insert_with(|| PIECES_WITHOUT_FUNCTION.into());
+            mistake.get_or_insert_with(|| Box::new(PIECES_WITHOUT_FUNCTION.into()));
         }
         ending(result, mistake).map_or(Ok(()), Err)?;
         lists.extras.push(Extra {
@@ -203,7 +203,7 @@ impl<D: Device> Call<'_, '_, D> {
         &self,
         local: &mut Local,
         overlay: &mut Overlay,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         spoiled: &Spoiled,
         part: impl FnOnce(Transaction<'_>) -> Result<R, Stop>,
     ) -> Result<R, Leaving> {
@@ -217,8 +217,8 @@ impl<D: Device> Call<'_, '_, D> {
         match ended {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(Stop::Stopped)) => Err(Leaving::Stopped),
-            Ok(Err(Stop::Abort(abort))) => Err(Failure::Aborted(abort).into()),
-            Ok(Err(Stop::Mistake(what))) => Err(Failure::Failed(what).into()),
+            Ok(Err(Stop::Abort(abort))) => Err(Failure::Aborted(*abort).into()),
+            Ok(Err(Stop::Mistake(what))) => Err(Failure::Failed(*what).into()),
             Ok(Err(Stop::Deferred)) => {
                 let what = "it asked to be deferred in the serial part";
                 Err(Failure::Failed(what.into()).into())
@@ -232,7 +232,7 @@ impl<D: Device> Call<'_, '_, D> {
         &self,
         local: &mut Local,
         overlay: &mut Overlay,
-        call: CallView<'_>,
+        call: &CallView<'_>,
     ) -> Result<(), Leaving> {
         for number in 0..call.pieces().len() {
             self.piece_result(local, overlay, call, number)?;
@@ -262,7 +262,7 @@ impl<D: Device> Call<'_, '_, D> {
         &self,
         local: &mut Local,
         overlay: &mut Overlay,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Leaving> {
         let piece = &call.pieces()[number];
@@ -289,7 +289,7 @@ impl<D: Device> Call<'_, '_, D> {
 }
 
 impl<D: Device> PublishNow for Call<'_, '_, D> {
-    fn publish_written(&mut self, _: &mut Local, _: CallView<'_>) -> Result<(), Stopped> {
+    fn publish_written(&mut self, _: &mut Local, _: &CallView<'_>) -> Result<(), Stopped> {
         unreachable!("nothing is published in the serial part")
     }
 
@@ -297,7 +297,7 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         unreachable!("nobody waits in the serial part")
     }
 
-    fn piece_result(&mut self, _: &mut Local, _: CallView<'_>, _: usize) -> Result<u64, Stopped> {
+    fn piece_result(&mut self, _: &mut Local, _: &CallView<'_>, _: usize) -> Result<u64, Stopped> {
         unreachable!("pieces of the serial part see the overlay")
     }
 
@@ -305,13 +305,13 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         &mut self,
         local: &mut Local,
         overlay: &mut Overlay,
-        call: CallView<'_>,
+        call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Stop> {
         Self::piece_result(self, local, overlay, call, number).map_err(|leaving| match leaving {
             Leaving::Stopped => Stop::Stopped,
-            Leaving::Failure(Failure::Aborted(abort)) => Stop::Abort(abort),
-            Leaving::Failure(Failure::Failed(what)) => Stop::Mistake(what),
+            Leaving::Failure(Failure::Aborted(abort)) => abort.into(),
+            Leaving::Failure(Failure::Failed(what)) => Stop::mistake(what),
             Leaving::Failure(Failure::Deferred) => Stop::Deferred,
         })
     }

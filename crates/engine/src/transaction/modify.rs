@@ -224,5 +224,5 @@ impl Bounds {
 
 #[cold]
 fn no_such_part(part: &Range<usize>, len: usize) -> Stop {
-    Stop::Mistake(format!("bytes {} to {} of a value of {len} bytes", part.start, part.end))
+    Stop::mistake(format!("bytes {} to {} of a value of {len} bytes", part.start, part.end))
 }

@@ -82,7 +82,7 @@ impl Transaction<'_> {
             return Stop::Deferred;
         }
         let name = &self.core.tables[table as usize].name;
-        Stop::Mistake(format!(
+        Stop::mistake(format!(
             "table {name:?}: insert of key {key:02x?}, which was declared for update only"
         ))
     }

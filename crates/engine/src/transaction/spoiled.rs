@@ -76,7 +76,7 @@ impl Transaction<'_> {
     /// so that the call fails whether or not its body passes it on.
     #[cold]
     pub fn mistake(&self, what: String) -> Stop {
-        self.spoiled.note(Stop::Mistake(what))
+        self.spoiled.note(Stop::mistake(what))
     }
 
     /// For layers above that know more about an error that a function of this transaction returned:
@@ -84,7 +84,7 @@ impl Transaction<'_> {
     #[cold]
     pub fn explain(&self, stop: Stop, more: std::fmt::Arguments<'_>) -> Stop {
         let Stop::Mistake(what) = &stop else { return stop };
-        let explained = Stop::Mistake(format!("{what}{more}"));
+        let explained = Stop::mistake(format!("{what}{more}"));
         if self.spoiled.check().as_ref() == Err(&stop) {
             self.spoiled.0.set(Some(Box::new(explained.clone())));
         }

@@ -61,7 +61,7 @@ type End = fn(&mut Transaction<'_>) -> Result<(), Stop>;
 const ENDS: &[End] = &[
     |_| Ok(()),
     |_| Err(Abort::new("aborted instead").into()),
-    |_| Err(Stop::Mistake("another mistake".into())),
+    |_| Err(Stop::mistake("another mistake")),
     |tx| tx.insert(L, b"unheard of", b""),
     |_| panic!("panicked instead"),
     |tx| tx.commit_point().or(Ok(())),

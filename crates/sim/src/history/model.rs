@@ -314,7 +314,7 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
         (Err(Ending::Panic), None) => Some(Expected::Failed(PANICKED)),
         (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
         (Err(Ending::Stop(Stop::Mistake(what))), None) => {
-            Some(Expected::Failed(MISTAKES.into_iter().find(|k| *k == what).expect("one of ours")))
+            Some(Expected::Failed(MISTAKES.into_iter().find(|k| *k == *what).expect("one of ours")))
         }
         (Err(Ending::Stop(Stop::Deferred)), None) => Some(Expected::Deferred),
         (Err(Ending::Stop(Stop::Stopped)), None) => unreachable!("the oracle never stops"),
@@ -465,7 +465,7 @@ impl Transaction<'_> {
             .any(|(t, low, high)| *t == table && &low[..] <= key && key < &high[..]);
         let keeps_to_its_set = self.keeps_to_its_set();
         let kind = match declared {
-            Some(Kind::Piece) => return Err(Stop::Mistake(FOR_PIECE.into())),
+            Some(Kind::Piece) => return Err(Stop::mistake(FOR_PIECE)),
             Some(kind) if kind != Kind::Read => Some(kind),
             _ if in_range => Some(Kind::Update),
             _ => None,
@@ -474,8 +474,8 @@ impl Transaction<'_> {
             _ if self.call.is_serial && self.call.pieces.is_empty() => Ok(Some(())),
             Some(Kind::Insert) => Ok(Some(())),
             Some(_) if !inserts => Ok(Some(())),
-            Some(_) if keeps_to_its_set => Err(Stop::Mistake(UPDATE_ONLY.into())),
-            None if keeps_to_its_set => Err(Stop::Mistake(UNDECLARED.into())),
+            Some(_) if keeps_to_its_set => Err(Stop::mistake(UPDATE_ONLY)),
+            None if keeps_to_its_set => Err(Stop::mistake(UNDECLARED)),
             None if !inserts && self.value(table, key).is_none() => Ok(None),
             _ => Err(Stop::Deferred),
         }
@@ -483,12 +483,12 @@ impl Transaction<'_> {
 
     fn write(&mut self, table: u8, key: &[u8], value: Option<&[u8]>) -> Result<(), Stop> {
         if value.is_some_and(|v| v.len() > VALUE_BYTES_MAX[usize::from(table)]) {
-            return Err(Stop::Mistake(TOO_LONG.into()));
+            return Err(Stop::mistake(TOO_LONG));
         }
         let changes_index =
             table == INDEXED && indexes::differ(self.value(table, key).as_deref(), value);
         if changes_index && self.keeps_to_its_set() {
-            return Err(Stop::Mistake(CHANGES_INDEX.into()));
+            return Err(Stop::mistake(CHANGES_INDEX));
         }
         if changes_index && !self.call.is_serial {
             return Err(Stop::Deferred);
@@ -511,7 +511,7 @@ impl Running for Transaction<'_> {
         limit: usize,
     ) -> Result<Rows, Stop> {
         if !program::is_ordered(table) {
-            return Err(Stop::Mistake(UNORDERED.into()));
+            return Err(Stop::mistake(UNORDERED));
         }
         let mut rows: Table = self.now.range(table, low, high).collect();
         for ((t, key), value) in &self.own {
@@ -581,7 +581,7 @@ impl Running for Transaction<'_> {
 
     fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
         if number >= self.call.pieces.len() {
-            return Err(Stop::Mistake(NO_PIECE.into()));
+            return Err(Stop::mistake(NO_PIECE));
         }
         self.committed = true;
         Ok(self.now.piece(self.program, self.call, number).0)

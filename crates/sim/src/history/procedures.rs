@@ -66,7 +66,7 @@ fn piece(arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
 fn declared(ending: Result<(), Ending>) -> Result<(), Abort> {
     match ending {
         Ok(()) => Ok(()),
-        Err(Ending::Stop(Stop::Abort(abort))) => Err(abort),
+        Err(Ending::Stop(Stop::Abort(abort))) => Err(*abort),
         Err(Ending::Stop(other)) => unreachable!("a declaration ends with {other}"),
         Err(Ending::Panic) => panic_quietly(),
     }

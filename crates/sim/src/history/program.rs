@@ -460,7 +460,7 @@ pub trait RunningPiece {
 }
 
 fn aborted(tag: u8) -> Ending {
-    Ending::Stop(Stop::Abort(Abort::code(tag.into())))
+    Ending::Stop(Abort::code(tag.into()).into())
 }
 
 /// Runs the steps of a declaration.
