@@ -117,5 +117,4 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 /// What is said about a mistake, behind one thin pointer: so a [`Stop`](crate::Stop) comes back in
 /// registers, and what has room for one is not copied in halves that were written apart, which a
 /// processor waits for.
-#[expect(clippy::box_collection, reason = "see above")]
 pub(crate) type Words = Box<String>;

@@ -9,8 +9,9 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use engine::{Answer, EpochOutcome};
@@ -42,7 +43,6 @@ pub(crate) struct Group {
     /// Outcome of the epoch, and the position of the group's first call. Set with the state locked.
     outcome: OnceLock<Place>,
     state: Mutex<State>,
-    answered: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -51,8 +51,8 @@ struct State {
     others: HashMap<u32, Result<Place>>,
     /// What all calls get that have no answer yet.
     ended: Option<Error>,
-    /// Threads that wait.
-    waiting: usize,
+    /// Threads that wait. They are parked: woken from a condition they would all want the lock.
+    threads: Vec<Thread>,
     /// Tasks that wait for one call each.
     wakers: HashMap<u32, Waker>,
 }
@@ -108,12 +108,11 @@ impl Group {
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        if state.waiting > 0 {
-            self.answered.notify_all();
-        }
+        let threads = std::mem::take(&mut state.threads);
         let wakers = self.take_answered(&mut state);
         // A task may run at once on this thread, and look at its ticket.
         drop(state);
+        threads.iter().for_each(Thread::unpark);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -171,25 +170,22 @@ impl Group {
     }
 
     fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Option<Found> {
-        let mut state = self.state();
         loop {
+            if self.in_outcome(index).is_some() {
+                return Some(Found::InOutcome);
+            }
+            let mut state = self.state();
             if let Some(found) = self.find(index, &state) {
                 return Some(found);
             }
-            state.waiting += 1;
-            state = match until {
-                None => self.answered.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        state.waiting -= 1;
-                        return None;
-                    }
-                    let woken = self.answered.wait_timeout(state, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            state.waiting -= 1;
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            // Who answers takes it from here; a thread that is there twice is woken twice.
+            state.threads.push(thread::current());
+            drop(state);
+            left.map_or_else(thread::park, thread::park_timeout);
         }
     }
 }
