@@ -234,8 +234,8 @@ impl Part {
     }
 }
 
-/// Takes the calls of the open batch out of all lanes, and leaves them empty memory. Those that were
-/// used hear which batch is open now.
+/// Takes the calls of the open batch out of all lanes, and leaves them empty memory. Those that
+/// were used hear which batch is open now.
 pub(super) fn take_all(lanes: &mut Locked<'_>, open: &Open, spare: &mut Vec<Part>) -> Vec<Part> {
     let mut parts = Vec::new();
     for lane in lanes {

@@ -1,4 +1,3 @@
-use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use super::*;
@@ -37,92 +36,93 @@ fn word(thread: u64, call: u64) -> [u8; 8] {
     (thread << 32 | call).to_le_bytes()
 }
 
+const THREADS: u64 = 6;
+/// Calls of a thread: in turns some together, and two one by one.
+const CALLS: u64 = 6300;
+const TOGETHER: u64 = 5;
+
+/// What a thread submitted: where, and with what before it.
+#[derive(Default)]
+struct Submitted {
+    places: Vec<((SharedGroup, u32), [u8; 8])>,
+    after: Vec<([u8; 8], [u8; 8])>,
+}
+
+/// Submits all calls of a thread. `last` is the last call of any thread: those that come after it
+/// know of it.
+fn submit_all(queue: &Queue, thread: u64, last: &Mutex<Option<[u8; 8]>>) -> Submitted {
+    let (mut call, mut submitted) = (0, Submitted::default());
+    while call < CALLS {
+        if call % 7 == 0 {
+            let mut calls = Calls::new();
+            (call..call + TOGETHER).for_each(|i| calls.push(1, &word(thread, i)).unwrap());
+            let (group, first) = queue.push_all(calls, OnFull::Wait).unwrap();
+            for i in 0..TOGETHER {
+                // All places follow from the first one: they lie together.
+                let place = (Arc::clone(&group), first + i as u32);
+                submitted.places.push((place, word(thread, call + i)));
+            }
+            call += TOGETHER;
+            continue;
+        }
+        let (before, bytes) = (*last.lock().unwrap(), word(thread, call));
+        let place = queue.push(0, &bytes, false, OnFull::Wait).unwrap();
+        *last.lock().unwrap() = Some(bytes);
+        submitted.places.push((place, bytes));
+        submitted.after.extend(before.map(|before| (before, bytes)));
+        call += 1;
+    }
+    submitted
+}
+
+/// Takes so many calls as the sequencer does, by their batches.
+fn take_all(queue: &Queue, calls: u64) -> Vec<(Arc<Group>, Vec<[u8; 8]>)> {
+    let (mut taken, mut count) = (Vec::new(), 0);
+    while count < calls {
+        queue.wait(false, 3, Duration::from_micros(50));
+        assert!(queue.waiting().calls <= queue.limits.calls);
+        let Some(Work::Epoch(batch)) = queue.take(false) else { panic!("calls were there") };
+        assert!(batch.calls.len() <= queue.limits.epoch_calls);
+        let words = (0..batch.calls.len()).map(|at| batch.calls.get(at).1.try_into().unwrap());
+        taken.push((batch.group, words.collect()));
+        count += batch.calls.len() as u64;
+        queue.recycle(batch.calls);
+    }
+    taken
+}
+
 /// A batch that is taken while threads submit has their calls in order and without a gap, each
 /// where its ticket says, and what was submitted together lies together. More than the limits never
 /// waits.
 #[test]
 fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
-    const THREADS: u64 = 6;
-    const CALLS: u64 = 6300;
-    const TOGETHER: u64 = 5;
-    let limits = Limits { calls: 40, bytes: 200, epoch_calls: 17, read_only: false };
-    let queue = Queue::new(limits);
-    // The last call of any thread that was accepted: those that come after it know of it.
-    let last = Mutex::new(None::<[u8; 8]>);
-    let pushed = Mutex::new(Vec::new());
-    let is_over = AtomicBool::new(false);
-    let mut after = Vec::new();
-    let mut taken: Vec<(Arc<Group>, Vec<[u8; 8]>)> = Vec::new();
-    thread::scope(|scope| {
+    let queue = Queue::new(Limits { calls: 40, bytes: 200, epoch_calls: 17, read_only: false });
+    let last = Mutex::new(None);
+    let (submitted, taken): (Vec<_>, _) = thread::scope(|scope| {
+        let (queue, last) = (&queue, &last);
         let threads: Vec<_> = (0..THREADS)
-            .map(|thread| {
-                let (queue, last, pushed) = (&queue, &last, &pushed);
-                scope.spawn(move || {
-                    let (mut call, mut after) = (0, Vec::new());
-                    while call < CALLS {
-                        if call % 7 == 0 {
-                            let mut calls = Calls::new();
-                            for i in 0..TOGETHER {
-                                calls.push(1, &word(thread, call + i)).unwrap();
-                            }
-                            let (group, first) = queue.push_all(calls, OnFull::Wait).unwrap();
-                            let places = (0..TOGETHER as u32).map(|i| (group.clone(), first + i));
-                            let words = (call..).map(|call| word(thread, call));
-                            // All places follow from the first one: they lie together.
-                            pushed.lock().unwrap().extend(places.zip(words));
-                            call += TOGETHER;
-                            continue;
-                        }
-                        let before = *last.lock().unwrap();
-                        let bytes = word(thread, call);
-                        let place = queue.push(0, &bytes, false, OnFull::Wait).unwrap();
-                        pushed.lock().unwrap().push((place, bytes));
-                        after.extend(before.map(|before| (before, bytes)));
-                        *last.lock().unwrap() = Some(bytes);
-                        call += 1;
-                    }
-                    after
-                })
-            })
+            .map(|thread| scope.spawn(move || submit_all(queue, thread, last)))
             .collect();
-        let watcher = scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                let Waiting { calls, .. } = queue.waiting();
-                assert!(calls <= limits.calls, "{calls} calls");
-                thread::yield_now();
-            }
-        });
-        let mut calls = 0;
-        while calls < THREADS * CALLS {
-            queue.wait(false, 3, Duration::from_micros(50));
-            let Some(Work::Epoch(batch)) = queue.take(false) else { panic!("calls were there") };
-            assert!(batch.calls.len() <= limits.epoch_calls);
-            let words = (0..batch.calls.len()).map(|at| batch.calls.get(at).1.try_into().unwrap());
-            taken.push((batch.group, words.collect()));
-            calls += batch.calls.len() as u64;
-            queue.recycle(batch.calls);
-        }
-        is_over.store(true, Ordering::Relaxed);
-        watcher.join().unwrap();
-        after = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let taken = take_all(queue, THREADS * CALLS);
+        (threads.into_iter().map(|thread| thread.join().unwrap()).collect(), taken)
     });
     let Waiting { calls, bytes, threads } = queue.waiting();
     assert_eq!((calls, bytes, threads), (0, 0, 0));
 
-    let batch_of = |group: &Arc<Group>| taken.iter().position(|(of, _)| Arc::ptr_eq(of, group));
+    let batches: HashMap<_, _> =
+        (0..).zip(&taken).map(|(at, of)| (Arc::as_ptr(&of.0), at)).collect();
     let mut places = HashMap::new();
-    for ((group, place), bytes) in pushed.into_inner().unwrap() {
-        let batch = batch_of(&group).expect("its batch was taken");
-        assert_eq!(taken[batch].1[place as usize], bytes);
-        assert!(places.insert(bytes, (batch, place)).is_none());
+    for ((group, place), bytes) in submitted.iter().flat_map(|of| &of.places) {
+        let batch: usize = batches[&Arc::as_ptr(&**group)];
+        assert_eq!(taken[batch].1[*place as usize], *bytes);
+        assert!(places.insert(*bytes, (batch, *place)).is_none());
     }
     assert_eq!(places.len() as u64, THREADS * CALLS);
-    for (before, after) in after {
-        assert!(places[&before] < places[&after], "what was accepted before comes before");
+    for (before, after) in submitted.iter().flat_map(|of| &of.after) {
+        assert!(places[before] < places[after], "what was accepted before comes before");
     }
     for thread in 0..THREADS {
-        let order: Vec<_> = (0..CALLS).map(|call| places[&word(thread, call)]).collect();
-        assert!(order.is_sorted(), "thread {thread}");
+        assert!((0..CALLS).map(|call| places[&word(thread, call)]).is_sorted(), "of one thread");
     }
 }
 
