@@ -353,9 +353,12 @@ impl Queue {
         let (batches, requests) = {
             let mut inner = self.inner();
             inner.ended = Some(error.clone());
-            self.close_batch(&mut inner, &mut self.lanes.lock_all());
+            // While they are locked nobody has added bytes that are not accepted.
+            let mut lanes = self.lanes.lock_all();
+            self.close_batch(&mut inner, &mut lanes);
             inner.taken = self.lanes.accepted();
             self.lanes.taken(self.lanes.bytes());
+            drop(lanes);
             (std::mem::take(&mut inner.closed), std::mem::take(&mut inner.requests))
         };
         batches.iter().for_each(|batch| batch.group.end(error));
