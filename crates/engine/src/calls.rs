@@ -313,6 +313,11 @@ impl Abort {
     pub fn code(code: u32) -> Self {
         Self { code, ..Self::default() }
     }
+
+    /// Whether it says nothing but a number.
+    pub(crate) fn is_code(&self) -> bool {
+        self.message.is_empty() && self.payload.is_empty()
+    }
 }
 
 impl std::fmt::Display for Abort {

@@ -33,6 +33,8 @@ use crate::version::{ReadPhase, Stopped, Waiter};
 pub enum Stop {
     /// The transaction gives up on purpose.
     Abort(Box<Abort>),
+    /// The same with a code and nothing else, which allocates nothing.
+    Code(u32),
     /// A mistake of the body: unknown table, key or value beyond its limit; in a call with pieces
     /// also a write that was not declared.
     Mistake(Words),
@@ -55,7 +57,10 @@ const _: () = assert!(size_of::<Stop>() == 16);
 
 impl From<Abort> for Stop {
     fn from(abort: Abort) -> Self {
-        Self::Abort(Box::new(abort))
+        match abort.is_code() {
+            true => Self::Code(abort.code),
+            false => Self::Abort(Box::new(abort)),
+        }
     }
 }
 
@@ -84,6 +89,7 @@ impl std::fmt::Display for Stop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Abort(abort) => abort.fmt(f),
+            Self::Code(code) => Abort::code(*code).fmt(f),
             Self::Mistake(what) => f.write_str(what),
             Self::Deferred => f.write_str("the call is deferred to the next epoch"),
             Self::Stopped => f.write_str("the engine was stopped"),

@@ -13,7 +13,7 @@ use pmem::Device;
 use storage::SerialId;
 
 use crate::EngineError;
-use crate::calls::Failure;
+use crate::calls::{Abort, Failure};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
 use crate::epoch::ahead::Ahead;
@@ -225,6 +225,7 @@ fn take_back<D: Device>(
         Ok(Ok(())) => unreachable!("it would have committed"),
         Ok(Err(Stop::Stopped)) => return Err(Leave::Stopped),
         Ok(Err(Stop::Abort(abort))) => Failure::Aborted(*abort),
+        Ok(Err(Stop::Code(code))) => Failure::Aborted(Abort::code(code)),
         Ok(Err(Stop::Mistake(what))) => Failure::Failed(*what),
         Ok(Err(Stop::Deferred)) => defer(local, call.position),
         Err(panic) => Failure::Failed(panic_text(panic.as_ref())),

@@ -15,7 +15,7 @@ use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
 use super::draw;
 use super::execute::begin;
 use super::twice::Twice;
-use crate::calls::{Failure, Part};
+use crate::calls::{Abort, Failure, Part};
 use crate::core::BySequence;
 use crate::declare::{Declaration, Draws, WriteSet};
 use crate::local::{CallView, Declarations, Extra, Local, Span, Txn};
@@ -218,6 +218,7 @@ impl<D: Device> Call<'_, '_, D> {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(Stop::Stopped)) => Err(Leaving::Stopped),
             Ok(Err(Stop::Abort(abort))) => Err(Failure::Aborted(*abort).into()),
+            Ok(Err(Stop::Code(code))) => Err(Failure::Aborted(Abort::code(code)).into()),
             Ok(Err(Stop::Mistake(what))) => Err(Failure::Failed(*what).into()),
             Ok(Err(Stop::Deferred)) => {
                 let what = "it asked to be deferred in the serial part";

@@ -22,7 +22,7 @@ const ERRORS_MAX: u32 = 1 << 16;
 /// How much an error counts.
 fn rank(stop: &Stop) -> u8 {
     match stop {
-        Stop::Abort(_) | Stop::Mistake(_) => 0,
+        Stop::Abort(_) | Stop::Code(_) | Stop::Mistake(_) => 0,
         Stop::Deferred => 1,
         Stop::Stopped => 2,
     }

@@ -313,6 +313,7 @@ fn early(ending: Result<(), Ending>, mistake: Option<&'static str>) -> Option<Ex
         (_, Some(what)) => Some(Expected::Failed(what)),
         (Err(Ending::Panic), None) => Some(Expected::Failed(PANICKED)),
         (Err(Ending::Stop(Stop::Abort(abort))), None) => Some(Expected::Aborted(abort.code)),
+        (Err(Ending::Stop(Stop::Code(code))), None) => Some(Expected::Aborted(code)),
         (Err(Ending::Stop(Stop::Mistake(what))), None) => {
             Some(Expected::Failed(MISTAKES.into_iter().find(|k| *k == *what).expect("one of ours")))
         }

@@ -67,6 +67,7 @@ fn declared(ending: Result<(), Ending>) -> Result<(), Abort> {
     match ending {
         Ok(()) => Ok(()),
         Err(Ending::Stop(Stop::Abort(abort))) => Err(*abort),
+        Err(Ending::Stop(Stop::Code(code))) => Err(Abort::code(code)),
         Err(Ending::Stop(other)) => unreachable!("a declaration ends with {other}"),
         Err(Ending::Panic) => panic_quietly(),
     }
