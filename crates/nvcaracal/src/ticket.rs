@@ -182,8 +182,11 @@ impl Group {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            // Who answers takes it from here; a thread that is there twice is woken twice.
-            state.threads.push(thread::current());
+            // Who answers takes it from here. Somebody who looks again and again is there once.
+            let me = thread::current();
+            if left.is_none() || state.threads.iter().all(|thread| thread.id() != me.id()) {
+                state.threads.push(me);
+            }
             drop(state);
             left.map_or_else(thread::park, thread::park_timeout);
         }
@@ -259,5 +262,32 @@ fn decode<T: Data>(answer: Answer<'_>) -> Result<T> {
         Answer::Aborted(abort) => Err(Error::aborted(abort)),
         Answer::Failed(what) => Err(Error::failed(what)),
         Answer::Deferred => unreachable!("no place is given to a call that runs again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_looks_again_and_again_waits_once_and_is_woken() {
+        let group = Arc::new(Group::default());
+        let ticket = Ticket::<()>::new(Arc::new(Arc::clone(&group)), 0);
+        for _ in 0..5 {
+            assert!(ticket.wait_timeout(Duration::from_millis(1)).is_none());
+        }
+        assert_eq!(group.state().threads.len(), 1);
+        group.end(&Error::closed());
+        assert!(group.state().threads.is_empty());
+        assert!(ticket.wait().unwrap_err().is_stopped());
+
+        let group = Arc::new(Group::default());
+        let ticket = Ticket::<()>::new(Arc::new(Arc::clone(&group)), 0);
+        let waits = thread::spawn(move || ticket.wait());
+        while group.state().threads.is_empty() {
+            thread::yield_now();
+        }
+        group.end(&Error::closed());
+        assert!(waits.join().unwrap().unwrap_err().is_stopped());
     }
 }
