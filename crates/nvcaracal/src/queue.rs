@@ -1,10 +1,10 @@
 //! The queue between the threads that submit and the sequencer: bounded, and in order.
 //!
-//! Threads leave calls in lanes of the batch that is open (`queue/lanes.rs`), without the queue's
+//! Threads leave calls in shards of the batch that is open (`queue/shards.rs`), without the queue's
 //! lock. Who finds that batch full, or takes it, closes it under the lock. The place in the batch
 //! is the place in the serial order.
 
-mod lanes;
+mod shards;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use engine::{ARGUMENT_BYTES_MAX, Calls};
 
 use crate::driver::Driver;
-use crate::queue::lanes::{Lanes, Locked, Open, Part};
+use crate::queue::shards::{Locked, Open, Part, Shards};
 use crate::ticket::{Group, SharedGroup};
 use crate::{Error, Result};
 
@@ -74,7 +74,7 @@ pub(crate) enum Work {
     Close,
 }
 
-/// A batch to which nothing is added any more, in parts by lane.
+/// A batch to which nothing is added any more, in parts by shard.
 struct Closed {
     parts: Vec<Part>,
     calls: usize,
@@ -84,7 +84,7 @@ struct Closed {
 #[derive(Default)]
 struct Inner {
     closed: VecDeque<Closed>,
-    /// The batch that is open in the lanes.
+    /// The batch that is open in the shards.
     open: Open,
     /// Calls that were taken, of those that were accepted.
     taken: u64,
@@ -97,7 +97,7 @@ struct Inner {
     blocked: usize,
     /// ... and tasks, by their numbers.
     wakers: HashMap<u64, Waker>,
-    /// Memory to be reused: of a batch, and of lanes.
+    /// Memory to be reused: of a batch, and of shards.
     spare: Option<Calls>,
     spare_parts: Vec<Part>,
 }
@@ -105,7 +105,7 @@ struct Inner {
 /// The queue of one database.
 pub(crate) struct Queue {
     limits: Limits,
-    lanes: Lanes,
+    shards: Shards,
     inner: Mutex<Inner>,
     work: Condvar,
     room: Condvar,
@@ -116,7 +116,7 @@ impl Queue {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            lanes: Lanes::new(limits.bytes),
+            shards: Shards::new(limits.bytes),
             inner: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -135,7 +135,7 @@ impl Queue {
 
     /// Calls that wait.
     fn calls(&self, inner: &Inner) -> usize {
-        (self.lanes.accepted() - inner.taken) as usize
+        (self.shards.accepted() - inner.taken) as usize
     }
 
     /// Whether nothing waits and more is accepted.
@@ -161,7 +161,7 @@ impl Queue {
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
         let threads = inner.blocked + inner.wakers.len();
-        Waiting { calls: self.calls(&inner), bytes: self.lanes.bytes(), threads }
+        Waiting { calls: self.calls(&inner), bytes: self.shards.bytes(), threads }
     }
 
     /// Appends a call, for the serial part of its epoch or not; where its answer will be.
@@ -202,7 +202,7 @@ impl Queue {
         on_full: OnFull<'_>,
     ) -> Result<(SharedGroup, u32)> {
         loop {
-            if let Some((group, place, accepted)) = self.lanes.add(size, &add) {
+            if let Some((group, place, accepted)) = self.shards.add(size, &add) {
                 self.wake_for(accepted);
                 return Ok((group, place));
             }
@@ -213,19 +213,24 @@ impl Queue {
 
     /// Appends calls that are an epoch of their own.
     fn push_apart(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
-        let mut inner = self.make_room((calls.len(), calls.bytes()), on_full)?;
-        let mut lanes = self.lanes.lock_all();
-        self.close_batch(&mut inner, &mut lanes);
+        let (count, bytes) = (calls.len(), calls.bytes());
+        let (mut inner, mut shards) = loop {
+            let inner = self.make_room((count, bytes), on_full)?;
+            let shards = self.shards.lock_all();
+            // Until they were locked others may have taken the room.
+            if self.has_room(&inner, (count, bytes)) {
+                break (inner, shards);
+            }
+        };
+        self.close_batch(&mut inner, &mut shards);
         let group = Arc::<Group>::default();
-        let accepted = self.lanes.accept_apart(&calls) + calls.len() as u64;
-        let count = calls.len();
-        let batch =
-            Closed { parts: vec![Part::of(calls)], calls: count, group: Arc::clone(&group) };
-        inner.closed.push_back(batch);
+        let accepted = self.shards.accept_apart(count, bytes) + count as u64;
+        let parts = vec![Part::of(calls)];
+        inner.closed.push_back(Closed { parts, calls: count, group: Arc::clone(&group) });
         inner.open.1 = accepted;
-        lanes::take_all(&mut lanes, &inner.open, &mut Vec::new());
+        shards::take_all(&mut shards, &inner.open, &mut Vec::new());
         self.accept_more(&inner);
-        drop((lanes, inner));
+        drop((shards, inner));
         self.wake_for(accepted);
         Ok((Arc::new(group), 0))
     }
@@ -251,11 +256,10 @@ impl Queue {
             if let Some(error) = &inner.ended {
                 return Err(error.clone());
             }
-            let (queued_calls, queued_bytes) = (self.calls(&inner), self.lanes.bytes());
-            if queued_calls + calls <= limits.calls && queued_bytes + bytes <= limits.bytes {
+            if self.has_room(&inner, (calls, bytes)) {
                 return Ok(inner);
             }
-            let full = Error::queue_full(queued_calls, queued_bytes);
+            let full = Error::queue_full(self.calls(&inner), self.shards.bytes());
             match on_full {
                 OnFull::Wait => {}
                 OnFull::Fail => return Err(full),
@@ -270,26 +274,32 @@ impl Queue {
         }
     }
 
-    /// Sees to it that this thread's lane takes calls, and that the open batch has room for so
+    /// Whether this much more may be queued now.
+    fn has_room(&self, inner: &Inner, (calls, bytes): (usize, usize)) -> bool {
+        self.calls(inner) + calls <= self.limits.calls
+            && self.shards.bytes() + bytes <= self.limits.bytes
+    }
+
+    /// Sees to it that this thread's shard takes calls, and that the open batch has room for so
     /// many.
     fn open_batch(&self, inner: &mut Inner, calls: usize) {
-        let after = self.lanes.accepted() + calls as u64;
+        let after = self.shards.accepted() + calls as u64;
         if after > inner.open.1 + self.limits.epoch_calls as u64 {
-            self.close_batch(inner, &mut self.lanes.lock_all());
+            self.close_batch(inner, &mut self.shards.lock_all());
         }
-        self.lanes.open_mine(&inner.open);
+        self.shards.open_mine(&inner.open);
         self.accept_more(inner);
     }
 
     /// Closes the open batch, if there is anything in it, and opens the next one.
-    fn close_batch(&self, inner: &mut Inner, lanes: &mut Locked<'_>) {
-        let accepted = self.lanes.accepted();
+    fn close_batch(&self, inner: &mut Inner, shards: &mut Locked<'_>) {
+        let accepted = self.shards.accepted();
         let calls = (accepted - inner.open.1) as usize;
         if calls == 0 {
             return;
         }
         let (group, _) = std::mem::replace(&mut inner.open, (Arc::default(), accepted));
-        let parts = lanes::take_all(lanes, &inner.open, &mut inner.spare_parts);
+        let parts = shards::take_all(shards, &inner.open, &mut inner.spare_parts);
         inner.closed.push_back(Closed { parts, calls, group });
     }
 
@@ -297,12 +307,12 @@ impl Queue {
     fn accept_more(&self, inner: &Inner) {
         let Limits { calls, epoch_calls, .. } = self.limits;
         let until = (inner.open.1 + epoch_calls as u64).min(inner.taken + calls as u64);
-        self.lanes.accept_until(if inner.ended.is_some() { 0 } else { until });
+        self.shards.accept_until(if inner.ended.is_some() { 0 } else { until });
     }
 
     /// Wakes the sequencer if it waits for that many calls.
     fn wake_for(&self, accepted: u64) {
-        if self.lanes.is_to_wake(accepted) {
+        if self.shards.is_to_wake(accepted) {
             // By now it sleeps.
             drop(self.inner());
             self.work.notify_one();
@@ -329,9 +339,9 @@ impl Queue {
         let mut inner = self.inner();
         inner.ended.get_or_insert(error);
         // No thread is about to leave a call.
-        let lanes = self.lanes.lock_all();
+        let shards = self.shards.lock_all();
         self.accept_more(&inner);
-        drop(lanes);
+        drop(shards);
         self.work.notify_one();
         self.made_room(inner);
     }
@@ -354,11 +364,11 @@ impl Queue {
             let mut inner = self.inner();
             inner.ended = Some(error.clone());
             // While they are locked nobody has added bytes that are not accepted.
-            let mut lanes = self.lanes.lock_all();
-            self.close_batch(&mut inner, &mut lanes);
-            inner.taken = self.lanes.accepted();
-            self.lanes.taken(self.lanes.bytes());
-            drop(lanes);
+            let mut shards = self.shards.lock_all();
+            self.close_batch(&mut inner, &mut shards);
+            inner.taken = self.shards.accepted();
+            self.shards.taken(self.shards.bytes());
+            drop(shards);
             (std::mem::take(&mut inner.closed), std::mem::take(&mut inner.requests))
         };
         batches.iter().for_each(|batch| batch.group.end(error));
@@ -376,10 +386,10 @@ impl Queue {
             let is_urgent = !inner.requests.is_empty() || inner.ended.is_some();
             let has_work = is_urgent || calls > 0 || carries;
             if has_work && (is_all || waited || is_urgent) {
-                return self.lanes.wake_never();
+                return self.shards.wake_never();
             }
             let wanted = if calls > 0 { enough } else { 1 };
-            if self.lanes.wake_at(inner.taken + wanted as u64) {
+            if self.shards.wake_at(inner.taken + wanted as u64) {
                 continue;
             }
             inner = if calls > 0 {
@@ -415,22 +425,22 @@ impl Queue {
 
     fn take_batch(&self, mut inner: MutexGuard<'_, Inner>) -> Batch {
         if inner.closed.is_empty() {
-            self.close_batch(&mut inner, &mut self.lanes.lock_all());
+            self.close_batch(&mut inner, &mut self.shards.lock_all());
         }
         let Closed { mut parts, calls, group } =
             inner.closed.pop_front().expect("calls are in batches");
         inner.taken += calls as u64;
-        self.lanes.taken(parts.iter().map(Part::bytes).sum());
+        self.shards.taken(parts.iter().map(Part::bytes).sum());
         self.accept_more(&inner);
         let memory = inner.spare.take().unwrap_or_default();
         self.made_room(inner);
 
-        let opened = lanes::opened(&parts);
-        let calls = lanes::in_order(&mut parts, memory);
+        let opened = shards::opened(&parts);
+        let calls = shards::in_order(&mut parts, memory);
         parts.iter_mut().for_each(Part::clear);
         let mut inner = self.inner();
         inner.spare_parts.append(&mut parts);
-        inner.spare_parts.truncate(self.lanes.len());
+        inner.spare_parts.truncate(self.shards.len());
         drop(inner);
         Batch { calls, group, opened }
     }

@@ -32,12 +32,21 @@ fn o_87_requests_and_calls_take_turns() {
     assert_eq!(taken[6..], [21, usize::MAX]);
 }
 
+/// Lets threads that wait for room go, also where a test fails.
+struct CloseAtLast<'q>(&'q Queue);
+
+impl Drop for CloseAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 fn word(thread: u64, call: u64) -> [u8; 8] {
     (thread << 32 | call).to_le_bytes()
 }
 
 const THREADS: u64 = 6;
-/// Calls of a thread: in turns some together, and two one by one.
+/// Calls of a thread: some together, two one by one, and so on.
 const CALLS: u64 = 6300;
 const TOGETHER: u64 = 5;
 
@@ -77,6 +86,7 @@ fn submit_all(queue: &Queue, thread: u64, last: &Mutex<Option<[u8; 8]>>) -> Subm
 
 /// Takes so many calls as the sequencer does, by their batches.
 fn take_all(queue: &Queue, calls: u64) -> Vec<(Arc<Group>, Vec<[u8; 8]>)> {
+    let _close = CloseAtLast(queue);
     let (mut taken, mut count) = (Vec::new(), 0);
     while count < calls {
         queue.wait(false, 3, Duration::from_micros(50));
@@ -186,4 +196,37 @@ fn what_was_accepted_before_a_close_is_taken() {
         });
         assert_eq!(taken, accepted.into_inner());
     }
+}
+
+/// Not even where batches that are epochs of their own come between single calls.
+#[test]
+fn more_than_the_limit_never_waits() {
+    const ROUNDS: u64 = 20_000;
+    let queue = Queue::new(Limits { calls: 9, bytes: 1 << 20, epoch_calls: 4, read_only: false });
+    thread::scope(|scope| {
+        let queue = &queue;
+        for thread in 0..3 {
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    if thread > 0 {
+                        queue.push(0, &word(thread, round), false, OnFull::Wait).unwrap();
+                    } else if round % 8 == 0 {
+                        let mut calls = Calls::new();
+                        (round..round + 8).for_each(|i| calls.push(0, &word(0, i)).unwrap());
+                        queue.push_all(calls, OnFull::Wait).unwrap();
+                    }
+                }
+            });
+        }
+        let _close = CloseAtLast(queue);
+        let mut taken = 0;
+        while taken < 3 * ROUNDS {
+            queue.wait(false, 0, Duration::ZERO);
+            let calls = queue.waiting().calls;
+            assert!(calls <= queue.limits.calls, "{calls} calls wait");
+            let Some(Work::Epoch(batch)) = queue.take(false) else { panic!("calls were there") };
+            taken += batch.calls.len() as u64;
+            queue.recycle(batch.calls);
+        }
+    });
 }

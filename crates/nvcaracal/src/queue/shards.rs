@@ -1,8 +1,8 @@
-//! Lanes: where threads leave calls for the epoch to be, each in its own lane if it can be, so that
+//! Shards: where threads leave calls for the epoch to be, each in its own shard if it can be, so that
 //! they do not wait for each other.
 //!
 //! A call gets a number when it is accepted, by one addition for all threads; the numbers are the
-//! serial order. Whoever closes the batch that is open locks all lanes: then every number that was
+//! serial order. Whoever closes the batch that is open locks all shards: then every number that was
 //! given is in one of them, and none is missing in between.
 
 use std::cell::Cell;
@@ -15,10 +15,10 @@ use engine::Calls;
 
 use crate::ticket::{Group, SharedGroup};
 
-/// Lanes for each processor: threads meet in one less often.
-const LANES_BY_PROCESSOR: usize = 2;
+/// Shards for each processor: threads meet in one less often.
+const SHARDS_BY_PROCESSOR: usize = 2;
 /// Their numbers fit into a byte.
-const LANES_MAX: usize = 64;
+const SHARDS_MAX: usize = 64;
 /// No number is so large.
 const NEVER: u64 = u64::MAX;
 
@@ -40,11 +40,11 @@ struct Numbers {
     bytes: AtomicUsize,
 }
 
-/// Calls of a batch that threads left in one lane.
+/// Calls of a batch that threads left in one shard.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     calls: Calls,
-    /// Their places in the batch, in order.
+    /// Their places in the batch, in order; empty where they are all of it.
     places: Vec<u32>,
     /// When the first one came.
     opened: Option<Instant>,
@@ -52,7 +52,7 @@ pub(super) struct Part {
 
 /// Calls of the open batch.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct Shard {
     part: Part,
     /// The open batch; absent until somebody who had the queue's lock said which it is.
     open: Option<(SharedGroup, u64)>,
@@ -61,20 +61,20 @@ pub(super) struct Lane {
 /// The group of the open batch, and the number of its first call.
 pub(super) type Open = (Arc<Group>, u64);
 
-/// All lanes, locked.
-pub(super) type Locked<'l> = Vec<MutexGuard<'l, Lane>>;
+/// All shards, locked.
+pub(super) type Locked<'l> = Vec<MutexGuard<'l, Shard>>;
 
-/// The lanes of a queue.
+/// The shards of a queue.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct Shards {
     /// A power of two of them.
-    lanes: Box<[Apart<Mutex<Lane>>]>,
+    shards: Box<[Apart<Mutex<Shard>>]>,
     numbers: Apart<Numbers>,
     bytes_max: usize,
 }
 
 thread_local! {
-    /// Which lane a thread uses, counted over all threads of the process.
+    /// Which shard a thread uses, counted over all threads of the process.
     static THREAD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -86,14 +86,14 @@ fn thread_number() -> usize {
     THREAD.get()
 }
 
-fn lock(lane: &Apart<Mutex<Lane>>) -> MutexGuard<'_, Lane> {
-    lane.0.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shard: &Apart<Mutex<Shard>>) -> MutexGuard<'_, Shard> {
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Lanes {
+impl Shards {
     pub(super) fn new(bytes_max: usize) -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let lanes = (processors * LANES_BY_PROCESSOR).next_power_of_two().min(LANES_MAX);
+        let shards = (processors * SHARDS_BY_PROCESSOR).next_power_of_two().min(SHARDS_MAX);
         let numbers = Numbers {
             accepted: AtomicU64::new(0),
             until: AtomicU64::new(0),
@@ -101,14 +101,14 @@ impl Lanes {
             bytes: AtomicUsize::new(0),
         };
         Self {
-            lanes: (0..lanes).map(|_| Apart::default()).collect(),
+            shards: (0..shards).map(|_| Apart::default()).collect(),
             numbers: Apart(numbers),
             bytes_max,
         }
     }
 
-    fn mine(&self) -> &Apart<Mutex<Lane>> {
-        &self.lanes[thread_number() & (self.lanes.len() - 1)]
+    fn mine(&self) -> &Apart<Mutex<Shard>> {
+        &self.shards[thread_number() & (self.shards.len() - 1)]
     }
 
     /// Calls that were accepted.
@@ -121,7 +121,7 @@ impl Lanes {
         self.numbers.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Says how many calls may be accepted in all. Less than before only with all lanes locked.
+    /// Says how many calls may be accepted in all. Less than before only with all shards locked.
     pub(super) fn accept_until(&self, calls: u64) {
         self.numbers.0.until.store(calls, Ordering::Relaxed);
     }
@@ -155,8 +155,8 @@ impl Lanes {
         (calls, bytes): (usize, usize),
         add: impl FnOnce(&mut Calls),
     ) -> Option<(SharedGroup, u32, u64)> {
-        let mut lane = lock(self.mine());
-        let Lane { part, open } = &mut *lane;
+        let mut shard = lock(self.mine());
+        let Shard { part, open } = &mut *shard;
         let (group, first) = open.as_ref()?;
         let number = self.accept(calls as u64, bytes)?;
         let place = (number - first) as u32;
@@ -166,7 +166,7 @@ impl Lanes {
         Some((Arc::clone(group), place, number + calls as u64))
     }
 
-    /// Accepts calls, if there is room: the number of the first one. The lane that they go to is
+    /// Accepts calls, if there is room: the number of the first one. The shard that they go to is
     /// locked.
     fn accept(&self, calls: u64, bytes: usize) -> Option<u64> {
         let numbers = &self.numbers.0;
@@ -184,11 +184,11 @@ impl Lanes {
         accepted
     }
 
-    /// Accepts calls for a batch of their own: the number of the first one. All lanes are locked,
+    /// Accepts calls for a batch of their own: the number of the first one. All shards are locked,
     /// and there is room.
-    pub(super) fn accept_apart(&self, calls: &Calls) -> u64 {
-        self.numbers.0.bytes.fetch_add(calls.bytes(), Ordering::Relaxed);
-        self.numbers.0.accepted.fetch_add(calls.len() as u64, Ordering::SeqCst)
+    pub(super) fn accept_apart(&self, calls: usize, bytes: usize) -> u64 {
+        self.numbers.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.numbers.0.accepted.fetch_add(calls as u64, Ordering::SeqCst)
     }
 
     /// The bytes of so many arguments wait no more.
@@ -196,17 +196,17 @@ impl Lanes {
         self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Locks all lanes, for whoever has the queue's lock.
+    /// Locks all shards, for whoever has the queue's lock.
     pub(super) fn lock_all(&self) -> Locked<'_> {
-        self.lanes.iter().map(lock).collect()
+        self.shards.iter().map(lock).collect()
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.lanes.len()
+        self.shards.len()
     }
 
-    /// Says to this thread's lane which batch is open: for whoever has the queue's lock.
+    /// Says to this thread's shard which batch is open: for whoever has the queue's lock.
     pub(super) fn open_mine(&self, open: &Open) {
         lock(self.mine()).open.get_or_insert_with(|| share(open));
     }
@@ -217,9 +217,9 @@ fn share((group, first): &Open) -> (SharedGroup, u64) {
 }
 
 impl Part {
-    /// Calls for a batch of their own.
+    /// Calls for a batch of their own, where they have the places that they have here.
     pub(super) fn of(calls: Calls) -> Self {
-        Self { places: (0..calls.len() as u32).collect(), calls, opened: Some(Instant::now()) }
+        Self { calls, places: Vec::new(), opened: Some(Instant::now()) }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -234,15 +234,15 @@ impl Part {
     }
 }
 
-/// Takes the calls of the open batch out of all lanes, and leaves them empty memory. Those that
+/// Takes the calls of the open batch out of all shards, and leaves them empty memory. Those that
 /// were used hear which batch is open now.
-pub(super) fn take_all(lanes: &mut Locked<'_>, open: &Open, spare: &mut Vec<Part>) -> Vec<Part> {
+pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Part>) -> Vec<Part> {
     let mut parts = Vec::new();
-    for lane in lanes {
-        lane.open = None;
-        if !lane.part.places.is_empty() {
-            lane.open = Some(share(open));
-            parts.push(std::mem::replace(&mut lane.part, spare.pop().unwrap_or_default()));
+    for shard in shards {
+        shard.open = None;
+        if !shard.part.places.is_empty() {
+            shard.open = Some(share(open));
+            parts.push(std::mem::replace(&mut shard.part, spare.pop().unwrap_or_default()));
         }
     }
     parts
@@ -259,16 +259,16 @@ pub(super) fn in_order(parts: &mut [Part], mut calls: Calls) -> Calls {
     if let [part] = parts {
         return std::mem::replace(&mut part.calls, calls);
     }
-    let mut lane_of = vec![0u8; parts.iter().map(|part| part.places.len()).sum()];
-    for (lane, part) in parts.iter().enumerate() {
-        part.places.iter().for_each(|&place| lane_of[place as usize] = lane as u8);
+    let mut shard_of = vec![0u8; parts.iter().map(|part| part.places.len()).sum()];
+    for (shard, part) in parts.iter().enumerate() {
+        part.places.iter().for_each(|&place| shard_of[place as usize] = shard as u8);
     }
     let mut next = vec![0; parts.len()];
-    for run in lane_of.chunk_by(|lane, after| lane == after) {
-        let lane = usize::from(run[0]);
-        let of_lane = next[lane]..next[lane] + run.len();
-        next[lane] = of_lane.end;
-        let added = calls.append_some(&parts[lane].calls, of_lane);
+    for run in shard_of.chunk_by(|shard, after| shard == after) {
+        let shard = usize::from(run[0]);
+        let of_shard = next[shard]..next[shard] + run.len();
+        next[shard] = of_shard.end;
+        let added = calls.append_some(&parts[shard].calls, of_shard);
         added.expect("all of them have numbers below the limit of an epoch");
     }
     calls
