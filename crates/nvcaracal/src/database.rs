@@ -4,7 +4,6 @@ use std::any::TypeId;
 use std::borrow::Borrow;
 use std::fmt;
 use std::future::poll_fn;
-use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +16,7 @@ use engine::{MemoryUse, RecoveryReport};
 use crate::body;
 use crate::contention::{self, Names, Window};
 use crate::driver::Driver;
+use crate::numbers::Numbers;
 use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::{Limits, OnFull, Queue, check_arguments};
@@ -25,7 +25,6 @@ use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
 use crate::stats::{self, Recorder};
 use crate::stored;
-use crate::tags::Tags;
 use crate::transaction::undecodable;
 use crate::{
     Batch, Contention, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket,
@@ -87,58 +86,6 @@ pub(crate) struct Inner {
     device: String,
     names: Names,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
-}
-
-/// Numbers of procedures by their types.
-struct Numbers {
-    /// By hashes of the types.
-    tags: Tags,
-    /// By their numbers.
-    types: Vec<TypeId>,
-}
-
-impl Numbers {
-    fn new(registered: &[(Registration, u16)]) -> Result<Self> {
-        let tags: Vec<_> = registered.iter().map(|(of, number)| (tag_of(of.id), *number)).collect();
-        let tags = Tags::new(&tags).ok_or_else(|| {
-            Error::mistake("two types of procedures have the same hash: rename one")
-        })?;
-        let mut types: Vec<_> = registered.iter().map(|(of, number)| (*number, of.id)).collect();
-        types.sort_unstable();
-        Ok(Self { tags, types: types.into_iter().map(|(_, id)| id).collect() })
-    }
-
-    #[inline]
-    fn of(&self, procedure: TypeId) -> Option<u16> {
-        let number = self.tags.find(tag_of(procedure))?;
-        (self.types[usize::from(number)] == procedure).then_some(number)
-    }
-}
-
-/// A type is a hash already; this takes the part of it that it has for hash tables.
-#[inline]
-fn tag_of(id: TypeId) -> u64 {
-    struct Word(u64);
-
-    impl Hasher for Word {
-        fn write_u64(&mut self, word: u64) {
-            self.0 = word;
-        }
-
-        fn write(&mut self, bytes: &[u8]) {
-            for byte in bytes {
-                self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-            }
-        }
-
-        fn finish(&self) -> u64 {
-            self.0
-        }
-    }
-
-    let mut word = Word(0);
-    id.hash(&mut word);
-    word.finish()
 }
 
 impl Database {

@@ -211,6 +211,7 @@ mod error;
 mod guide;
 mod index;
 mod key;
+mod numbers;
 mod observe;
 mod options;
 mod piece;

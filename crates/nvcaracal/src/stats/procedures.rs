@@ -50,10 +50,13 @@ impl Tallies {
     }
 
     pub(crate) fn count(&mut self, procedure: u16, answer: Answer<'_>) {
-        self.commit(procedure);
-        if !matches!(answer, Answer::Committed(_)) {
-            self.did_not_commit(procedure, answer);
-        }
+        let tally = &mut self.0[usize::from(procedure)];
+        *match answer {
+            Answer::Committed(_) => &mut tally.committed,
+            Answer::Aborted(_) => &mut tally.aborted,
+            Answer::Failed(_) => &mut tally.failed,
+            Answer::Deferred => &mut tally.deferred,
+        } += 1;
     }
 
     /// Counts a call as if it had committed, as most do.
@@ -61,16 +64,10 @@ impl Tallies {
         self.0[usize::from(procedure)].committed += 1;
     }
 
-    /// A call that was counted did not commit.
+    /// A call that was counted as if it had committed did not.
     pub(crate) fn did_not_commit(&mut self, procedure: u16, answer: Answer<'_>) {
-        let tally = &mut self.0[usize::from(procedure)];
-        tally.committed -= 1;
-        *match answer {
-            Answer::Committed(_) => &mut tally.committed,
-            Answer::Aborted(_) => &mut tally.aborted,
-            Answer::Failed(_) => &mut tally.failed,
-            Answer::Deferred => &mut tally.deferred,
-        } += 1;
+        self.0[usize::from(procedure)].committed -= 1;
+        self.count(procedure, answer);
     }
 }
 
