@@ -1,5 +1,5 @@
-//! Shards of the queue: where threads leave calls for the epoch to be, each in a shard of its own if
-//! it can be, so that they do not wait for each other.
+//! Shards of the queue: where threads leave calls for the epoch to be, each in a shard of its own
+//! if it can be, so that they do not wait for each other.
 //!
 //! A call gets a number when it is accepted, by one addition for all threads; the numbers are the
 //! serial order. Whoever closes the batch that is open locks all shards: then every number that was
