@@ -197,6 +197,7 @@
 extern crate self as nvcaracal;
 
 mod batch;
+mod bell;
 mod body;
 mod contention;
 mod data;

@@ -11,11 +11,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use engine::{Answer, EpochOutcome};
 
+use crate::bell::Bell;
 use crate::{Data, Error, Result};
 
 /// The answer to one call is here.
@@ -43,6 +43,8 @@ pub(crate) struct Group {
     /// Outcome of the epoch, and the position of the group's first call. Set with the state locked.
     outcome: OnceLock<Place>,
     state: Mutex<State>,
+    /// Rings when answers have come.
+    answered: Bell,
 }
 
 #[derive(Debug, Default)]
@@ -51,8 +53,6 @@ struct State {
     others: HashMap<u32, Result<Place>>,
     /// What all calls get that have no answer yet.
     ended: Option<Error>,
-    /// Threads that wait. They are parked: woken from a condition they would all want the lock.
-    threads: Vec<Thread>,
     /// Tasks that wait for one call each.
     wakers: HashMap<u32, Waker>,
 }
@@ -108,11 +108,10 @@ impl Group {
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        let threads = std::mem::take(&mut state.threads);
         let wakers = self.take_answered(&mut state);
         // A task may run at once on this thread, and look at its ticket.
         drop(state);
-        threads.iter().for_each(Thread::unpark);
+        self.answered.ring();
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -171,24 +170,15 @@ impl Group {
 
     fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Option<Found> {
         loop {
-            if self.in_outcome(index).is_some() {
-                return Some(Found::InOutcome);
+            let rings = self.answered.rings();
+            let found = match self.in_outcome(index) {
+                Some(_) => Some(Found::InOutcome),
+                None => self.find(index, &self.state()),
+            };
+            if found.is_some() || until.is_some_and(|until| until <= Instant::now()) {
+                return found;
             }
-            let mut state = self.state();
-            if let Some(found) = self.find(index, &state) {
-                return Some(found);
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return None;
-            }
-            // Who answers takes it from here. Somebody who looks again and again is there once.
-            let me = thread::current();
-            if left.is_none() || state.threads.iter().all(|thread| thread.id() != me.id()) {
-                state.threads.push(me);
-            }
-            drop(state);
-            left.map_or_else(thread::park, thread::park_timeout);
+            self.answered.wait(rings, until);
         }
     }
 }
@@ -265,28 +255,26 @@ fn decode<T: Data>(answer: Answer<'_>) -> Result<T> {
     }
 }
 
+
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
-    fn a_thread_that_looks_again_and_again_waits_once_and_is_woken() {
+    fn a_thread_that_gave_up_waiting_waits_again_and_is_woken() {
         let group = Arc::new(Group::default());
         let ticket = Ticket::<()>::new(Arc::new(Arc::clone(&group)), 0);
         for _ in 0..5 {
             assert!(ticket.wait_timeout(Duration::from_millis(1)).is_none());
         }
-        assert_eq!(group.state().threads.len(), 1);
-        group.end(&Error::closed());
-        assert!(group.state().threads.is_empty());
-        assert!(ticket.wait().unwrap_err().is_stopped());
-
-        let group = Arc::new(Group::default());
-        let ticket = Ticket::<()>::new(Arc::new(Arc::clone(&group)), 0);
         let waits = thread::spawn(move || ticket.wait());
-        while group.state().threads.is_empty() {
-            thread::yield_now();
-        }
+        thread::sleep(Duration::from_millis(5));
+        // An answer for somebody else wakes it, and it sleeps on.
+        group.answer_one(1, Err(Error::closed()));
+        thread::sleep(Duration::from_millis(5));
+        assert!(!waits.is_finished());
         group.end(&Error::closed());
         assert!(waits.join().unwrap().unwrap_err().is_stopped());
     }
