@@ -48,7 +48,7 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Arc, Barrier};
+    use std::sync::Barrier;
     use std::thread;
     use std::time::Duration;
 
@@ -57,35 +57,54 @@ mod tests {
     /// Longer than anything here takes. A thread that is not woken sleeps so long, and fails.
     const LONG: Duration = Duration::from_secs(20);
 
+    /// Waits until `is_done`.
+    fn wait_for(bell: &Bell, is_done: impl Fn() -> bool) {
+        let until = Instant::now() + LONG;
+        loop {
+            let rings = bell.rings();
+            if is_done() {
+                return assert!(Instant::now() < until, "it was not woken");
+            }
+            bell.wait(rings, Some(until));
+        }
+    }
+
     #[test]
-    fn all_who_wait_are_woken_whenever_it_rings() {
-        for round in 0..2000 {
-            let (bell, is_done) = (Arc::new(Bell::default()), Arc::new(AtomicBool::new(false)));
-            let start = Arc::new(Barrier::new(4));
-            let sleepers: Vec<_> = (0..3)
-                .map(|_| {
-                    let (bell, is_done, start) = (bell.clone(), is_done.clone(), start.clone());
-                    thread::spawn(move || {
-                        let until = Instant::now() + LONG;
+    fn all_who_wait_are_woken() {
+        for round in 0..200 {
+            let (bell, is_done, start) = (Bell::default(), AtomicBool::new(false), Barrier::new(4));
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
                         start.wait();
-                        loop {
-                            let rings = bell.rings();
-                            if is_done.load(Ordering::Relaxed) {
-                                return assert!(Instant::now() < until, "it was not woken");
-                            }
-                            bell.wait(rings, Some(until));
-                        }
-                    })
-                })
-                .collect();
-            start.wait();
-            // It rings while they look, while they go to sleep, and when they sleep.
-            thread::sleep(Duration::from_nanos(round * 50));
-            is_done.store(true, Ordering::Relaxed);
-            bell.ring();
-            sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+                        wait_for(&bell, || is_done.load(Ordering::Relaxed));
+                    });
+                }
+                start.wait();
+                // It rings before they sleep, or when they sleep.
+                thread::sleep(Duration::from_micros(round));
+                is_done.store(true, Ordering::Relaxed);
+                bell.ring();
+            });
             assert_eq!(bell.waiting.load(Ordering::Relaxed), 0);
         }
+    }
+
+    #[test]
+    fn it_wakes_a_thread_that_goes_to_sleep_while_it_rings() {
+        let (bells, turn) = ([Bell::default(), Bell::default()], AtomicU32::new(0));
+        thread::scope(|scope| {
+            for me in 0..2 {
+                let (bells, turn) = (&bells, &turn);
+                scope.spawn(move || {
+                    for _ in 0..50_000 {
+                        wait_for(&bells[me as usize], || turn.load(Ordering::Relaxed) == me);
+                        turn.store(1 - me, Ordering::Relaxed);
+                        bells[1 - me as usize].ring();
+                    }
+                });
+            }
+        });
     }
 
     #[test]
