@@ -55,21 +55,21 @@ fn word(key: &[u8]) -> u64 {
 /// Does the same with a table and a key, whatever types they have.
 macro_rules! with_row {
     ($handles:expr, $id:expr, $key:expr, |$table:ident, $typed:ident| $do:expr) => {
-        match $handles.0[usize::from($id.0)] {
+        match &$handles.0[usize::from($id.0)] {
             Handle::HashWords($table) => {
-                let $typed = word($key);
+                let ($table, $typed) = (*$table, word($key));
                 $do
             }
             Handle::Hash($table) => {
-                let $typed = $key;
+                let ($table, $typed) = (*$table, $key);
                 $do
             }
             Handle::OrderedWords($table) => {
-                let $typed = word($key);
+                let ($table, $typed) = (*$table, word($key));
                 $do
             }
             Handle::Ordered($table) => {
-                let $typed = $key;
+                let ($table, $typed) = (*$table, $key);
                 $do
             }
             Handle::Sequence(_) => panic!("{KINDS}"),

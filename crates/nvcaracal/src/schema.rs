@@ -71,7 +71,8 @@ impl Schema {
     /// The number of a handle's table.
     #[inline]
     pub(crate) fn number(&self, shape: &Shape) -> Result<u16, String> {
-        self.tags.find(shape.tag).ok_or_else(|| unregistered(shape))
+        // By value: a handle whose address is taken is copied whenever it is passed on.
+        self.tags.find(shape.tag).ok_or_else(|| unregistered(*shape))
     }
 
     /// The rows of a table in a range.
@@ -96,7 +97,7 @@ impl Schema {
 }
 
 #[cold]
-fn unregistered(shape: &Shape) -> String {
+fn unregistered(shape: Shape) -> String {
     format!("{shape} is not registered with this database: add it to its options")
 }
 

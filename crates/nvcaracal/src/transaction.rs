@@ -102,8 +102,8 @@ impl<'a> Transaction<'a, '_> {
     }
 
     #[cold]
-    fn undecodable<V>(&self, shape: &Shape) -> Stop {
-        self.inner.mistake(undecodable::<V>(shape, "value")).into()
+    fn undecodable<V>(&self, shape: Shape) -> Stop {
+        self.inner.mistake(undecodable::<V>(&shape, "value")).into()
     }
 
     #[inline]
@@ -119,11 +119,11 @@ impl<'a> Transaction<'a, '_> {
     #[inline]
     fn check_bytes<V: Data>(&self, shape: &Shape, value: &[u8]) -> Result<(), Stop> {
         self.check_one_version::<V>(shape)?;
-        if V::is_value(value) { Ok(()) } else { Err(self.no_value::<V>(shape, value)) }
+        if V::is_value(value) { Ok(()) } else { Err(self.no_value::<V>(*shape, value)) }
     }
 
     #[cold]
-    fn no_value<V>(&self, shape: &Shape, value: &[u8]) -> Stop {
+    fn no_value<V>(&self, shape: Shape, value: &[u8]) -> Stop {
         let (kind, len) = (std::any::type_name::<V>(), value.len());
         self.inner.mistake(format!("{shape}: {len} bytes are written that are no {kind}")).into()
     }
@@ -143,7 +143,7 @@ impl<'a> Transaction<'a, '_> {
             None => Ok(None),
             Some(bytes) => match stored::read(bytes) {
                 Some(value) => Ok(Some(value)),
-                None => Err(self.undecodable::<V>(&table.shape)),
+                None => Err(self.undecodable::<V>(table.shape)),
             },
         })
     }
@@ -153,6 +153,7 @@ impl<'a> Transaction<'a, '_> {
     /// # Errors
     /// As [`Transaction::get`]; or if the type has [versions](Data::BEFORE), of which the bytes may
     /// be any.
+    #[inline]
     pub fn get_bytes<K: Key + ?Sized, V: Data, O>(
         &mut self,
         table: Table<K, V, O>,
@@ -181,7 +182,7 @@ impl<'a> Transaction<'a, '_> {
             values.push(value);
         })?;
         if undecoded {
-            return Err(self.undecodable::<V>(&table.shape));
+            return Err(self.undecodable::<V>(table.shape));
         }
         Ok(values)
     }
