@@ -188,7 +188,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<EpochOutcome> {
         let number = self.epoch + 1;
         let started = (self.core.config.clock)();
-        self.reset_shared();
+        self.reset_shared(calls.len(), workers);
         self.begin_images(workers);
         let captures = self.store.device().captures();
         let every = self.core.config.checkpoint_every;
@@ -282,9 +282,10 @@ impl<D: Device> Engine<D> {
         Ok(self.store.log().write_verdict(port, verdict)?)
     }
 
-    fn reset_shared(&mut self) {
+    /// Before an epoch of so many calls, which so many workers run.
+    fn reset_shared(&mut self, calls: usize, workers: usize) {
         let shared = &mut self.shared;
-        *shared.next_call.0.get_mut() = 0;
+        shared.taken.reset(calls, workers);
         shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);

@@ -41,6 +41,7 @@ mod secondary;
 mod snapshot;
 mod stats;
 mod table;
+mod taken;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;

@@ -322,7 +322,7 @@ pub(crate) struct AheadRow {
 }
 
 /// What the calls of one worker declared. The worker fills it in the initialization phase; in the
-/// execution phase all workers read it, because whoever is free runs the next call.
+/// execution phase all workers read it, because others may run the calls.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,

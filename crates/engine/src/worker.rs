@@ -20,6 +20,7 @@ use crate::local::{Declarations, Drawn, Local, QueuedPiece};
 use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
+use crate::taken::Taken;
 use crate::version::{Buffers, Gone, Medium, Stopped};
 use crate::watch::Moment;
 
@@ -99,6 +100,12 @@ impl Progress {
         self.unfinished.store(unfinished, Ordering::Release);
     }
 
+    /// How far its worker is, as far as that has come through.
+    #[inline]
+    pub(crate) fn unfinished(&self) -> u32 {
+        self.unfinished.load(Ordering::Relaxed)
+    }
+
     /// How far all workers are, at least.
     #[inline]
     pub(crate) fn of_all(workers: &[Self]) -> u32 {
@@ -112,11 +119,6 @@ impl Progress {
     }
 }
 
-/// The next call to run, in a line of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct NextCall(pub(crate) AtomicUsize);
-
 /// What workers hand to each other in one epoch.
 pub(crate) struct Shared {
     pub(crate) barrier: Barrier,
@@ -124,8 +126,8 @@ pub(crate) struct Shared {
     pub(crate) draws: Vec<Mutex<Vec<Drawn>>>,
     /// Declarations of each worker, for all to read while bodies run.
     pub(crate) declarations: Vec<RwLock<Declarations>>,
-    /// The next call to run.
-    pub(crate) next_call: NextCall,
+    /// Calls that workers have taken to run.
+    pub(crate) taken: Taken,
     /// How far each worker is.
     pub(crate) progress: Vec<Progress>,
     /// Keys to add to ordered indexes, by worker and table.
@@ -187,7 +189,7 @@ impl Shared {
             barrier: Barrier::new(workers),
             draws: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
-            next_call: NextCall::default(),
+            taken: Taken::default(),
             progress: (0..workers).map(|_| Progress::default()).collect(),
             added: staged(),
             removed: staged(),

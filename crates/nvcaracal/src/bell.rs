@@ -47,8 +47,8 @@ impl Bell {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::sync::Barrier;
+    use std::sync::atomic::AtomicBool;
     use std::thread;
     use std::time::Duration;
 

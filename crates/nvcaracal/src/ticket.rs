@@ -255,7 +255,6 @@ fn decode<T: Data>(answer: Answer<'_>) -> Result<T> {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use std::thread;

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use pmem::sync::atomic::Ordering;
 use storage::SerialId;
 
-use crate::calls::{RUN_CALLS, owner};
+use crate::calls::owner;
+use crate::epoch::turns::Turns;
 use crate::fetching::Fetching;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
@@ -28,11 +28,6 @@ const LIST_AHEAD: usize = 20 * LINE;
 /// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
 /// than this, or one that does not say what it reads.
 const ROWS_LONG: usize = 64;
-/// Where calls declare at least one row and at most so many, on average, a run of them is handed
-/// out at once, because workers would contend for the counter ...
-const ROWS_SMALL: usize = 6;
-/// ... if every worker gets so many runs, or the last ones would leave some without work.
-const RUNS_MIN: usize = 8;
 
 /// The calls that a worker took and did not run yet, in runs, in serial order. A run's rows are
 /// fetched in three steps, each of which needs what the one before asked for: the row entries when
@@ -43,6 +38,7 @@ pub(super) struct Ahead<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
     has_cache: bool,
+    turns: Turns<'a>,
     /// How many positions are handed out at once.
     run_calls: usize,
     /// Calls of the run that was begun that did not run yet.
@@ -160,15 +156,15 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
         lists: &'a [RwLockReadGuard<'a, Declarations>],
         local: &mut Local,
     ) -> Self {
-        let (calls, workers) = (epoch.calls.len(), lists.len());
-        let declared: usize = lists.iter().map(|lists| lists.declared.len()).sum();
-        let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
-        let are_many = calls >= workers * RUN_CALLS * RUNS_MIN;
+        let declared = lists.iter().map(|lists| lists.declared.len()).sum();
+        let shared = (&epoch.shared.taken, &*epoch.shared.progress);
+        let turns = Turns::new(shared, local.worker, (epoch.calls.len(), declared));
         Self {
             epoch,
             lists,
             has_cache: local.cache.is_on(),
-            run_calls: if are_small && are_many { RUN_CALLS } else { 1 },
+            run_calls: turns.run_calls(),
+            turns,
             current: 0..0,
             ring: std::array::from_fn(|_| {
                 let plan = local.plans.pop();
@@ -221,19 +217,15 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Takes the next run, if there is one left.
     #[inline(always)]
     fn take_run(&mut self) -> bool {
-        let all = self.epoch.calls.len();
-        let first = self.epoch.shared.next_call.0.fetch_add(self.run_calls, Ordering::Relaxed);
-        if first >= all {
-            return false;
-        }
+        let Some(positions) = self.turns.take() else { return false };
+        let (first, count) = (positions.start, positions.len());
         self.fetch_lists(first);
-        let end = (first + self.run_calls).min(all);
         // They were read last when they were logged.
-        fetch_all(self.epoch.calls.records(first..end));
+        fetch_all(self.epoch.calls.records(positions));
         let (worker, index) = owner(first, self.lists.len());
         let run = &mut self.ring[self.end % RING];
         let serial = self.epoch.calls.serial();
-        run.refill(&self.lists[worker], index..index + (end - first), serial);
+        run.refill(&self.lists[worker], index..index + count, serial);
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
         run.members().for_each(|(_, member)| entries.prefetch(member.id));

@@ -1,7 +1,7 @@
-//! The execution phase (NV 3.1.2, 4.1). Whoever is free takes the next call in serial order, or the
-//! next run of small ones, a few calls ahead of the one it runs (`ahead.rs`). A worker runs what
-//! it took in serial order, and reads wait for pending versions of smaller serial ids only: the
-//! smallest unfinished call is the next one of whoever took it, so it can always run (O-11).
+//! The execution phase (NV 3.1.2, 4.1). A worker takes calls in serial order, its own where they
+//! are small, else the next one (`turns.rs`), and does so a few calls ahead of the one it runs
+//! (`ahead.rs`). It runs what it took in that order, and reads wait for pending versions of smaller
+//! serial ids only, so the smallest unfinished call can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
 //! all of them (O-03, `publish.rs`). Calls of the serial part have run before (`serial.rs`): theirs

@@ -25,6 +25,7 @@ mod reuse;
 mod serial;
 mod split;
 mod staged;
+mod turns;
 mod twice;
 
 use pmem::Device;

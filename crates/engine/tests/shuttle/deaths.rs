@@ -141,7 +141,11 @@ fn o_50_a_worker_that_dies_leaves_nobody_waiting() {
                 return;
             }
             deaths[plan.part].fetch_add(1, Ordering::Relaxed);
-            let engine = setup.open(&device).unwrap();
+            let (engine, report) = setup.open_with(&device, setup.config(), procedures()).unwrap();
+            if !report.skipped.is_empty() {
+                // It died in a procedure behind its commit point: that call is left out.
+                return;
+            }
             let model = if engine.epoch() == before.epoch { before } else { after };
             let mut pair = Pair::new(engine, model);
             pair.compare_state().unwrap();

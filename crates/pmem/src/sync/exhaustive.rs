@@ -259,6 +259,15 @@ pub mod atomic {
 
                 /// As in the standard library.
                 #[track_caller]
+                pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                    match self.shadow() {
+                        Some(word) => word.fetch_or(value as u64, order) as $value,
+                        None => self.0.fetch_or(value, order),
+                    }
+                }
+
+                /// As in the standard library.
+                #[track_caller]
                 pub fn fetch_min(&self, value: $value, order: Ordering) -> $value {
                     match self.shadow() {
                         Some(word) => word.fetch_min(value as u64, order) as $value,

@@ -182,6 +182,12 @@ pub mod atomic {
                 }
 
                 /// As in the standard library.
+                pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.fetch_or(value, order)
+                }
+
+                /// As in the standard library.
                 pub fn fetch_min(&self, value: $value, order: Ordering) -> $value {
                     point();
                     self.0.fetch_min(value, order)

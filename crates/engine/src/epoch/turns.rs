@@ -1,0 +1,189 @@
+//! Which calls a worker runs next (decision 33).
+//!
+//! Each worker takes what it takes in serial order, and its own calls without passing any of them
+//! over. So the smallest unfinished call is the next one of whoever took it, or of its owner: it
+//! can always run (O-11).
+
+use std::ops::Range;
+
+use pmem::sync::polls;
+
+use crate::calls::RUN_CALLS;
+use crate::config::WORKERS_MAX;
+use crate::taken::Taken;
+use crate::worker::Progress;
+
+/// Where calls declare at least one row and at most so many, on average, a worker runs the calls
+/// that it declared ...
+const ROWS_SMALL: usize = 6;
+/// ... if every worker gets so many runs of them.
+const RUNS_MIN: usize = polls(8) as usize;
+/// A worker that is so many calls behind for each worker that there is, is late: whoever notices
+/// runs its calls, too, as far as they are still to come.
+const LATE_CALLS: usize = polls(32) as usize;
+/// Runs that a worker takes before it looks again who is late.
+const RUNS_BEFORE_LOOK: u32 = polls(8);
+
+/// Hands out the positions of calls to one worker, in serial order.
+pub(super) struct Turns<'a> {
+    taken: &'a Taken,
+    /// How far all workers are.
+    progress: &'a [Progress],
+    worker: usize,
+    calls: usize,
+    /// Whether a worker runs the calls that it declared: they, and what it wrote for them in the
+    /// initialization phase, are in its cache. Else whoever is free takes the next call, because
+    /// others would wait behind a long one.
+    by_owner: bool,
+    /// The next run to look at.
+    run: usize,
+    /// Who was late when the worker looked; after so many runs it looks again.
+    late: u64,
+    look_in: u32,
+}
+
+const _: () = assert!(WORKERS_MAX <= u64::BITS as usize);
+
+impl<'a> Turns<'a> {
+    /// To a worker, in an epoch of so many calls, which declared so many rows.
+    pub(super) fn new(
+        (taken, progress): (&'a Taken, &'a [Progress]),
+        worker: usize,
+        (calls, declared): (usize, usize),
+    ) -> Self {
+        let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
+        let are_many = calls >= progress.len() * RUN_CALLS * RUNS_MIN;
+        let by_owner = are_small && are_many;
+        let look_in = RUNS_BEFORE_LOOK;
+        Self { taken, progress, worker, calls, by_owner, run: 0, late: 0, look_in }
+    }
+
+    /// How many calls are handed out at once.
+    pub(super) fn run_calls(&self) -> usize {
+        if self.by_owner { RUN_CALLS } else { 1 }
+    }
+
+    /// The positions of the next calls, unless there are none left.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> Option<Range<usize>> {
+        if !self.by_owner {
+            let next = self.taken.take_next();
+            return (next < self.calls).then(|| next..next + 1);
+        }
+        loop {
+            let (run, first) = (self.run, self.run * RUN_CALLS);
+            if first >= self.calls {
+                return None;
+            }
+            self.run += 1;
+            if self.is_for_me(run) {
+                return Some(first..self.calls.min(first + RUN_CALLS));
+            }
+        }
+    }
+
+    /// Whether this worker runs a run: its own, or one of who is late, if nobody has taken it.
+    #[inline(always)]
+    fn is_for_me(&mut self, run: usize) -> bool {
+        let workers = self.progress.len();
+        let (owner, of_owner) = (run as u32 % workers as u32, run as u32 / workers as u32);
+        if owner as usize == self.worker {
+            self.look_in -= 1;
+            if self.look_in == 0 {
+                self.look(run);
+            }
+        } else if self.late >> owner & 1 == 0 {
+            return false;
+        }
+        workers == 1 || self.taken.take_run(owner as usize, of_owner as usize)
+    }
+
+    /// Looks who is late.
+    #[cold]
+    fn look(&mut self, run: usize) {
+        let at = (run * RUN_CALLS).saturating_sub(LATE_CALLS * self.progress.len());
+        let is_late = |progress: &Progress| (progress.unfinished() as usize) < at;
+        let late = self.progress.iter().enumerate().filter(|(_, progress)| is_late(progress));
+        self.late = late.map(|(worker, _)| 1 << worker).sum();
+        self.look_in = RUNS_BEFORE_LOOK;
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    /// So many small calls, and workers that have run none.
+    fn epoch(calls: usize, workers: usize) -> (Taken, Vec<Progress>) {
+        let mut taken = Taken::default();
+        taken.reset(calls, workers);
+        (taken, (0..workers).map(|_| Progress::default()).collect())
+    }
+
+    /// Takes all that there is for a worker, and says how far it is.
+    fn take_all(
+        (taken, progress): &(Taken, Vec<Progress>),
+        worker: usize,
+        calls: usize,
+    ) -> Vec<usize> {
+        let mut turns = Turns::new((taken, progress), worker, (calls, 2 * calls));
+        let mut all = Vec::new();
+        while let Some(positions) = turns.take() {
+            progress[worker].note(positions.start as u32);
+            all.extend(positions);
+        }
+        progress[worker].note(u32::MAX);
+        assert!(all.is_sorted(), "worker {worker} takes calls in serial order");
+        all
+    }
+
+    fn owner(position: usize, workers: usize) -> usize {
+        position / RUN_CALLS % workers
+    }
+
+    #[test]
+    fn o_11_every_call_is_taken_once_and_in_serial_order() {
+        for (calls, workers) in [(0, 1), (1, 2), (70, 2), (1000, 1), (20_001, 2), (30_002, 5)] {
+            let epoch = epoch(calls, workers);
+            let start = Barrier::new(workers);
+            let taken: Vec<Vec<usize>> = thread::scope(|scope| {
+                let work = |worker| {
+                    start.wait();
+                    take_all(&epoch, worker, calls)
+                };
+                let all: Vec<_> = (0..workers).map(|w| scope.spawn(move || work(w))).collect();
+                all.into_iter().map(|worker| worker.join().unwrap()).collect()
+            });
+            let mut all = taken.concat();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..calls), "{calls} calls, {workers} workers");
+        }
+    }
+
+    #[test]
+    fn calls_of_a_worker_that_is_late_are_run_by_others() {
+        let (calls, workers) = (10_000, 2);
+        let epoch = epoch(calls, workers);
+        // The other one has not even begun.
+        let first = take_all(&epoch, 0, calls);
+        let late = take_all(&epoch, 1, calls);
+        assert!(late.len() < 2 * LATE_CALLS * workers, "{} are left", late.len());
+        assert!(late.iter().all(|&position| owner(position, workers) == 1));
+        assert_eq!(first.len() + late.len(), calls);
+    }
+
+    #[test]
+    fn a_worker_runs_its_own_calls_while_nobody_is_late() {
+        let (calls, workers) = (10_000, 4);
+        let epoch = epoch(calls, workers);
+        epoch.1.iter().for_each(|progress| progress.note(u32::MAX));
+        for worker in 0..workers {
+            let own = take_all(&epoch, worker, calls);
+            assert!(own.iter().all(|&position| owner(position, workers) == worker));
+            assert_eq!(own.len(), calls / workers);
+        }
+    }
+}
