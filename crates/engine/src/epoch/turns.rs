@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use pmem::sync::polls;
 
-use crate::calls::RUN_CALLS;
+use crate::calls::{RUN_CALLS, owner};
 use crate::config::WORKERS_MAX;
 use crate::taken::Taken;
 use crate::worker::Progress;
@@ -86,8 +86,8 @@ impl<'a> Turns<'a> {
     #[inline(always)]
     fn is_for_me(&mut self, run: usize) -> bool {
         let workers = self.progress.len();
-        let (owner, of_owner) = (run as u32 % workers as u32, run as u32 / workers as u32);
-        if owner as usize == self.worker {
+        let (owner, index) = owner(run * RUN_CALLS, workers);
+        if owner == self.worker {
             self.look_in -= 1;
             if self.look_in == 0 {
                 self.look(run);
@@ -95,7 +95,7 @@ impl<'a> Turns<'a> {
         } else if self.late >> owner & 1 == 0 {
             return false;
         }
-        workers == 1 || self.taken.take_run(owner as usize, of_owner as usize)
+        workers == 1 || self.taken.take_run(owner, index / RUN_CALLS)
     }
 
     /// Looks who is late.
@@ -140,10 +140,6 @@ mod tests {
         all
     }
 
-    fn owner(position: usize, workers: usize) -> usize {
-        position / RUN_CALLS % workers
-    }
-
     #[test]
     fn o_11_every_call_is_taken_once_and_in_serial_order() {
         for (calls, workers) in [(0, 1), (1, 2), (70, 2), (1000, 1), (20_001, 2), (30_002, 5)] {
@@ -171,7 +167,7 @@ mod tests {
         let first = take_all(&epoch, 0, calls);
         let late = take_all(&epoch, 1, calls);
         assert!(late.len() < 2 * LATE_CALLS * workers, "{} are left", late.len());
-        assert!(late.iter().all(|&position| owner(position, workers) == 1));
+        assert!(late.iter().all(|&position| owner(position, workers).0 == 1));
         assert_eq!(first.len() + late.len(), calls);
     }
 
@@ -182,7 +178,7 @@ mod tests {
         epoch.1.iter().for_each(|progress| progress.note(u32::MAX));
         for worker in 0..workers {
             let own = take_all(&epoch, worker, calls);
-            assert!(own.iter().all(|&position| owner(position, workers) == worker));
+            assert!(own.iter().all(|&position| owner(position, workers).0 == worker));
             assert_eq!(own.len(), calls / workers);
         }
     }
