@@ -4,7 +4,7 @@ use storage::input_log::RESERVE_SEGMENTS;
 
 use super::decide::Decision;
 use crate::history::{
-    Mix, Random, Setup, add_corners, batch, churn, fatal, for_serial_part, stale_look,
+    Mix, Random, Setup, add_corners, batch, churn, fatal, for_serial_part, long_call, stale_look,
 };
 
 /// The image of a store without any segment, with some room for the directory.
@@ -158,7 +158,7 @@ impl Case {
         let segments = u64::from(1 + RESERVE_SEGMENTS) + of_epochs + random.pick(carries);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
         let mut spells = match to_the_end {
-            true => Spells::one_carry(mix),
+            true => Spells::to_the_end(random, mix),
             false => Spells::begin(random, mix, Habit::FullLog),
         };
         // An epoch without calls has no stream, and so would leave a segment over.
@@ -166,7 +166,17 @@ impl Case {
         let batches = (0..room_for + 3 + random.below(4))
             .map(|_| {
                 let calls = least + random.below(4 - least);
-                spells.batch(random, calls)
+                let mut batch = spells.batch(random, calls);
+                // Needs no more room than it takes, so that it can leave none; a small epoch leaves
+                // over what a seal of its own would need.
+                if to_the_end && random.percent(40) {
+                    batch.push(for_serial_part(long_call(setup.segment_bytes as usize)));
+                    // Replay hands over what the last epoch carries, twice if it is interrupted.
+                    if random.percent(50) {
+                        batch.extend(stale_look(random, &mix));
+                    }
+                }
+                batch
             })
             .collect();
         let log_limit_bytes = segments * setup.segment_bytes;
@@ -226,20 +236,23 @@ pub(super) struct Spells {
     quiet: bool,
     /// Epochs that are left of this spell.
     left: u64,
-    /// Of a hundred epochs that may carry calls over, how many have some that will be.
-    carries: u64,
+    /// A quiet spell does not end.
+    for_ever: bool,
 }
 
 impl Spells {
     pub(super) fn begin(random: &mut Random, mix: Mix, habit: Habit) -> Self {
         let quiet = habit == Habit::FullLog && random.percent(70);
-        Self { mix, habit, quiet, left: 0, carries: 75 }
+        Self { mix, habit, quiet, left: 0, for_ever: false }
     }
 
-    /// One epoch that carries calls over, and then only such that cannot: what was promised to the
-    /// carry is given to others two epochs later, and they fill the log up to its last segment.
-    fn one_carry(mix: Mix) -> Self {
-        Self { mix, habit: Habit::FullLog, quiet: false, left: 1, carries: 100 }
+    /// An epoch that carries calls over, or none, and then only such that cannot: what was promised
+    /// to the carry is given to others two epochs later, and they fill the log up to its last
+    /// segment.
+    fn to_the_end(random: &mut Random, mix: Mix) -> Self {
+        let quiet = random.percent(50);
+        let left = if quiet { u64::MAX } else { 1 };
+        Self { mix, habit: Habit::FullLog, quiet, left, for_ever: true }
     }
 
     pub(super) fn batch(&mut self, random: &mut Random, calls: u64) -> Vec<Vec<u8>> {
@@ -258,7 +271,7 @@ impl Spells {
         if self.left == 0 {
             self.quiet = !self.quiet;
             self.left = match self.quiet {
-                true if self.carries == 100 => u64::MAX,
+                true if self.for_ever => u64::MAX,
                 true => 2 + random.below(5),
                 false => 1 + random.below(2),
             };
@@ -269,7 +282,7 @@ impl Spells {
             // Calls of the serial part are never deferred, so that nothing is promised to them.
             all = all.into_iter().map(for_serial_part).collect();
         }
-        if !self.quiet && random.percent(self.carries) {
+        if !self.quiet && (self.for_ever || random.percent(75)) {
             all.extend(stale_look(random, &self.mix));
         }
         all

@@ -2,7 +2,7 @@
 //! never.
 
 use super::generate::Mix;
-use super::program::{HASHED, LONG, ORDERED, Op, Program, Step};
+use super::program::{HASHED, LONG, ORDERED, Op, Program, STEP_BYTES, Step};
 use super::random::Random;
 
 /// Keys of [`churn`]: so many that few epochs free more slots than a segment of a free list holds.
@@ -72,6 +72,12 @@ fn stale_looks(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
         calls.push(Program { draws: vec![], declares, body }.encode());
     }
     calls
+}
+
+/// A call that does nothing, with more than so many bytes of arguments.
+pub fn long_call(bytes: usize) -> Vec<u8> {
+    let body = vec![Step::new(Op::Info, HASHED, 0); bytes.div_ceil(STEP_BYTES)];
+    Program { draws: vec![], declares: vec![], body }.encode()
 }
 
 /// A call that writes what it is told of itself and its epoch: serial id, timestamp and seed.

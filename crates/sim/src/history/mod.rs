@@ -12,7 +12,7 @@ pub mod random;
 pub mod shrink;
 pub mod snapshots;
 
-pub use corners::{add_corners, churn, fatal};
+pub use corners::{add_corners, churn, fatal, long_call};
 pub use generate::{Mix, batch, stale_look};
 pub use indexes::{INDEXES, compare_indexes, index_definitions, insert_under};
 pub use model::{Expected, Model, serial_order};

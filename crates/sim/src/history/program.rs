@@ -281,6 +281,9 @@ pub fn for_serial_part(mut arguments: Vec<u8>) -> Vec<u8> {
     arguments
 }
 
+/// Bytes of a step in the arguments of a call.
+pub(super) const STEP_BYTES: usize = 8;
+
 /// A program: what a call draws, declares and does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
@@ -332,7 +335,7 @@ impl Program {
     /// # Panics
     /// If no [`Program::encode`] made them.
     pub fn decode(bytes: &[u8]) -> Self {
-        let mut steps: Vec<Step> = bytes[2..].chunks_exact(8).map(decode_step).collect();
+        let mut steps: Vec<Step> = bytes[2..].chunks_exact(STEP_BYTES).map(decode_step).collect();
         let draws = usize::from(bytes[0] & !SERIAL);
         let body = steps.split_off(draws + usize::from(bytes[1]));
         let declares = steps.split_off(draws);
