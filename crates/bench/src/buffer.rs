@@ -1,8 +1,10 @@
-//! Bytes of arguments and answers, which lie where they are used if they are short.
+//! Arguments and answers of workloads, which are bytes.
 //!
-//! Arguments and answers of most programs are of fixed types, which allocate nothing. Those of
-//! workloads are bytes; an allocation for each would be measured as if it were the library's work.
+//! Those of most programs are of fixed types, which allocate nothing and are copied by registers.
+//! Allocations and copies of bytes would be measured as if they were the library's work, so short
+//! arguments lie where they are used, and an answer stays in memory that its thread uses again.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 
 use nvcaracal::Data;
@@ -56,6 +58,71 @@ impl Data for Buffer {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self::from(bytes))
     }
+
+    #[inline]
+    fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
+        // It is not moved: a processor waits where it loads more at once than was stored at once.
+        let value = Self::from(bytes);
+        Some(then(&value))
+    }
+}
+
+thread_local! {
+    /// The bytes of the answer that this thread put out or decoded last.
+    static OUTPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The answer that this thread put out or decoded last.
+#[derive(Debug)]
+pub(crate) struct Output(());
+
+impl Output {
+    /// An answer that `put` adds to or changes, which starts as none.
+    #[inline]
+    pub(crate) fn put<E>(put: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Self, E> {
+        OUTPUT.with_borrow_mut(|bytes| {
+            bytes.clear();
+            put(bytes)
+        })?;
+        Ok(Self(()))
+    }
+
+    /// The answer, once `change` has changed it.
+    pub(crate) fn changed(self, change: impl FnOnce(&mut Vec<u8>)) -> Self {
+        OUTPUT.with_borrow_mut(change);
+        self
+    }
+}
+
+/// Stored as a `Vec<u8>` is.
+impl Data for Output {
+    const IS_OPEN: bool = true;
+
+    fn encode(&self, into: &mut Vec<u8>) {
+        self.with_bytes(<[u8]>::to_vec).encode(into);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        Self::from_bytes(&Vec::decode(from)?)
+    }
+
+    fn describe() -> String {
+        Vec::<u8>::describe()
+    }
+
+    #[inline]
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        OUTPUT.with_borrow(|bytes| then(bytes))
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let put = |output: &mut Vec<u8>| -> Result<(), ()> {
+            output.extend_from_slice(bytes);
+            Ok(())
+        };
+        Self::put(put).ok()
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +141,26 @@ mod tests {
             bytes.encode(&mut as_bytes);
             assert_eq!(as_buffer, as_bytes);
             assert_eq!(Buffer::decode(&mut &as_buffer[..]).unwrap()[..], bytes);
+            assert_eq!(Buffer::with_value(&bytes, |buffer| buffer[..] == bytes), Some(true));
+            let mut as_output = Vec::new();
+            Output::from_bytes(&bytes).unwrap().encode(&mut as_output);
+            assert_eq!(as_output, as_bytes);
+            let decoded = Output::decode(&mut &as_output[..]).unwrap();
+            assert!(decoded.with_bytes(|output| output == bytes));
         }
+    }
+
+    #[test]
+    fn an_output_has_what_was_put_out_last() {
+        let put = |bytes: &'static [u8]| {
+            Output::put(|output| -> Result<(), ()> {
+                output.extend_from_slice(bytes);
+                if bytes.is_empty() { Err(()) } else { Ok(()) }
+            })
+        };
+        assert!(put(b"first").unwrap().with_bytes(|bytes| bytes == b"first"));
+        assert!(put(b"").is_err());
+        let changed = put(b"next").unwrap().changed(|bytes| bytes.push(b'!'));
+        assert!(changed.with_bytes(|bytes| bytes == b"next!"));
     }
 }

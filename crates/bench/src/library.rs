@@ -4,7 +4,7 @@
 //! Which table a number means is in the database's context ([`Handles`]), because the tables of a
 //! workload depend on its settings. The other adapter is [`crate::adapter`], on the engine alone.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use storage::format::TableRecord;
 use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
 use crate::adapter::{RowSizes, table_definition};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Output};
 use crate::{BenchError, Result};
 
 type Bytes = Vec<u8>;
@@ -127,11 +127,12 @@ impl<P: 'static> Data for Call<P> {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Buffer::from_bytes(bytes).map(Self::new)
     }
-}
 
-thread_local! {
-    /// What the call that runs puts out.
-    static OUTPUT: Cell<Bytes> = const { Cell::new(Bytes::new()) };
+    #[inline]
+    fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
+        let call = Self::new(Buffer::from(bytes));
+        Some(then(&call))
+    }
 }
 
 /// A declaration or a body that ended early.
@@ -162,7 +163,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     const NAME: &'static str = P::NAME;
     const DRAWS: bool = P::DRAWS;
     const PIECES: bool = P::PIECES;
-    type Output = Buffer;
+    type Output = Output;
 
     fn draws(&self, draws: &mut Draws) -> std::result::Result<(), nvcaracal::Abort> {
         let Some(handles) = draws.context() else { return Ok(()) };
@@ -179,15 +180,10 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
         }
     }
 
-    fn run(&self, tx: &mut Transaction) -> std::result::Result<Buffer, Stop> {
+    fn run(&self, tx: &mut Transaction) -> std::result::Result<Output, Stop> {
         let handles = tx.context()?;
-        let mut output = OUTPUT.take();
-        output.clear();
-        let mut running = Running { tx, handles, output };
-        let result = P::run(&self.0, &mut running).map_err(|ended| ended.0);
-        let answer = result.map(|()| Buffer::from(&running.output[..]));
-        OUTPUT.set(running.output);
-        answer
+        Output::put(|output| P::run(&self.0, &mut Running { tx, handles, output }))
+            .map_err(|ended| ended.0)
     }
 
     fn piece(&self, piece: &mut Piece) -> std::result::Result<u64, Stop> {
@@ -195,10 +191,8 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
         P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
     }
 
-    fn finish(&self, output: Buffer, results: &[u64]) -> Buffer {
-        let mut bytes = output.to_vec();
-        P::finish(&self.0, results, &mut bytes);
-        Buffer::from(&bytes[..])
+    fn finish(&self, output: Output, results: &[u64]) -> Output {
+        output.changed(|bytes| P::finish(&self.0, results, bytes))
     }
 }
 
@@ -296,7 +290,7 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
 struct Running<'t, 'a, 'e> {
     tx: &'t mut Transaction<'a, 'e>,
     handles: &'a Handles,
-    output: Bytes,
+    output: &'t mut Bytes,
 }
 
 impl workloads::Tx for Running<'_, '_, '_> {
@@ -390,7 +384,7 @@ impl workloads::Tx for Running<'_, '_, '_> {
     }
 
     fn output(&mut self) -> &mut Vec<u8> {
-        &mut self.output
+        self.output
     }
 }
 
@@ -416,11 +410,11 @@ impl workloads::PieceTx for Part<'_, '_, '_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Callable {
     /// Calls it and waits.
-    pub(crate) call: fn(&Database, &[u8]) -> nvcaracal::Result<Buffer>,
+    pub(crate) call: fn(&Database, &[u8]) -> nvcaracal::Result<Output>,
     /// Submits a call.
-    pub(crate) submit: fn(&Database, &[u8]) -> nvcaracal::Result<Ticket<Buffer>>,
+    pub(crate) submit: fn(&Database, &[u8]) -> nvcaracal::Result<Ticket<Output>>,
     /// Adds a call to a batch.
-    pub(crate) add: fn(&mut Batch<'_>, &[u8]) -> nvcaracal::Result<Added<Buffer>>,
+    pub(crate) add: fn(&mut Batch<'_>, &[u8]) -> nvcaracal::Result<Added<Output>>,
 }
 
 /// The procedures of a workload, as the library registers and calls them.

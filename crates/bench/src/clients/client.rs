@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use nvcaracal::{Added, Database, Ticket};
+use nvcaracal::{Added, Data, Database, Ticket};
 use workloads::{Answer, Observer, ProcedureId};
 
 use super::histogram;
-use crate::buffer::Buffer;
+use crate::buffer::Output;
 use crate::library::Callable;
 use crate::{BenchError, Job, Result};
 
@@ -96,7 +96,7 @@ impl Seen {
         add.map_err(|error| BenchError::Store(format!("cannot add up latencies: {error}")))
     }
 
-    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Buffer>) {
+    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Output>) {
         let elapsed = now.saturating_duration_since(since);
         let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         // It grows as far as a u64 goes.
@@ -114,7 +114,7 @@ impl Seen {
 
 /// A call whose answer is awaited.
 struct InFlight {
-    ticket: Ticket<Buffer>,
+    ticket: Ticket<Output>,
     since: Instant,
 }
 
@@ -134,10 +134,10 @@ enum Ending {
 }
 
 impl Answers {
-    fn push(&mut self, answer: &nvcaracal::Result<Buffer>) {
+    fn push(&mut self, answer: &nvcaracal::Result<Output>) {
         let ending = match answer {
             Ok(output) => {
-                self.bytes.extend_from_slice(output);
+                output.with_bytes(|bytes| self.bytes.extend_from_slice(bytes));
                 Ending::Committed
             }
             Err(error) => error.abort().map_or(Ending::Failed, |abort| Ending::Aborted(abort.code)),
@@ -303,7 +303,7 @@ impl Working<'_> {
     /// Submits calls together that arrived at a time.
     fn submit_batch(
         &mut self,
-        added: &mut Vec<Added<Buffer>>,
+        added: &mut Vec<Added<Output>>,
         size: usize,
         since: Instant,
     ) -> Result<()> {
@@ -343,7 +343,7 @@ impl Working<'_> {
     fn answered(
         &mut self,
         times: (Instant, Instant),
-        answer: &nvcaracal::Result<Buffer>,
+        answer: &nvcaracal::Result<Output>,
     ) -> Result<()> {
         self.seen.note(times, answer);
         if let Err(stopped) = answer
