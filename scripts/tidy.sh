@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Rules of the house that no compiler checks: where unsafe code and on-medium structs may be, what
-# the lower crates must not read, which crate may know which, how long lines, functions and files may
-# be, and whether the documents name files that exist. Prints every breach; exit code 1 if there is
-# one.
+# the lower crates must not read, which crate may know which, which files may not import each other, how
+# long lines, functions and files may be, and whether the documents name files that exist. Prints every
+# breach; exit code 1 if there is one.
 #
-# Usage: scripts/tidy.sh      (needs bash, grep, awk and git; changes nothing)
+# Usage: scripts/tidy.sh      (needs bash, grep, awk, python3 and git; changes nothing)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
@@ -149,6 +149,12 @@ breach 'an edge between crates that the table does not have' < <(
                 fi
             done
     done)
+
+# Within the engine and the store imports lead one way, from room to room.
+breach 'imports' < <(PYTHONDONTWRITEBYTECODE=1 python3 scripts/imports.py --rooms \
+    crates/engine crates/storage 2>&1)
+breach 'imports' < <(PYTHONDONTWRITEBYTECODE=1 python3 scripts/imports.py \
+    crates/cli crates/derive crates/nvcaracal crates/pmem crates/testbed 2>&1)
 
 # --- Documents ----------------------------------------------------------------------------------
 

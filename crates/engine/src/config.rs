@@ -3,6 +3,7 @@
 use pmem::{DeviceSpec, Profile};
 use storage::StoreOptions;
 
+use crate::version::WORKERS_MAX;
 use crate::{AppendMethod, CachePolicy, Design, EngineError, Result, Watch};
 
 /// Options that may change at every open.
@@ -56,9 +57,6 @@ pub struct EngineConfig {
     /// Who is told where an epoch is; nobody by default. For tests.
     pub watch: Watch,
 }
-
-/// Most workers.
-pub const WORKERS_MAX: usize = storage::format::SUB_POOLS;
 
 impl Default for EngineConfig {
     fn default() -> Self {

@@ -9,7 +9,7 @@
 
 use pmem::{Device, ReplayMarks};
 
-use crate::config::WORKERS_MAX;
+use crate::version::WORKERS_MAX;
 
 /// Places of the words: the epoch that is replayed; for each worker the position of the call that
 /// it runs, plus one; and the same of the last replay that ended in a death.

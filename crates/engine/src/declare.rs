@@ -41,7 +41,7 @@ impl Core {
             return Ok(None);
         };
         let seen = self.entries.get(id).read(sid, waiter)?;
-        reads.charge_value(seen.word);
+        seen.word.charge(reads);
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
 
@@ -67,7 +67,7 @@ impl Core {
                 visited += 1;
                 let mut room = [0; 8];
                 let key = self.key(table, (word, id), &mut room, reads);
-                reads.charge_value(seen.word);
+                seen.word.charge(reads);
                 if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
                 }
@@ -87,7 +87,7 @@ pub(crate) fn value_before<'p>(
     let sid = SerialId::new(epoch, 0);
     let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
     let word = seen.expect("nobody writes the row yet").word;
-    reads.charge_value(word);
+    word.charge(reads);
     word.is_value().then(|| phase.bytes(word))
 }
 

@@ -17,13 +17,14 @@ use crate::crew;
 use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
 use crate::epoch;
+use crate::error::hex;
 use crate::fetching::Fetching;
+use crate::images::{Images, Snapshots};
 use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::Local;
 use crate::procedure::ProcedureTable;
-use crate::reads::{Reads, Visit};
+use crate::reads::{Reading, Reads, Visit};
 use crate::schema::Agreed;
-use crate::snapshot::{Images, Snapshots};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
 use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
@@ -460,9 +461,7 @@ impl<D: Device> Engine<D> {
 
     /// Somebody reads between two epochs, which no epoch's counters show.
     pub(crate) fn reading(&self) -> Reading<D> {
-        let device = self.store.device();
-        let reads = Reads::new(device.charges_loads());
-        Reading { reads, port: Port::new(Arc::clone(device), u32::MAX) }
+        Reading::new(self.store.device())
     }
 
     fn read_error(&self, error: crate::declare::LookupError) -> EngineError {
@@ -491,7 +490,7 @@ impl<D: Device> Engine<D> {
             {
                 let mut room = [0; 8];
                 let key = self.core.key(t, (word, id), &mut room, &reading.reads);
-                reading.reads.charge_value(seen.word);
+                seen.word.charge(&reading.reads);
                 reading.end_step(self.core.image_base);
                 each(key, phase.bytes(seen.word));
             }
@@ -666,30 +665,6 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::checkpoint`]; what was answered is durable all the same.
     pub fn close(mut self) -> Result<()> {
         self.checkpoint()
-    }
-}
-
-/// The first bytes of a call's arguments, for people.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const BYTES_MAX: usize = 64;
-    let shown: String = bytes.iter().take(BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
-    match bytes.len() {
-        0 => "none".into(),
-        len if len <= BYTES_MAX => shown,
-        len => format!("{shown}... ({len} bytes)"),
-    }
-}
-
-/// Reads between two epochs: they are charged, too.
-pub(crate) struct Reading<D: Device> {
-    pub(crate) reads: Reads,
-    port: Port<D>,
-}
-
-impl<D: Device> Reading<D> {
-    pub(crate) fn end_step(&mut self, image_base: usize) {
-        self.reads.account_charged(&mut self.port, image_base);
-        self.port.settle_debt();
     }
 }
 

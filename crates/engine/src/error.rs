@@ -118,3 +118,14 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 /// registers, and what has room for one is not copied in halves that were written apart, which a
 /// processor waits for.
 pub(crate) type Words = Box<String>;
+
+/// The first bytes of arguments or of a value, for messages.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const BYTES_MAX: usize = 64;
+    let shown: String = bytes.iter().take(BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+    match bytes.len() {
+        0 => "none".into(),
+        len if len <= BYTES_MAX => shown,
+        len => format!("{shown}... ({len} bytes)"),
+    }
+}

@@ -16,12 +16,14 @@ mod core;
 mod crew;
 mod deaths;
 mod declare;
+mod definitions;
 mod demand;
 mod design;
 mod engine;
 mod epoch;
 mod error;
 mod fetching;
+mod images;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
@@ -51,9 +53,10 @@ mod worker;
 
 pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
-pub use config::{EngineConfig, WORKERS_MAX};
+pub use config::EngineConfig;
 pub use contention::ContendedRow;
 pub use declare::{Draws, WriteSet};
+pub use definitions::{Definitions, TableSchema};
 pub use design::{CachePolicy, Design};
 pub use engine::Engine;
 pub use error::{EngineError, Result};
@@ -64,9 +67,9 @@ pub use procedure::{
 };
 pub use program::{logged_procedures, types_in_words};
 pub use reads::Visit;
-pub use schema::{Definitions, TableSchema};
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use snapshot::{HASH_PARTS, ScanPart};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::{Stop, Transaction};
+pub use version::WORKERS_MAX;
 pub use watch::{Moment, Watch, Watcher};

@@ -7,8 +7,8 @@
 use pmem::Device;
 use storage::Store;
 
+use crate::definitions::Definitions;
 use crate::procedure::ProcedureTable;
-use crate::schema::Definitions;
 use crate::{EngineError, Result};
 
 /// Raised with every change after which the engine might come to another state or answer for the

@@ -5,11 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use pmem::{Device, Loads, Port};
 use storage::row;
-
-use crate::version::ValueWord;
 
 /// Sees the key and the value of one row after the other, until it returns `Break`.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
@@ -27,6 +26,12 @@ impl Reads {
     /// None yet.
     pub(crate) fn new(charged: bool) -> Self {
         if charged { Self::Charged(RefCell::default()) } else { Self::Counted(Cell::default()) }
+    }
+
+    /// Whether they cost something.
+    #[inline(always)]
+    pub(crate) fn are_charged(&self) -> bool {
+        matches!(self, Self::Charged(_))
     }
 
     /// A call reads a value.
@@ -47,16 +52,6 @@ impl Reads {
     pub(crate) fn charge(&self, address: usize, len: usize) {
         if let Self::Charged(list) = self {
             list.borrow_mut().push((address, len));
-        }
-    }
-
-    /// A value is read, wherever it is, by somebody else than the body of a call.
-    #[inline(always)]
-    pub(crate) fn charge_value(&self, word: ValueWord) {
-        if let Self::Charged(list) = self
-            && word.is_on_medium()
-        {
-            list.borrow_mut().push((word.address(), word.len()));
         }
     }
 
@@ -90,5 +85,23 @@ impl Reads {
         if port.device().charges_loads() {
             self.account(port, image_base);
         }
+    }
+}
+
+/// Reads between two epochs: they are charged, too.
+pub(crate) struct Reading<D: Device> {
+    pub(crate) reads: Reads,
+    port: Port<D>,
+}
+
+impl<D: Device> Reading<D> {
+    pub(crate) fn new(device: &Arc<D>) -> Self {
+        let reads = Reads::new(device.charges_loads());
+        Self { reads, port: Port::new(Arc::clone(device), u32::MAX) }
+    }
+
+    pub(crate) fn end_step(&mut self, image_base: usize) {
+        self.reads.account_charged(&mut self.port, image_base);
+        self.port.settle_debt();
     }
 }

@@ -17,6 +17,9 @@
 //!
 //! Each step may be cut by another crash and begins again from the start (O-29).
 
+mod dropped;
+mod indexes;
+
 use std::sync::Arc;
 
 use pmem::sync::atomic::{AtomicUsize, Ordering};
@@ -30,16 +33,18 @@ use storage::{
     IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool, TableDefinition,
 };
 
+use self::dropped::Dropped;
 use crate::calls::Calls;
 use crate::core::{Core, RowKeys, SequenceState};
 use crate::crew::deal;
+use crate::definitions::Definitions;
 use crate::engine::{Engine, new_worker};
 use crate::epoch::decode_carry;
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
 use crate::replay::replay;
-use crate::schema::{self, Agreed, Definitions, Dropped};
+use crate::schema::{self, Agreed};
 use crate::secondary::SecondaryIndexes;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};

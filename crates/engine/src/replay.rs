@@ -12,8 +12,9 @@ use storage::{EndMark, StorageError, Store};
 
 use crate::calls::EpochInfo;
 use crate::deaths::Deaths;
-use crate::engine::{Engine, hex};
+use crate::engine::Engine;
 use crate::epoch::decode_calls;
+use crate::error::hex;
 use crate::stats::RecoveryReport;
 use crate::worker::Past;
 use crate::{EngineError, Result};

@@ -6,7 +6,6 @@
 //! serial part, and everybody reads it without waiting (O-96). It is on no medium: an open builds
 //! it from the rows (O-100).
 
-mod build;
 mod snapshots;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -50,27 +49,27 @@ impl fmt::Debug for IndexDefinition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     /// Bytes of the key in the index.
-    prefix: u16,
+    pub(crate) prefix: u16,
     /// The epoch since which it is there.
-    since: u64,
+    pub(crate) since: u64,
 }
 
 /// An entry that was taken out, for snapshots.
 #[derive(Debug, Clone, Copy)]
-struct Removed {
-    entry: IndexEntry,
+pub(crate) struct Removed {
+    pub(crate) entry: IndexEntry,
     /// The epoch that took it out.
     until: u64,
 }
 
 /// A secondary index.
 pub(crate) struct SecondaryIndex {
-    definition: IndexDefinition,
+    pub(crate) definition: IndexDefinition,
     /// Number of its table.
-    table: u16,
-    entries: BTreeMap<Box<[u8]>, IndexEntry>,
+    pub(crate) table: u16,
+    pub(crate) entries: BTreeMap<Box<[u8]>, IndexEntry>,
     /// What snapshots may still see, by key ...
-    removed: BTreeMap<Box<[u8]>, Vec<Removed>>,
+    pub(crate) removed: BTreeMap<Box<[u8]>, Vec<Removed>>,
     /// ... and in the order in which it came about.
     removed_order: VecDeque<(u64, Box<[u8]>)>,
     removed_bytes: u64,
@@ -88,7 +87,7 @@ pub(crate) struct IndexChange {
 /// All secondary indexes, by number.
 #[derive(Default)]
 pub(crate) struct SecondaryIndexes {
-    indexes: Vec<RwLock<SecondaryIndex>>,
+    pub(crate) indexes: Vec<RwLock<SecondaryIndex>>,
     /// The indexes of each table.
     of_table: Vec<Vec<u16>>,
 }
@@ -256,7 +255,7 @@ impl SecondaryIndexes {
         Ok(())
     }
 
-    fn get(&self, index: u16) -> Result<&RwLock<SecondaryIndex>, String> {
+    pub(crate) fn get(&self, index: u16) -> Result<&RwLock<SecondaryIndex>, String> {
         let count = self.indexes.len();
         let found = self.indexes.get(usize::from(index));
         found.ok_or_else(|| format!("index {index} does not exist, there are {count}"))
@@ -281,7 +280,7 @@ impl IndexUndo {
 impl SecondaryIndex {
     /// The key of a row's entry, and how much of it is that of the index; `None` if there is no
     /// row, or it is not in the index.
-    fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<EntryKey>, String> {
+    pub(crate) fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<EntryKey>, String> {
         let Some(value) = value else { return Ok(None) };
         let mut bytes = Vec::new();
         let make = || (self.definition.key)(key, value, &mut bytes);

@@ -5,31 +5,19 @@
 //! short and carry on by key, so epochs wait for a part at most (O-87). What it sees of a key is an
 //! image, or else the row, unless that was written later (O-86).
 
-mod images;
+mod secondary;
 
-use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::ops::Bound;
 
 use pmem::Device;
 use storage::{IndexKind, SerialId};
 
-pub(crate) use images::{Image, Images};
-use images::{Layer, image_key, image_key_of};
-
-use crate::engine::Reading;
+use crate::images::{Image, Layer, image_key, image_key_of};
 use crate::index::{EntryId, HashIndex};
-use crate::reads::Visit;
+use crate::reads::{Reading, Visit};
 use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
 use crate::{Engine, EngineError, Result};
-
-/// The snapshots that live: how many of each epoch.
-#[derive(Debug, Default)]
-pub(crate) struct Snapshots {
-    live: BTreeMap<u64, usize>,
-    /// Some ended by the limit: whoever holds them may never release them.
-    have_ended: bool,
-}
 
 /// Rows that are freed with each epoch of snapshots that ended by the limit.
 const SWEPT_ROWS: usize = 1024;
@@ -296,7 +284,7 @@ impl<D: Device> Engine<D> {
         let mut waiter = Waiter::new(self.core.stopped());
         let seen = entry.read(SerialId::new(self.epoch() + 1, 0), &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
-        reading.reads.charge_value(word);
+        word.charge(&reading.reads);
         word.is_value().then(|| ReadPhase::begin().bytes(word))
     }
 }

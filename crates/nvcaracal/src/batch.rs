@@ -46,11 +46,14 @@ pub struct Batch<'d> {
     calls: Calls,
 }
 
-impl<'d> Batch<'d> {
-    pub(crate) fn new(database: &'d Database) -> Self {
-        Self { database, calls: Calls::new() }
+impl Database {
+    /// Starts a batch of calls that run in one epoch, one directly after the other.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch { database: self, calls: Calls::new() }
     }
+}
 
+impl<'d> Batch<'d> {
     /// Adds a call; the number of calls before it is its place.
     ///
     /// # Errors

@@ -21,14 +21,12 @@ use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
+use crate::rows::undecodable;
 use crate::schema::Schema;
 use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
 use crate::stats::{self, Recorder};
 use crate::stored;
-use crate::transaction::undecodable;
-use crate::{
-    Batch, Contention, Data, Error, Key, Options, Procedure, Result, Snapshot, Stats, Table, Ticket,
-};
+use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Table, Ticket};
 
 /// An open database. A clone is another handle of it; share handles with as many threads as you
 /// like.
@@ -74,7 +72,7 @@ use crate::{
 /// | `nvcaracal_queued_calls` | gauge | calls that wait there |
 #[derive(Clone)]
 pub struct Database {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
@@ -236,11 +234,6 @@ impl Database {
         })
     }
 
-    /// Starts a batch of calls that run in one epoch, one directly after the other.
-    pub fn batch(&self) -> Batch<'_> {
-        Batch::new(self)
-    }
-
     pub(crate) fn routing(&self) -> &Routing {
         &self.inner.shared.routing
     }
@@ -267,15 +260,6 @@ impl Database {
         let Some(bytes) = bytes else { return Ok(None) };
         let value = stored::read::<V>(&bytes);
         value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
-    }
-
-    /// Takes a snapshot of the state at the end of an epoch, which holds every call that was
-    /// answered before. Waits for the epoch that runs now.
-    ///
-    /// # Errors
-    /// [`Error::is_stopped`].
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        Snapshot::take(&self.inner)
     }
 
     /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of

@@ -8,11 +8,11 @@ use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow};
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
+use crate::rows::undecodable;
 use crate::rows::{Found, Of, Part, Source, Wanted};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};
-use crate::transaction::undecodable;
 use crate::{Data, Index, Key, Rows, Sequence, Table};
 
 /// Draws from sequences, and reads rows to decide about it.

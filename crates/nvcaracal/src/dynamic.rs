@@ -21,6 +21,7 @@ mod types;
 mod value;
 mod write;
 
+pub use types::Cell;
 pub use value::Value;
 
 use read::{read_key, read_value};
@@ -33,15 +34,6 @@ pub struct RowTypes {
     key: Type,
     /// Of all versions, the oldest first.
     values: Vec<Type>,
-}
-
-/// How the values of a type are written in a cell of a table of text, such as CSV.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
-    /// Texts are written as they are, everything else as JSON.
-    pub is_text: bool,
-    /// There is a value without a text: null.
-    pub may_be_null: bool,
 }
 
 /// Behind a version in the last byte of a value: it stands before it, too.

@@ -11,8 +11,8 @@ use storage::format::KEY_BYTES_MAX;
 use crate::data::short_name;
 use crate::key::{Key, KeyBuffer};
 use crate::range::{Bytes, KeyRange};
+use crate::rows::row;
 use crate::table::{Ordered, Shape, Table, tag_of_index};
-use crate::transaction::row;
 use crate::{Data, Result};
 
 /// Names a secondary index of a table: its rows by keys `I` that a function makes of them, in

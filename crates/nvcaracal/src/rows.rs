@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use crate::range::{Bytes, LAST_WORD};
+use crate::stored;
 use crate::table::Shape;
-use crate::transaction::row;
 use crate::{Data, Error, Key};
 
 /// A part holds at most so many bytes, but for its last row.
@@ -286,4 +286,21 @@ impl<K: ?Sized, V, E> fmt::Debug for Rows<'_, K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("rest", &self.rest.as_ref().ok()).finish_non_exhaustive()
     }
+}
+
+#[cold]
+pub(crate) fn undecodable<T>(shape: &Shape, what: &str) -> String {
+    let kind = std::any::type_name::<T>();
+    format!("{shape}: the {what} of a row is no {kind}: it was written with another type")
+}
+
+/// A row with its types.
+pub(crate) fn row<K: Key + ?Sized, V: Data>(
+    shape: &Shape,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(K::Owned, V), String> {
+    let key = K::from_key(key).ok_or_else(|| undecodable::<K::Owned>(shape, "key"))?;
+    let value = stored::read::<V>(value).ok_or_else(|| undecodable::<V>(shape, "value"))?;
+    Ok((key, value))
 }

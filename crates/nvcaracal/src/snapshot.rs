@@ -10,12 +10,11 @@ use engine::{HASH_PARTS, ScanPart};
 use crate::database::Inner;
 use crate::driver::Driver;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Of, Part, Rows, Source};
+use crate::rows::{Of, Part, Rows, Source, row, undecodable};
 use crate::sequencer::Shared;
 use crate::stored;
 use crate::table::{HashTable, Scannable, Shape};
-use crate::transaction::{row, undecodable};
-use crate::{Data, Error, Index, Key, Result, Sequence, Table};
+use crate::{Data, Database, Error, Index, Key, Result, Sequence, Table};
 
 /// Rows that are freed between two epochs when a snapshot has ended.
 const FREED_ROWS_MAX: usize = 4096;
@@ -98,8 +97,19 @@ fn sweep(shared: Arc<Shared>, driver: &mut dyn Driver) {
     }
 }
 
+impl Database {
+    /// Takes a snapshot of the state at the end of an epoch, which holds every call that was
+    /// answered before. Waits for the epoch that runs now.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`].
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::take(&self.inner)
+    }
+}
+
 impl Snapshot {
-    pub(crate) fn take(database: &Arc<Inner>) -> Result<Self> {
+    fn take(database: &Arc<Inner>) -> Result<Self> {
         let epoch = database.request(|driver| Ok(driver.snapshot()))?;
         Ok(Self { taken: Arc::new(Taken { database: Arc::clone(database), epoch }) })
     }

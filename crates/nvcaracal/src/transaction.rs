@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::{Found, Of, Part, Source};
+use crate::rows::{Found, Of, Part, Source, undecodable};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};
@@ -22,23 +22,6 @@ use crate::{Data, Index, Key, Rows, Sequence, Stop, Table};
 pub struct Transaction<'a, 'e> {
     pub(crate) inner: &'a mut engine::Transaction<'e>,
     pub(crate) schema: &'a Schema,
-}
-
-#[cold]
-pub(crate) fn undecodable<T>(shape: &Shape, what: &str) -> String {
-    let kind = std::any::type_name::<T>();
-    format!("{shape}: the {what} of a row is no {kind}: it was written with another type")
-}
-
-/// A row with its types.
-pub(crate) fn row<K: Key + ?Sized, V: Data>(
-    shape: &Shape,
-    key: &[u8],
-    value: &[u8],
-) -> Result<(K::Owned, V), String> {
-    let key = K::from_key(key).ok_or_else(|| undecodable::<K::Owned>(shape, "key"))?;
-    let value = stored::read::<V>(value).ok_or_else(|| undecodable::<V>(shape, "value"))?;
-    Ok((key, value))
 }
 
 /// The rows that a transaction sees.

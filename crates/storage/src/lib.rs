@@ -7,6 +7,7 @@
 mod catalog;
 pub mod check;
 pub mod checkpoint;
+mod classes;
 mod digest;
 mod end_mark;
 mod error;
@@ -28,6 +29,7 @@ mod superblock;
 pub use catalog::{
     CatalogChange, CatalogRequest, IndexKind, TableDefinition, TableRequest, TypesMark,
 };
+pub use classes::{class_bytes, class_of, class_pool};
 pub use digest::{
     RowChange, StateHash, changed_lines, lines_gain, only_line_gain, only_line_hash, row_change,
     row_hash, word_gain,
@@ -41,9 +43,7 @@ pub use owners::Owners;
 pub use pool::SubPool;
 pub use row::{RowLayout, Shape};
 pub use segments::{SegmentKind, SegmentUse, Segments};
-pub use store::{
-    Opened, Store, StoreOptions, StoredTable, capture, class_bytes, class_of, class_pool,
-};
+pub use store::{Opened, Store, StoreOptions, StoredTable, capture};
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, StorageError>;

@@ -6,9 +6,10 @@ use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Counters, Device, Port};
 
+use crate::classes::{class_bytes, class_pool};
 use crate::format::{
-    CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION,
-    ROW_HEADER_BYTES, SUB_POOLS, SUPERBLOCK_MAGIC, Superblock, TABLES_MAX, TableRecord,
+    CLASS_BYTES_MAX, CLASSES, CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION, ROW_HEADER_BYTES,
+    SUB_POOLS, SUPERBLOCK_MAGIC, Superblock, TableRecord,
 };
 use crate::input_log::{InputLog, LogError, Recovered};
 use crate::{
@@ -101,22 +102,6 @@ pub struct Opened<D: Device> {
     pub end_mark: Option<EndMark>,
     /// What went to and from the image.
     pub medium: Counters,
-}
-
-/// Pool of the values of a class.
-pub fn class_pool(class: usize) -> u16 {
-    (TABLES_MAX + class) as u16
-}
-
-/// Class of values of a length: the smallest power of two from 128 that holds it (O-42).
-pub fn class_of(len: u64) -> usize {
-    let bytes = len.max(CLASS_BYTES_MIN).next_power_of_two();
-    (bytes.trailing_zeros() - CLASS_BYTES_MIN.trailing_zeros()) as usize
-}
-
-/// Bytes of a slot of a class.
-pub fn class_bytes(class: usize) -> u64 {
-    CLASS_BYTES_MIN << class
 }
 
 impl<D: Device> Store<D> {
@@ -475,7 +460,7 @@ fn load_sub_pools<D: Device>(
         first_of_pool[table.layout.table as usize] = Some(number * SUB_POOLS);
     }
     let values = (0..CLASSES)
-        .map(|class| (class_pool(class), CLASS_BYTES_MIN << class))
+        .map(|class| (class_pool(class), class_bytes(class)))
         .filter(|&(_, bytes)| bytes <= segments.segment_bytes().min(CLASS_BYTES_MAX));
     for (pool, slot_bytes) in values {
         first_of_pool[pool as usize] = Some(sub_pools.len());

@@ -9,8 +9,8 @@ use std::ops::Range;
 use pmem::sync::polls;
 
 use crate::calls::{RUN_CALLS, owner};
-use crate::config::WORKERS_MAX;
 use crate::taken::Taken;
+use crate::version::WORKERS_MAX;
 use crate::worker::Progress;
 
 /// Where calls declare at least one row and at most so many, on average, a worker runs the calls

@@ -15,7 +15,7 @@ use super::draw;
 use crate::EngineError;
 use crate::calls::{Abort, Failure};
 use crate::contention::RowName;
-use crate::engine::hex;
+use crate::error::hex;
 use crate::local::{Declarations, Declared, DeclaredKind, Local};
 use crate::overlay::{Now, Overlay, OverlayRow};
 use crate::procedure::Registered;

@@ -11,9 +11,8 @@ use pmem::{DeviceError, Mapping};
 
 use super::{Place, RowEntry, ValueWord};
 use crate::CachePolicy;
-use crate::config::WORKERS_MAX;
 use crate::index::EntryId;
-use crate::version::EntrySlab;
+use crate::version::{EntrySlab, WORKERS_MAX};
 
 const HEADER_BYTES: usize = 16;
 const CLASS_BYTES_MIN: usize = 64;

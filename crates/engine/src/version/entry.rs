@@ -15,7 +15,7 @@ const EPOCH_MASK: u64 = EPOCH_MAX;
 const WORKER_SHIFT: u32 = 42;
 const WORKER_MASK: u64 = 63;
 const SAME_SHIFT: u32 = 48;
-const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && crate::WORKERS_MAX <= 64);
+const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && super::WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
 
 /// What DRAM knows of a row. An entry of zeros is unused.

@@ -8,8 +8,8 @@ use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, V
 use super::write::{Hidden, Publication};
 use super::{ReadPhase, RowEntry};
 use crate::Design;
+use crate::images::{Image, Images};
 use crate::index::EntryId;
-use crate::snapshot::{Image, Images};
 use crate::table::KeyWord;
 
 /// One worker's side of the medium: its port, its sub-pools of every pool, and what it has to

@@ -41,6 +41,11 @@ pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
 
+use crate::reads::Reads;
+
+/// Most workers.
+pub const WORKERS_MAX: usize = storage::format::SUB_POOLS;
+
 /// Where a value is, in one word: bits 0-1 its place, bits 2-19 its length, bits 20-63 its address
 /// in 8-byte units. With address 0 it is a marker and not a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +91,14 @@ impl ValueWord {
     #[inline(always)]
     pub(crate) fn is_value(self) -> bool {
         self.0 >= 1 << 20
+    }
+
+    /// It is read, wherever it is, by somebody else than the body of a call.
+    #[inline(always)]
+    pub(crate) fn charge(self, reads: &Reads) {
+        if reads.are_charged() && self.is_on_medium() {
+            reads.charge(self.address(), self.len());
+        }
     }
 
     #[inline(always)]

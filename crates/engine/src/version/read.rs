@@ -209,7 +209,7 @@ impl RowEntry {
         }
         let (seen, before) = (self.read(sid, waiter)?.word, self.base());
         let same_bytes = || {
-            [seen, before].into_iter().for_each(|word| reads.charge_value(word));
+            [seen, before].into_iter().for_each(|word| word.charge(reads));
             phase.bytes(seen) == phase.bytes(before)
         };
         Ok(seen == before || seen.is_value() == before.is_value() && same_bytes())

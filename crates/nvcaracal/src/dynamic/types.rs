@@ -1,6 +1,13 @@
 //! Types in words.
 
-use super::Cell;
+/// How the values of a type are written in a cell of a table of text, such as CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Texts are written as they are, everything else as JSON.
+    pub is_text: bool,
+    /// There is a value without a text: null.
+    pub may_be_null: bool,
+}
 
 /// A type as far as its bytes depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

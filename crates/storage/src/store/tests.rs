@@ -1,4 +1,4 @@
-//! What an open refuses that only the device or the superblock can tell, and the sizes of classes.
+//! What an open refuses that only the device or the superblock can tell.
 
 use std::sync::Mutex as StdMutex;
 
@@ -7,7 +7,7 @@ use pmem::{Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
 use super::*;
 use crate::format::{
     CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
-    POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, VALUE_BYTES_MAX,
+    POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, TABLES_MAX,
 };
 use crate::{IndexKind, SegmentKind, SegmentUse};
 
@@ -316,19 +316,6 @@ fn o_54_a_superblock_with_impossible_sizes_is_corrupt() {
         let error = check_geometry(&bad, &device).unwrap_err();
         assert!(error.is_corrupt(), "{bad:?}: {error}");
     }
-}
-
-#[test]
-fn a_class_is_the_smallest_that_holds_a_value() {
-    for (len, class) in [(0, 0), (1, 0), (128, 0), (129, 1), (256, 1), (257, 2), (4096, 5)] {
-        assert_eq!(class_of(len), class, "{len}");
-    }
-    assert_eq!(class_of(u64::from(VALUE_BYTES_MAX)), CLASSES - 1);
-    for class in 0..CLASSES {
-        assert_eq!(class_of(class_bytes(class)), class);
-        assert_eq!(usize::from(class_pool(class)), TABLES_MAX + class);
-    }
-    assert_eq!(usize::from(class_pool(CLASSES - 1)), POOLS - 1);
 }
 
 /// Asks for tables; returns the sub-pools that were added. The next checkpoint makes them count.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pmem::Device;
 use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_pool, row_hash};
 
+use super::Found;
 use crate::Result;
-use crate::recovery::Found;
 use crate::version::{ReadPhase, medium_word};
 use crate::worker::Worker;
 

@@ -12,6 +12,14 @@ use storage::IndexKind;
 use crate::index::HashIndex;
 use crate::table::{KeyWord, Table};
 
+/// The snapshots that live: how many of each epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    pub(crate) live: BTreeMap<u64, usize>,
+    /// Some ended by the limit: whoever holds them may never release them.
+    pub(crate) have_ended: bool,
+}
+
 /// What an image takes besides its key and its value, about.
 const IMAGE_BYTES: u64 = 112;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pmem::Device;
 
-use super::{IndexEntry, SecondaryIndex};
+use crate::secondary::{IndexEntry, SecondaryIndex};
 use crate::{Engine, EngineError, Result};
 
 type Entry<'e> = (&'e Box<[u8]>, &'e IndexEntry);
