@@ -150,11 +150,12 @@ breach 'an edge between crates that the table does not have' < <(
             done
     done)
 
-# Within the engine and the store imports lead one way, from room to room.
-breach 'imports' < <(PYTHONDONTWRITEBYTECODE=1 python3 scripts/imports.py --rooms \
-    crates/engine crates/storage 2>&1)
-breach 'imports' < <(PYTHONDONTWRITEBYTECODE=1 python3 scripts/imports.py \
-    crates/cli crates/derive crates/nvcaracal crates/pmem crates/testbed 2>&1)
+# Within the engine and the store imports lead one way, from room to room; nowhere do more than two
+# files import each other in a circle.
+breach 'imports' < <(
+    export PYTHONDONTWRITEBYTECODE=1
+    python3 scripts/imports.py --rooms crates/engine crates/storage 2>&1
+    python3 scripts/imports.py crates/* 2>&1)
 
 # --- Documents ----------------------------------------------------------------------------------
 

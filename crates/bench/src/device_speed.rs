@@ -9,8 +9,9 @@ use pmem::yardstick::{self, Blocks, TURN_BLOCKS, undisturbed};
 use pmem::{BLOCK_BYTES, Counters, MeasuringArea, Profile};
 use serde::Serialize;
 
+use crate::numbers::median;
 use crate::progress::Bar;
-use crate::roofline::{available_bytes, median};
+use crate::roofline::available_bytes;
 use crate::table::table;
 use crate::{BenchError, Progress, Result};
 

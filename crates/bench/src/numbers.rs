@@ -90,9 +90,36 @@ pub(crate) fn ratio(of: f64, to: f64) -> f64 {
     if to > 0.0 { of / to } else { 0.0 }
 }
 
+/// The middle of the values; between two, their mean.
+///
+/// # Panics
+/// If there are no values.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    assert!(!values.is_empty(), "something was measured");
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_between_the_two_in_the_middle() {
+        for (values, expected) in [
+            (vec![7.0], 7.0),
+            (vec![9.0, 1.0], 5.0),
+            (vec![1000.0, 1.0, 3.0], 3.0),
+            (vec![4.0, 1.0, 1000.0, 2.0], 3.0),
+        ] {
+            assert!((median(values) - expected).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn named_numbers_keep_their_order() {

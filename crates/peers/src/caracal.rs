@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nvcaracal::{Abort, Data, Database, Procedure, Stop, Table, Transaction, WriteSet, plain};
 
-use crate::{Error, Peer, Result, VALUE_BYTES};
+use crate::peer::{Error, Peer, Result, VALUE_BYTES};
 
 const ROWS: Table<u64, Value> = Table::ordered("rows");
 /// Rows that one call of the loading makes.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fjall::{Config, PartitionCreateOptions, PersistMode, TxKeyspace, TxPartitionHandle};
 
-use crate::{Error, Peer, Result, VALUE_BYTES, counted, counter};
+use crate::peer::{Error, Peer, Result, VALUE_BYTES, counted, counter};
 
 pub(crate) struct Fjall {
     keyspace: TxKeyspace,

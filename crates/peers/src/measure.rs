@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::{Error, Peer, Result, Settings};
+use crate::peer::{Error, Peer, Result, Settings};
 
 /// What the callers of one database came to.
 pub(crate) struct Measured {

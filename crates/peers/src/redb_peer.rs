@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use crate::{Error, Peer, Result, VALUE_BYTES, counted, counter};
+use crate::peer::{Error, Peer, Result, VALUE_BYTES, counted, counter};
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 

@@ -3,8 +3,8 @@
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::Settings;
 use crate::measure::Measured;
+use crate::peer::Settings;
 
 /// One database with one number of callers.
 #[derive(Debug, Clone, Serialize)]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::{Error, Peer, Result, VALUE_BYTES, counted, counter};
+use crate::peer::{Error, Peer, Result, VALUE_BYTES, counted, counter};
 
 pub(crate) struct Sqlite(Mutex<Connection>);
 

@@ -7,7 +7,8 @@ use std::sync::Barrier;
 use pmem::MeasuringArea;
 use serde::Serialize;
 
-use super::{disk, machine, median, memory};
+use super::{disk, machine, memory};
+use crate::numbers::median;
 use crate::{BenchError, Result};
 
 /// MiB of memory of all threads together, and of one at least: more than caches hold, and quick to

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 use tempfile::NamedTempFile;
 
-use super::median;
 use crate::clock::now_ns;
+use crate::numbers::median;
 use crate::{BenchError, Result};
 
 /// Bytes of the file.

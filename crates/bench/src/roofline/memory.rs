@@ -11,9 +11,9 @@ use std::sync::Barrier;
 use pmem::{LINE_BYTES, MeasuringArea};
 use workloads::random::Random;
 
-use super::median;
 use crate::Result;
 use crate::clock::now_ns;
+use crate::numbers::median;
 
 /// How often each figure is measured.
 const REPETITIONS: u64 = 7;

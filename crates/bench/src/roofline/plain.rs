@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use pmem::MeasuringArea;
 use workloads::random::Random;
 
-use super::median;
 use crate::clock::now_ns;
+use crate::numbers::median;
 
 const REPETITIONS: u64 = 5;
 const TRANSACTIONS: u64 = 20_000;

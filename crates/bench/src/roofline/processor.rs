@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use super::median;
 use crate::clock::now_ns;
+use crate::numbers::median;
 
 const REPETITIONS: u64 = 7;
 /// Rounds of a repetition: some ten milliseconds, so that it is not one slice of a shared core.

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use workloads::random::Random;
 use workloads::smallbank::{ABORT_PERCENT, BEYOND_ANY_BALANCE, PENALTY};
 
-use super::median;
 use crate::clock::now_ns;
+use crate::numbers::median;
 
 const REPETITIONS: u64 = 5;
 const TRANSACTIONS: u64 = 500_000;

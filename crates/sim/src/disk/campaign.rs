@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::explore::{Failure, Options, Report, explore};
+use super::explore::{Failure, explore};
+use super::report::{Options, Report};
 use crate::seeds::Seeds;
 
 /// Explores seed after seed on `jobs` threads until there were `seeds` of them, one failed, or

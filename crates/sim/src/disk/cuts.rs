@@ -1,9 +1,9 @@
 //! Power cuts and kills at any call of a run, and again at any call of the recovery from them.
 
-use super::explore::{Options, Report};
 use super::hook::Lab;
 use super::medium::{Arrival, Medium};
 use super::recover::recover;
+use super::report::{Options, Report};
 use super::story::{Progress, Recording, Story, fast_dir, open_device};
 use crate::history::Random;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use engine::EngineError;
 use pmem::{DeviceError, File, FileOptions, Outcome};
 
-use super::explore::Report;
 use super::hook::{EINTR, EIO, ENOSPC, Event, Lab, Spoiled};
 use super::medium::Arrival;
 use super::recover::recover;
+use super::report::Report;
 use super::story::{Progress, Story, fast_dir};
 use crate::history::{Pair, Random, compare_answers, compare_hash, info, to_calls};
 

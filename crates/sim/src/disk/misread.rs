@@ -7,10 +7,10 @@ use std::sync::Arc;
 use engine::EngineError;
 use pmem::{DiskFile, File};
 
-use super::explore::{Options, Report};
 use super::hook::{BAD_READ_KINDS, BadRead, BadReadKind, Lab};
 use super::medium::{Arrival, Medium};
 use super::recover::{recover, run_on};
+use super::report::{Options, Report};
 use super::story::{Progress, Recording, Story, fast_dir};
 use crate::history::{Pair, Random};
 

@@ -20,6 +20,7 @@ mod hook;
 mod story;
 
 mod recover;
+mod report;
 
 mod cuts;
 mod faults;
@@ -29,8 +30,9 @@ mod campaign;
 mod explore;
 
 pub use campaign::campaign;
-pub use explore::{Failure, Options, Report, explore};
+pub use explore::{Failure, explore};
 pub use faults::{Fault, sweep};
+pub use report::{Options, Report};
 
 pub(crate) use medium::{Arrival, Medium};
 pub(crate) use story::{Progress, Story, fast_dir, open_device, options};

@@ -6,7 +6,7 @@ use pmem::{Device, Dram, Port};
 use storage::input_log::{InputLog, LogError, LoggedEpoch};
 
 use super::edit::{Editor, Files};
-use super::run::{Case, Subject, Verdict};
+use super::subject::{Case, Subject, Verdict};
 use crate::history::{Mix, Random, Setup, batch, info, to_calls};
 
 const IMAGE_BYTES: u64 = 64 << 20;

@@ -20,6 +20,7 @@ mod edit;
 
 mod log;
 mod store;
+mod subject;
 
 mod run;
 

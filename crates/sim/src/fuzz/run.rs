@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::checksums::repair;
-use super::edit::{Edit, Editor, Files, describe};
+use super::edit::{Editor, Files, describe};
 use super::log::LogSubject;
 use super::store::StoreSubject;
+use super::subject::{Case, Subject, Verdict};
 use crate::history::Random;
 
 /// Cases of one subject, before another one is made.
@@ -102,49 +102,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// Changes, and whether checksums were made right afterwards.
-#[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) edits: Vec<Edit>,
-    pub(crate) repaired: bool,
-}
-
-/// What became of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Refused,
-    Right,
-    Older,
-    Forged,
-}
-
-/// Something that is fuzzed.
-pub(crate) trait Subject: Send {
-    /// What is right, and who changes it.
-    fn files(&self) -> (&Files, &Editor);
-
-    /// Opens changed files, and compares.
-    fn check(&self, files: &Files, case: &Case) -> Result<Verdict, String>;
-
-    /// Any case.
-    fn case(&self, random: &mut Random) -> Case {
-        let (files, editor) = self.files();
-        Case { edits: editor.edits(files, random), repaired: random.percent(50) }
-    }
-
-    /// The files of a case.
-    fn apply(&self, case: &Case) -> Files {
-        let mut files = self.files().0.clone();
-        for edit in &case.edits {
-            edit.apply(&mut files);
-            if case.repaired {
-                repair(&mut files, edit.file(), edit.place().unwrap_or(0));
-            }
-        }
-        files
-    }
-}
 
 /// Tries so many cases. The same seed tries the same ones.
 ///
@@ -253,7 +210,7 @@ pub fn decode(
         } else {
             let example = &examples[random.below(examples.len() as u64) as usize];
             let mut files = Files([("bytes", example.clone())].into());
-            let editor = super::edit::Editor::new(&files, Files::default());
+            let editor = Editor::new(&files, Files::default());
             editor.edits(&files, &mut random).iter().for_each(|edit| edit.apply(&mut files));
             files.0.remove("bytes").unwrap_or_default()
         };

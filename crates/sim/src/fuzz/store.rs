@@ -6,7 +6,7 @@ use engine::EngineError;
 use pmem::{DiskFile, File};
 
 use super::edit::{Editor, Files};
-use super::run::{Case, Subject, Verdict};
+use super::subject::{Case, Subject, Verdict};
 use crate::disk::{Arrival, Medium, Progress, Story, fast_dir, options};
 use crate::history::{Pair, Random, batch, info, to_calls};
 

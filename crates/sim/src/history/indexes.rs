@@ -2,13 +2,10 @@
 //! from its rows (O-96, O-100).
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Engine, IndexDefinition, IndexKeyFn, ScanPart};
-use pmem::Device;
+use engine::{IndexDefinition, IndexKeyFn};
 
-use super::model::Model;
 use super::program::{Entries, INDEXED, Op, Step, WORD};
 
 /// How many there are: the first is an ordinary one, the second unique.
@@ -104,57 +101,4 @@ pub(super) fn scan_index<'r>(
 pub(super) fn are_unique<'r>(mut values: impl Iterator<Item = &'r Vec<u8>>) -> bool {
     let mut keys = std::collections::BTreeSet::new();
     values.all(|value| index_key(UNIQUE, value).is_none_or(|key| keys.insert(key)))
-}
-
-/// Compares the indexes with those of the oracle's rows, which must be those of the engine (O-96,
-/// O-100).
-///
-/// # Errors
-/// The first difference.
-pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
-    let at = |what: String| format!("after epoch {}: {what}", model.epoch);
-    engine.check_indexes().map_err(|error| at(error.to_string()))?;
-    let epoch = engine.snapshot();
-    let compared = (0..INDEXES).try_for_each(|index| {
-        let mut found = Vec::new();
-        let whole = ScanPart {
-            table: index,
-            low: &[],
-            high: &INDEX_END,
-            is_descending: epoch % 2 == 1,
-            rows_max: usize::MAX,
-        };
-        let mut each = |key: &[u8], value: &[u8]| {
-            found.push((key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        };
-        let scanned = engine.scan_index_at(epoch, whole, &mut each);
-        scanned.map_err(|error| at(error.to_string()))?;
-        if whole.is_descending {
-            found.reverse();
-        }
-        compare_found(index, &found, model).map_err(at)
-    });
-    engine.release_snapshot(epoch);
-    compared
-}
-
-/// Compares what a scan of a whole index found, upwards: keys and values of rows.
-pub(super) fn compare_found(
-    index: u16,
-    found: &[(Vec<u8>, Vec<u8>)],
-    model: &Model,
-) -> Result<(), String> {
-    let rows = &model.tables[usize::from(INDEXED)];
-    let expected: Vec<Vec<u8>> = index_of(index, rows.iter()).into_values().collect();
-    let keys = found.iter().map(|(key, _)| key);
-    if !expected.iter().eq(keys.clone()) {
-        let first = expected.iter().zip(keys).position(|(expected, found)| expected != found);
-        let counts = (expected.len(), found.len());
-        return Err(format!("index {index}: rows {counts:?}, other from entry {first:?} on"));
-    }
-    match found.iter().find(|(key, value)| rows.get(key) != Some(value)) {
-        Some((key, _)) => Err(format!("index {index}: another value of row {key:02x?}")),
-        None => Ok(()),
-    }
 }

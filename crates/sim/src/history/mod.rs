@@ -1,6 +1,7 @@
 //! Histories: random programs, an oracle that runs them one by one, and a pair that runs engine and
 //! oracle side by side.
 
+pub mod compare_indexes;
 pub mod corners;
 pub mod generate;
 pub mod indexes;
@@ -12,13 +13,12 @@ pub mod random;
 pub mod shrink;
 pub mod snapshots;
 
+pub use compare_indexes::compare_indexes;
 pub use corners::{add_corners, churn, fatal, long_call};
 pub use generate::{Mix, batch, stale_look};
-pub use indexes::{INDEXES, compare_indexes, index_definitions, insert_under};
-pub use model::{Expected, Model, serial_order};
-pub use pair::{
-    Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, info, to_calls,
-};
+pub use indexes::{INDEXES, index_definitions, insert_under};
+pub use model::{Expected, Model, info, serial_order};
+pub use pair::{Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, to_calls};
 pub use program::{
     HASHED, INDEXED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS,
     for_serial_part, is_serial,

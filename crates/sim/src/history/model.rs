@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Abort, Stop};
+use engine::{Abort, EpochInfo, Stop};
 use storage::{StateHash, row_hash};
 
 use super::indexes;
@@ -115,6 +115,11 @@ fn declare(seeing: Seeing<'_>, program: &Program, call: &mut Call) {
     }
 }
 
+/// What the outside world says in an epoch.
+pub fn info(epoch: u64) -> EpochInfo {
+    EpochInfo { timestamp_ns: epoch * 1000 + 7, seed: epoch ^ 0x55 }
+}
+
 impl Model {
     /// Runs the next epoch: first what the last one deferred, then those of `calls` that are for
     /// the serial part, then the others. The answers are in the order of their numbers.
@@ -201,7 +206,7 @@ impl Model {
             return answer;
         }
         let serial_id = self.epoch << 24 | position as u64;
-        let seed = super::info(self.epoch).seed ^ serial_id.wrapping_mul(SEED_FACTOR);
+        let seed = info(self.epoch).seed ^ serial_id.wrapping_mul(SEED_FACTOR);
         let info = [serial_id, epoch.timestamp_ns, seed];
         let mut running = Transaction {
             before: epoch.before,

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use engine::{
     Answer, AppendMethod, CachePolicy, Calls, Definitions, Engine, EngineConfig, EngineError,
-    EpochInfo, EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
+    EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition};
 
-use super::indexes::{compare_indexes, index_definitions};
-use super::model::{Expected, Model};
+use super::compare_indexes::compare_indexes;
+use super::indexes::index_definitions;
+use super::model::{Expected, Model, info};
 use super::procedures::{number_of, procedures};
 use super::program::{
     LONG, ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_ordered, is_serial,
@@ -239,11 +240,6 @@ pub struct Pair<D: Device> {
     /// The oracle.
     pub model: Model,
     snapshots: Snapshots,
-}
-
-/// What the outside world says in an epoch.
-pub fn info(epoch: u64) -> EpochInfo {
-    EpochInfo { timestamp_ns: epoch * 1000 + 7, seed: epoch ^ 0x55 }
 }
 
 /// A batch of encoded programs as calls.

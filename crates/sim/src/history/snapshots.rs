@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use engine::{Engine, HASH_PARTS, ScanPart};
 use pmem::Device;
 
-use super::indexes::{INDEX_END, INDEXES, compare_found};
+use super::compare_indexes::compare_found;
+use super::indexes::{INDEX_END, INDEXES};
 use super::model::Model;
 use super::program::{ROW_TABLES, SEQUENCES, has_long_keys, is_ordered};
 

@@ -8,12 +8,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::api::{TableId, View};
 use crate::common::Complaints;
-use crate::tpcc::TpccSettings;
 use crate::tpcc::schema::{
     CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DISTRICT, DISTRICTS, HISTORY, History, NEW_ORDERS,
     ORDER_IDS, ORDER_LINES, ORDERS, ORDERS_BY_CUSTOMER, Order, OrderLine, Row, STOCK, Site, Stock,
     WAREHOUSES, district_code, district_key, name_key, order_by_customer_key,
 };
+use crate::tpcc::settings::TpccSettings;
 
 /// How far past the next order id a stray order is still kept track of, instead of only complained
 /// about.

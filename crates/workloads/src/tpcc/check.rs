@@ -8,9 +8,10 @@ use crate::api::{Answer, Observer, ProcedureId, View};
 use crate::common::Complaints;
 use crate::tpcc::census::{Census, DistrictFacts};
 use crate::tpcc::load::initially_delivered;
+use crate::tpcc::new_order;
 use crate::tpcc::payment::PaymentArgs;
 use crate::tpcc::schema::{DISTRICTS, district_code};
-use crate::tpcc::{DELIVERY, NEW_ORDER, PAYMENT, TpccSettings, new_order};
+use crate::tpcc::settings::{DELIVERY, NEW_ORDER, PAYMENT, TpccSettings};
 
 const PER_WAREHOUSE: usize = DISTRICTS as usize;
 

@@ -5,16 +5,17 @@ use zerocopy::IntoBytes;
 
 use crate::api::ProcedureId;
 use crate::random::Random;
+use crate::tpcc::Tpcc;
 use crate::tpcc::customer::Choice;
 use crate::tpcc::delivery::DeliveryArgs;
 use crate::tpcc::new_order::{Header, Line};
 use crate::tpcc::payment::PaymentArgs;
 use crate::tpcc::schema::{DISTRICTS, LINES_MAX};
+use crate::tpcc::settings::{
+    DELIVERY, Mix, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL, TpccSettings,
+};
 use crate::tpcc::stock_level::StockLevelArgs;
 use crate::tpcc::text::{last_name, nurand_a};
-use crate::tpcc::{
-    DELIVERY, Mix, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL, Tpcc, TpccSettings,
-};
 
 /// A call that is being made.
 struct Maker<'a> {

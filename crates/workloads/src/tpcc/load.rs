@@ -10,7 +10,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::api::{Abort, Declare, Procedure, ProcedureId, Tx};
 use crate::common::BAD_ARGUMENTS;
 use crate::random::{Permutation, Random};
-use crate::tpcc::TpccSettings;
 use crate::tpcc::schema::{
     Account, CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DELIVERIES, DISTRICT, DISTRICTS, Delivery,
     HISTORY, History, ITEMS, Item, LINES_MAX, Level, NEW_ORDERS, ORDER_LINES, ORDERS,
@@ -18,6 +17,7 @@ use crate::tpcc::schema::{
     delivery_key, district_code, district_key, initial_history_key, item_key, line_key, name_key,
     order_by_customer_key, order_key, stock_key, warehouse_key,
 };
+use crate::tpcc::settings::TpccSettings;
 use crate::tpcc::text::{Constants, address, data, digits, last_name, text};
 
 /// Number of the first loading procedure; they follow those of the five transactions.
