@@ -2,7 +2,6 @@
 
 mod ablation;
 mod bad_input;
-mod circles;
 mod clients;
 mod counters;
 mod crash_and_return;
