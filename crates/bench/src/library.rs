@@ -130,6 +130,7 @@ impl<P: 'static> Data for Call<P> {
 
     #[inline]
     fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
+        // It is not moved: a processor waits where it loads more at once than was stored at once.
         let call = Self::new(Buffer::from(bytes));
         Some(then(&call))
     }

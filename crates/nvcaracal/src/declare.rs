@@ -8,8 +8,7 @@ use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow};
 
 use crate::range::{Bytes, KeyRange, LAST_WORD};
-use crate::rows::undecodable;
-use crate::rows::{Found, Of, Part, Source, Wanted};
+use crate::rows::{Found, Of, Part, Source, Wanted, undecodable};
 use crate::schema::Schema;
 use crate::stored;
 use crate::table::{Scannable, Shape};

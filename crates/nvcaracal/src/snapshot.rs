@@ -104,16 +104,12 @@ impl Database {
     /// # Errors
     /// [`Error::is_stopped`].
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Snapshot::take(&self.inner)
+        let epoch = self.inner.request(|driver| Ok(driver.snapshot()))?;
+        Ok(Snapshot { taken: Arc::new(Taken { database: Arc::clone(&self.inner), epoch }) })
     }
 }
 
 impl Snapshot {
-    fn take(database: &Arc<Inner>) -> Result<Self> {
-        let epoch = database.request(|driver| Ok(driver.snapshot()))?;
-        Ok(Self { taken: Arc::new(Taken { database: Arc::clone(database), epoch }) })
-    }
-
     /// The epoch after which the state was this.
     #[must_use]
     pub fn epoch(&self) -> u64 {

@@ -8,8 +8,7 @@ use pmem::{Device, LINE_BYTES, Port};
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
 use crate::input_log::Recovered;
 use crate::row::{self, RowLayout};
-use crate::{Result, SegmentKind, Segments, StorageError, Store, SubPool};
-use crate::{class_of, class_pool};
+use crate::{Result, SegmentKind, Segments, StorageError, Store, SubPool, class_of, class_pool};
 
 /// One segment of rows to visit.
 #[derive(Debug, Clone, Copy)]
