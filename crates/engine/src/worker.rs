@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use pmem::sync::thread::{self, JoinHandle};
-use pmem::sync::{Mutex, RwLock, polls, spin_loop};
+use pmem::sync::thread::JoinHandle;
+use pmem::sync::{Mutex, Patience, RwLock};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
 use storage::{StateHash, Store};
 
@@ -45,7 +45,7 @@ pub(crate) struct Barrier {
 }
 
 /// Polls of a barrier before the processor is yielded.
-const POLLS_BEFORE_YIELD: u32 = polls(2000);
+const BARRIER_POLLS: u32 = 2000;
 
 impl Barrier {
     pub(crate) fn new(parties: usize) -> Self {
@@ -59,16 +59,10 @@ impl Barrier {
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round + 1, Ordering::Release);
         }
-        let mut polls = 0u32;
+        let mut patience = Patience::new(BARRIER_POLLS);
         while self.round.load(Ordering::Acquire) == round {
-            polls += 1;
-            if polls.is_multiple_of(POLLS_BEFORE_YIELD) {
-                if stopped.load(Ordering::Relaxed) {
-                    return Err(Stopped);
-                }
-                thread::yield_now();
-            } else {
-                spin_loop();
+            if patience.wait() && stopped.load(Ordering::Relaxed) {
+                return Err(Stopped);
             }
         }
         if stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }

@@ -1,12 +1,15 @@
 //! Row entries: what DRAM knows of a row, in one cache line.
 
+use pmem::sync::Patience;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use pmem::sync::spin_loop;
 use storage::SerialId;
 use storage::format::EPOCH_MAX;
 
 use super::array::VersionArray;
 use super::{TransientPool, ValueWord};
+
+/// Polls for the lock of a row before the processor is given up.
+const LOCK_POLLS: u32 = 64;
 
 const LOCKED: u64 = 1;
 const ARRAY: u64 = 2;
@@ -168,6 +171,7 @@ impl AppendedBy {
 impl RowEntry {
     fn lock(&self) -> (Locked<'_>, bool) {
         let mut contended = false;
+        let mut patience = Patience::new(LOCK_POLLS);
         loop {
             let state = self.state.load(Ordering::Relaxed);
             let free = state & !LOCKED;
@@ -185,7 +189,7 @@ impl RowEntry {
                 return (Locked { entry: self, state: free }, contended);
             }
             contended |= state != free;
-            spin_loop();
+            patience.wait();
         }
     }
 

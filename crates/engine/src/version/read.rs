@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use pmem::sync::{polls, reads, spin_loop, thread};
+use pmem::sync::{Patience, reads};
 use storage::scan::ScannedRow;
 use storage::{RowLayout, SerialId};
 
@@ -15,7 +15,7 @@ use crate::reads::Reads;
 use crate::waits::noting;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
-const POLLS_BEFORE_YIELD: u32 = polls(256);
+const VERSION_POLLS: u32 = 256;
 
 /// How a reader waits for a pending version of a smaller serial id.
 pub(crate) struct Waiter<'s> {
@@ -61,7 +61,7 @@ impl<'s> Waiter<'s> {
         mut meanwhile: impl FnMut() -> Result<bool, Stopped>,
     ) -> Result<T, Stopped> {
         self.waits += 1;
-        let mut polls = 0u32;
+        let mut patience = Patience::new(VERSION_POLLS);
         loop {
             if let Some(found) = come_about() {
                 return Ok(found);
@@ -69,14 +69,8 @@ impl<'s> Waiter<'s> {
             if meanwhile()? {
                 continue;
             }
-            polls += 1;
-            if polls.is_multiple_of(POLLS_BEFORE_YIELD) {
-                if self.stopped.load(Ordering::Relaxed) {
-                    return Err(Stopped);
-                }
-                thread::yield_now();
-            } else {
-                spin_loop();
+            if patience.wait() && self.stopped.load(Ordering::Relaxed) {
+                return Err(Stopped);
             }
         }
     }

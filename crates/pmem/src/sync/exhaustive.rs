@@ -113,6 +113,11 @@ fn plain<T>(memory: *const T) -> Option<Rc<UnsafeCell<()>>> {
     })
 }
 
+/// Others must run before the caller can go on: there is no time in an exploration.
+pub fn rest(_: std::time::Duration) {
+    spin_loop();
+}
+
 /// Plain memory that others wrote is about to be read.
 #[track_caller]
 pub fn reads<T>(memory: *const T) {

@@ -30,6 +30,9 @@ mod scoped;
 #[cfg(any(feature = "shuttle", feature = "loom", feature = "races"))]
 pub use scoped::Crew;
 
+mod patience;
+pub use patience::Patience;
+
 #[cfg(all(feature = "races", not(any(feature = "shuttle", feature = "loom"))))]
 mod watched;
 

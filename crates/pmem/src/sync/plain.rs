@@ -30,3 +30,8 @@ pub fn writes<T>(_: *const T) {}
 /// Shared words begin to exist, with what is in memory now.
 #[inline(always)]
 pub fn begin_words(_: &[u64]) {}
+
+/// Others may have the processor for a while.
+pub fn rest(time: std::time::Duration) {
+    thread::sleep(time);
+}

@@ -77,6 +77,11 @@ pub fn spin_loop() {
     }
 }
 
+/// Others must run before the caller can go on: there is no time in an exploration.
+pub fn rest(_: std::time::Duration) {
+    spin_loop();
+}
+
 /// Plain memory that others wrote is about to be read.
 pub fn reads<T>(_: *const T) {
     point();

@@ -3,12 +3,15 @@
 use std::ptr::{self, NonNull};
 
 use pmem::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use pmem::sync::{polls, reads, spin_loop, thread, writes};
+use pmem::sync::{Patience, reads, writes};
 
 use super::super::EntryId;
 use super::super::arena::Arena;
 use super::super::memory::prefetch_line;
 use super::bucket::{self, Bucket, SLOTS_COUNT};
+
+/// Polls for the lock of a shard before the processor is given up: its holder may have lost its own.
+const LOCK_POLLS: u32 = 64;
 
 /// What a shard without memory points to. It has no room by its limit, so nobody writes it.
 pub(super) static NOTHING: Bucket = Bucket::EMPTY;
@@ -104,15 +107,9 @@ impl Lock {
 
     #[cold]
     fn wait(&self) {
-        let mut turns = 0_u32;
+        let mut patience = Patience::new(LOCK_POLLS);
         while self.is_held.load(Ordering::Relaxed) {
-            turns += 1;
-            // The holder may have lost its processor to whoever spins here.
-            if turns.is_multiple_of(polls(64)) {
-                thread::yield_now();
-            } else {
-                spin_loop();
-            }
+            patience.wait();
         }
     }
 }
