@@ -13,6 +13,9 @@ use crate::{EngineError, Result};
 /// Most bytes of one call's arguments.
 pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 
+/// Most calls that one worker publishes: more would be published faster by all.
+const FEW_CALLS: usize = 1000;
+
 /// In which part of its epoch a call runs. Part of the log's format, so that whoever replays it
 /// decides nothing (O-65).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,6 +214,12 @@ impl Calls {
             calls.push_to(part, procedure, arguments).expect("they were in a batch before");
         }
         calls
+    }
+
+    /// Whether one worker runs an epoch of them in any case: all are for the serial part, and they
+    /// are few enough to be published by one.
+    pub fn are_few(&self) -> bool {
+        self.serial == self.len() && self.len() <= FEW_CALLS
     }
 
     /// Calls that are to run in the serial part. In an epoch they are the first.

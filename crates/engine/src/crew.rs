@@ -6,7 +6,6 @@ use pmem::Device;
 use pmem::sync::Crew;
 use storage::SubPool;
 
-use crate::calls::Calls;
 use crate::epoch;
 use crate::worker::{Epoch, Leave, Shared, Worker};
 use crate::{EngineError, Result};
@@ -20,10 +19,11 @@ pub(crate) fn run<D: Device>(
     one_by_one: bool,
 ) -> (Result<()>, Option<Shared>) {
     if context.workers < workers.len() {
-        return (run_small(context, workers), None);
+        return (run_on_first(context, workers, crew), None);
     }
     if !one_by_one {
-        let result = run_on_all(context, workers, crew);
+        let all = workers.len();
+        let result = run_together(context, workers, (crew, all));
         // Spread over the sub-pools of several workers an epoch may need more space than it did
         // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
         let does_not_fit = matches!(&result, Err(error) if error.is_limit());
@@ -73,18 +73,16 @@ pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]
     workers.iter_mut().for_each(|w| w.medium.take_over());
 }
 
-/// Most calls of an epoch that one worker runs: more would be published faster by all.
-const SMALL_CALLS: usize = 1000;
-
-/// Whether an epoch is a serial part, and few calls of it.
-pub(crate) fn is_small(calls: &Calls) -> bool {
-    calls.serial() == calls.len() && calls.len() <= SMALL_CALLS
-}
-
-/// Runs an epoch on the first worker, which does what the others owe, too (O-81): they do not run,
-/// and no thread is woken.
-fn run_small<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Result<()> {
-    let (first, others) = workers.split_first_mut().expect("at least one worker");
+/// Runs an epoch on the first workers. The first of them does what the others owe, too (O-81): they
+/// do not run, and their threads are not woken.
+fn run_on_first<D: Device>(
+    context: &Epoch<'_, D>,
+    workers: &mut [Worker<D>],
+    crew: &mut Option<Crew>,
+) -> Result<()> {
+    let all = workers.len();
+    let (running, others) = workers.split_at_mut(context.workers);
+    let first = &mut running[0];
     let sequence = context.store.next_sequence();
     for other in &mut *others {
         first.collect.append(&mut other.collect);
@@ -95,7 +93,10 @@ fn run_small<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Re
             other.medium.save_by(&mut first.medium.port, sequence);
         }
     }
-    run_worker(context, first).map_err(|leave| reason(context, leave))?;
+    match running {
+        [first] => run_worker(context, first).map_err(|leave| reason(context, leave))?,
+        running => run_together(context, running, (crew, all))?,
+    }
     if context.ends_in_checkpoint {
         for other in others {
             other.medium.checkpointed();
@@ -117,18 +118,17 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     (result, shared)
 }
 
-/// Runs an epoch on all workers; the calling thread is the first. The others start with the first
-/// epoch that needs them.
-fn run_on_all<D: Device>(
+/// Runs an epoch on some workers, of so many; the calling thread is the first. The others start with
+/// the first epoch that needs them.
+fn run_together<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
-    crew: &mut Option<Crew>,
+    (crew, all): (&mut Option<Crew>, usize),
 ) -> Result<()> {
     let crew = match crew {
         Some(crew) => crew,
-        None => crew.insert(Crew::new(workers.len()).map_err(|error| {
-            let count = workers.len();
-            EngineError::Limit(format!("cannot start the threads of {count} workers: {error}"))
+        None => crew.insert(Crew::new(all).map_err(|error| {
+            EngineError::Limit(format!("cannot start the threads of {all} workers: {error}"))
         })?),
     };
     let tasks = workers.iter_mut().map(|worker| || run_worker(context, worker));

@@ -1,6 +1,6 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -40,8 +40,10 @@ pub struct Engine<D: Device> {
     /// The threads of the workers, once they are needed.
     crew: Option<Crew>,
     pub(crate) shared: Shared,
-    /// The same for an epoch that one worker runs.
-    shared_alone: Shared,
+    /// The same for epochs that fewer workers run, by their number.
+    shared_of_fewer: BTreeMap<usize, Shared>,
+    /// Workers that run an epoch ([`Engine::limit_workers`]).
+    workers_max: usize,
     /// Last finished epoch.
     epoch: u64,
     totals: Totals,
@@ -62,13 +64,13 @@ impl<D: Device> Engine<D> {
         (hash, rows): (StateHash, u64),
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
-        let shared_alone = Shared::new(1, core.tables.len());
         let checkpoint = store.checkpoint();
         Self {
             core,
             procedures: agreed.procedures.clone(),
             shared,
-            shared_alone,
+            shared_of_fewer: BTreeMap::new(),
+            workers_max: workers.len(),
             workers,
             crew: None,
             epoch: checkpoint.epoch,
@@ -159,6 +161,17 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Workers that it has.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Lets epochs from now on run on the first workers only, so many of them: at least one, at most
+    /// all. What an epoch comes to is the same for any number. A replay uses all.
+    pub fn limit_workers(&mut self, workers: usize) {
+        self.workers_max = workers.clamp(1, self.workers.len());
+    }
+
     /// Runs an epoch, small ones on the thread of the caller alone.
     // `scripts/instructions.sh` counts what happens in it.
     #[inline(never)]
@@ -168,16 +181,25 @@ impl<D: Device> Engine<D> {
         info: EpochInfo,
         past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
-        let is_small = past.is_none() && crew::is_small(calls);
-        if is_small {
-            std::mem::swap(&mut self.shared, &mut self.shared_alone);
-        }
-        let workers = if is_small { 1 } else { self.workers.len() };
+        let workers = match past {
+            Some(_) => self.workers.len(),
+            None if calls.are_few() => 1,
+            None => self.workers_max,
+        };
+        self.swap_shared(workers);
         let result = self.run_on(workers, calls, info, past);
-        if is_small {
-            std::mem::swap(&mut self.shared, &mut self.shared_alone);
-        }
+        self.swap_shared(workers);
         result
+    }
+
+    /// What fewer workers share takes the place of what all do, or gives it back.
+    fn swap_shared(&mut self, workers: usize) {
+        if workers < self.workers.len() {
+            let tables = self.core.tables.len();
+            let of_fewer = self.shared_of_fewer.entry(workers);
+            let of_fewer = of_fewer.or_insert_with(|| Shared::new(workers, tables));
+            std::mem::swap(&mut self.shared, of_fewer);
+        }
     }
 
     fn run_on(

@@ -222,6 +222,9 @@ pub struct EpochStats {
     pub phase_ns: [u64; Phase::ALL.len()],
     /// What all workers did in each phase. In the order of [`Phase::ALL`].
     pub phases: [PhaseStats; Phase::ALL.len()],
+    /// Workers that ran it: one if it was small, no more than
+    /// [`Engine::limit_workers`](crate::Engine::limit_workers) allows.
+    pub workers: usize,
     /// Calls that the worker ran that ran most of them.
     pub calls_most: u64,
     /// Versions that the worker appended that appended most of them.
@@ -236,6 +239,7 @@ impl EpochStats {
     /// Adds one worker's part of the epoch.
     pub(crate) fn add_worker(&mut self, work: &WorkCounts, laps: &Laps, calls: u64) {
         self.work.add(work);
+        self.workers += 1;
         self.calls_most = self.calls_most.max(calls);
         self.appends_most = self.appends_most.max(work.appends);
         self.pieces_most = self.pieces_most.max(work.pieces_split);

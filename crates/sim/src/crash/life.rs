@@ -265,6 +265,7 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
     let before = pair.model.clone();
     let info = crate::history::info(before.epoch + 1);
     let calls = crate::history::to_calls(batch);
+    pair.vary_workers();
     let outcome = match pair.engine.run_epoch(&calls, info) {
         Err(error) if error.is_limit() => {
             let by_log = matches!(error, EngineError::Storage(StorageError::Log(_)));
