@@ -23,6 +23,8 @@ use crate::{Error, Result};
 pub(crate) trait Driver: Send {
     fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome>;
+    fn workers(&self) -> usize;
+    fn limit_workers(&mut self, workers: usize);
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
     fn snapshot(&mut self) -> u64;
     fn release_snapshot(&mut self, epoch: u64);
@@ -78,6 +80,14 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome> {
         self.engine.run_deferred(info)
+    }
+
+    fn workers(&self) -> usize {
+        self.engine.workers()
+    }
+
+    fn limit_workers(&mut self, workers: usize) {
+        self.engine.limit_workers(workers);
     }
 
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {

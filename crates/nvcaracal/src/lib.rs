@@ -232,6 +232,7 @@ mod tags;
 mod ticket;
 mod time;
 mod transaction;
+mod worker_choice;
 
 pub use batch::{Added, Batch, Submitted};
 pub use contention::{ContendedRow, Contention};

@@ -239,7 +239,9 @@ impl Options {
         self
     }
 
-    /// Threads that run transactions, one of which is the sequencer.
+    /// Most threads that run transactions, one of which is the sequencer. How many of them run an
+    /// epoch is chosen by measurement: more only where they are faster, so not where calls wait for
+    /// each other or for a processor. What the calls come to is the same.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self

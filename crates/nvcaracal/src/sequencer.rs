@@ -25,6 +25,7 @@ use crate::queue::{Batch, Queue, Work};
 use crate::routing::Routing;
 use crate::stats::{Recorder, Tallies};
 use crate::ticket::{Group, Place};
+use crate::worker_choice::WorkerChoice;
 use crate::{Error, Result};
 
 /// So many calls are refused one by one before the rest of their epoch is refused.
@@ -107,6 +108,7 @@ pub(crate) struct Sequencer {
     clock: Clock,
     /// Epochs of at most so many calls run in the serial part.
     serial_calls_max: usize,
+    workers: WorkerChoice,
     /// What the calls of the epoch that ran came to.
     tallies: Tallies,
 }
@@ -203,6 +205,7 @@ impl Sequencer {
             carried: (0..carried).map(|_| None).collect(),
             shared,
             tallies: Tallies::new(driver.procedure_ids().len()),
+            workers: WorkerChoice::new(driver.workers()),
             driver,
             running: None,
             clock: Clock { last_ns: 0, seed: random() },
@@ -290,7 +293,7 @@ impl Sequencer {
     /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
     /// happened.
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
-        match self.run_with_room(calls.len(), |driver, info| driver.run_epoch(calls, info)) {
+        match self.run_timed(calls) {
             Ok(outcome) => {
                 self.deliver(outcome, calls, part);
                 Ok(Ok(()))
@@ -298,6 +301,20 @@ impl Sequencer {
             Err(error) if error.is_limit() => Ok(Err(error.into())),
             Err(error) => Err(stopping(error)),
         }
+    }
+
+    /// Runs an epoch on as many workers as seem best, and notes how long it took.
+    fn run_timed(&mut self, calls: &Calls) -> engine::Result<EpochOutcome> {
+        let is_choice = !calls.are_few();
+        if is_choice {
+            self.driver.limit_workers(self.workers.next());
+        }
+        let started = Instant::now();
+        let result = self.run_with_room(calls.len(), |driver, info| driver.run_epoch(calls, info));
+        if is_choice && result.is_ok() {
+            self.workers.ran(calls.len(), started.elapsed());
+        }
+        result
     }
 
     /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused

@@ -8,6 +8,7 @@ mod deaths;
 mod determinism;
 mod failures;
 mod functions;
+mod hot_rows;
 mod indexes;
 mod mistakes;
 mod order;

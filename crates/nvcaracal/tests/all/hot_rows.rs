@@ -1,0 +1,40 @@
+//! Many threads write few rows. The database chooses how many workers run an epoch, by what it has
+//! measured; whatever it chooses, no addition is lost and each call sees those before it.
+
+use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, WriteSet, procedure};
+
+const ROWS: HashTable<u64, u64> = Table::hash("rows");
+
+fn row(call: &Add, set: &mut WriteSet) {
+    set.insert(ROWS, call.row);
+}
+
+#[procedure(write_set = row)]
+fn add(tx: &mut Transaction, row: u64) -> Result<u64, Stop> {
+    let n = tx.get(ROWS, row)?.unwrap_or(0) + 1;
+    tx.insert(ROWS, row, &n)?;
+    Ok(n)
+}
+
+#[test]
+fn o_11_additions_to_hot_rows_are_all_there_on_any_number_of_workers() {
+    const BATCHES: u64 = 40;
+    const CALLS: u64 = 300;
+    for workers in [1, 2, 5] {
+        let options = Database::options().table(ROWS).procedure::<Add>().workers(workers);
+        let db = options.open_device(DeviceSpec::Dram).unwrap();
+        let mut used = vec![0; workers + 1];
+        for _ in 0..BATCHES {
+            let mut batch = db.batch();
+            (0..CALLS).for_each(|call| batch.add(&Add { row: call % 3 }).unwrap());
+            batch.submit().unwrap().wait();
+            used[db.stats().last_epoch.workers] += 1;
+        }
+        for row in 0..3 {
+            assert_eq!(db.get(ROWS, row).unwrap(), Some(BATCHES * CALLS / 3));
+        }
+        // It tries other numbers: else it could not know.
+        assert!(used[1] > 0 && (workers == 1 || used[2..].iter().sum::<u64>() > 0), "{used:?}");
+        db.close().unwrap();
+    }
+}
