@@ -7,7 +7,8 @@
 //!
 //! The same through the library, under clients, is in module `clients`.
 //!
-//! What the engine's options are worth is asked in module [`ablation`]; whether the papers' figures
+//! What few hot rows cost callers of the library is measured in module [`contention`]. What the
+//! engine's options are worth is asked in module [`ablation`]; whether the papers' figures
 //! come out again, in module [`reproduce`].
 //!
 //! What the machine can do at most is measured apart from all that (module [`roofline`]), or in
@@ -68,12 +69,16 @@ pub mod roofline;
 pub mod ablation;
 mod ablation_table;
 
+pub mod contention;
+mod contention_table;
+
 pub mod reproduce;
 
 pub use ablation_table::render as render_ablation;
 pub use ack::AckLog;
 pub use clients::{Alone, ClientSettings, ClientsReport, ClientsRun, run_clients};
 pub use clients_table::render as render_clients;
+pub use contention_table::render as render_contention;
 pub use design::Design;
 pub use devices::{
     DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,

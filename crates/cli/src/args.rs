@@ -1,5 +1,7 @@
 //! The command line: every option, its unit, default and limits.
 
+mod contention;
+
 use std::path::PathBuf;
 
 use bench::ablation::{WORKS, Work};
@@ -8,6 +10,8 @@ use bench::{AppendMethod, CachePolicy, Design};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::{DeviceSpec, Profile};
+
+pub(crate) use contention::ContentionArguments;
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
@@ -117,6 +121,14 @@ pub(crate) enum BenchCommand {
     /// rounds. Takes a few minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of
     /// what has run.
     Ablation(AblationArguments),
+    /// What few hot rows cost callers of the library: with a write set on all workers, with one on
+    /// one worker, and without one, also on a busy machine
+    ///
+    /// Many threads keep calls in flight that each add to one of the rows. The variants run by turns
+    /// within each round; loops that only burn time run beside them in half of the rounds. At the
+    /// end the rows hold as many additions as calls were answered, or the exit code is 1. Takes 2 to
+    /// 3 minutes, with --quick seconds.
+    Contention(ContentionArguments),
     /// How long callers of the library wait for one durable update, beside redb, fjall and SQLite
     /// on the same disk
     ///

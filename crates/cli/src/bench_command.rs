@@ -9,6 +9,7 @@ use pmem::DeviceSpec;
 use crate::ablation_command;
 use crate::args::{BenchCommand, Limits, RunArguments};
 use crate::clients_command;
+use crate::contention_command;
 use crate::device_command;
 use crate::output::{Done, Failure, JsonTarget};
 use crate::parameters::Options;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: BenchCommand) -> Done {
         BenchCommand::Roofline(options) => roofline_command::run(&options),
         BenchCommand::Device(options) => device_command::run(&options),
         BenchCommand::Ablation(options) => ablation_command::run(&options),
+        BenchCommand::Contention(options) => contention_command::run(&options),
         BenchCommand::Peers(options) => peers_command::run(&options),
     }
 }

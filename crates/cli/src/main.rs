@@ -13,6 +13,7 @@ mod bench_command;
 mod bench_process;
 mod check_command;
 mod clients_command;
+mod contention_command;
 mod device_command;
 mod dump_command;
 mod exploring;

@@ -285,6 +285,7 @@ mod tests {
             BenchCommand::Roofline(_)
             | BenchCommand::Device(_)
             | BenchCommand::Ablation(_)
+            | BenchCommand::Contention(_)
             | BenchCommand::Peers(_) => {
                 panic!("not a workload")
             }

@@ -3,6 +3,7 @@
 mod ablation;
 mod bad_input;
 mod clients;
+mod contention;
 mod counters;
 mod crash_and_return;
 mod designs;
