@@ -1,5 +1,6 @@
 //! The library as an application uses it.
 
+mod added_field;
 mod bytes;
 mod common;
 mod contention;
@@ -9,6 +10,7 @@ mod determinism;
 mod failures;
 mod functions;
 mod indexes;
+mod longer_values;
 mod mistakes;
 mod order;
 mod parts;
