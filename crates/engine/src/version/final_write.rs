@@ -134,8 +134,9 @@ impl<D: Device> Medium<D> {
             self.port.charge_load(at, len);
         }
         let old = to.base;
-        // The values of a row of one line came with its header.
-        if !before.is_value() || !old.is_on_medium() || to.layout.is_one_line() {
+        // What is inline in a row of one line came with its header.
+        let is_in_header = to.layout.is_one_line() && to.layout.fits_half(old.len() as u64);
+        if !before.is_value() || !old.is_on_medium() || is_in_header {
             return;
         }
         let at = (old.address() - self.port.device().image().base() as usize) as u64;

@@ -75,6 +75,8 @@ struct Case {
     key_bytes: usize,
     /// 0: all values are inline.
     row_bytes: u32,
+    /// Whether the table was made for words, so that its rows are one line.
+    is_grown: bool,
     index: IndexKind,
     state_hash: bool,
     checkpoint_every: u64,
@@ -86,6 +88,7 @@ impl Case {
             profile: Profile::High,
             key_bytes: 8,
             row_bytes: 0,
+            is_grown: false,
             index: IndexKind::Hash,
             state_hash: true,
             checkpoint_every: 1,
@@ -109,6 +112,10 @@ impl Case {
             checkpoint_every: self.checkpoint_every,
             ..EngineConfig::default()
         };
+        if self.is_grown {
+            let words = TableDefinition { value_bytes_max: 8, ..table.clone() };
+            open(&device, &config, &words).0.close().unwrap();
+        }
         let (engine, _) = open(&device, &config, &table);
         let mut run = Run { device, config, table, engine };
         run.epoch(WRITE);
@@ -187,6 +194,13 @@ fn a_final_write_reads_the_header_and_the_old_value_to_compare_it() {
         let stats = Case { state_hash, ..Case::new() }.loaded().epoch(WRITE_OTHER);
         assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
     }
+}
+
+/// A value that does not fit a row of one line does not come with its header.
+#[test]
+fn a_final_write_reads_the_old_value_of_a_row_of_one_line_from_its_pool() {
+    let stats = Case { is_grown: true, ..Case::new() }.loaded().epoch(WRITE_OTHER);
+    assert_eq!(charged(&stats, Phase::Execute, 2 * ROWS), ROWS * (1 + VALUE_LINES));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The library as an application uses it.
 
+mod added_field;
 mod bytes;
 mod common;
 mod contention;
@@ -10,6 +11,7 @@ mod failures;
 mod functions;
 mod hot_rows;
 mod indexes;
+mod longer_values;
 mod mistakes;
 mod order;
 mod parts;

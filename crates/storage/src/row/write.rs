@@ -249,17 +249,17 @@ pub unsafe fn write_with_key<D: Device>(
     key: &[u8; 8],
     version: NewVersion<'_>,
 ) -> u64 {
-    if layout.is_one_line() {
-        let NewVersion { slot, sid, value, .. } = version;
+    let NewVersion { slot, sid, value, .. } = version;
+    if let Room::Header(at) = Room::of(row, layout, &version) {
         let version = (slot, sid, ValuePointer::inline(value.len() as u64));
         // SAFETY: owned by the caller.
         unsafe { store_header(port, row, layout, (key, value), version) };
-        return layout.half_offset(row, slot);
+        return at;
     }
     // SAFETY: owned by the caller.
     let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
     // SAFETY: as above.
-    unsafe { store_header(port, row, layout, (key, &[]), (version.slot, version.sid, pointer)) };
+    unsafe { store_header(port, row, layout, (key, &[]), (slot, sid, pointer)) };
     at
 }
 
@@ -303,26 +303,49 @@ unsafe fn write_value<D: Device>(
     layout: &RowLayout,
     version: &NewVersion<'_>,
 ) -> (u64, ValuePointer) {
-    let NewVersion { slot, value, external, .. } = *version;
-    let len = value.len() as u64;
-    let (at, pointer, room) = match external {
-        Some(at) => (at, ValuePointer::external(at, len), class_bytes(class_of(len))),
-        None => {
-            assert!(layout.fits_alone(len), "a value of {len} bytes is not inline");
-            let at = layout.inline_offset(row, slot, len);
-            (at, ValuePointer::inline(len), layout.inline_room(len))
-        }
-    };
+    let (value, len) = (version.value, version.value.len() as u64);
     // SAFETY: owned by the caller.
     unsafe {
-        if layout.is_one_line() {
-            // It is flushed with the header.
-            port.store_bytes(at, value);
-        } else {
-            store_value(port, at, value, room);
+        match Room::of(row, layout, version) {
+            Room::Header(at) => {
+                // It is flushed with the header.
+                port.store_bytes(at, value);
+                (at, ValuePointer::inline(len))
+            }
+            Room::Heap(at) => {
+                store_value(port, at, value, layout.inline_room(len));
+                (at, ValuePointer::inline(len))
+            }
+            Room::Pool(at) => {
+                store_value(port, at, value, class_bytes(class_of(len)));
+                (at, ValuePointer::external(at, len))
+            }
         }
     }
-    (at, pointer)
+}
+
+/// Where the value of a version goes, and so its pointer and what has to be flushed. A table's
+/// layout alone does not say it: rows that are one line have longer values in pools.
+enum Room {
+    /// In the header line.
+    Header(u64),
+    /// In the inline heap behind it.
+    Heap(u64),
+    /// In a slot of a pool.
+    Pool(u64),
+}
+
+impl Room {
+    #[inline(always)]
+    fn of(row: u64, layout: &RowLayout, version: &NewVersion<'_>) -> Self {
+        let len = version.value.len() as u64;
+        if let Some(at) = version.external {
+            return Self::Pool(at);
+        }
+        assert!(layout.fits_alone(len), "a value of {len} bytes is not inline");
+        let at = layout.inline_offset(row, version.slot, len);
+        if layout.is_one_line() { Self::Header(at) } else { Self::Heap(at) }
+    }
 }
 
 /// Stores a value where `room` bytes are its own: whole lines, where there are any, non-temporally,
