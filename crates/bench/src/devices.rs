@@ -30,6 +30,8 @@ pub struct Limits {
     pub read_only: bool,
     /// Whether the log may have lost its end: somebody is about to give it up.
     pub lost_log: bool,
+    /// Whether this is for a load, which may finish one that was cut short.
+    pub loading: bool,
     /// Where the process ends; only on the `file` device.
     pub die_at: Option<FailPoint>,
 }
@@ -44,6 +46,7 @@ impl Limits {
             create: true,
             read_only: false,
             lost_log: false,
+            loading: false,
             die_at: None,
         }
     }
@@ -74,6 +77,7 @@ impl Limits {
             create: false,
             read_only: false,
             lost_log: false,
+            loading: false,
             die_at: None,
         }
     }
@@ -99,7 +103,7 @@ pub fn open_device<V: DeviceVisitor>(
     limits: Limits,
     visitor: V,
 ) -> Result<V::Output> {
-    let Limits { image_bytes, log_bytes, create, read_only, lost_log, die_at } = limits;
+    let Limits { image_bytes, log_bytes, create, read_only, lost_log, loading, die_at } = limits;
     if die_at.is_some() && !matches!(spec, DeviceSpec::File(_)) {
         return Err(BenchError::Usage(format!("{spec} has no fail points, only file:DIR has")));
     }
@@ -112,13 +116,21 @@ pub fn open_device<V: DeviceVisitor>(
             if !create && !path.exists() {
                 return Err(DeviceError::Missing { path: path.clone() }.into());
             }
-            visitor.visit(Arc::new(Dax::open(path, image_bytes, log_bytes)?))
+            let open = if loading { Dax::open_for_load } else { Dax::open };
+            visitor.visit(Arc::new(open(path, image_bytes, log_bytes)?))
         }
         DeviceSpec::File(directory) => {
             let hook = die_at.map(|point| Arc::new(Dying::at(point)) as Arc<dyn DiskHook>);
             let limits = FileOptions::new(image_bytes, log_bytes);
-            let options =
-                FileOptions { create, read_only, lost_log, beside: BESIDE, hook, ..limits };
+            let options = FileOptions {
+                create,
+                read_only,
+                lost_log,
+                loading,
+                beside: BESIDE,
+                hook,
+                ..limits
+            };
             visitor.visit(Arc::new(File::open(directory, &options)?))
         }
         DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),

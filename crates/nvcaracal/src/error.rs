@@ -272,7 +272,9 @@ fn kind_of_device(error: &DeviceError) -> ErrorKind {
     match error {
         DeviceError::Full { .. } => ErrorKind::Full,
         DeviceError::Locked { .. } => ErrorKind::Locked,
-        DeviceError::Foreign { .. } | DeviceError::Corrupt { .. } => ErrorKind::Corrupt,
+        DeviceError::Foreign { .. }
+        | DeviceError::Corrupt { .. }
+        | DeviceError::Unfinished { .. } => ErrorKind::Corrupt,
         DeviceError::Missing { .. } | DeviceError::ReadOnly { .. } | DeviceError::Refused(_) => {
             ErrorKind::Mistake
         }

@@ -25,7 +25,10 @@ use crate::lock::Locked;
 use crate::mapping::page_ceil;
 use crate::memory::Space;
 use crate::persistence_domain::{REGIONS, caches_survive};
-use crate::{Description, Device, DeviceError, LINE_BYTES, Line, Mapping, PAGE_BYTES, PortState};
+use crate::regular::open_regular;
+use crate::{
+    Description, Device, DeviceError, LINE_BYTES, Line, LoadMark, Mapping, PAGE_BYTES, PortState,
+};
 
 /// A mapped file and how much of it is usable.
 #[derive(Debug)]
@@ -55,6 +58,22 @@ impl Dax {
     /// (O-55), [`DeviceError::Locked`] if the file is open elsewhere (O-52), [`DeviceError::Full`]
     /// if an existing file is larger than its limit, [`DeviceError::Io`] otherwise.
     pub fn open(
+        path: impl AsRef<Path>,
+        image_limit_bytes: u64,
+        log_limit_bytes: u64,
+    ) -> Result<Self, DeviceError> {
+        let path = path.as_ref();
+        let opened = Self::open_for_load(path, image_limit_bytes, log_limit_bytes)?;
+        load_mark(path).check_none(path)?;
+        Ok(opened)
+    }
+
+    /// The same for a load, which may finish one that was cut short. Anybody else is refused what
+    /// that has left.
+    ///
+    /// # Errors
+    /// As [`Dax::open`].
+    pub fn open_for_load(
         path: impl AsRef<Path>,
         image_limit_bytes: u64,
         log_limit_bytes: u64,
@@ -100,6 +119,13 @@ impl Dax {
     }
 }
 
+/// The mark of a load into a database.
+fn load_mark(path: &Path) -> LoadMark {
+    let mut mark = path.as_os_str().to_os_string();
+    mark.push(".loading");
+    LoadMark::at(mark.into())
+}
+
 impl Mapped {
     fn open(
         path: &Path,
@@ -107,9 +133,17 @@ impl Mapped {
         limit_bytes: u64,
         flags: MapFlags,
     ) -> Result<Self, DeviceError> {
-        let is_new = !path.exists();
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        // Only who made the file knows that nobody else has anything in it.
+        let made = open_regular(options.create_new(true), path);
+        let is_new = made.is_ok();
+        let file = match made {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                open_regular(options.create_new(false), path)
+            }
+            made => made,
+        };
         let file = file.map_err(|e| DeviceError::io("open", path, e))?;
         let locked = Locked::new(file, path)?;
         let mapped = Self::map(path, locked, what, limit_bytes, flags);
@@ -246,6 +280,10 @@ impl Device for Dax {
         let line = self.image().at(offset, LINE_BYTES as usize);
         // SAFETY: mapped (checked by `at`).
         unsafe { self.cpu.flush_line(line) }
+    }
+
+    fn load_mark(&self) -> Option<LoadMark> {
+        Some(load_mark(&self.image.path))
     }
 
     #[inline(always)]

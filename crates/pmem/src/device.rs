@@ -15,7 +15,7 @@ use crate::debt::Debt;
 use crate::step::Step;
 use crate::sync::{point, writes};
 use crate::units::{LINE_BYTES, Line};
-use crate::{Counters, DeviceError, LineCount, Loads, Mapping, ReplayMarks};
+use crate::{Counters, DeviceError, LineCount, LoadMark, Loads, Mapping, ReplayMarks};
 
 /// Bytes of the record that [`Device::write_mark`] keeps.
 pub const MARK_BYTES: usize = 48;
@@ -238,6 +238,12 @@ pub trait Device: Send + Sync + 'static {
     /// [`DeviceError::Io`] if they cannot be had.
     fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {
         Ok(None)
+    }
+
+    /// The mark of a load that has not come to its end; `None` on devices that do not outlive the
+    /// process.
+    fn load_mark(&self) -> Option<LoadMark> {
+        None
     }
 
     /// Whether what this device shows when it is opened may be undurable: stores of a process that

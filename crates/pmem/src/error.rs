@@ -60,6 +60,16 @@ pub enum DeviceError {
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// A load into this database was cut short: it holds a part of what was to be loaded.
+    #[error(
+        "{path} holds a part of what was to be loaded: a load into it was cut short; run \
+         `nvcaracal load` with the same files again",
+        path = .path.display()
+    )]
+    Unfinished {
+        /// The database.
+        path: PathBuf,
+    },
     /// The file belongs to something else: another program, another database, or a newer format.
     #[error("{path} is not ours: {what}", path = .path.display())]
     Foreign {
@@ -88,7 +98,7 @@ impl DeviceError {
     /// Whether what is on the medium cannot be used as it is.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Corrupt { .. })
+        matches!(self, Self::Foreign { .. } | Self::Corrupt { .. } | Self::Unfinished { .. })
     }
 
     /// Whether somebody else has the database open.

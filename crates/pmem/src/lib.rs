@@ -44,6 +44,8 @@ mod dax;
 mod emulated;
 mod persistence_domain;
 
+mod load_mark;
+mod regular;
 mod replay_marks;
 
 mod file;
@@ -73,6 +75,7 @@ pub use file::{
     DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,
 };
 pub use late::Late;
+pub use load_mark::LoadMark;
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
 pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::directory::load_mark;
 use super::dirty::{DirtyPages, Staged};
 use super::disk::Files;
 use super::format::journal_bytes;
@@ -14,7 +15,9 @@ use crate::device::MARK_BYTES;
 use crate::health::{Health, lock};
 use crate::mapping::page_ceil;
 use crate::memory::{Limited, Space};
-use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState, ReplayMarks};
+use crate::{
+    Description, Device, DeviceError, LoadMark, Mapping, PAGE_BYTES, PortState, ReplayMarks,
+};
 
 /// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the
 /// next: what is new lies together at the end, and all should have their share of it.
@@ -88,6 +91,7 @@ impl File {
     /// Makes the files as large as an image needs them: room for a journal of all of it first, so
     /// that a capture never runs out of space.
     fn extend_image(&self, bytes: u64) -> Result<(), DeviceError> {
+        self.health.note(self.files.check_place())?;
         let lengths =
             [(&self.files.journal, journal_bytes(bytes / PAGE_BYTES)), (&self.files.image, bytes)];
         for (file, bytes) in lengths {
@@ -99,6 +103,7 @@ impl File {
 
     fn extend_log(&self, bytes: u64) -> Result<(), DeviceError> {
         let (log, old) = (&self.files.log, self.log.bytes());
+        self.health.note(self.files.check_place())?;
         self.health.note_growth(log.allocate(bytes))?;
         if bytes - old <= ZEROED_GROWTH_BYTES_MAX {
             // Written once, so that a later sync of the log has only data to write and no block
@@ -291,6 +296,10 @@ impl Device for File {
         ReplayMarks::open(&self.dir.join(super::REPLAY_NAME)).map(Some)
     }
 
+    fn load_mark(&self) -> Option<LoadMark> {
+        Some(load_mark(&self.dir))
+    }
+
     fn captures(&self) -> bool {
         true
     }
@@ -317,6 +326,7 @@ impl Device for File {
         if self.detached {
             return Ok(());
         }
+        self.health.note(self.files.check_place())?;
         let parts = std::mem::take(&mut *lock(&self.staged));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
         self.background().submit(Capture { epoch, image_bytes, log_bytes, parts })

@@ -17,11 +17,13 @@ use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
 use super::format::{Header, JOURNAL_MAGIC, META_BYTES, journal_bytes};
 use super::journal::write_meta;
 use super::open::FileOptions;
-use crate::DeviceError;
 use crate::lock::{Locked, Sharing};
+use crate::regular::open_regular;
+use crate::{DeviceError, LoadMark};
 
 /// Names of ours in a directory. `lock` is what earlier versions made and locked.
-const NAMES: [&str; 6] = ["meta", "image", "journal", "log", "lock", super::REPLAY_NAME];
+const NAMES: [&str; 7] =
+    ["meta", "image", "journal", "log", "lock", super::REPLAY_NAME, super::LOADING_NAME];
 
 /// Opens the files of the database in a directory, or creates them if there is none yet and the
 /// options say so.
@@ -37,7 +39,11 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
     // the lock of `meta` is seen by other machines on a network file system.
     let lock = File::open(dir).map_err(|e| DeviceError::io("open", dir, e))?;
     let lock = Locked::sharing(lock, dir, sharing)?;
+    let place = fs::canonicalize(dir).map_err(|e| DeviceError::io("look for", dir, e))?;
     let is_there = has_content(&dir.join(DiskFile::Meta.name()))?;
+    if is_there && !options.loading {
+        load_mark(dir).check_none(dir)?;
+    }
     if !is_there {
         check_no_meta_was_lost(dir)?;
         if !may_create {
@@ -62,12 +68,20 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
         journal: file(DiskFile::Journal)?,
         log: file(DiskFile::Log)?,
         directory: file(DiskFile::Directory)?,
+        place,
         _locks: [meta_lock, lock],
     };
+    // What was locked is what the names stand for.
+    files.check_place()?;
     if !is_there {
         create(&files)?;
     }
     Ok(Arc::new(files))
+}
+
+/// The mark of a load into the database of a directory.
+pub(super) fn load_mark(dir: &Path) -> LoadMark {
+    LoadMark::at(dir.join(super::LOADING_NAME))
 }
 
 fn create_directory(dir: &Path) -> Result<(), DeviceError> {
@@ -102,7 +116,8 @@ fn create(files: &Files) -> Result<(), DeviceError> {
 fn check_no_meta_was_lost(dir: &Path) -> Result<(), DeviceError> {
     let path = dir.join(DiskFile::Journal.name());
     let mut magic = [0; 8];
-    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut magic));
+    let opened = open_regular(File::options().read(true), &path);
+    let read = opened.and_then(|mut file| file.read_exact(&mut magic));
     if read.is_err() || magic != JOURNAL_MAGIC {
         return Ok(());
     }

@@ -6,15 +6,16 @@
 //!
 //! Interrupted calls are repeated and short writes continued (O-58). Nothing else is repeated.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 
 use crate::lock::{Locked, Sharing};
+use crate::regular::open_regular;
 use crate::{DeviceError, PAGE_BYTES};
 
 /// Large transfers are cut into pieces of this size.
@@ -159,8 +160,12 @@ impl DiskHandle {
         let operation = DiskOperation::Open { write, create };
         let mut options = OpenOptions::new();
         options.read(true).write(write).create(create).truncate(false);
+        let open = |options: &mut OpenOptions| match is_file {
+            true => open_regular(options, &path),
+            false => options.open(&path),
+        };
         let file = loop {
-            match ask(hook.as_ref(), which, operation).and_then(|_| options.open(&path)) {
+            match ask(hook.as_ref(), which, operation).and_then(|_| open(&mut options)) {
                 Ok(file) => break file,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::NotFound && is_file && !create => {
@@ -186,6 +191,23 @@ impl DiskHandle {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks that a name still stands for this file.
+    fn check_name(&self, name: &Path) -> Result<(), DeviceError> {
+        let look = |data: io::Result<fs::Metadata>| match data {
+            Ok(data) => Ok(Some((data.dev(), data.ino()))),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(e) => Err(DeviceError::io("look for", name, e)),
+        };
+        if look(fs::metadata(name))? == look(self.file.metadata())? {
+            return Ok(());
+        }
+        let what = "it was removed or replaced while the database was open; nothing more is \
+                    written, close the database and look for what took its place";
+        Err(DeviceError::io("go on with", name, io::Error::other(what)))
     }
 
     pub(super) fn len(&self) -> Result<u64, DeviceError> {
@@ -374,6 +396,19 @@ pub(super) struct Files {
     pub(super) journal: DiskHandle,
     pub(super) log: DiskHandle,
     pub(super) directory: DiskHandle,
+    /// The directory's name, whatever the current directory is.
+    pub(super) place: PathBuf,
     /// The locks of `meta` and of the directory, released last.
     pub(super) _locks: [Locked; 2],
+}
+
+impl Files {
+    /// Checks that the directory and the files still are what their names stand for: no open will
+    /// find what is written to one that was removed or replaced.
+    pub(super) fn check_place(&self) -> Result<(), DeviceError> {
+        let Self { meta, image, journal, log, directory, place, .. } = self;
+        directory.check_name(place)?;
+        let mut files = [meta, image, journal, log].into_iter();
+        files.try_for_each(|file| file.check_name(&place.join(file.which.name())))
+    }
 }

@@ -13,6 +13,7 @@
 //! | `journal` | the newest capture: a header, a page index with checksums, the pages |
 //! | `log` | the log space, in place, without a header of its own |
 //! | `replay` | only after a process died in a recovery: [`crate::ReplayMarks`] |
+//! | `loading` | only while a load is going on, or after one was cut short: [`crate::LoadMark`] |
 //!
 //! A header says of its capture which database it is of, its number, the length of image and log,
 //! and a [digest](digest) of the whole image. So each file is known to belong to the others: `meta`
@@ -21,7 +22,9 @@
 //!
 //! The directory itself is locked while the database is open (O-52), and `meta` too: nobody can
 //! remove a directory that holds files, and only the lock of a file is seen by other machines on a
-//! network file system. A directory that holds something else and no database is refused.
+//! network file system. A directory that holds something else and no database is refused. That each
+//! file still has its name is checked with each capture and each growth: a database whose directory
+//! was removed or replaced accepts nothing more, because no open would find it.
 //!
 //! # The model of the device below
 //! Between two successful syncs of a file, each 512-byte sector written to it is old or new, in any
@@ -107,3 +110,5 @@ pub use open::FileOptions;
 
 /// The file of [`crate::ReplayMarks`] in a database directory.
 pub(crate) const REPLAY_NAME: &str = "replay";
+/// The file of [`crate::LoadMark`] in a database directory.
+const LOADING_NAME: &str = "loading";

@@ -31,6 +31,9 @@ pub struct FileOptions {
     /// Whether the log may be shorter than it was at the newest capture: somebody gives up what it
     /// has lost. [`crate::Device::accept`] makes it as long again, with zeros.
     pub lost_log: bool,
+    /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
+    /// what that has left.
+    pub loading: bool,
     /// Names of the caller's own files that may lie in the directory of a new database. Anything
     /// else is in the way of one.
     pub beside: &'static [&'static str],
@@ -49,6 +52,7 @@ impl FileOptions {
             read_only: false,
             detached: false,
             lost_log: false,
+            loading: false,
             beside: &[],
             hook: None,
         }

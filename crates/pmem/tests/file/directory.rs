@@ -23,7 +23,7 @@ fn only_open() -> FileOptions {
 /// Regression: creating a store destroyed files that happened to have its names.
 #[test]
 fn a_directory_with_something_else_in_it_is_refused() {
-    for name in ["log", "meta", "image", "journal", "lock", "replay", "letter.txt"] {
+    for name in ["log", "meta", "image", "journal", "lock", "replay", "loading", "letter.txt"] {
         let dir = fast_dir();
         fs::write(dir.path().join(name), "Dear Sir,\n").unwrap();
         fs::write(dir.path().join("zeros.txt"), [0; 10]).unwrap();
@@ -175,4 +175,105 @@ fn an_instance_stays_and_is_nobody_elses() {
     assert_ne!(instance(one.path()), instance(other.path()));
     let meta = fs::read(one.path().join(DiskFile::Meta.name())).unwrap();
     assert_eq!(meta[16..24], instance(one.path()).to_le_bytes());
+}
+
+/// Regression: a program whose directory another one had removed, or moved away and replaced, went
+/// on for ever and answered everything; nothing of it was found again.
+#[test]
+fn a_directory_that_is_removed_or_replaced_stops_its_device() {
+    let replaced = |path: &Path| {
+        fs::rename(path, path.with_extension("aside")).unwrap();
+        fs::create_dir(path).unwrap();
+    };
+    let removed = |path: &Path| fs::remove_dir_all(path).unwrap();
+    let image_replaced = |path: &Path| {
+        let image = path.join("image");
+        fs::copy(&image, path.join("copy")).unwrap();
+        fs::rename(path.join("copy"), image).unwrap();
+    };
+    let changes: [fn(&Path); 3] = [replaced, removed, image_replaced];
+    for (number, change) in changes.into_iter().enumerate() {
+        let capture = |device: &File| {
+            device.capture_part(0, 1).and_then(|()| device.capture_commit(1)).unwrap_err()
+        };
+        let grow_log =
+            |device: &File| device.grow_log(device.log_bytes() + (64 << 10)).unwrap_err();
+        let grow_image = |device: &File| device.grow_image(512 << 10).unwrap_err();
+        let steps: [fn(&File) -> DeviceError; 3] = [capture, grow_log, grow_image];
+        for step in steps {
+            let room = fast_dir();
+            let path = room.path().join("db");
+            fs::create_dir(&path).unwrap();
+            let device = open(&path).unwrap();
+            device.accept().unwrap();
+            device.grow_log(32 << 10).unwrap();
+            change(&path);
+            let error = step(&device).to_string();
+            assert!(error.contains("removed or replaced"), "{number}: {error}");
+            let error = device.log_sync().unwrap_err().to_string();
+            assert!(error.contains("failed earlier"), "{number}: {error}");
+            drop(device);
+            if number == 0 {
+                assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "the new one is left alone");
+            }
+        }
+    }
+}
+
+/// A relative path and a link are names as good as others, also when they lead elsewhere later.
+#[test]
+fn a_link_that_leads_elsewhere_later_stops_nobody() {
+    let (dir, other, links) = (filled(), fast_dir(), fast_dir());
+    let link = links.path().join("link");
+    symlink(dir.path(), &link).unwrap();
+    let device = open(&link).unwrap();
+    device.accept().unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(other.path(), &link).unwrap();
+    device.capture_part(0, 1).and_then(|()| device.capture_commit(30)).unwrap();
+    device.settle().unwrap();
+}
+
+/// A load that was cut short is a load's affair.
+#[test]
+fn the_mark_of_a_load_keeps_everybody_else_out() {
+    let dir = filled();
+    let device = open(dir.path()).unwrap();
+    let mark = device.load_mark().expect("a durable device has one");
+    assert_eq!(mark.read().unwrap(), None);
+    mark.set("half").unwrap();
+    drop(device);
+    let before = contents(dir.path());
+    for options in [options(None), FileOptions { read_only: true, ..options(None) }] {
+        let error = File::open(dir.path(), &options).unwrap_err();
+        assert!(matches!(error, DeviceError::Unfinished { .. }) && error.is_corrupt(), "{error}");
+    }
+    assert!(contents(dir.path()) == before, "something was touched");
+    let loading = FileOptions { loading: true, ..options(None) };
+    let device = File::open(dir.path(), &loading).unwrap();
+    let mark = device.load_mark().expect("a durable device has one");
+    assert_eq!(mark.read().unwrap().as_deref(), Some("half"));
+    mark.clear().unwrap();
+    drop(device);
+    assert!(open(dir.path()).is_ok());
+}
+
+/// Regression: `check` of a named pipe waited for ever.
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    for name in ["meta", "image", "journal", "log"] {
+        let dir = filled();
+        let path = dir.path().join(name);
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        for options in [options(None), FileOptions { read_only: true, ..options(None) }] {
+            let error = File::open(dir.path(), &options).unwrap_err().to_string();
+            assert!(error.contains("named pipe"), "{name}: {error}");
+        }
+    }
+    let dir = fast_dir();
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("journal"), mode).unwrap();
+    let error = open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("/journal is not ours: it is in the way"), "{error}");
 }
