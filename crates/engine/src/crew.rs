@@ -8,6 +8,7 @@ use storage::SubPool;
 
 use crate::calls::Calls;
 use crate::epoch;
+use crate::version::Idle;
 use crate::worker::{Epoch, Leave, Shared, Worker};
 use crate::{EngineError, Result};
 
@@ -49,9 +50,14 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
     first.medium.take_over();
 }
 
-/// Hands every worker's sub-pools to the next worker. Else the slots that one worker frees would
-/// pile up in its sub-pools while another one takes fresh ones for ever.
-pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>]) {
+/// After a checkpoint: hands every worker's sub-pools to the next worker, so that what each frees
+/// and takes evens out. Not after an epoch of the first worker alone, which would not find what it
+/// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
+pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
+    if of_epoch < workers.len() {
+        workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
+        return;
+    }
     let take = |w: &mut Worker<D>| {
         (std::mem::take(&mut w.medium.sub_pools), std::mem::take(&mut w.medium.changed))
     };
@@ -95,7 +101,17 @@ fn run_small<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> Re
             other.medium.save_by(&mut first.medium.port, sequence);
         }
     }
-    run_worker(context, first).map_err(|leave| reason(context, leave))?;
+    let lend = |other: &mut Worker<D>| Idle {
+        sub_pools: std::mem::take(&mut other.medium.sub_pools),
+        changed: std::mem::take(&mut other.medium.changed),
+    };
+    let idle = || context.shared.idle.lock().expect("no panic while locked");
+    idle().extend(others.iter_mut().map(lend));
+    let result = run_worker(context, first);
+    for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
+        (other.medium.sub_pools, other.medium.changed) = (sub_pools, changed);
+    }
+    result.map_err(|leave| reason(context, leave))?;
     if context.ends_in_checkpoint {
         for other in others {
             other.medium.checkpointed();

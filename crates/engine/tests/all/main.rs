@@ -9,6 +9,7 @@ mod cuts;
 mod damage;
 mod determinism;
 mod differences;
+mod footprint;
 mod full_log;
 mod ignored_mistakes;
 mod left_out;
