@@ -7,6 +7,7 @@ use pmem::sync::Crew;
 use storage::SubPool;
 
 use crate::epoch;
+use crate::version::Idle;
 use crate::worker::{Epoch, Leave, Shared, Worker};
 use crate::{EngineError, Result};
 
@@ -49,9 +50,14 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
     first.medium.take_over();
 }
 
-/// Hands every worker's sub-pools to the next worker. Else the slots that one worker frees would
-/// pile up in its sub-pools while another one takes fresh ones for ever.
-pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>]) {
+/// After a checkpoint: hands every worker's sub-pools to the next worker, so that what each frees
+/// and takes evens out. Not after an epoch of the first worker alone, which would not find what it
+/// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
+pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
+    if of_epoch < workers.len() {
+        workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
+        return;
+    }
     let take = |w: &mut Worker<D>| {
         (std::mem::take(&mut w.medium.sub_pools), std::mem::take(&mut w.medium.changed))
     };
@@ -93,10 +99,20 @@ fn run_on_first<D: Device>(
             other.medium.save_by(&mut first.medium.port, sequence);
         }
     }
-    match running {
-        [first] => run_worker(context, first).map_err(|leave| reason(context, leave))?,
-        running => run_together(context, running, (crew, all))?,
+    let lend = |other: &mut Worker<D>| Idle {
+        sub_pools: std::mem::take(&mut other.medium.sub_pools),
+        changed: std::mem::take(&mut other.medium.changed),
+    };
+    let idle = || context.shared.idle.lock().expect("no panic while locked");
+    idle().extend(others.iter_mut().map(lend));
+    let result = match running {
+        [first] => run_worker(context, first).map_err(|leave| reason(context, leave)),
+        running => run_together(context, running, (crew, all)),
+    };
+    for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
+        (other.medium.sub_pools, other.medium.changed) = (sub_pools, changed);
     }
+    result?;
     if context.ends_in_checkpoint {
         for other in others {
             other.medium.checkpointed();

@@ -3,16 +3,18 @@
 //! Rows are created by the worker that declared them, so their demand adds up. Values are written,
 //! and slots freed, by whoever runs the call: the bound holds for every way to spread the work. A
 //! worker that does all of it finds least at hand in the sub-pools of the poorest one, and every
-//! worker, and every class of values, may begin a segment.
+//! worker, and every class of values, may begin a segment. Before anybody begins one, free slots go
+//! to those that are short of them ([`handover`]).
 
+pub(crate) mod handover;
+
+use self::handover::Shares;
 use storage::format::{CLASSES, POOLS};
 use storage::{class_bytes, class_of, class_pool};
 
 /// What the workers may need, and what they have at hand.
 #[derive(Debug, Default)]
 pub(crate) struct SpaceDemand {
-    /// Segments for the rows that workers create.
-    pub(crate) row_segments: u64,
     /// Declared inserts and writes of each table.
     pub(crate) inserts: Vec<u64>,
     pub(crate) writes: Vec<u64>,
@@ -20,22 +22,29 @@ pub(crate) struct SpaceDemand {
     pub(crate) covered: Vec<bool>,
     /// Stale external values that the major collector may free.
     pub(crate) collected: u64,
-    /// For each pool, the slots and the free-list entries that every worker has at hand at least.
-    pub(crate) slots_at_hand: Vec<u64>,
-    pub(crate) entries_at_hand: Vec<u64>,
+    /// What each worker has of each pool that is concerned; nothing of others.
+    pub(crate) stocks: Vec<Vec<Stock>>,
+    /// Free slots of each pool that are handed over: who does not use them puts them back.
+    pub(crate) handed: Vec<u64>,
 }
 
-impl SpaceDemand {
-    /// Nothing needed yet.
-    pub(crate) fn new(tables: usize) -> Self {
-        Self {
-            inserts: vec![0; tables],
-            writes: vec![0; tables],
-            covered: vec![false; tables],
-            slots_at_hand: vec![u64::MAX; POOLS],
-            entries_at_hand: vec![u64::MAX; POOLS],
-            ..Self::default()
-        }
+/// What a worker has of a pool, and needs of it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Stock {
+    /// Slots that it may take from its free lists.
+    pub(crate) free: u64,
+    /// Slots that were never used, in segments that it has.
+    pub(crate) fresh: u64,
+    /// Entries for which its free list has room.
+    pub(crate) entries: u64,
+    /// Slots that it needs for certain, or has to be ready to take.
+    pub(crate) needed: u64,
+}
+
+impl Stock {
+    /// Slots that it can take without a new segment.
+    pub(crate) fn slots(&self) -> u64 {
+        self.free + self.fresh
     }
 }
 
@@ -44,6 +53,8 @@ impl SpaceDemand {
 pub(crate) struct TableSpace {
     /// Rows that it has.
     pub(crate) rows: u64,
+    /// Bytes of a row.
+    pub(crate) row_bytes: u64,
     /// Longest value, if there may be values that are not inline.
     pub(crate) external_bytes_max: Option<u64>,
 }
@@ -52,28 +63,73 @@ pub(crate) struct TableSpace {
 const ENTRY_BYTES: u64 = 8;
 
 impl SpaceDemand {
+    /// Nothing needed yet.
+    pub(crate) fn new(tables: usize) -> Self {
+        Self {
+            inserts: vec![0; tables],
+            writes: vec![0; tables],
+            covered: vec![false; tables],
+            stocks: vec![Vec::new(); POOLS],
+            handed: vec![0; POOLS],
+            ..Self::default()
+        }
+    }
+
+    /// Says what one of several workers has of a pool.
+    pub(crate) fn stock(&mut self, pool: usize, (worker, workers): (usize, usize), stock: Stock) {
+        self.stocks[pool].resize(workers, Stock::default());
+        self.stocks[pool][worker] = stock;
+    }
+
+    /// Counts slots as where they are handed over to.
+    pub(crate) fn hand_over(&mut self, pool: usize, shares: &Shares) {
+        self.handed[pool] += shares.count();
+        let shares = shares.gives.iter().zip(&shares.takes);
+        for (stock, (gives, takes)) in self.stocks[pool].iter_mut().zip(shares) {
+            stock.free = stock.free + takes - gives;
+        }
+    }
+
+    /// Writes of a table: a row is written and freed once, however many ranges cover it.
+    fn writes_of(&self, index: usize, table: TableSpace) -> u64 {
+        let in_ranges = table.rows + self.inserts[index];
+        self.writes[index] + u64::from(self.covered[index]) * in_ranges
+    }
+
+    /// Most values that may not be inline, and the bytes of the longest.
+    pub(crate) fn external(&self, tables: impl Iterator<Item = TableSpace>) -> (u64, u64) {
+        let mut most = (0, 0);
+        for (index, table) in tables.enumerate() {
+            if let Some(bytes) = table.external_bytes_max {
+                let writes = self.writes_of(index, table);
+                most.0 += writes;
+                most.1 = bytes.max(most.1);
+            }
+        }
+        most
+    }
+
     /// Most segments that the epoch may take, however its calls are spread over the workers.
     pub(crate) fn segments(
         &self,
-        tables: impl Iterator<Item = TableSpace>,
+        tables: impl Iterator<Item = TableSpace> + Clone,
         workers: u64,
         segment_bytes: u64,
     ) -> u64 {
-        let mut segments = self.row_segments;
-        let (mut external, mut largest) = (0, 0);
-        for (index, table) in tables.enumerate() {
-            // A row is written and freed once, however many ranges cover it.
-            let in_ranges = table.rows + self.inserts[index];
-            let writes = self.writes[index] + u64::from(self.covered[index]) * in_ranges;
-            let at_hand = self.entries_at_hand[index];
-            let entries = Spread::of(writes, at_hand, segment_bytes / ENTRY_BYTES);
+        let mut segments = 0;
+        for (index, table) in tables.clone().enumerate() {
+            let frees = self.writes_of(index, table) + self.handed[index];
+            let entries = Spread::of(frees, self.least_entries(index), segment_bytes / ENTRY_BYTES);
             segments += entries.most + entries.begun(workers);
-            if let Some(bytes) = table.external_bytes_max {
-                external += writes;
-                largest = largest.max(bytes);
-            }
+            segments += self.row_segments(index, segment_bytes / table.row_bytes);
         }
-        segments + self.value_segments((external, largest), workers, segment_bytes)
+        segments + self.value_segments(self.external(tables), workers, segment_bytes)
+    }
+
+    /// Segments for the rows that workers create.
+    fn row_segments(&self, table: usize, per_segment: u64) -> u64 {
+        let missing = |stock: &Stock| stock.needed.saturating_sub(stock.slots());
+        self.stocks[table].iter().map(|stock| missing(stock).div_ceil(per_segment)).sum()
     }
 
     /// Most segments for so many values of unknown lengths up to the largest. Their cost is convex
@@ -96,9 +152,9 @@ impl SpaceDemand {
         for class in (0..classes).filter(|&class| class_bytes(class) <= segment_bytes) {
             let pool = class_pool(class) as usize;
             let per_segment = segment_bytes / class_bytes(class);
-            let slots = Spread::of(external, self.slots_at_hand[pool], per_segment);
-            let at_hand = self.entries_at_hand[pool];
-            let entries = Spread::of(frees, at_hand, segment_bytes / ENTRY_BYTES);
+            let slots = Spread::of(external, self.least_slots(pool), per_segment);
+            let frees = frees + self.handed[pool];
+            let entries = Spread::of(frees, self.least_entries(pool), segment_bytes / ENTRY_BYTES);
             slots_most = slots_most.max(slots.most);
             entries_most = entries_most.max(entries.most);
             for spread in [slots, entries] {
@@ -106,6 +162,16 @@ impl SpaceDemand {
             }
         }
         slots_most + entries_most + begun
+    }
+
+    /// Slots that every worker can take without a new segment.
+    fn least_slots(&self, pool: usize) -> u64 {
+        self.stocks[pool].iter().map(Stock::slots).min().unwrap_or(u64::MAX)
+    }
+
+    /// Entries for which the free list of every worker has room.
+    fn least_entries(&self, pool: usize) -> u64 {
+        self.stocks[pool].iter().map(|stock| stock.entries).min().unwrap_or(u64::MAX)
     }
 }
 

@@ -260,7 +260,7 @@ impl<D: Device> Engine<D> {
             self.last_capture = number;
         }
         if ends_in_checkpoint {
-            crew::rotate(&mut self.workers);
+            crew::rotate(&mut self.workers, workers);
         }
         let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {
@@ -312,6 +312,7 @@ impl<D: Device> Engine<D> {
         shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
+        shared.handovers.get_mut().expect("no panic while locked").clear();
         *shared.carry_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
@@ -730,6 +731,8 @@ pub(crate) fn new_worker<D: Device>(
         port: Port::new(Arc::clone(store.device()), number as u32),
         sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         changed: vec![0; storage::format::POOLS],
+        handed: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        handed_pools: Vec::new(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.state_hash,

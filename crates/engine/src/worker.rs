@@ -15,13 +15,14 @@ use crate::calls::{Calls, EpochInfo};
 use crate::core::Core;
 use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
+use crate::demand::handover::Handover;
 use crate::index::EntryId;
 use crate::local::{Declarations, Drawn, Local, QueuedPiece};
 use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
 use crate::taken::Taken;
-use crate::version::{Buffers, Gone, Medium, Stopped};
+use crate::version::{Buffers, Gone, Idle, Medium, Stopped};
 use crate::watch::Moment;
 
 /// Everything that one worker owns.
@@ -132,6 +133,10 @@ pub(crate) struct Shared {
     pub(crate) appends: Vec<RwLock<Buffers>>,
     /// Space that the epoch may need at most.
     pub(crate) demand: Mutex<SpaceDemand>,
+    /// Free slots that go from worker to worker in this epoch.
+    pub(crate) handovers: RwLock<Vec<Handover>>,
+    /// Sub-pools of the workers that have no part in a small epoch.
+    pub(crate) idle: Mutex<Vec<Idle>>,
     /// Bytes of calls that might be deferred.
     pub(crate) carry_bytes: AtomicU64,
     /// Rows that do not exist any more, by the worker that ran their last writers.
@@ -189,6 +194,8 @@ impl Shared {
             removed: staged(),
             appends: (0..workers).map(|_| RwLock::new(vec![Vec::new(); workers])).collect(),
             demand: Mutex::new(SpaceDemand::new(tables)),
+            handovers: RwLock::default(),
+            idle: Mutex::default(),
             carry_bytes: AtomicU64::new(0),
             gone: (0..workers).map(|_| RwLock::default()).collect(),
             streams: Mutex::default(),

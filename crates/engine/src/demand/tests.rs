@@ -6,17 +6,22 @@ use super::*;
 const SEGMENT: u64 = 64;
 
 /// Tables of which no value is external.
-fn inline<const N: usize>(rows: [u64; N]) -> impl Iterator<Item = TableSpace> {
-    rows.into_iter().map(|rows| TableSpace { rows, external_bytes_max: None })
+fn inline<const N: usize>(rows: [u64; N]) -> impl Iterator<Item = TableSpace> + Clone {
+    rows.into_iter().map(|rows| TableSpace { rows, row_bytes: SEGMENT, external_bytes_max: None })
 }
 
 /// A demand of two tables, where nobody has anything at hand.
 fn demand(writes: [u64; 2]) -> SpaceDemand {
     let mut demand = SpaceDemand::new(2);
     demand.writes = writes.to_vec();
-    demand.slots_at_hand.fill(0);
-    demand.entries_at_hand.fill(0);
+    demand.stocks.fill(vec![Stock::default()]);
     demand
+}
+
+/// Has a worker, which is the poorest one, so many slots and room for so many entries.
+fn at_hand(demand: &mut SpaceDemand, pool: usize, slots: u64, entries: u64) {
+    let needed = demand.stocks[pool][0].needed;
+    demand.stocks[pool][0] = Stock { free: slots / 2, fresh: slots.div_ceil(2), entries, needed };
 }
 
 /// O-43: what is reserved is what may be needed: no less, and no more where all is known.
@@ -31,7 +36,9 @@ fn o_43_every_free_may_need_an_entry() {
     assert_eq!(segments(&demand([9, 1]), 4), 3 + 2 * 3, "every other worker may begin one");
 
     let mut some = demand([20, 3]);
-    (some.row_segments, some.entries_at_hand[0], some.entries_at_hand[1]) = (5, 12, 4);
+    at_hand(&mut some, 0, 3, 12);
+    at_hand(&mut some, 1, 0, 4);
+    some.stocks[0][0].needed = 8;
     assert_eq!(segments(&some, 1), 5 + 1, "what is at hand is not needed");
     some.inserts = vec![4, 6];
     assert_eq!(segments(&some, 1), 5 + 1, "the rows of inserts are counted by who creates them");
@@ -49,7 +56,8 @@ fn o_43_every_value_may_be_of_the_class_that_costs_most() {
     let segment = 16 * class_bytes(0);
     let entries = segment / ENTRY_BYTES;
     let tables = |longest: u64| {
-        let external = TableSpace { rows: 0, external_bytes_max: Some(longest) };
+        let external =
+            TableSpace { row_bytes: SEGMENT, rows: 0, external_bytes_max: Some(longest) };
         inline([0]).chain([external])
     };
     let most = |demand: &SpaceDemand, class, workers| {
@@ -65,19 +73,18 @@ fn o_43_every_value_may_be_of_the_class_that_costs_most() {
     let many = demand([0, entries]);
     assert_eq!(most(&many, 0, 1), 1 + (entries.div_ceil(16) + 2 + 2));
     let mut rich = demand([0, 10]);
-    rich.entries_at_hand.fill(20);
-    rich.slots_at_hand.fill(10);
+    (0..POOLS).for_each(|pool| at_hand(&mut rich, pool, 10, 20));
     assert_eq!(most(&rich, 1, 3), 0, "all is at hand");
-    rich.slots_at_hand[class_pool(1) as usize] = 1;
+    at_hand(&mut rich, class_pool(1) as usize, 1, 20);
     assert_eq!(most(&rich, 1, 3), 2 + 1 + 2, "nine slots of class 1 are missing");
-    rich.entries_at_hand[class_pool(0) as usize] = 19;
+    at_hand(&mut rich, class_pool(0) as usize, 10, 19);
     assert_eq!(most(&rich, 1, 3), (2 + 1 + 2) + (1 + 1 + 2), "and one entry of class 0");
     // A class beyond the longest value costs nothing, nor one that no segment holds.
-    rich.slots_at_hand[class_pool(2) as usize] = 0;
+    at_hand(&mut rich, class_pool(2) as usize, 0, 20);
     assert_eq!(most(&rich, 1, 3), (2 + 1 + 2) + (1 + 1 + 2));
     let larger_than_a_segment = (0..CLASSES).find(|&class| class_bytes(class) > segment).unwrap();
-    rich.slots_at_hand[class_pool(larger_than_a_segment) as usize] = 0;
-    rich.slots_at_hand[class_pool(2) as usize] = 10;
+    at_hand(&mut rich, class_pool(larger_than_a_segment) as usize, 0, 20);
+    at_hand(&mut rich, class_pool(2) as usize, 10, 20);
     assert_eq!(most(&rich, larger_than_a_segment, 3), (2 + 1 + 2) + (1 + 1 + 2));
 }
 
@@ -90,9 +97,10 @@ fn o_43_the_collector_may_free_values_of_every_class() {
     let classes = CLASSES as u64;
     let segments = |demand: &SpaceDemand| demand.segments(inline([0, 0]), 1, segment);
     assert_eq!(segments(&collected), 2 + classes);
-    collected.entries_at_hand.fill(1);
+    (0..POOLS).for_each(|pool| at_hand(&mut collected, pool, 0, 1));
     assert_eq!(segments(&collected), 1 + classes);
-    collected.entries_at_hand.fill(segment / ENTRY_BYTES + 1);
+    let entries = segment / ENTRY_BYTES + 1;
+    (0..POOLS).for_each(|pool| at_hand(&mut collected, pool, 0, entries));
     assert_eq!(segments(&collected), 0);
 }
 
@@ -111,12 +119,14 @@ fn o_43_no_way_to_spread_the_work_needs_more() {
         let mut demand = demand([0, external]);
         let largest_class = below(3) as usize;
         for class in 0..=largest_class {
-            demand.slots_at_hand[class_pool(class) as usize] = below(6);
-            demand.entries_at_hand[class_pool(class) as usize] = below(6);
+            at_hand(&mut demand, class_pool(class) as usize, below(6), below(6));
         }
-        demand.entries_at_hand[1] = below(6);
-        let external_table =
-            TableSpace { rows: 0, external_bytes_max: Some(class_bytes(largest_class)) };
+        at_hand(&mut demand, 1, 0, below(6));
+        let external_table = TableSpace {
+            rows: 0,
+            row_bytes: SEGMENT,
+            external_bytes_max: Some(class_bytes(largest_class)),
+        };
         let bound = demand.segments(inline([0]).chain([external_table]), workers, segment);
 
         // Each write goes to some worker, writes a value of some class, and frees two values.
@@ -138,12 +148,12 @@ fn o_43_no_way_to_spread_the_work_needs_more() {
             taken += count.saturating_sub(at_hand).div_ceil(per_segment);
         };
         for worker in 0..workers as usize {
-            take(rows[worker], demand.entries_at_hand[1], segment / ENTRY_BYTES);
+            take(rows[worker], demand.least_entries(1), segment / ENTRY_BYTES);
             for &class in &classes {
                 let pool = class_pool(class) as usize;
                 let per_segment = segment / class_bytes(class);
-                take(slots[worker][class], demand.slots_at_hand[pool], per_segment);
-                take(frees[worker][class], demand.entries_at_hand[pool], segment / ENTRY_BYTES);
+                take(slots[worker][class], demand.least_slots(pool), per_segment);
+                take(frees[worker][class], demand.least_entries(pool), segment / ENTRY_BYTES);
             }
         }
         assert!(taken <= bound, "{taken} of {bound}: {workers} workers, {external} values");

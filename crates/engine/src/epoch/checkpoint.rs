@@ -1,7 +1,7 @@
 //! The end of an epoch (NV 4.3): everything it wrote becomes durable, then its number does.
 //!
-//! 1. Every worker flushes its free lists and, if a checkpoint is due, its pools' offsets; then it
-//!    fences its own port (O-22).
+//! 1. Every worker puts free slots that it was handed and did not use into its lists, flushes these
+//!    and, if a checkpoint is due, its pools' offsets; then it fences its own port (O-22).
 //! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
 //!    the epoch came to before; it makes carried calls durable, then writes the checkpoint record.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
@@ -20,7 +20,7 @@ use crate::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    fence_own(epoch, worker);
+    fence_own(epoch, worker)?;
     add_totals(epoch, worker);
     epoch.barrier()?;
     epoch.reach(worker, Moment::Fenced);
@@ -44,10 +44,12 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// Step 1.
-fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
+    worker.medium.put_back(epoch.store.segments())?;
     worker.medium.save(epoch.store.segments(), sequence);
     worker.medium.port.fence();
+    Ok(())
 }
 
 fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {

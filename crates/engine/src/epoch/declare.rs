@@ -9,7 +9,7 @@ use pmem::sync::atomic::Ordering;
 
 use crate::calls::{Abort, Failure, owned};
 use crate::declare::{Declaration, WriteSet};
-use crate::epoch::{draw, log_inputs, reserve};
+use crate::epoch::{draw, handover, log_inputs, reserve};
 use crate::error::Words;
 use crate::local::{
     Declarations, Declared, DeclaredKind, Drawer, Extra, Local, NO_ENTRY, Span, Txn,
@@ -52,7 +52,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.shared.refused.lock().expect("no panic while locked").is_some() {
         return Err(Leave::Refused);
     }
-    Ok(())
+    handover::run(epoch, worker)
 }
 
 /// Takes all that the serial part of a refused epoch did to secondary indexes back.

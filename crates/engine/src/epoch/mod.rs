@@ -14,6 +14,7 @@ mod declare;
 mod draw;
 mod evict_cache;
 mod execute;
+mod handover;
 mod insert;
 mod log_inputs;
 mod major_gc;

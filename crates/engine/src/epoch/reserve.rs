@@ -2,10 +2,12 @@
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
+use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
-use crate::demand::TableSpace;
+use crate::demand::{Stock, TableSpace};
+use crate::epoch::handover;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
 use crate::{EngineError, Result};
@@ -27,7 +29,6 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     for table in 0..tables {
         demand.inserts[table] += inserts[table];
         demand.writes[table] += writes[table];
-        demand.row_segments += row_segments(worker, table, inserts[table]);
     }
     for range in &worker.local.lists.ranges {
         demand.covered[range.table as usize] = true;
@@ -41,27 +42,20 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     let has_values = demand.collected > 0 || writes.iter().enumerate().any(is_external);
     for (pool, sub_pools) in worker.medium.sub_pools.iter().enumerate() {
         let is_concerned = match writes.get(pool) {
-            Some(&writes) => writes > 0 || demand.covered[pool],
+            Some(&writes) => writes > 0 || inserts[pool] > 0 || demand.covered[pool],
             None => pool >= TABLES_MAX && has_values,
         };
         if epoch.workers == 1 && !is_concerned {
             continue;
         }
-        let slots = sub_pools.iter().map(|l| l.available() + l.room()).sum();
-        let entries = sub_pools.first().map_or(0, storage::SubPool::free_list_room);
-        demand.slots_at_hand[pool] = demand.slots_at_hand[pool].min(slots);
-        demand.entries_at_hand[pool] = demand.entries_at_hand[pool].min(entries);
+        let stock = Stock {
+            free: sub_pools.iter().map(SubPool::available).sum(),
+            fresh: sub_pools.iter().map(SubPool::room).sum(),
+            entries: sub_pools.first().map_or(0, SubPool::free_list_room),
+            needed: inserts.get(pool).copied().unwrap_or(0),
+        };
+        demand.stock(pool, (worker.local.worker, epoch.workers), stock);
     }
-}
-
-/// Segments that a worker must take to create rows.
-fn row_segments<D: Device>(worker: &Worker<D>, table: usize, rows: u64) -> u64 {
-    if rows == 0 {
-        return 0;
-    }
-    let sub_pools = &worker.medium.sub_pools[table];
-    let at_hand: u64 = sub_pools.iter().map(|l| l.available() + l.room()).sum();
-    rows.saturating_sub(at_hand).div_ceil(sub_pools[0].slots_per_segment())
 }
 
 /// Makes sure that the epoch cannot run out of space once it is logged.
@@ -88,13 +82,15 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     Ok(())
 }
 
-/// Most segments that the epoch may take.
+/// Most segments that the epoch may take, when free slots have gone to where they are short.
 fn segments_needed<D: Device>(epoch: &Epoch<'_, D>) -> u64 {
     let tables = epoch.core.tables.iter().map(|table| {
         let bytes_max = table.layout.value_bytes_max;
         let external_bytes_max = table.layout.may_be_external().then_some(bytes_max);
-        TableSpace { rows: table.hash.len() as u64, external_bytes_max }
+        let (rows, row_bytes) = (table.hash.len() as u64, table.layout.row_bytes);
+        TableSpace { rows, row_bytes, external_bytes_max }
     });
-    let demand = epoch.shared.demand.lock().expect("no panic while locked");
+    let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
+    handover::plan(epoch, &mut demand, tables.clone());
     demand.segments(tables, epoch.workers as u64, epoch.store.segments().segment_bytes())
 }

@@ -22,6 +22,11 @@ pub(crate) struct Medium<D: Device> {
     pub(crate) popping: Vec<usize>,
     /// For each pool, the sub-pool whose bump allocator is in use.
     pub(crate) bumping: Vec<usize>,
+    /// Free slots that other workers handed over for this epoch, by pool: taken out of their free
+    /// lists, and in none until they are used or put back.
+    pub(crate) handed: Vec<Vec<u64>>,
+    /// Pools of which there are some.
+    pub(crate) handed_pools: Vec<usize>,
     /// For each pool, in how many checkpoints its offsets have to be saved: in two after a change,
     /// into one set each.
     pub(crate) changed: Vec<u8>,
@@ -146,6 +151,38 @@ impl<D: Device> Medium<D> {
         slots.iter().try_for_each(|&slot| mine.push(&mut self.port, segments, slot))
     }
 
+    /// Takes free slots of a pool out of this worker's lists.
+    ///
+    /// # Panics
+    /// If it has not so many, which is a bug: they were counted in this epoch.
+    pub(crate) fn give(&mut self, pool: usize, count: u64, segments: &Segments) -> Vec<u64> {
+        self.changed[pool] = CHECKPOINTS;
+        pop_all(&mut self.sub_pools[pool], (count, &mut self.port), segments)
+    }
+
+    /// Takes free slots over from other workers.
+    pub(crate) fn receive(&mut self, pool: usize, slots: impl IntoIterator<Item = u64>) {
+        self.handed[pool].extend(slots);
+        self.handed_pools.push(pool);
+        // They are used before anything else.
+        self.popping[pool] = 0;
+    }
+
+    /// Puts what is left of the slots that were handed over into this worker's free lists. The
+    /// collected tails are final already: these entries count from the next checkpoint on, as do
+    /// the heads of the lists that they come from.
+    ///
+    /// # Errors
+    /// `Limit` if there is no room for the entries, which was reserved.
+    pub(crate) fn put_back(&mut self, segments: &Segments) -> Result<(), StorageError> {
+        for pool in std::mem::take(&mut self.handed_pools) {
+            for slot in std::mem::take(&mut self.handed[pool]) {
+                self.free(pool, slot, segments)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Flushes what the epoch changed, and saves the offsets for a checkpoint, if one is due.
     pub(crate) fn save(&mut self, segments: &Segments, sequence: Option<u64>) {
         for (sub_pools, _) in changed(&mut self.sub_pools, &mut self.changed) {
@@ -196,6 +233,9 @@ impl<D: Device> Medium<D> {
 
     #[inline(never)]
     fn allocate_any(&mut self, pool: usize, segments: &Segments) -> u64 {
+        if let Some(slot) = self.handed[pool].pop() {
+            return slot;
+        }
         let sub_pools = &mut self.sub_pools[pool];
         // Sub-pools before this one have nothing that may be taken until the next checkpoint, after
         // which other sub-pools are dealt. The collector runs before values are taken.
@@ -228,6 +268,61 @@ impl<D: Device> Medium<D> {
         self.popping.fill(0);
         self.bumping.fill(0);
     }
+}
+
+/// Sub-pools of a worker that has no part in an epoch: the one that runs it may take free slots of
+/// them.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    /// By pool.
+    pub(crate) sub_pools: Vec<Vec<SubPool>>,
+    /// As in [`Medium`].
+    pub(crate) changed: Vec<u8>,
+}
+
+impl Idle {
+    /// Slots of a pool that may be taken from the free lists.
+    pub(crate) fn free(&self, pool: usize) -> u64 {
+        self.sub_pools[pool].iter().map(SubPool::available).sum()
+    }
+
+    /// Takes free slots of a pool out of the lists, and saves the offsets for a checkpoint, if one
+    /// is due: by the port of the worker that runs the epoch, whose fence covers it.
+    ///
+    /// # Panics
+    /// If there are not so many, which is a bug: they were counted in this epoch.
+    pub(crate) fn give<D: Device>(
+        &mut self,
+        (pool, count): (usize, u64),
+        (port, segments): (&mut Port<D>, &Segments),
+        sequence: Option<u64>,
+    ) -> Vec<u64> {
+        self.changed[pool] = CHECKPOINTS;
+        let sub_pools = &mut self.sub_pools[pool];
+        let slots = pop_all(sub_pools, (count, &mut *port), segments);
+        if let Some(sequence) = sequence {
+            sub_pools.iter_mut().for_each(|sub_pool| sub_pool.save(port, sequence));
+        }
+        slots
+    }
+}
+
+/// Takes so many slots out of the free lists of sub-pools.
+fn pop_all<D: Device>(
+    sub_pools: &mut [SubPool],
+    (count, port): (u64, &mut Port<D>),
+    segments: &Segments,
+) -> Vec<u64> {
+    let mut slots = Vec::with_capacity(count as usize);
+    for sub_pool in sub_pools {
+        while (slots.len() as u64) < count
+            && let Some(slot) = sub_pool.pop(port, segments)
+        {
+            slots.push(slot);
+        }
+    }
+    assert_eq!(slots.len() as u64, count, "free slots were counted before they are handed over");
+    slots
 }
 
 /// The two sets of offsets of a sub-pool are saved in turn.

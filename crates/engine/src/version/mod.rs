@@ -33,7 +33,7 @@ pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
 pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
-pub(crate) use medium::{Gone, Medium, clear_stale, initialise_row, version_epoch};
+pub(crate) use medium::{Gone, Idle, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};

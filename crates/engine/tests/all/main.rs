@@ -10,6 +10,7 @@ mod damage;
 mod determinism;
 mod differences;
 mod fewer_workers;
+mod footprint;
 mod full_log;
 mod ignored_mistakes;
 mod left_out;

@@ -1,0 +1,102 @@
+//! Handing free slots over to workers that are short of them, when it is certain that the epoch
+//! runs.
+//!
+//! 1. Who has slots to spare takes them out of its free lists: in DRAM, as if it used them.
+//! 2. After a barrier, who is short gets them, and uses them before anything else.
+//! 3. At the end of the epoch what was not used is put into the list of who has it (E12).
+//!
+//! A crash undoes all of it, as it does other changes of lists since the checkpoint (O-38): each
+//! slot is again in the list that it came from. Only a major collection makes its entries final at
+//! once, and it runs before step 3 (decision 8).
+
+use pmem::Device;
+
+use storage::{class_of, class_pool};
+
+use crate::demand::handover::{Handover, Shares};
+use crate::demand::{SpaceDemand, Stock, TableSpace};
+use crate::version::Idle;
+use crate::worker::{Epoch, Leave, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let handovers = epoch.shared.handovers.read().expect("no panic while locked");
+    if handovers.is_empty() {
+        return Ok(());
+    }
+    let (mine, segments) = (worker.local.worker, epoch.store.segments());
+    for Handover { pool, shares, slots } in &*handovers {
+        if shares.gives[mine] > 0 {
+            let given = worker.medium.give(*pool, shares.gives[mine], segments);
+            slots.lock().expect("no panic while locked").extend(given);
+        }
+    }
+    if epoch.workers == 1 {
+        take_from_idle(epoch, worker, &handovers);
+    }
+    epoch.barrier()?;
+    for Handover { pool, shares, slots } in &*handovers {
+        if shares.takes[mine] > 0 {
+            let mut slots = slots.lock().expect("no panic while locked");
+            let left = slots.len() - shares.takes[mine] as usize;
+            worker.medium.receive(*pool, slots.drain(left..));
+        }
+    }
+    Ok(())
+}
+
+/// What workers give that have no part in the epoch.
+fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, handovers: &[Handover]) {
+    let (port, segments) = (&mut worker.medium.port, epoch.store.segments());
+    let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
+    let mut idle = epoch.shared.idle.lock().expect("no panic while locked");
+    for Handover { pool, shares, slots } in handovers {
+        let mut slots = slots.lock().expect("no panic while locked");
+        for (idle, &count) in idle.iter_mut().zip(&shares.gives[1..]) {
+            if count > 0 {
+                slots.extend(idle.give((*pool, count), (&mut *port, segments), sequence));
+            }
+        }
+    }
+}
+
+/// Decides what is handed over, and counts it as where it goes.
+pub(super) fn plan<D: Device>(
+    epoch: &Epoch<'_, D>,
+    demand: &mut SpaceDemand,
+    tables: impl Iterator<Item = TableSpace>,
+) {
+    let (values, longest) = demand.external(tables);
+    let idle = epoch.shared.idle.lock().expect("no panic while locked");
+    if epoch.workers == 1 && idle.is_empty() {
+        return;
+    }
+    let mut handovers = epoch.shared.handovers.write().expect("no panic while locked");
+    let rows = (0..epoch.core.tables.len()).map(|table| (table, None));
+    let classes = if values > 0 { class_of(longest) + 1 } else { 0 };
+    let classes = (0..classes).map(|class| (class_pool(class).into(), Some(values)));
+    for (pool, values) in rows.chain(classes) {
+        let shares = match (&demand.stocks[pool][..], values) {
+            ([], _) => None,
+            ([alone], _) => {
+                let needed = values.unwrap_or(alone.needed);
+                from_idle(Stock { needed, ..*alone }, &idle, pool)
+            }
+            (all, None) => Shares::of_needs(all),
+            (all, Some(values)) => Shares::of_values(all, values),
+        };
+        if let Some(shares) = shares {
+            demand.hand_over(pool, &shares);
+            handovers.push(Handover::new(pool, shares));
+        }
+    }
+}
+
+/// What a worker that is alone gets of those that have no part in the epoch, which needs nothing of
+/// them but where it is short.
+fn from_idle(alone: Stock, idle: &[Idle], pool: usize) -> Option<Shares> {
+    if alone.needed <= alone.slots() {
+        return None;
+    }
+    let of_idle = idle.iter().map(|idle| Stock { free: idle.free(pool), ..Stock::default() });
+    Shares::of_needs(&std::iter::once(alone).chain(of_idle).collect::<Vec<_>>())
+}
