@@ -28,8 +28,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         write_calls(epoch, worker)?;
         let (stream, port) = (&mut worker.log, &mut worker.medium.port);
         stream.finish_and_seal(epoch.store.log(), port, seal(epoch, Vec::new()))?;
-        epoch.store.log().make_durable()?;
-        return Ok(());
+        return begin_sync(epoch);
     }
     write_stream(epoch, worker)?;
     epoch.barrier()?;
@@ -38,15 +37,21 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
         streams.sort_unstable_by_key(|s| s.stream);
         epoch.store.log().seal(&mut worker.medium.port, &seal(epoch, streams))?;
-        if epoch.store.device().captures() {
-            // A sync takes milliseconds: it runs beside the initialization phase.
-            let store = std::sync::Arc::clone(epoch.store);
-            let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
-            *epoch.shared.sync.lock().expect("no panic while locked") = Some(sync);
-        } else {
-            epoch.store.log().make_durable()?;
-        }
+        begin_sync(epoch)?;
     }
+    Ok(())
+}
+
+/// Begins to make the log durable. Where that is a sync, it takes milliseconds and runs beside the
+/// initialization phase; but where the serial part is all there is, that has next to nothing to do.
+fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
+    let store = std::sync::Arc::clone(epoch.store);
+    let is_alone = epoch.workers == 1 && epoch.calls.are_few();
+    if is_alone || !store.device().captures() {
+        return Ok(store.log().make_durable()?);
+    }
+    let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
+    *epoch.shared.sync.lock().expect("no panic while locked") = Some(sync);
     Ok(())
 }
 

@@ -26,7 +26,9 @@ fn o_11_additions_to_hot_rows_are_all_there_on_any_number_of_workers() {
         let mut used = vec![0; workers + 1];
         for _ in 0..BATCHES {
             let mut batch = db.batch();
-            (0..CALLS).for_each(|call| batch.add(&Add { row: call % 3 }).unwrap());
+            for call in 0..CALLS {
+                batch.add(&Add { row: call % 3 }).unwrap();
+            }
             batch.submit().unwrap().wait();
             used[db.stats().last_epoch.workers] += 1;
         }
