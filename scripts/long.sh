@@ -64,6 +64,8 @@ while [ "$SECONDS" -lt "$end" ]; do
         NVCARACAL_METAMORPHIC=40 cargo test --locked -p nvcaracal-engine --test all properties::
     part 'footprint' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_FOOTPRINT_ROUNDS=1000000 \
         cargo test --locked -p nvcaracal-engine --test all footprint::
+    part 'any three features' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_PRODUCTS=5 \
+        NVCARACAL_IMAGES=100 cargo test --locked -p nvcaracal-sim --test all product::
     part 'schedules: threads' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_SCHEDULES=500 \
         cargo test --locked -p nvcaracal-engine --test all schedules::
     part 'bad disks' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_DISKS=100 NVCARACAL_DISK_STRIDE=1 \

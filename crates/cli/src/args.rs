@@ -642,6 +642,10 @@ pub(crate) struct RecoverArguments {
     /// it out, so that it counts as failed
     #[arg(long, value_name = "EPOCH:POSITION", value_parser = parse_call)]
     pub(crate) skip_call: Option<(u64, u32)>,
+    /// Rows are damaged: write all that can be read, as of the last checkpoint, into a new store in
+    /// this directory, and list what cannot. The damaged store is only read
+    #[arg(long, value_name = "NEWDIR", conflicts_with_all = ["accept_loss_after", "skip_call"])]
+    pub(crate) salvage: Option<PathBuf>,
 }
 
 fn parse_call(text: &str) -> Result<(u64, u32), String> {

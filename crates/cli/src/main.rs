@@ -28,6 +28,7 @@ mod reproduce_command;
 mod roofline_command;
 mod rows;
 mod runs;
+mod salvage_command;
 mod signals;
 mod sim_command;
 mod sim_damage;

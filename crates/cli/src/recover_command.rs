@@ -11,6 +11,7 @@ use crate::output::{Done, Failure, show};
 use crate::repair_command::{self, Decision};
 use crate::rows::Looked;
 use crate::runs::workers;
+use crate::salvage_command;
 
 /// Carries a `recover` command out.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {
@@ -19,6 +20,9 @@ pub(crate) fn run(arguments: &RecoverArguments) -> Done {
     }
     if let Some((epoch, position)) = arguments.skip_call {
         return repair_command::run(&arguments.store, Decision::SkipCall(epoch, position));
+    }
+    if let Some(target) = &arguments.salvage {
+        return salvage_command::run(&arguments.store, target);
     }
     let spec = bench::spec_of_path(&arguments.store.path)?;
     let path = &arguments.store.path;

@@ -43,6 +43,10 @@ impl Table {
         }
     }
 
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+
     /// The columns of the values in a table of text.
     pub(crate) fn fields(&self) -> Vec<&str> {
         self.types.as_ref().map_or_else(Vec::new, RowTypes::fields)
@@ -82,6 +86,10 @@ impl<D: Device> Looked<D> {
             });
         }
         Ok(Self { opened, tables })
+    }
+
+    pub(crate) fn opened(&self) -> &Opened<D> {
+        &self.opened
     }
 
     pub(crate) fn tables(&self) -> &[Table] {

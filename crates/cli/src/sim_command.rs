@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use sim::crash::{
-    Campaign, Class, DEPTH_MAX, Failure, Options, Outcome, Tally, minimise, run as explore,
+    Campaign, Class, DEPTH_MAX, Failure, Grown, Options, Outcome, Tally, minimise, run as explore,
 };
 use sim::history::shrink::{Step, describe};
 
@@ -236,7 +236,14 @@ fn shown(failure: &Failure, arguments: &SimArguments) -> FailureShown {
         violation: violation.to_string(),
         obligations: violation.obligations(),
         crashes: cuts.iter().map(ToString::to_string).collect(),
-        setup: format!("{:?}", case.setup),
+        setup: match &case.grown {
+            None => format!("{:?}", case.setup),
+            Some(Grown { value_bytes_max, batches }) => format!(
+                "{:?}, after {} epochs with values of up to {value_bytes_max:?} bytes",
+                case.setup,
+                batches.len()
+            ),
+        },
         image_limit_bytes: case.image_limit_bytes,
         log_limit_bytes: case.log_limit_bytes,
         history: describe(&history),

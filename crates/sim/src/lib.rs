@@ -14,4 +14,6 @@ pub mod disk;
 pub mod fuzz;
 pub mod history;
 #[cfg(not(feature = "bare"))]
+pub mod product;
+#[cfg(not(feature = "bare"))]
 mod seeds;

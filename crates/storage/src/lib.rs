@@ -20,6 +20,7 @@ mod pool;
 pub mod repair;
 pub mod row;
 pub mod rows;
+pub mod salvage;
 pub mod scan;
 mod segments;
 pub mod settle;

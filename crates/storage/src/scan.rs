@@ -205,7 +205,7 @@ fn check_row<D: Device>(
 
 /// Whether a pointer is null, names an inline value, or a slot of the pool of its class that was
 /// allocated.
-fn leads_to_a_value<D: Device>(
+pub(crate) fn leads_to_a_value<D: Device>(
     device: &D,
     segments: &Segments,
     plan: &ScanPlan,

@@ -214,6 +214,11 @@ impl<D: Device> Store<D> {
         &self.segments
     }
 
+    /// What the catalog has of each number.
+    pub(crate) fn records(&self) -> &[TableRecord] {
+        &self.records
+    }
+
     /// The tables, in the order of their ids.
     pub fn tables(&self) -> &[StoredTable] {
         &self.tables

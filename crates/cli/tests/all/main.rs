@@ -20,6 +20,7 @@ mod reproduce;
 mod resume;
 mod rivals;
 mod roofline;
+mod salvage;
 mod same_digest;
 mod sim;
 mod state_hash;

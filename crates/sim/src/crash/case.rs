@@ -3,8 +3,11 @@
 use storage::input_log::RESERVE_SEGMENTS;
 
 use super::decide::Decision;
+use crate::history::pair::TABLES_SIZED;
+use crate::history::program::SHORT_SIZES;
 use crate::history::{
-    Mix, Random, Setup, add_corners, batch, churn, fatal, for_serial_part, long_call, stale_look,
+    HASHED, Mix, ORDERED, Random, Setup, add_corners, batch, churn, edited, fatal, for_serial_part,
+    long_call, stale_look,
 };
 
 /// The image of a store without any segment, with some room for the directory.
@@ -49,6 +52,10 @@ pub struct Case {
     pub size: Size,
     /// How the store is created and first opened.
     pub setup: Setup,
+    /// What comes before that, if the store was made by a program with shorter values.
+    pub grown: Option<Grown>,
+    /// Whether all values have 8 bytes at most, also those of epochs after a recovery.
+    pub is_short: bool,
     /// The calls of each epoch.
     pub batches: Vec<Vec<Vec<u8>>>,
     /// How calls are mixed when the store runs on after a recovery.
@@ -68,6 +75,16 @@ pub struct Case {
     pub habit: Habit,
     /// What is decided about an epoch that a call has ended.
     pub decision: Decision,
+}
+
+/// A program of before, with shorter values in some tables: it made the store, ran, and closed
+/// it. That is not explored; the open of the next program is, which makes the values longer.
+#[derive(Debug, Clone)]
+pub struct Grown {
+    /// Longest values of its tables.
+    pub value_bytes_max: [u32; TABLES_SIZED],
+    /// The calls of each of its epochs, with values of at most 8 bytes.
+    pub batches: Vec<Vec<Vec<u8>>>,
 }
 
 impl Case {
@@ -91,7 +108,32 @@ impl Case {
         let mut aside = Random::new(seed ^ 0xfa7a1);
         let changes = case.close && Random::new(seed ^ 0x5c4e3a).percent(60);
         let case = Self { changes, ..case };
+        let case = match case.habit {
+            Habit::Usual => case.with_longer_values(&mut Random::new(seed ^ 0x6407)),
+            // These have just the room that they need.
+            Habit::FullLog | Habit::Churn => case,
+        };
         if aside.below(FATAL_ONE_IN) == 0 { case.with_a_fatal_call(&mut aside) } else { case }
+    }
+
+    /// The same case; for a third, of a store whose tables of keys of 8 bytes got longer values.
+    /// Rows that are one line are among them.
+    #[must_use]
+    pub fn with_longer_values(mut self, random: &mut Random) -> Self {
+        if !random.percent(33) {
+            return self;
+        }
+        let mut value_bytes_max = self.setup.value_bytes_max;
+        for table in [HASHED, ORDERED].map(usize::from) {
+            value_bytes_max[table] = random.pick(&[8, 8, 16, 100]);
+            // As the table chooses it, or as small as can be.
+            self.setup.row_bytes[table] = random.pick(&[0, 64]);
+            self.setup.shared_heap_bytes[table] = 0;
+        }
+        let epochs = random.below(3);
+        let batches = (0..epochs).map(|_| batch(random, &self.mix, 4)).collect();
+        self.grown = Some(Grown { value_bytes_max, batches: short_batches(batches) });
+        self
     }
 
     /// The same case, but one or two calls of its last epoch end the epoch.
@@ -222,8 +264,28 @@ impl Case {
             habit: Habit::Usual,
             decision: Decision::LeaveOut,
             setup,
+            grown: None,
+            is_short: false,
         }
     }
+}
+
+/// Makes values of calls short: 8 bytes at most.
+pub fn shorten(batches: &mut [Vec<Vec<u8>>]) {
+    for call in batches.iter_mut().flatten() {
+        *call = edited(call, |step| step.size %= SHORT_SIZES);
+    }
+}
+
+/// Epochs with values of at most 8 bytes, which leave no deferred call: a schema with some of them
+/// does not change.
+#[must_use]
+pub fn short_batches(mut batches: Vec<Vec<Vec<u8>>>) -> Vec<Vec<Vec<u8>>> {
+    shorten(&mut batches);
+    if !batches.is_empty() {
+        batches.push(Vec::new());
+    }
+    batches
 }
 
 /// The calls of one epoch after the other. If the log is to be full, there are spells of epochs

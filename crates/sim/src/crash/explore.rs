@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 
 use pmem::{AllNewest, Killed, Left, Replay, Trace, Traced};
 
-use super::case::{Case, Habit, Size, Spells};
+use super::case::{Case, Grown, Habit, Size, Spells, shorten};
 use super::choices::{Choice, choices};
 use super::kill::{CHOICES_OF_FEW, IMAGES_OF_A_KILL, kills};
 use super::life::{Known, Life, Plan};
@@ -161,11 +161,13 @@ pub fn explore_case(
     let Case { setup, batches, close, changes, decision, .. } = case;
     let plan = Plan { setup, batches, close: *close, changes: *changes, decision: *decision };
     let device = Arc::new(explorer.device());
-    let explored = explorer.live(&device, &plan, Known::new()).and_then(|life| {
-        let opening = Class::Creation;
+    let explored = explorer.before(&device).and_then(|known| {
+        let epoch = known.newest();
+        let life = explorer.live(&device, &plan, known)?;
+        let opening = if case.grown.is_some() { Class::Opening } else { Class::Creation };
         let (schemas, is_changed) = (only(false), false);
-        let beginning =
-            Beginning { oldest: 0, epoch: 0, depth: 0, opening, few: false, schemas, is_changed };
+        let (oldest, few) = (epoch, false);
+        let beginning = Beginning { oldest, epoch, depth: 0, opening, few, schemas, is_changed };
         explorer.life(&life, beginning)
     });
     explored.map_err(|violation| {
@@ -208,6 +210,18 @@ impl Explorer<'_> {
     fn device(&self) -> Traced {
         let Case { image_limit_bytes, log_limit_bytes, .. } = *self.case;
         Traced::new(image_limit_bytes, log_limit_bytes).expect("address space for a small store")
+    }
+
+    /// What the program of before did, if there was one.
+    fn before(&mut self, device: &Arc<Traced>) -> Done<Known> {
+        let case = self.case;
+        let Some(Grown { value_bytes_max, batches }) = &case.grown else {
+            return Ok(Known::new());
+        };
+        let setup = Setup { value_bytes_max: *value_bytes_max, ..case.setup };
+        let (setup, decision) = (&setup, case.decision);
+        let plan = Plan { setup, batches, close: true, changes: false, decision };
+        Ok(self.live(device, &plan, Known::new())?.known)
     }
 
     fn live(&mut self, device: &Arc<Traced>, plan: &Plan<'_>, known: Known) -> Done<Life> {
@@ -435,12 +449,15 @@ impl Explorer<'_> {
         let mut spells = Spells::begin(&mut self.random, self.case.mix, self.case.habit);
         let epochs =
             if self.case.habit == Habit::Churn { epochs.min(CHURN_EPOCHS) } else { epochs };
-        (0..epochs)
-            .map(|_| {
-                let calls = self.random.below(most + 1);
-                spells.batch(&mut self.random, calls)
-            })
-            .collect()
+        let batch = |_| {
+            let calls = self.random.below(most + 1);
+            spells.batch(&mut self.random, calls)
+        };
+        let mut batches: Vec<_> = (0..epochs).map(batch).collect();
+        if self.case.is_short {
+            shorten(&mut batches);
+        }
+        batches
     }
 }
 

@@ -201,7 +201,7 @@ impl Life {
         device.mark(Place::Opened.encode());
         let mut known = known;
         let model = known.state(known.newest(), known.is_changed).expect("it was recovered");
-        let mut pair = Pair::new(engine, Model::clone(model));
+        let mut pair = Pair::new(engine, Model::clone(model)).with_snapshots_of(plan.setup);
         pair.compare_state()?;
         compare_indexes(&mut pair.engine, &pair.model)?;
         let (mut epochs, mut refused, mut refused_by_log) = (0, 0, 0);

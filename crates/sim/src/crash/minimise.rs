@@ -52,7 +52,7 @@ impl Search {
     fn with(&self, failure: &Failure, options: &Options<'_>) -> Option<Box<Failure>> {
         let fails = |case: &Case| self.fails(case, failure, options);
         let mut best = fails(&failure.case)?;
-        for change in [roomy_log, with_state_hash, plain, one_worker, checkpoint_always] {
+        for change in [as_made, roomy_log, with_state_hash, plain, one_worker, checkpoint_always] {
             let case = Case { size: Size::Tiny, ..change(&best.case) };
             if let Some(smaller) = fails(&case) {
                 best = smaller;
@@ -94,6 +94,10 @@ fn is_like(failure: &Failure, like: &Failure) -> bool {
     let breaks_promise = |failure: &Failure| failure.violation.what.contains(BROKEN_PROMISE);
     failure.violation.kind == like.violation.kind
         && (!breaks_promise(failure) || breaks_promise(like))
+}
+
+fn as_made(case: &Case) -> Case {
+    Case { grown: None, ..case.clone() }
 }
 
 fn roomy_log(case: &Case) -> Case {

@@ -28,7 +28,7 @@ mod verify;
 
 pub use budget::is_deep;
 pub use campaign::{Campaign, Outcome, run};
-pub use case::{Case, Habit, Size};
+pub use case::{Case, Grown, Habit, Size, short_batches, shorten};
 pub use choices::Choice;
 pub use decide::Decision;
 pub use explore::{Cut, Failure, Options, explore, explore_case};

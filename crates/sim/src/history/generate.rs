@@ -54,10 +54,20 @@ pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
     let mut aside = Random::new(random.clone().word());
     let serial = if aside.percent(60) { 0 } else { aside.pick(&[5, 20, 60, 100]) };
     let indexed = aside.pick(&[0, 0, 0, 10, 30, 80]);
+    batch_with(random, &mut aside, mix, (calls, serial, indexed))
+}
+
+/// So many calls, of which so many of a hundred are for the serial part and use indexes.
+pub fn batch_with(
+    random: &mut Random,
+    aside: &mut Random,
+    mix: &Mix,
+    (calls, serial, indexed): (u64, u64, u64),
+) -> Vec<Vec<u8>> {
     let mut call = || {
         let mut program = program(random, mix);
         if aside.percent(indexed) {
-            use_indexes(&mut program, &mut aside, mix);
+            use_indexes(&mut program, aside, mix);
         }
         let arguments = program.encode();
         let is_serial = aside.percent(serial) && !program.is_fatal();

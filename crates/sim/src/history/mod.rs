@@ -15,12 +15,12 @@ pub mod snapshots;
 
 pub use compare_indexes::compare_indexes;
 pub use corners::{add_corners, churn, fatal, long_call};
-pub use generate::{Mix, batch, stale_look};
+pub use generate::{Mix, batch, batch_with, stale_look};
 pub use indexes::{INDEXES, index_definitions, insert_under};
 pub use model::{Expected, Model, info, serial_order};
 pub use pair::{Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, to_calls};
 pub use program::{
-    HASHED, INDEXED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS,
+    HASHED, INDEXED, LONG, ORDERED, Op, Program, ROW_TABLES, SEQUENCES, Step, WORDS, edited,
     for_serial_part, is_serial,
 };
 pub use random::Random;

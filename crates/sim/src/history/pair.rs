@@ -16,7 +16,7 @@ use super::indexes::index_definitions;
 use super::model::{Expected, Model, info};
 use super::procedures::{number_of, procedures};
 use super::program::{
-    LONG, ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_ordered, is_serial,
+    INDEXED, LONG, ROW_TABLES, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_ordered, is_serial,
 };
 use super::random::Random;
 use super::snapshots::Snapshots;
@@ -51,7 +51,17 @@ pub struct Setup {
     pub shared_heap_bytes: [u32; TABLES_SIZED],
     /// Fixed when the store is created; segments of the log are of this size too, 64 KiB at most.
     pub segment_bytes: u64,
+    /// Longest values: they may grow from one open to another.
+    pub value_bytes_max: [u32; TABLES_SIZED],
+    /// Epochs between two snapshots that are taken; 0: none is.
+    pub snapshots_every: u64,
 }
+
+/// Longest values of the tables of rows whose size is a choice.
+const SIZED_BYTES_MAX: [u32; TABLES_SIZED] = {
+    let of = VALUE_BYTES_MAX;
+    [of[0] as u32, of[1] as u32, of[2] as u32, of[3] as u32]
+};
 
 impl Default for Setup {
     fn default() -> Self {
@@ -68,6 +78,8 @@ impl Default for Setup {
             row_bytes: [0; TABLES_SIZED],
             shared_heap_bytes: [0; TABLES_SIZED],
             segment_bytes: 256 << 10,
+            value_bytes_max: SIZED_BYTES_MAX,
+            snapshots_every: 2,
         }
     }
 }
@@ -131,7 +143,9 @@ impl Setup {
     /// Other choices for the same store.
     pub fn reopened(&self, random: &mut Random) -> Self {
         let Self { row_bytes, shared_heap_bytes, segment_bytes, .. } = *self;
-        Self { row_bytes, shared_heap_bytes, segment_bytes, ..Self::random(random) }
+        let Self { value_bytes_max, snapshots_every, .. } = *self;
+        let fixed = Self { row_bytes, shared_heap_bytes, segment_bytes, ..Self::random(random) };
+        Self { value_bytes_max, snapshots_every, ..fixed }
     }
 
     /// As an engine takes them.
@@ -164,7 +178,10 @@ impl Setup {
                 name: ["hashed", "ordered", "long", "words", "indexed"][usize::from(table)].into(),
                 index: if is_ordered(table) { IndexKind::Ordered } else { IndexKind::Hash },
                 key_bytes_max: key_bytes_max(table),
-                value_bytes_max: VALUE_BYTES_MAX[usize::from(table)] as u32,
+                value_bytes_max: match table {
+                    INDEXED => VALUE_BYTES_MAX[usize::from(table)] as u32,
+                    _ => self.value_bytes_max[sized],
+                },
                 row_bytes: self.row_bytes[sized],
                 shared_heap_bytes: self.shared_heap_bytes[sized],
             })
@@ -262,10 +279,17 @@ impl<D: Device> Pair<D> {
         Self { engine, model, snapshots: Snapshots::default() }
     }
 
+    /// With as many snapshots as a setup says.
+    #[must_use]
+    pub fn with_snapshots_of(mut self, setup: &Setup) -> Self {
+        self.snapshots = Snapshots::every(setup.snapshots_every);
+        self
+    }
+
     /// Opens a store that must be in the state of `model`.
     pub fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
         let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
-        let mut pair = Self::new(engine, model);
+        let mut pair = Self::new(engine, model).with_snapshots_of(setup);
         pair.compare_state()?;
         compare_indexes(&mut pair.engine, &pair.model)?;
         Ok(pair)

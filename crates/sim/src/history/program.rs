@@ -41,6 +41,8 @@ const SIZES: [usize; 24] = [
 ];
 /// Which of them is a word.
 pub const WORD: u8 = 2;
+/// Of so many no one is longer than that.
+pub const SHORT_SIZES: u8 = WORD + 1;
 
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,6 +343,15 @@ impl Program {
         let declares = steps.split_off(draws);
         Self { draws: steps, declares, body }
     }
+}
+
+/// An encoded program with something changed in each of its steps.
+#[must_use]
+pub fn edited(arguments: &[u8], mut edit: impl FnMut(&mut Step)) -> Vec<u8> {
+    let mut program = Program::decode(arguments);
+    program.parts().into_iter().flatten().for_each(&mut edit);
+    let encoded = program.encode();
+    if is_serial(arguments) { for_serial_part(encoded) } else { encoded }
 }
 
 fn decode_step(bytes: &[u8]) -> Step {

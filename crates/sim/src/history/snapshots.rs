@@ -13,8 +13,6 @@ use super::program::{ROW_TABLES, SEQUENCES, has_long_keys, is_ordered};
 
 /// Most snapshots at a time.
 const HELD_MAX: usize = 3;
-/// Epochs between two that are taken.
-const EVERY: u64 = 2;
 /// Parts of a hash table that are read between two epochs.
 const PARTS: usize = HASH_PARTS / 4;
 
@@ -43,13 +41,27 @@ struct Held {
 }
 
 /// The snapshots of one engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Snapshots {
     held: Vec<Held>,
     counted: u64,
+    /// Epochs between two that are taken; 0: none is.
+    every: u64,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self::every(2)
+    }
 }
 
 impl Snapshots {
+    /// None yet, and one after so many epochs; 0: never.
+    #[must_use]
+    pub fn every(every: u64) -> Self {
+        Self { held: Vec::new(), counted: 0, every }
+    }
+
     /// Between two epochs: reads on, compares what was read to its end, and takes another snapshot
     /// now and then.
     ///
@@ -71,7 +83,8 @@ impl Snapshots {
             engine.release_snapshot(held.epoch);
         }
         engine.sweep_snapshots(5);
-        if self.held.len() < HELD_MAX && self.counted.is_multiple_of(EVERY) {
+        // No number but 0 is a multiple of 0.
+        if self.held.len() < HELD_MAX && self.counted.is_multiple_of(self.every) {
             let (readings, of_indexes) = Default::default();
             let (epoch, model) = (engine.snapshot(), model.clone());
             self.held.push(Held { epoch, model, readings, of_indexes });

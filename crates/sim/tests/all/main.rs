@@ -6,3 +6,4 @@ mod disk;
 mod fuzz;
 mod indexes;
 mod minimise;
+mod product;

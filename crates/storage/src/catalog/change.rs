@@ -58,6 +58,17 @@ pub struct CatalogChange {
 }
 
 impl CatalogChange {
+    /// Makes an empty catalog the same as another one.
+    pub(crate) fn same_as(records: &[TableRecord]) -> Self {
+        Self {
+            numbers: (0..records.len() as u16).collect(),
+            dropped: Vec::new(),
+            differences: Vec::new(),
+            is_change: true,
+            records: records.to_vec(),
+        }
+    }
+
     /// Finds out what has to change in a catalog. A table keeps its number, whatever its name; a
     /// new one gets the smallest that none has.
     ///
