@@ -15,6 +15,7 @@ mod check_command;
 mod clients_command;
 mod device_command;
 mod dump_command;
+mod dump_files;
 mod exploring;
 mod inspect_command;
 mod load_command;
@@ -31,6 +32,7 @@ mod signals;
 mod sim_command;
 mod sim_damage;
 mod sim_disk;
+mod typed;
 
 use std::process::ExitCode;
 
