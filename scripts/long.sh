@@ -74,6 +74,8 @@ while [ "$SECONDS" -lt "$end" ]; do
         cargo test --locked -p nvcaracal-sim --test all fuzz::
     part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
         cargo test --locked -p nvcaracal-cli --test all kill::
+    part 'commands that write' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_ACTORS=50 \
+        cargo test --locked -p nvcaracal-cli --test all actors::
     for workload in smallbank tpcc; do
         part "crash and return: $workload" scripts/crash_and_return.sh "$workload" --kills 50 \
             --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"

@@ -142,8 +142,10 @@ pub fn open_device<V: DeviceVisitor>(
 ///
 /// # Errors
 /// `Usage` for a device without a place; the device's if there is nothing.
-pub fn spec_of_path(text: &str) -> Result<DeviceSpec> {
-    let path = Path::new(text);
+pub fn spec_of_path(path: impl AsRef<Path>) -> Result<DeviceSpec> {
+    let path = path.as_ref();
+    // What is no text is no device's name.
+    let text = path.to_str().unwrap_or_default();
     if path.is_dir() {
         return Ok(DeviceSpec::File(path.to_path_buf()));
     }

@@ -57,6 +57,26 @@ impl BenchError {
         }
     }
 
+    /// Whether somebody else has the store open.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(EngineError::Storage(StorageError::Device(DeviceError::Locked { .. })))
+        )
+    }
+
+    /// Whether there is no store.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(EngineError::Storage(
+                StorageError::Device(DeviceError::Missing { .. }) | StorageError::Missing(_)
+            ))
+        )
+    }
+
     pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::Io { what, path: path.to_path_buf(), source }
     }

@@ -1,7 +1,8 @@
 //! Where a run keeps its store: checked before anything is created, remembered so that it can be
 //! resumed, and removed if nobody asked to keep it.
 
-use std::fs;
+use std::fs::{self, TryLockError};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use pmem::{DeviceError, DeviceSpec};
@@ -66,6 +67,8 @@ impl Place {
         };
         let stored = manifest::read(&path)?;
         match (stored, resume) {
+            // A creation that was cut short before there was a store is done again.
+            (Some(_), false) if !is_made(&spec)? => Ok(place(None)),
             (Some(stored), true) => Ok(place(Some(stored))),
             (Some(_), false) => Err(BenchError::Store(format!(
                 "{spec} already holds a store: continue it with --resume, or choose another place"
@@ -114,13 +117,45 @@ impl Place {
     /// # Errors
     /// `Io`.
     pub fn remember(&self, parameters: &Parameters) -> Result<()> {
-        if let DeviceSpec::File(directory) = &self.spec {
-            fs::create_dir_all(directory).map_err(|e| BenchError::io("create", directory, e))?;
+        let Some(path) = manifest_path(&self.spec).filter(|_| self.stored.is_none()) else {
+            return Ok(());
+        };
+        let DeviceSpec::File(directory) = &self.spec else {
+            return manifest::write(&path, parameters);
+        };
+        fs::create_dir_all(directory).map_err(|e| BenchError::io("create", directory, e))?;
+        // As the store itself is locked: nobody writes over what belongs to one that is open.
+        let lock = fs::File::open(directory);
+        let lock = lock.map_err(|e| BenchError::io("open", directory, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(DeviceError::Locked { path: directory.clone() }.into());
+            }
+            Err(TryLockError::Error(e)) => return Err(BenchError::io("lock", directory, e)),
         }
-        match manifest_path(&self.spec) {
-            Some(path) if self.stored.is_none() => manifest::write(&path, parameters),
-            _ => Ok(()),
+        if is_made(&self.spec)? {
+            return Err(BenchError::Store(format!(
+                "{} got a store a moment ago: choose another place, or continue it with --resume",
+                self.spec
+            )));
         }
+        manifest::write(&path, parameters)
+    }
+
+    /// The same when the store's own lock is held: somebody else may have remembered another one in
+    /// between.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn remember_locked(&self, parameters: &Parameters) -> Result<()> {
+        let Some(path) = manifest_path(&self.spec).filter(|_| self.stored.is_none()) else {
+            return Ok(());
+        };
+        if manifest::read(&path)?.as_ref() == Some(parameters) {
+            return Ok(());
+        }
+        manifest::write(&path, parameters)
     }
 
     /// Takes back what [`Place::remember`] wrote, if no store came of it.
@@ -207,6 +242,28 @@ fn store_path(spec: &DeviceSpec) -> PathBuf {
     }
 }
 
+/// Whether the creation of a store came so far that there is something to go on with.
+fn is_made(spec: &DeviceSpec) -> Result<bool> {
+    let path = match spec {
+        DeviceSpec::File(directory) => directory.join("meta"),
+        DeviceSpec::Dax(file) => file.clone(),
+        _ => return Ok(false),
+    };
+    let failed = |e| BenchError::io("look into", &path, e);
+    let mut bytes = Vec::new();
+    match fs::metadata(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(failed(e)),
+        // Anything else is in the way, as a store would be.
+        Ok(data) if !data.is_file() => return Ok(true),
+        Ok(_) => {}
+    }
+    // A file of zeros is the beginning of one.
+    let head = fs::File::open(&path).and_then(|file| file.take(64 << 10).read_to_end(&mut bytes));
+    head.map_err(failed)?;
+    Ok(bytes.iter().any(|byte| *byte != 0))
+}
+
 /// Where the parameters are kept; `None` on devices that forget.
 fn manifest_path(spec: &DeviceSpec) -> Option<PathBuf> {
     match spec {
@@ -287,6 +344,11 @@ mod tests {
         let parameters = Parameters::new(workload, Contention::Low);
         named(true).expect("nothing to resume").remember(&parameters).expect("written");
         assert_eq!(named(true).expect("a store").stored, Some(parameters));
+        // A creation that was cut short before there was a store.
+        assert_eq!(named(false).expect("it can be made").stored, None);
+        fs::write(dir.path().join("db/meta"), [0; 100]).expect("written");
+        assert_eq!(named(false).expect("it can be made").stored, None);
+        fs::write(dir.path().join("db/meta"), "a store").expect("written");
         assert!(named(false).expect_err("in the way").to_string().contains("--resume"));
         fs::remove_file(dir.path().join("db/bench.json")).expect("removed");
         fs::write(dir.path().join("db/letter.txt"), "hello").expect("written");

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EpochOutcome, RecoveryReport};
-use pmem::{Device, DeviceSpec};
+use pmem::Device;
 use workloads::{Observer, ProcedureId};
 
 use crate::adapter::{EngineView, answer};
@@ -51,9 +51,11 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let existing = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
     let limits = Limits { die_at, ..existing.clone() };
     let opened = Cell::new(false);
-    let open = Open { job, settings, spec: &place.spec, ack, opened: &opened };
+    let open = Open { job, settings, place, ack, opened: &opened };
     let result = open_device(&place.spec, limits, open);
-    if result.is_err() && !opened.get() {
+    // What is there now may be of whoever has the store open.
+    let is_locked = result.as_ref().is_err_and(BenchError::is_locked);
+    if result.is_err() && !opened.get() && !is_locked {
         place.forget();
     }
     let mut report = result?;
@@ -69,7 +71,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
 struct Open<'a> {
     job: &'a Job,
     settings: &'a Settings,
-    spec: &'a DeviceSpec,
+    place: &'a Place,
     ack: Option<AckLog>,
     /// Set once the device is open, so that there may be a store.
     opened: &'a Cell<bool>,
@@ -79,8 +81,9 @@ impl DeviceVisitor for Open<'_> {
     type Output = Report;
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
-        let Self { job, settings, spec, ack, opened } = self;
+        let Self { job, settings, place, ack, opened } = self;
         opened.set(true);
+        place.remember_locked(job.parameters())?;
         let started = now_ns();
         let mut run = Run::open(device, job, settings, ack)?;
         run.load()?;
@@ -113,13 +116,13 @@ impl DeviceVisitor for Open<'_> {
         }
         report.close_seconds = crate::clock::seconds(now_ns() - closing);
         report.wall_seconds = crate::clock::seconds(now_ns() - started);
-        if settings.recover && !run.interrupted && place::forgets(spec) {
+        if settings.recover && !run.interrupted && place::forgets(&place.spec) {
             let (config, started) = (settings.engine_config(job, 0), now_ns());
             report.recovered(Recover { job, config, started }.visit(device)?)?;
         }
         if run.tally.epochs > 0 && settings.limits.is_due(report.seconds) {
             let (stats, epochs) = (&run.tally.stats, run.tally.epochs);
-            match share::measure(stats, epochs, settings, spec) {
+            match share::measure(stats, epochs, settings, &place.spec) {
                 Ok(share) => report.limits = Some(share),
                 // The run is as good without.
                 Err(error) => settings.progress.note(&format!("limits not measured: {error}")),

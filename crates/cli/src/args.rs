@@ -1,6 +1,7 @@
 //! The command line: every option, its unit, default and limits.
 
 mod contention;
+mod rows;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use pmem::{DeviceSpec, Profile};
 
 pub(crate) use contention::ContentionArguments;
+pub(crate) use rows::{DumpArguments, Format, LoadArguments, StorePath};
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
@@ -62,13 +64,23 @@ pub(crate) enum Command {
     /// (CSV). What no type is known of is shown as bytes. In CSV texts are as they are, other
     /// values are JSON; a cell without anything is null, "" an empty text. CSV with --out has a
     /// file more, tables.jsonl, which describes the tables.
+    ///
+    /// Where the type of a table's values has several versions, each row says of which its value
+    /// is, counted from 0: "version". What could not be had again from its form is "key_bytes" or
+    /// "value_bytes" in JSON lines, and refused in CSV. With --out the files are read back and
+    /// compared with the store's state hash; as long as the directory has a file dump.unfinished,
+    /// nobody loads it.
     Dump(DumpArguments),
     /// Load rows that `dump` wrote into a new store, or into one that was closed
     ///
     /// A new store gets the tables that the files describe, and its program opens it as its own. In
     /// a store that is there, rows of the same keys are replaced; its tables must be of the same
-    /// types. CSV says nothing of types: it is loaded into a table that is there, or with the
-    /// tables.jsonl of its dump. Everything is read once before anything is changed.
+    /// types, or of more versions of them. CSV says nothing of types: it is loaded into a table
+    /// that is there, or with the tables.jsonl of its dump. Sequences are set.
+    ///
+    /// Everything is read and checked before anything is changed: types, lengths, keys that come
+    /// twice. A load that is cut short leaves a store that every program and command refuses, until
+    /// the same files are loaded again. Nothing is ever removed.
     Load(LoadArguments),
     /// Recover a store that `bench` made, and show how long each part took; check one of another
     /// program, which only that can recover; or decide what becomes of one that is refused
@@ -620,7 +632,7 @@ fn append_parser() -> impl TypedValueParser<Value = AppendMethod> {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
     /// A directory (device file), a file (device dax), file:DIR or dax:PATH
-    pub(crate) path: String,
+    pub(crate) path: StorePath,
     /// Write the result as one JSON object to standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -718,50 +730,9 @@ pub(crate) enum Page {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct LoadArguments {
-    /// A store, named as for `check`, or a directory that does not exist
-    pub(crate) path: String,
-    /// Files of JSON lines, files of CSV whose names end in .csv and begin with that of their
-    /// table, or directories with files that end in .jsonl or .csv
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Write the result as one JSON object to standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// How rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One JSON object for each row
-    Jsonl,
-    /// Comma-separated values with a header (RFC 4180)
-    Csv,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DumpArguments {
-    /// A store, named as for `check`
-    pub(crate) path: String,
-    /// Only these tables
-    #[arg(long, value_name = "TABLE[,TABLE...]", value_delimiter = ',')]
-    pub(crate) table: Vec<String>,
-    /// How rows are written
-    #[arg(long, value_enum, default_value = "jsonl")]
-    pub(crate) format: Format,
-    /// Write one file for each table into this directory, which must be new or empty; needed for
-    /// CSV of more than one table [default: standard output]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Epochs after the checkpoint can only be seen by the program that wrote them: leave them out
-    #[arg(long)]
-    pub(crate) at_checkpoint: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     /// A store, named as for `check`; or the word `format`: every struct on the medium with offsets
-    pub(crate) path: String,
+    pub(crate) path: StorePath,
     /// Which page [default: all of them]
     #[arg(value_enum)]
     pub(crate) page: Option<Page>,

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Done {
         }
         Err(error) => return Err(error.into()),
     };
-    show(&found, arguments.json, || text(&found, &arguments.path))?;
+    show(&found, arguments.json, || text(&found, &arguments.path.to_string()))?;
     if found.clean {
         return Ok(());
     }

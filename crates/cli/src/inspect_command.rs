@@ -4,6 +4,7 @@
 //! holds it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use bench::{BenchError, DeviceVisitor, Limits};
@@ -18,7 +19,8 @@ use crate::rows::OfTable;
 
 /// Carries an `inspect` command out.
 pub(crate) fn run(arguments: &InspectArguments) -> Done {
-    if arguments.path == "format" && arguments.page.is_none() {
+    let path: &Path = arguments.path.as_ref();
+    if path == Path::new("format") && arguments.page.is_none() {
         let page = format_page();
         return show(&page, arguments.json, || format_text(&page));
     }

@@ -1,39 +1,51 @@
 //! `load`: rows from JSON lines or CSV, as `dump` writes them, into a new store or one that is
 //! closed.
 //!
-//! The engine inserts them as it does all rows: calls of a procedure of this command, in epochs,
-//! and a checkpoint at the end. The program whose tables these are finds them there.
+//! 1. All files are read and checked: lines, types, lengths, keys that come twice.
+//! 2. The store is opened under its lock, and gets a mark that says what is being loaded. Everybody
+//!    else is refused a store with a mark.
+//! 3. The engine inserts the rows as it does all rows: calls of procedures of this command, in
+//!    epochs. At the end there is a checkpoint, whose state hash must be that of the rows.
+//! 4. The mark is removed.
+//!
+//! A load that ends in between is repeated: the rows that are there already are found. Nothing is
+//! ever removed but the mark.
 
 mod csv;
+mod first_pass;
+mod input;
 mod lines;
+mod loading;
+mod mark;
+mod reading;
 mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits, Progress};
-use engine::{
-    Abort, Answer, Calls, Definitions, Draws, Engine, EngineConfig, EpochInfo, ProcedureDefinition,
-    ProcedureTable, Stop, Transaction, WriteSet,
-};
-use pmem::{Device, DeviceSpec};
+use bench::{BenchError, DeviceVisitor, Limits};
+use engine::{Definitions, Engine, EngineConfig};
+use pmem::{Device, DeviceSpec, Dram};
 use serde::Serialize;
 
 use crate::args::LoadArguments;
-use crate::dump_command::table_of_file;
+use crate::dump_files::UNFINISHED_NAME;
 use crate::output::{Done, Failure, show};
-use lines::{Head, Line, Lines};
+use crate::rows::Looked;
+use first_pass::Checked;
+use lines::Head;
+use loading::{Counts, Loading};
+use mark::{Kind, Mark};
+use reading::is_csv;
 use tables::Tables;
-
-/// Bytes of rows in a call, and calls in an epoch.
-const CALL_BYTES: usize = 64 << 10;
-const EPOCH_CALLS: usize = 200;
-/// Draws of a call: a sequence is brought to its next number by drawing.
-const DRAWS: u64 = 10_000;
 
 /// What was loaded.
 #[derive(Debug, Serialize)]
 struct Loaded {
+    /// Whether the store was made by this.
+    new: bool,
+    /// Whether a load that was cut short was brought to its end.
+    finished_an_earlier_one: bool,
     tables: Vec<LoadedTable>,
     state_digest: String,
 }
@@ -41,74 +53,94 @@ struct Loaded {
 #[derive(Debug, Serialize)]
 struct LoadedTable {
     table: String,
+    /// In the files.
     rows: u64,
+    #[serde(flatten)]
+    counts: Counts,
 }
 
 /// Carries a `load` command out.
 pub(crate) fn run(arguments: &LoadArguments) -> Done {
     let files = files(&arguments.files)?;
-    let is_new = !Path::new(&arguments.path).exists();
-    let spec = match is_new && !arguments.path.contains(':') {
-        true => DeviceSpec::File(PathBuf::from(&arguments.path)),
-        false => bench::spec_of_path(&arguments.path)?,
-    };
-    let limits = match is_new {
-        true => Limits::new(bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT),
-        false => Limits::existing(&spec),
-    };
     let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;
-    if is_new {
-        // All of what is to be loaded is read once before anything is created.
-        let described = Tables::of_heads(&heads)?;
-        let check = |file: &PathBuf| each_row(file, &described, &heads, |_, _, _| Ok(()));
-        files.iter().try_for_each(check)?;
-    }
-    let load = Load { files: &files, heads, is_new };
-    let loaded = bench::open_device(&spec, limits, load).map_err(Failure::from).flatten();
-    if let (Err(_), true, DeviceSpec::File(directory)) = (&loaded, is_new, &spec) {
-        // A part of the rows is nobody's store.
-        let _ = std::fs::remove_dir_all(directory);
-    }
-    let loaded = loaded?;
-    show(&loaded, arguments.json, || {
-        let lines = loaded.tables.iter().map(|of| format!("  {}: {} rows\n", of.table, of.rows));
-        let rows: String = lines.collect();
-        format!("loaded into {}\n{rows}state digest {}\n", arguments.path, loaded.state_digest)
-    })
+    let path: &Path = arguments.path.as_ref();
+    let spec = match path.exists() || arguments.path.to_string().contains(':') {
+        true => bench::spec_of_path(path)?,
+        false => DeviceSpec::File(path.to_path_buf()),
+    };
+    let load = Load { files: &files, heads: &heads, checked_for_new: None, arguments };
+    let die_at = arguments.die_at.clone();
+    let existing = Limits { loading: true, die_at, ..Limits::existing(&spec) };
+    let loaded = match bench::open_device(&spec, existing, load.clone()) {
+        Err(error) if error.is_missing() => load.into_new(&spec)?,
+        result => result.map_err(Failure::from).flatten()?,
+    };
+    show(&loaded, arguments.json, || text(&loaded, &arguments.path.to_string()))
 }
 
-/// Whether a file is of comma-separated values, else it is of JSON lines.
-fn is_csv(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "csv")
+fn text(loaded: &Loaded, path: &str) -> String {
+    let mut text = match (loaded.new, loaded.finished_an_earlier_one) {
+        (true, false) => format!("loaded into {path}, which is new\n"),
+        (false, false) => format!("loaded into {path}\n"),
+        (_, true) => format!("loaded into {path}, where a load had been cut short\n"),
+    };
+    for LoadedTable { table, rows, counts } in &loaded.tables {
+        let Counts { inserted, replaced, unchanged } = counts;
+        text.push_str(&format!(
+            "  {table}: {rows} rows: {inserted} inserted, {replaced} replaced, {unchanged} were \
+             there\n"
+        ));
+    }
+    text + &format!("state digest {}\n", loaded.state_digest)
 }
 
 /// The files, and those in the directories, by their names.
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {
-        let failed = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
+        let beside = match path.is_dir() {
+            true => path.join(UNFINISHED_NAME),
+            false => path.with_file_name(UNFINISHED_NAME),
+        };
+        if beside.exists() {
+            let what = "this dump goes on, or did not come to its end: it is not loaded";
+            return Err(Failure::new(format!("{}: {what}", beside.display())));
         }
-        for entry in std::fs::read_dir(path).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if is_csv(&path) || path.extension().is_some_and(|extension| extension == "jsonl") {
-                files.push(path);
-            }
+        match path.is_dir() {
+            true => files.append(&mut files_in(path)?),
+            false => files.push(path.clone()),
         }
     }
     files.sort();
+    if let Some(twice) = files.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::usage(format!("{} is named twice", twice[0].display())));
+    }
     match files.is_empty() {
         true => Err(Failure::usage("there is no file that ends in .jsonl or .csv")),
         false => Ok(files),
     }
 }
 
+/// The files of rows in a directory.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error| Failure::new(format!("cannot read {}: {error}", directory.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if is_csv(&path) || path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+#[derive(Clone)]
 struct Load<'a> {
     files: &'a [PathBuf],
-    heads: Vec<Head>,
-    is_new: bool,
+    heads: &'a [Head],
+    /// What was found in the files, if there was no store and one is to be made.
+    checked_for_new: Option<Checked>,
+    arguments: &'a LoadArguments,
 }
 
 impl DeviceVisitor for Load<'_> {
@@ -121,216 +153,130 @@ impl DeviceVisitor for Load<'_> {
 }
 
 impl Load<'_> {
+    /// All of what is to be loaded is read once before anything is created.
+    fn into_new(mut self, spec: &DeviceSpec) -> Result<Loaded, Failure> {
+        self.checked_for_new = Some(self.check_for_new()?);
+        let (image, log) = (bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT);
+        let die_at = self.arguments.die_at.clone();
+        let limits = Limits { loading: true, die_at, ..Limits::new(image, log) };
+        bench::open_device(spec, limits, self).map_err(Failure::from).flatten()
+    }
+
+    fn check_for_new(&self) -> Result<Checked, Failure> {
+        let tables = Tables::of_heads(self.heads)?;
+        let checked = first_pass::check(self.files, &tables, self.heads)?;
+        // A store of these tables can be made: here is one, without rows, in memory.
+        let device = Dram::new(1 << 30, 1 << 30).map_err(BenchError::from)?;
+        drop(open_engine(Arc::new(device), &tables)?);
+        Ok(checked)
+    }
+
     fn load<D: Device>(self, device: Arc<D>) -> Result<Loaded, Failure> {
-        let tables = match self.is_new {
-            true => Tables::of_heads(&self.heads)?,
-            false => {
-                let tables = Tables::of_store(Arc::clone(&device), &self.heads)?;
-                // The same before anything is changed.
-                let check = |file: &PathBuf| each_row(file, &tables, &self.heads, |_, _, _| Ok(()));
-                self.files.iter().try_for_each(check)?;
-                tables
+        let Some(file) = device.load_mark() else {
+            return Err(Failure::usage("a store is loaded into file:DIR or dax:PATH"));
+        };
+        let earlier = Mark::parse(file.read().map_err(BenchError::from)?)?;
+        let is_there = match Looked::open(Arc::clone(&device)) {
+            Ok(_) => true,
+            Err(error) if error.is_missing() => false,
+            Err(error) => return Err(error.into()),
+        };
+        let kind = match &earlier {
+            Some(earlier) => earlier.kind,
+            None if is_there => Kind::Into,
+            None => Kind::New,
+        };
+        if self.checked_for_new.is_some() && (is_there || earlier.is_some()) {
+            return Err(Failure::new(
+                "a store was made there while the files were read: nothing was loaded; load again \
+                 to load into it",
+            ));
+        }
+        let (tables, checked) = match (kind, self.checked_for_new.clone()) {
+            (Kind::New, Some(checked)) => (Tables::of_heads(self.heads)?, checked),
+            (Kind::New, None) => (Tables::of_heads(self.heads)?, self.check_for_new()?),
+            (Kind::Into, _) => {
+                let may_replay = earlier.is_some();
+                let tables = Tables::of_store(Arc::clone(&device), self.heads, may_replay)?;
+                let checked = first_pass::check(self.files, &tables, self.heads)?;
+                tables.check_indexes(&checked.rows, self.arguments.unchecked_indexes)?;
+                (tables, checked)
             }
         };
-        let config = EngineConfig { workers: 1, ..EngineConfig::default() };
-        let mut procedures = |_: &[u16]| Ok(procedures());
-        let definitions = Definitions::new(&tables.schemas, &mut procedures);
-        let opened = Engine::open_with(device, config, definitions).map_err(BenchError::from)?;
-        let mut loading = Loading {
-            engine: opened.0,
-            calls: Calls::new(),
-            arguments: Vec::new(),
-            rows: vec![0; tables.schemas.len()],
-        };
-        let bar = Progress::Shown.bar("loading", self.files.len() as u64, "files");
-        for file in self.files {
-            each_row(file, &tables, &self.heads, |of, key, value| loading.row(of, key, value))?;
-            bar.step("");
+        let mark = Mark { kind, checked };
+        if let Some(earlier) = &earlier {
+            earlier.check_same(&mark)?;
         }
-        loading.end(&tables)
+        file.set(&mark.text()).map_err(BenchError::from)?;
+        let inserted = self.insert(Arc::clone(&device), &tables, &mark);
+        let (counts, state_digest) = inserted.map_err(|mut failure| {
+            failure.messages.push(
+                "a part of the rows may be in the store now, and whoever opens it is refused: run \
+                 the same load again"
+                    .to_string(),
+            );
+            failure
+        })?;
+        file.clear().map_err(BenchError::from)?;
+        let rows = tables.schemas.iter().zip(&mark.checked.rows).zip(counts);
+        let tables = rows.map(|((schema, &rows), counts)| LoadedTable {
+            table: schema.definition.name.clone(),
+            rows,
+            counts,
+        });
+        let is_new = kind == Kind::New;
+        Ok(Loaded {
+            new: is_new,
+            finished_an_earlier_one: earlier.is_some(),
+            tables: tables.filter(|of| is_new || of.rows > 0).collect(),
+            state_digest,
+        })
+    }
+
+    /// What becomes of each table's rows, and the state digest.
+    fn insert<D: Device>(
+        &self,
+        device: Arc<D>,
+        tables: &Tables,
+        mark: &Mark,
+    ) -> Result<(Vec<Counts>, String), Failure> {
+        let engine = open_engine(device, tables)?;
+        let mut loading = Loading::new(engine, tables.schemas.len());
+        let again = first_pass::each(self.files, tables, self.heads, "loading", |row| {
+            loading.row(row.table, row.is_sequence, row.stored)
+        })?;
+        if again != mark.checked {
+            return Err(Failure::new(
+                "the files were changed while they were loaded: load again with those that were \
+                 there first",
+            ));
+        }
+        loading.end()
     }
 }
 
-/// What is done with a row: its table's number and whether that is a sequence, its key and its
-/// value as they are stored.
-type Each<'e> = &'e mut dyn FnMut((u16, bool), &[u8], &[u8]) -> Done;
-
-/// Reads a file, and does something with each row.
-fn each_row(
-    path: &Path,
-    tables: &Tables,
-    heads: &[Head],
-    mut each: impl FnMut((u16, bool), &[u8], &[u8]) -> Done,
-) -> Done {
-    match is_csv(path) {
-        true => each_row_of_csv(path, tables, heads, &mut each),
-        false => each_row_of_lines(path, tables, &mut each),
-    }
+fn open_engine<D: Device>(device: Arc<D>, tables: &Tables) -> Result<Engine<D>, Failure> {
+    let config = EngineConfig { workers: 1, ..EngineConfig::default() };
+    let mut procedures = |_: &[u16]| Ok(loading::procedures());
+    let mut definitions = Definitions::new(&tables.schemas, &mut procedures);
+    definitions.indexes = &tables.indexes;
+    let opened = Engine::open_with(device, config, definitions).map_err(BenchError::from)?;
+    Ok(opened.0)
 }
 
-fn each_row_of_lines(path: &Path, tables: &Tables, each: Each<'_>) -> Done {
-    let mut lines = Lines::open(path)?;
-    let mut table = None;
-    while let Some(line) = lines.next()? {
-        match line {
-            Line::Head(head) => table = tables.find(&head.table),
-            Line::Row(row) => {
-                let (number, of) = table.expect("there is no row without a head before it");
-                let (key, value) = of.bytes(&row).map_err(|what| lines.failure(&what))?;
-                each((number, of.is_sequence), &key, &value)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The rows of the table after which the file is named.
-fn each_row_of_csv(path: &Path, tables: &Tables, heads: &[Head], each: Each<'_>) -> Done {
-    let name = table_of_file(path);
-    let Some((number, of)) = tables.find(&name) else {
-        return Err(Failure::new(format!(
-            "{}: there is no table {name:?}, and CSV does not say of which types its columns are: \
-             load it into a store that has the table, or with the tables.jsonl of its dump",
-            path.display()
-        )));
-    };
-    let mut rows = csv::Rows::open(path, of.columns())?;
-    let mut count = 0;
-    while let Some(row) = rows.next()? {
-        let (key, value) = of.bytes(&row).map_err(|what| rows.failure(&what))?;
-        each((number, of.is_sequence), &key, &value)?;
-        count += 1;
-    }
-    let announced = heads.iter().find(|head| head.table == name).and_then(|head| head.csv_rows);
-    match announced {
-        Some(announced) if announced != count => {
-            Err(rows.failure(&format!("the file ends after {count} rows of {announced}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-struct Loading<D: Device> {
-    engine: Engine<D>,
-    calls: Calls,
-    /// Of the call that is being filled.
-    arguments: Vec<u8>,
-    /// Of each table.
-    rows: Vec<u64>,
-}
-
-impl<D: Device> Loading<D> {
-    fn row(&mut self, (table, is_sequence): (u16, bool), key: &[u8], value: &[u8]) -> Done {
-        self.rows[usize::from(table)] += 1;
-        if is_sequence {
-            return self.draw(table, key, value);
-        }
-        let len = |bytes: &[u8]| (bytes.len() as u32).to_le_bytes();
-        self.arguments.extend_from_slice(&table.to_le_bytes());
-        for bytes in [key, value] {
-            self.arguments.extend_from_slice(&len(bytes));
-            self.arguments.extend_from_slice(bytes);
-        }
-        if self.arguments.len() >= CALL_BYTES { self.push(INSERT) } else { Ok(()) }
-    }
-
-    /// Brings a sequence to its next number.
-    fn draw(&mut self, table: u16, key: &[u8], next: &[u8]) -> Done {
-        self.push(INSERT)?;
-        let next = next.try_into().map_or(0, u64::from_le_bytes);
-        for first in (0..next).step_by(DRAWS as usize) {
-            self.arguments.extend_from_slice(&table.to_le_bytes());
-            self.arguments.extend_from_slice(key);
-            self.arguments.extend_from_slice(&(next - first).min(DRAWS).to_le_bytes());
-            self.push(DRAW)?;
-        }
+/// The state hash of the rows of files, by the tables of a store: what a dump of it must come to.
+pub(crate) fn state_hash_of_files<D: Device>(
+    directory: &Path,
+    store: &Looked<D>,
+) -> Result<storage::StateHash, Failure> {
+    let files = files_in(directory)?;
+    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;
+    let tables = Tables::of_dump(store)?;
+    let mut hash = storage::StateHash::default();
+    first_pass::each(&files, &tables, &heads, "reading back", |row| {
+        let (key, value) = row.stored;
+        hash.add(storage::row_hash(tables.numbers[usize::from(row.table)], key, value));
         Ok(())
-    }
-
-    /// Ends a call; runs an epoch of those that are there, if they are many.
-    fn push(&mut self, procedure: u16) -> Done {
-        if !self.arguments.is_empty() {
-            self.calls.push(procedure, &self.arguments).map_err(BenchError::from)?;
-            self.arguments.clear();
-        }
-        if self.calls.len() >= EPOCH_CALLS { self.run() } else { Ok(()) }
-    }
-
-    fn run(&mut self) -> Done {
-        let info = EpochInfo { timestamp_ns: 0, seed: 0 };
-        let outcome = self.engine.run_epoch(&self.calls, info).map_err(BenchError::from)?;
-        for position in 0..outcome.len() {
-            match outcome.answer(position) {
-                Answer::Committed(_) => {}
-                other => return Err(Failure::new(format!("rows were not inserted: {other:?}"))),
-            }
-        }
-        self.calls.clear();
-        Ok(())
-    }
-
-    fn end(mut self, tables: &Tables) -> Result<Loaded, Failure> {
-        self.push(INSERT)?;
-        self.run()?;
-        let state_digest = self.engine.state_hash().to_string();
-        self.engine.close().map_err(BenchError::from)?;
-        let rows = tables
-            .schemas
-            .iter()
-            .zip(self.rows)
-            .map(|(schema, rows)| LoadedTable { table: schema.definition.name.clone(), rows });
-        Ok(Loaded { tables: rows.filter(|of| of.rows > 0).collect(), state_digest })
-    }
-}
-
-/// Numbers of the procedures.
-const INSERT: u16 = 0;
-const DRAW: u16 = 1;
-
-fn procedures() -> ProcedureTable {
-    let mut table = ProcedureTable::new();
-    table.add(ProcedureDefinition {
-        name: "nvcaracal load rows",
-        draws: None,
-        write_set: |arguments, set: &mut WriteSet<'_>| {
-            for (table, key, _) in rows_in(arguments) {
-                set.insert(table, key);
-            }
-            Ok(())
-        },
-        body: |arguments, tx: &mut Transaction<'_>| {
-            rows_in(arguments).try_for_each(|(table, key, value)| tx.insert(table, key, value))
-        },
-        pieces: None,
-    });
-    table.add(ProcedureDefinition {
-        name: "nvcaracal load sequence",
-        draws: Some(|arguments, draws: &mut Draws<'_>| -> Result<(), Abort> {
-            let word = |at: usize| arguments[at..at + 8].try_into().expect("8 bytes");
-            let table = u16::from_le_bytes([arguments[0], arguments[1]]);
-            for _ in 0..u64::from_le_bytes(word(10)) {
-                draws.draw(table, u64::from_be_bytes(word(2)));
-            }
-            Ok(())
-        }),
-        write_set: |_, _| Ok(()),
-        body: |_, _| -> Result<(), Stop> { Ok(()) },
-        pieces: None,
-    });
-    table
-}
-
-/// The rows of a call.
-fn rows_in(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
-    fn take<'r>(rest: &mut &'r [u8]) -> &'r [u8] {
-        let (len, after) = rest.split_first_chunk().expect("written by this command");
-        let (bytes, after) = after.split_at(u32::from_le_bytes(*len) as usize);
-        *rest = after;
-        bytes
-    }
-    std::iter::from_fn(move || {
-        let (table, after) = rest.split_first_chunk()?;
-        rest = after;
-        Some((u16::from_le_bytes(*table), take(&mut rest), take(&mut rest)))
-    })
+    })?;
+    Ok(hash)
 }

@@ -16,6 +16,7 @@ mod clients_command;
 mod contention_command;
 mod device_command;
 mod dump_command;
+mod dump_files;
 mod exploring;
 mod inspect_command;
 mod load_command;
@@ -33,6 +34,7 @@ mod signals;
 mod sim_command;
 mod sim_damage;
 mod sim_disk;
+mod typed;
 
 use std::process::ExitCode;
 

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &RecoverArguments) -> Done {
         return salvage_command::run(&arguments.store, target);
     }
     let spec = bench::spec_of_path(&arguments.store.path)?;
-    let path = &arguments.store.path;
+    let path = &arguments.store.path.to_string();
     if !bench::is_of_bench(&spec) {
         return of_other_program(&spec, path, &arguments.store);
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(store: &StoreArguments, decision: Decision) -> Done {
     let lost_log = matches!(decision, Decision::AcceptLossAfter(_));
     let limits = Limits { lost_log, ..Limits::existing(&spec) };
     let outcome = open_device(&spec, limits, decision)?;
-    show(&outcome, store.json, || text(&outcome, &store.path))
+    show(&outcome, store.json, || text(&outcome, &store.path.to_string()))
 }
 
 impl DeviceVisitor for Decision {

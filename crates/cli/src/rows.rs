@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bench::{BenchError, DeviceVisitor};
-use nvcaracal::dynamic::{RowTypes, Value};
+use nvcaracal::dynamic::Value;
 use pmem::Device;
 use serde::Serialize;
 use storage::rows::{RowAt, rows_of, value_of};
-use storage::{IndexKind, Opened, Store, StoreOptions, TableDefinition};
+use storage::{IndexKind, Opened, StateHash, Store, StoreOptions, TableDefinition};
+
+use crate::typed::Types;
 
 /// A store that is only looked at.
 pub(crate) struct Looked<D: Device> {
@@ -23,40 +25,13 @@ pub(crate) struct Table {
     /// For each version of the values' type, the oldest first.
     pub(crate) words: Vec<String>,
     number: u16,
-    types: Option<RowTypes>,
+    pub(crate) types: Types,
 }
 
 impl Table {
-    pub(crate) fn key(&self, bytes: &[u8]) -> Value {
-        match (&self.types, self.index) {
-            (Some(types), _) => types.key(bytes),
-            (None, "sequence") => number(bytes, u64::from_be_bytes),
-            (None, _) => Value::Bytes(bytes.to_vec()),
-        }
-    }
-
-    pub(crate) fn value(&self, bytes: &[u8]) -> Value {
-        match (&self.types, self.index) {
-            (Some(types), _) => types.value(bytes),
-            (None, "sequence") => number(bytes, u64::from_le_bytes),
-            (None, _) => Value::Bytes(bytes.to_vec()),
-        }
-    }
-
+    /// The number by which the store calls it.
     pub(crate) fn number(&self) -> u16 {
         self.number
-    }
-
-    /// The columns of the values in a table of text.
-    pub(crate) fn fields(&self) -> Vec<&str> {
-        self.types.as_ref().map_or_else(Vec::new, RowTypes::fields)
-    }
-}
-
-fn number(bytes: &[u8], of: fn([u8; 8]) -> u64) -> Value {
-    match bytes.try_into() {
-        Ok(word) => Value::Unsigned(of(word).into()),
-        Err(_) => Value::Bytes(bytes.to_vec()),
     }
 }
 
@@ -72,14 +47,19 @@ impl<D: Device> Looked<D> {
             }
             let definition = stored.definition.clone();
             let found = words.iter_mut().find(|(of, _)| *of == definition.name);
-            let words = found.map(|(_, words)| std::mem::take(words)).unwrap_or_default();
+            let mut words = found.map(|(_, words)| std::mem::take(words)).unwrap_or_default();
+            // A program may say nothing of a table.
+            words.retain(|words| !words.is_empty());
+            let is_sequence = definition.index == IndexKind::Sequence;
+            let unknown = Types::unknown(is_sequence);
+            let types = if is_sequence { unknown } else { Types::parse(&words).unwrap_or(unknown) };
             tables.push(Table {
                 index: match stored.definition.index {
                     IndexKind::Hash => "hash",
                     IndexKind::Ordered => "ordered",
                     IndexKind::Sequence => "sequence",
                 },
-                types: RowTypes::parse(&words).ok(),
+                types,
                 number: number as u16,
                 definition,
                 words,
@@ -111,6 +91,16 @@ impl<D: Device> Looked<D> {
 
     pub(crate) fn value(&self, row: &RowAt) -> &[u8] {
         value_of(&self.opened, row)
+    }
+
+    /// The state hash that the checkpoint says, if it is maintained.
+    pub(crate) fn state_hash(&self) -> Option<StateHash> {
+        self.opened.store.checkpoint().state_hash()
+    }
+
+    /// The secondary indexes, each with the name of its table.
+    pub(crate) fn indexes(&self) -> Result<Vec<(engine::IndexInWords, String)>, BenchError> {
+        Ok(engine::indexes_in_words(&self.opened.store)?)
     }
 
     /// The procedures whose calls the log may hold.
@@ -171,7 +161,7 @@ impl Shown {
     pub(crate) fn text(&self) -> String {
         let Self { table, index, types, rows, found, .. } = self;
         let mut text = format!("table {table:?} ({index}), {rows} rows\n");
-        for (version, words) in types.iter().enumerate().filter(|(_, words)| !words.is_empty()) {
+        for (version, words) in types.iter().enumerate() {
             let _ = match types.len() {
                 1 => writeln!(text, "{words}"),
                 _ => writeln!(text, "version {version}: {words}"),
@@ -200,12 +190,12 @@ impl DeviceVisitor for OfTable<'_> {
         };
         let rows = store.rows(table)?;
         let is_wanted =
-            |row: &&RowAt| self.key.is_none_or(|wanted| is_key(&table.key(&row.key), wanted));
+            |row: &&RowAt| self.key.is_none_or(|wanted| is_key(&table.types.key(&row.key), wanted));
         let found: Vec<Row> = rows
             .iter()
             .filter(is_wanted)
             .take(self.limit)
-            .map(|row| shown(&table.key(&row.key), &table.value(store.value(row))))
+            .map(|row| shown(&table.types.key(&row.key), &table.types.value(store.value(row))))
             .collect();
         if let (Some(key), true) = (self.key, found.is_empty()) {
             return Ok(Err(format!("table {:?} has no row with key {key}", self.table)));

@@ -129,7 +129,7 @@ impl DeviceVisitor for Salvage<'_> {
         let tables = store.tables().iter().map(|table| of_table(table, &found)).collect();
         let lost = found.lost.iter().map(|lost| {
             let table = of(lost.table);
-            let key = lost.key.as_ref().map(|key| json(&table.key(key).to_string()));
+            let key = lost.key.as_ref().map(|key| json(&table.types.key(key).to_string()));
             let name = table.definition.name.clone();
             Lost { table: name, key, offset: lost.row, why: lost.why.clone() }
         });

@@ -11,7 +11,8 @@ use crate::core::Core;
 use crate::error::Words;
 use crate::index::EntryId;
 use crate::local::{
-    Declarations, Declared, DeclaredKind, DeclaredRange, Drawn, Lookup, NO_ENTRY, PieceState, Span,
+    Declarations, Declared, DeclaredKind, DeclaredRange, DrawKind, Drawn, Lookup, NO_ENTRY,
+    PieceState, Span,
 };
 use crate::overlay::{Found, Overlay};
 use crate::reads::{Reads, Visit};
@@ -338,13 +339,19 @@ pub struct Draws<'a> {
 impl Draws<'_> {
     /// Draws the next number of a sequence; the write set and the body read it with `drawn`.
     pub fn draw(&mut self, table: u16, key: u64) {
-        self.rank(table, key, false);
+        self.rank(table, key, DrawKind::Draw, 0);
     }
 
     /// Looks at a sequence without drawing: `drawn` tells, at this draw's place, the number that
     /// the next drawer after this call's own draws gets in serial order.
     pub fn peek(&mut self, table: u16, key: u64) {
-        self.rank(table, key, true);
+        self.rank(table, key, DrawKind::Peek, 0);
+    }
+
+    /// Sets a sequence: the next drawer in serial order gets `next`, whatever was drawn before. For
+    /// tools that put a store together; numbers that were drawn are drawn again if it goes back.
+    pub fn set(&mut self, table: u16, key: u64, next: u64) {
+        self.rank(table, key, DrawKind::Set, next);
     }
 
     /// For layers above that find a mistake themselves: the call fails with the first one.
@@ -353,10 +360,10 @@ impl Draws<'_> {
         self.declaration.note(what);
     }
 
-    fn rank(&mut self, table: u16, key: u64, peek: bool) {
+    fn rank(&mut self, table: u16, key: u64, kind: DrawKind, value: u64) {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
-                let drawn = Drawn { position: self.position, table, peek, key, value: 0 };
+                let drawn = Drawn { position: self.position, table, kind, key, value };
                 self.declaration.lists.draws.push(drawn);
             }
             Ok(t) => {

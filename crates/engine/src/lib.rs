@@ -65,7 +65,7 @@ pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition,
     ProcedureTable, Steps, WriteSetFn,
 };
-pub use program::{logged_procedures, types_in_words};
+pub use program::{IndexInWords, indexes_in_words, logged_procedures, types_in_words};
 pub use reads::Visit;
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use snapshot::{HASH_PARTS, ScanPart};

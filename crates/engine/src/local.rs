@@ -120,15 +120,38 @@ pub(crate) enum Lookup {
     },
 }
 
-/// A number drawn from a sequence, or only looked at.
+/// A number drawn from a sequence, or only looked at, or that a sequence is set to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drawn {
     pub(crate) position: u32,
     pub(crate) table: u16,
-    /// The number stays for the next drawer.
-    pub(crate) peek: bool,
+    pub(crate) kind: DrawKind,
     pub(crate) key: u64,
+    /// The number; of one that is set it is there before.
     pub(crate) value: u64,
+}
+
+/// What a draw makes of its sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DrawKind {
+    /// The next drawer gets the number after this one.
+    Draw,
+    /// The number stays for the next drawer.
+    Peek,
+    /// The next drawer gets the number that it is set to.
+    Set,
+}
+
+impl Drawn {
+    /// Gives the draw its number, if `next` is the one to be drawn; the next number afterwards, if
+    /// that is set by this.
+    pub(crate) fn number(&mut self, next: u64) -> Option<u64> {
+        if self.kind == DrawKind::Set {
+            return Some(self.value);
+        }
+        self.value = next;
+        (self.kind == DrawKind::Draw).then_some(next + 1)
+    }
 }
 
 /// A call that went through step one of its declaration.

@@ -186,6 +186,38 @@ pub fn logged_procedures<D: Device>(store: &Store<D>) -> Result<Vec<String>> {
     Ok(program.iter().flat_map(Program::procedures).map(str::to_string).collect())
 }
 
+/// The secondary indexes of a store in words, as the program that wrote it last gave them, each
+/// with the name of its table.
+///
+/// # Errors
+/// As [`types_in_words`].
+pub fn indexes_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(IndexInWords, String)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    let Some(Program { tables, indexes, .. }) = program else { return Ok(Vec::new()) };
+    let index = |Part { name, types }: &Part| {
+        let (is_unique, rest) = match types.strip_prefix("unique ") {
+            Some(rest) => (true, rest),
+            None => (false, types.as_str()),
+        };
+        let of = |table: &&Part| rest.strip_suffix(&format!(" of {:?}", table.name));
+        let table = tables.iter().find(|table| of(table).is_some())?;
+        let types = of(&table)?.to_string();
+        Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
+    };
+    Ok(indexes.iter().filter_map(index).collect())
+}
+
+/// A secondary index, as far as words say what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexInWords {
+    /// Its name.
+    pub name: String,
+    /// Whether two rows may not have the same key in it.
+    pub is_unique: bool,
+    /// The types of its keys.
+    pub types: String,
+}
+
 struct Reader<'b> {
     rest: &'b [u8],
 }

@@ -586,7 +586,10 @@ impl<'a> Transaction<'a> {
 #[cold]
 fn too_long(t: &Table, len: usize) -> Stop {
     let most = t.layout.value_bytes_max;
-    Stop::mistake(format!("table {:?}: a value of {len} bytes, at most {most}", t.name))
+    Stop::mistake(format!(
+        "table {:?}: a value of {len} bytes, at most {most}: Table::with_value_bytes allows more",
+        t.name
+    ))
 }
 
 #[cold]

@@ -68,7 +68,10 @@ impl RowTypes {
     /// shown as they are.
     #[must_use]
     pub fn value(&self, bytes: &[u8]) -> Value {
-        self.known(bytes).unwrap_or_else(|| Value::Bytes(bytes.to_vec()))
+        match self.known(bytes) {
+            Some((_, value)) => value,
+            None => Value::Bytes(bytes.to_vec()),
+        }
     }
 
     /// The bytes of a key that is shown like this.
@@ -79,22 +82,51 @@ impl RowTypes {
         write_key(&self.key, key).or_else(|what| as_shown(key, |bytes| self.key(bytes), what))
     }
 
-    /// The bytes of a value that is shown like this: of the newest version that has all of its
-    /// fields and no others.
+    /// The bytes of a value that is shown like this, of the only version that has all of its fields
+    /// and no others.
     ///
     /// # Errors
-    /// What is not of the newest version.
+    /// What is not of the newest version; that it may be of several.
     pub fn value_bytes(&self, value: &Value) -> Result<Vec<u8>, String> {
-        let newest = self.values.len() - 1;
-        let of = |version: usize| {
-            let bytes = write_value(&self.values[version], value)?;
-            self.with_version(bytes, version)
-        };
-        let first_try = of(newest);
-        let versions = (0..newest).rev();
-        let written =
-            first_try.or_else(|what| versions.map(of).find(Result::is_ok).unwrap_or(Err(what)));
-        written.or_else(|what| as_shown(value, |bytes| self.value(bytes), what))
+        let fits = |version: &usize| write_value(&self.values[*version], value).is_ok();
+        let fitting: Vec<usize> = (0..self.values.len()).filter(fits).collect();
+        match fitting.as_slice() {
+            [one] => self.value_bytes_of(value, *one),
+            [] => {
+                let what = write_value(&self.values[self.versions() - 1], value).err();
+                as_shown(value, |bytes| self.value(bytes), what.unwrap_or_default())
+            }
+            [first, .., last] => Err(format!(
+                "it may be a value of version {first} or {last} of its type: say of which"
+            )),
+        }
+    }
+
+    /// The bytes of a value of a version, counted from 0, that is shown like this.
+    ///
+    /// # Errors
+    /// What is not of that version.
+    pub fn value_bytes_of(&self, value: &Value, version: usize) -> Result<Vec<u8>, String> {
+        let of = self.values.get(version).ok_or_else(|| {
+            format!(
+                "there is no version {version} of its type, the newest is {}",
+                self.versions() - 1
+            )
+        })?;
+        self.with_version(write_value(of, value)?, version)
+    }
+
+    /// How many versions the type of the values has.
+    #[must_use]
+    pub fn versions(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Of which version of their type, counted from 0, the value in these bytes is; `None` if they
+    /// are no value of any.
+    #[must_use]
+    pub fn version_of(&self, bytes: &[u8]) -> Option<usize> {
+        self.known(bytes).map(|(version, _)| version)
     }
 
     /// As typed values are written (`stored.rs`).
@@ -113,10 +145,10 @@ impl RowTypes {
         Ok(bytes)
     }
 
-    /// The names of the fields of the newest version of the values, if they are structs.
+    /// The names of the fields of a version of the values, if they are structs.
     #[must_use]
-    pub fn fields(&self) -> Vec<&str> {
-        match self.values.last() {
+    pub fn fields(&self, version: usize) -> Vec<&str> {
+        match self.values.get(version) {
             Some(Type::Struct(_, fields)) => {
                 fields.iter().filter_map(|(name, _)| name.as_deref()).collect()
             }
@@ -133,9 +165,9 @@ impl RowTypes {
     /// What is in the cells of [`RowTypes::fields`] of a row in a table of text, or in its only
     /// cell where there are none.
     #[must_use]
-    pub fn cells(&self) -> Vec<Cell> {
-        match self.values.last() {
-            Some(Type::Struct(_, fields)) if !self.fields().is_empty() => {
+    pub fn cells(&self, version: usize) -> Vec<Cell> {
+        match self.values.get(version) {
+            Some(Type::Struct(_, fields)) if !self.fields(version).is_empty() => {
                 fields.iter().map(|(_, of)| of.cell()).collect()
             }
             Some(of) => vec![of.cell()],
@@ -143,9 +175,9 @@ impl RowTypes {
         }
     }
 
-    /// As the typed values are read (`stored.rs`).
-    fn known(&self, bytes: &[u8]) -> Option<Value> {
-        let first = read_value(&self.values[0], bytes);
+    /// As the typed values are read (`stored.rs`): the version, and the value.
+    fn known(&self, bytes: &[u8]) -> Option<(usize, Value)> {
+        let first = read_value(&self.values[0], bytes).map(|value| (0, value));
         if self.values.len() == 1 || first.is_some() {
             return first;
         }
@@ -156,7 +188,7 @@ impl RowTypes {
         }
         let version = usize::from(last & !TWICE);
         let of = self.values.get(version).filter(|_| version > 0)?;
-        read_value(of, value)
+        Some((version, read_value(of, value)?))
     }
 }
 

@@ -81,7 +81,7 @@ impl<'a> Transaction<'a, '_> {
     /// Adds the key as its program knows it: the engine knows it as bytes.
     #[cold]
     fn with_key<K: Key + ?Sized>(&self, stop: engine::Stop, key: &K) -> Stop {
-        self.inner.explain(stop, format_args!(", which is {key:?}")).into()
+        self.inner.explain(stop, format_args!(" (key {key:?})")).into()
     }
 
     #[cold]

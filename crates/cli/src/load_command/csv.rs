@@ -3,16 +3,12 @@
 //! A cell with nothing is null, one with two quotation marks an empty text. No crate is used for
 //! this, because none tells the two apart.
 
-use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use nvcaracal::dynamic::{Cell, Value};
-
-use super::lines::{Row, untyped};
+use super::input::{At, open, text_of};
 use crate::output::Failure;
-
-/// A cell of a line: nothing, or a text.
-type Text = Option<String>;
+use crate::typed::{Column, Text};
 
 /// The rows of a file.
 pub(super) struct Rows {
@@ -24,35 +20,27 @@ pub(super) struct Rows {
     line: u64,
     next_line: u64,
     /// Of the cells of each line.
-    columns: Vec<Column>,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone)]
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) of: Part,
-    pub(super) cell: Cell,
-}
-
-/// Which part of a row a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    Key,
-    /// The whole value.
-    Value,
-    /// A field of it, by the column's name.
-    Field,
+    pub(super) columns: Vec<Column>,
 }
 
 impl Rows {
     /// Opens a file and compares its header with the columns of its table.
     pub(super) fn open(path: &Path, columns: Vec<Column>) -> Result<Self, Failure> {
-        let text = fs::read_to_string(path);
-        let text =
-            text.map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+        let mut bytes = Vec::new();
+        let read = open(path)?.read_to_end(&mut bytes);
+        read.map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+        let text = text_of(bytes).map_err(|what| At { path, line: 1 }.failure(&what))?;
         let path = path.to_path_buf();
         let mut rows = Self { path, text, at: 0, line: 1, next_line: 1, columns: Vec::new() };
+        if rows.text.is_empty() {
+            return Err(rows.failure("the file is empty"));
+        }
+        if !rows.text.ends_with(['\n', '\r']) {
+            rows.line = rows.text.lines().count() as u64;
+            return Err(rows.failure(
+                "the last line does not end, so the file may have been cut: end it with a line end",
+            ));
+        }
         rows.columns = rows.in_order_of_header(columns)?;
         Ok(rows)
     }
@@ -76,32 +64,24 @@ impl Rows {
         }
     }
 
-    /// What is wrong with the line that was read last.
-    pub(super) fn failure(&self, what: &str) -> Failure {
-        Failure::new(format!("{}, line {}: {what}", self.path.display(), self.line))
+    /// The line that was read last.
+    pub(super) fn at(&self) -> At<'_> {
+        At { path: &self.path, line: self.line }
     }
 
-    /// The next row.
-    pub(super) fn next(&mut self) -> Result<Option<Row>, Failure> {
+    /// What is wrong with the line that was read last.
+    pub(super) fn failure(&self, what: &str) -> Failure {
+        self.at().failure(what)
+    }
+
+    /// The cells of the next row, in the order of the columns.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Text>>, Failure> {
         let Some(cells) = self.cells()? else { return Ok(None) };
         if cells.len() != self.columns.len() {
             let what = format!("{} cells, there are {} columns", cells.len(), self.columns.len());
             return Err(self.failure(&what));
         }
-        let (mut key, mut whole, mut fields) = (Value::Null, None, Vec::new());
-        for (text, column) in cells.into_iter().zip(&self.columns) {
-            let Column { name, of, cell } = column;
-            let value =
-                value(text, *cell).map_err(|what| self.failure(&format!("{name}: {what}")))?;
-            match (of, value) {
-                (Part::Key, value) => key = value.unwrap_or(Value::Null),
-                (Part::Value, value) => whole = Some(value.unwrap_or(Value::Null)),
-                (Part::Field, Some(value)) => fields.push((name.clone(), value)),
-                // A value of an older version does not have the field.
-                (Part::Field, None) => {}
-            }
-        }
-        Ok(Some(Row { key, value: whole.unwrap_or(Value::Struct(fields)) }))
+        Ok(Some(cells))
     }
 
     /// The cells of the next line that has any.
@@ -123,6 +103,9 @@ impl Rows {
             match end {
                 Some(end) => self.at += end.len(),
                 None if rest.is_empty() => {}
+                None if rest.starts_with('\r') => {
+                    return Err(self.failure("the line ends in CR alone: end lines in LF or CR LF"));
+                }
                 None => return Err(self.failure("something follows the end of a quoted cell")),
             }
             self.next_line += 1;
@@ -150,18 +133,5 @@ impl Rows {
             from += 1;
         }
         Err(self.failure("a quoted cell does not end"))
-    }
-}
-
-/// What a cell says; nothing where there is nothing and null is no value.
-fn value(cell: Text, of: Cell) -> Result<Option<Value>, String> {
-    match cell {
-        None if of.may_be_null => Ok(Some(Value::Null)),
-        None => Ok(None),
-        Some(text) if of.is_text => Ok(Some(Value::Text(text))),
-        Some(text) => {
-            let json = serde_json::from_str(&text);
-            json.map(|json| Some(untyped(json))).map_err(|error| format!("{text:?}: {error}"))
-        }
     }
 }

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use nvcaracal::dynamic::Value;
 use serde::Deserialize;
-use serde_json::Value as Json;
 
+use super::input::{At, NO_UTF_8, open, text_of};
 use crate::output::Failure;
+use crate::typed::Row;
 
 /// The line that describes a table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -30,19 +30,6 @@ pub(super) struct Head {
     pub(super) csv_rows: Option<u64>,
 }
 
-/// A key and a value, without types.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RowLine {
-    key: Json,
-    value: Json,
-}
-
-pub(super) struct Row {
-    pub(super) key: Value,
-    pub(super) value: Value,
-}
-
 pub(super) enum Line {
     Head(Head),
     Row(Row),
@@ -59,33 +46,32 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path);
-        let file =
-            file.map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-        Ok(Self { path: path.to_path_buf(), reader: BufReader::new(file), number: 0, left: 0 })
+        let reader = BufReader::new(open(path)?);
+        Ok(Self { path: path.to_path_buf(), reader, number: 0, left: 0 })
+    }
+
+    /// The line that was read last.
+    pub(super) fn at(&self) -> At<'_> {
+        At { path: &self.path, line: self.number }
     }
 
     /// What is wrong with the line that was read last.
     pub(super) fn failure(&self, what: &str) -> Failure {
-        Failure::new(format!("{}, line {}: {what}", self.path.display(), self.number))
+        self.at().failure(what)
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Line>, Failure> {
-        let mut text = String::new();
-        self.number += 1;
-        let read = self.reader.read_line(&mut text);
-        if read.map_err(|error| self.failure(&error.to_string()))? == 0 {
+        let Some(text) = self.line()? else {
             return match self.left {
+                0 if self.number == 1 => Err(self.failure("the file is empty")),
                 0 => Ok(None),
                 left => Err(self.failure(&format!("the file ends, and {left} rows are missing"))),
             };
-        }
-        let json: Json =
-            serde_json::from_str(&text).map_err(|error| self.failure(&error.to_string()))?;
-        let wrong = |error: serde_json::Error| error.to_string();
-        if json.get("table").is_some() {
+        };
+        let is_head = serde_json::from_str::<IsHead>(&text).is_ok_and(|line| line.table.is_some());
+        if is_head {
             let head: Head =
-                serde_json::from_value(json).map_err(|error| self.failure(&wrong(error)))?;
+                serde_json::from_str(&text).map_err(|error| self.failure(&error.to_string()))?;
             if self.left > 0 {
                 return Err(
                     self.failure(&format!("{} rows of the table before are missing", self.left))
@@ -94,14 +80,34 @@ impl Lines {
             self.left = head.rows;
             return Ok(Some(Line::Head(head)));
         }
-        let row: RowLine =
-            serde_json::from_value(json).map_err(|error| self.failure(&wrong(error)))?;
+        let row = Row::parse(&text).map_err(|what| self.failure(&what))?;
         if self.left == 0 {
             return Err(self.failure("more rows than the line that describes the table says"));
         }
         self.left -= 1;
-        Ok(Some(Line::Row(Row { key: untyped(row.key), value: untyped(row.value) })))
+        Ok(Some(Line::Row(row)))
     }
+
+    /// The text of the next line.
+    fn line(&mut self) -> Result<Option<String>, Failure> {
+        self.number += 1;
+        let mut bytes = Vec::new();
+        let read = self.reader.read_until(b'\n', &mut bytes);
+        if read.map_err(|error| self.failure(&error.to_string()))? == 0 {
+            return Ok(None);
+        }
+        let text = match self.number {
+            1 => text_of(bytes),
+            _ => String::from_utf8(bytes).map_err(|_| NO_UTF_8.to_string()),
+        };
+        text.map(Some).map_err(|what| self.failure(&what))
+    }
+}
+
+/// Whether a line describes a table.
+#[derive(Deserialize)]
+struct IsHead {
+    table: Option<serde::de::IgnoredAny>,
 }
 
 /// The lines of all files that describe tables, when every other line was read, too.
@@ -119,22 +125,4 @@ pub(super) fn heads<'f>(files: impl Iterator<Item = &'f PathBuf>) -> Result<Vec<
         }
     }
     Ok(heads)
-}
-
-/// A value of JSON.
-pub(super) fn untyped(json: Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(flag) => Value::Bool(flag),
-        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(number), _) => Value::Unsigned(number.into()),
-            (None, Some(number)) => Value::Signed(number.into()),
-            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::Text(text),
-        Json::Array(items) => Value::List(items.into_iter().map(untyped).collect()),
-        Json::Object(fields) => {
-            Value::Struct(fields.into_iter().map(|(name, of)| (name, untyped(of))).collect())
-        }
-    }
 }

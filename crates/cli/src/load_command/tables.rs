@@ -2,72 +2,31 @@
 
 use std::sync::Arc;
 
-use engine::TableSchema;
-use nvcaracal::dynamic::{Cell, RowTypes, Value};
+use engine::{IndexDefinition, IndexInWords, IndexKeyFn, TableSchema};
 use pmem::Device;
 use storage::{IndexKind, TableDefinition};
 
-use super::csv::{Column, Part};
-use super::lines::{Head, Row};
-use crate::output::Failure;
+use super::lines::Head;
+use crate::output::{Done, Failure};
 use crate::rows::{Looked, Table};
+use crate::typed::Types;
 
 /// Tables as the engine is opened for them.
+#[derive(Default)]
 pub(super) struct Tables {
     pub(super) schemas: Vec<TableSchema>,
     types: Vec<Types>,
-}
-
-/// How rows of a table are read.
-pub(super) struct Types {
-    pub(super) is_sequence: bool,
-    types: Option<RowTypes>,
-}
-
-impl Types {
-    /// The columns of the table in a file of CSV.
-    pub(super) fn columns(&self) -> Vec<Column> {
-        let plain = Cell { is_text: false, may_be_null: false };
-        let column = |name: &str, of, cell| Column { name: name.to_string(), of, cell };
-        let key = self.types.as_ref().map_or(plain, RowTypes::key_cell);
-        let mut columns = vec![column("key", Part::Key, key)];
-        let fields = self.types.as_ref().map_or_else(Vec::new, RowTypes::fields);
-        let cells = self.types.as_ref().map_or_else(|| vec![plain], RowTypes::cells);
-        match fields.is_empty() {
-            true => columns.push(column("value", Part::Value, cells[0])),
-            false => columns.extend(
-                fields.iter().zip(cells).map(|(name, cell)| column(name, Part::Field, cell)),
-            ),
-        }
-        columns
-    }
-
-    /// Key and value as they are stored.
-    pub(super) fn bytes(&self, row: &Row) -> Result<(Vec<u8>, Vec<u8>), String> {
-        if let Some(types) = &self.types {
-            let key = types.key_bytes(&row.key).map_err(|what| format!("key: {what}"))?;
-            let value = types.value_bytes(&row.value).map_err(|what| format!("value: {what}"))?;
-            return Ok((key, value));
-        }
-        if self.is_sequence {
-            let number = |value: &Value| match value {
-                Value::Unsigned(number) => u64::try_from(*number).ok(),
-                _ => None,
-            };
-            let numbers = number(&row.key).zip(number(&row.value));
-            let (key, next) = numbers.ok_or("numbers of a sequence are numbers")?;
-            return Ok((key.to_be_bytes().to_vec(), next.to_le_bytes().to_vec()));
-        }
-        // Without types rows are dumped as bytes.
-        let bytes = RowTypes::parse(&["[u8] -> Vec<u8>"])?;
-        Ok((bytes.key_bytes(&row.key)?, bytes.value_bytes(&row.value)?))
-    }
+    /// By which the store calls them, where it is there.
+    pub(super) numbers: Vec<u16>,
+    /// Indexes of the store, whose keys only its program can make: here they stay empty, and are
+    /// not forgotten.
+    pub(super) indexes: Vec<IndexDefinition>,
 }
 
 impl Tables {
     /// Those that a new store is to have.
     pub(super) fn of_heads(heads: &[Head]) -> Result<Self, Failure> {
-        let mut tables = Self { schemas: Vec::new(), types: Vec::new() };
+        let mut tables = Self::default();
         for head in heads {
             let of = |what: String| Failure::new(format!("table {:?}: {what}", head.table));
             let index = match head.index.as_str() {
@@ -90,36 +49,80 @@ impl Tables {
     }
 
     /// Those of a store that was closed, which have to be what the files say.
-    pub(super) fn of_store<D: Device>(device: Arc<D>, heads: &[Head]) -> Result<Self, Failure> {
+    /// One in which a load was cut short has epochs of this command to replay.
+    pub(super) fn of_store<D: Device>(
+        device: Arc<D>,
+        heads: &[Head],
+        may_replay: bool,
+    ) -> Result<Self, Failure> {
         let store = Looked::open(device)?;
-        if let Some(later) = store.later() {
+        if let Some(later) = store.later().filter(|_| !may_replay) {
             return Err(Failure::new(later));
         }
         for head in heads {
             let table = store.table(&head.table).map_err(Failure::new)?;
-            if (table.index, &table.words) != (head.index.as_str(), &head.types) {
+            // A file may be from before the type of the values got its newest versions.
+            let is_same = table.words == head.types
+                || (!head.types.is_empty() && table.words.starts_with(&head.types));
+            if table.index != head.index || !is_same {
                 return Err(Failure::new(format!(
                     "table {:?} of the store is {} of {:?}, that of the file is {} of {:?}",
                     head.table, table.index, table.words, head.index, head.types
                 )));
             }
         }
-        let mut tables = Self { schemas: Vec::new(), types: Vec::new() };
+        let mut tables = Self::default();
         for Table { definition, words, .. } in store.tables() {
             tables.push(definition.clone(), words).map_err(Failure::new)?;
+        }
+        for (index, table) in store.indexes()? {
+            let table = tables.schemas.iter().position(|schema| schema.definition.name == table);
+            let Some(table) = table else { continue };
+            let IndexInWords { name, is_unique, types } = index;
+            let key: IndexKeyFn = Arc::new(|_, _, _| Ok(false));
+            tables.indexes.push(IndexDefinition { name, table, is_unique, types, key });
         }
         Ok(tables)
     }
 
+    /// Those of a store that is dumped, to read back what was dumped.
+    pub(super) fn of_dump<D: Device>(store: &Looked<D>) -> Result<Self, Failure> {
+        let mut tables = Self::default();
+        for table in store.tables() {
+            let Table { definition, types, .. } = table;
+            tables.types.push(types.clone());
+            tables.numbers.push(table.number());
+            tables.schemas.push(definition.clone().into());
+        }
+        Ok(tables)
+    }
+
+    /// Refuses rows for an index, in which two of them might have one key: nobody but the store's
+    /// program could find out, and it could not open the store.
+    pub(super) fn check_indexes(&self, rows: &[u64], is_unchecked: bool) -> Done {
+        let has_rows = |index: &&IndexDefinition| rows[index.table] > 0;
+        match self.indexes.iter().find(has_rows) {
+            Some(index) if !is_unchecked => {
+                let IndexDefinition { name, table, .. } = index;
+                let table = &self.schemas[*table].definition.name;
+                Err(Failure::new(format!(
+                    "table {table:?} has index {name:?}, whose keys only the program can make: a \
+                     row that does not fit into it would keep the program from opening the store; \
+                     insert the rows with the program, or load them with --unchecked-indexes"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn push(&mut self, definition: TableDefinition, words: &[String]) -> Result<(), String> {
         let is_sequence = definition.index == IndexKind::Sequence;
-        let words: Vec<String> = words.iter().filter(|words| !words.is_empty()).cloned().collect();
-        let types = match is_sequence || words.is_empty() {
-            true => None,
-            false => Some(RowTypes::parse(&words)?),
-        };
-        self.types.push(Types { is_sequence, types });
-        self.schemas.push(TableSchema { definition, row_bytes_if_new: 0, types: words });
+        self.types.push(match is_sequence || words.is_empty() {
+            true => Types::unknown(is_sequence),
+            false => Types::parse(words)?,
+        });
+        let types = words.to_vec();
+        self.schemas.push(TableSchema { definition, row_bytes_if_new: 0, types });
         Ok(())
     }
 

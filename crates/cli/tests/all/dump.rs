@@ -257,7 +257,7 @@ fn csv_that_was_dumped_is_loaded_and_its_program_goes_on() {
 
     // Into a table that is there, in another order of columns.
     let seats = room.text("seats.csv");
-    let cheaper = "state,key,cents\n\"\"\"Free\"\"\",\"[2,\"\"b\"\"]\",-6";
+    let cheaper = "state,key,cents\n\"\"\"Free\"\"\",\"[2,\"\"b\"\"]\",-6\n";
     fs::write(&seats, cheaper).unwrap();
     run(&format!("load {again} {seats}")).succeeded();
     let dumped = run(&format!("dump {again} --table seats")).succeeded().stdout;
@@ -327,7 +327,11 @@ fn csv_that_cannot_be_loaded_is_told_with_its_line() {
     for (text, words) in [
         ("key,cents\n", "line 1: the columns are key, cents, those of the table key, cents, state"),
         ("key,cents,state,cents\n", "line 1: the columns are"),
-        ("", "line 1: the columns are"),
+        ("", "line 1: the file is empty"),
+        ("key,cents,state\n", "line 2: the file ends, and there is no row in it"),
+        ("key,cents,state\r1,2,3\r", "line 1: the line ends in CR alone: end lines in LF or CR LF"),
+        ("key,cents,state\n\"[1,\"\"a\"\"]\",10", "line 2: the last line does not end"),
+        ("\u{feff}key,cents\n", "line 1: the columns are key, cents, those"),
         ("key,cents,state\n1,2\n", "line 2: 2 cells, there are 3 columns"),
         ("key,cents,state\n\"[1,\"\"a\"\"]\",5,\"\"\"Free\n", "line 2: a quoted cell does not end"),
         ("key,cents,state\n\"[1]\"2,5,\n", "line 2: something follows the end of a quoted cell"),
@@ -390,6 +394,10 @@ fn what_cannot_be_loaded_is_told_with_its_line_and_nothing_is_made_of_it() {
     }
     let store = room.text("store");
     build_at(&store);
+    for len in 0..3 {
+        fs::write(&file, &"\u{feff}".as_bytes()[..len]).unwrap();
+        run(&format!("load {new} {file}")).failed(1, &["line 1"]);
+    }
     fs::write(&file, head(0)).unwrap();
     run(&format!("load {store} {file}")).failed(1, &["there is no table \"t\""]);
     fs::write(&file, head(0).replace("\"t\"", "\"seats\"")).unwrap();

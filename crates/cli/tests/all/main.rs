@@ -1,6 +1,7 @@
 //! The command line, run as a user runs it; and checks of the repository.
 
 mod ablation;
+mod actors;
 mod bad_input;
 mod clients;
 mod contention;
@@ -12,6 +13,7 @@ mod dump;
 mod full_disk;
 mod interrupt;
 mod kill;
+mod load;
 mod peers;
 mod recover_after_run;
 mod repair;

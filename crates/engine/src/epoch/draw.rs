@@ -81,11 +81,7 @@ pub(super) fn rank_at_once<D: Device>(
     for drawn in drawn {
         let (table, key, position) = (drawn.table, drawn.key, drawn.position);
         let before = sequences.get(&(table, key)).map(|state| state.next);
-        drawn.value = before.unwrap_or(0);
-        if drawn.peek {
-            continue;
-        }
-        let next = drawn.value + 1;
+        let Some(next) = drawn.number(before.unwrap_or(0)) else { continue };
         draw_up_to(&mut sequences, (table, key), next, epoch.number);
         let place = *place_of.entry((table, key)).or_insert(changed.len());
         match changed.get_mut(place) {
@@ -133,10 +129,8 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
                     ranked.len() - 1
                 });
                 let sequence = &mut ranked[place];
-                drawn.value = sequence.next;
-                if !drawn.peek {
-                    sequence.next += 1;
-                    sequence.drawer = Some(drawn.position);
+                if let Some(next) = drawn.number(sequence.next) {
+                    (sequence.next, sequence.drawer) = (next, Some(drawn.position));
                 }
             }
         }

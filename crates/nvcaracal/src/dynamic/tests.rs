@@ -179,6 +179,35 @@ fn versions() {
     let types = RowTypes::parse(&words).unwrap();
     assert_eq!(types.value(&[9]).to_string(), r#"{"cents":9}"#);
     assert_eq!(types.value(&[9, 9, 9]).to_string(), "\"0x090909\"");
+    assert_eq!((types.versions(), types.version_of(&[9])), (2, Some(0)));
+    assert_eq!((types.version_of(&[9, 9, 9]), types.fields(0)), (None, vec!["cents"]));
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = Old)]
+struct Dollars {
+    cents: u32,
+}
+
+impl From<Old> for Dollars {
+    fn from(old: Old) -> Self {
+        Self { cents: old.cents.into() }
+    }
+}
+
+/// Regression: a value of an older version was written as one of the newest, because both have the
+/// same fields.
+#[test]
+fn a_value_that_may_be_of_two_versions_is_of_the_one_that_is_named() {
+    let words: Vec<_> =
+        stored::versions::<Dollars>().iter().map(|of| format!("u8 -> {of}")).collect();
+    let types = RowTypes::parse(&words).unwrap();
+    let value = types.value(&[9]);
+    assert_eq!(types.value_bytes_of(&value, 0), Ok(vec![9]));
+    assert_eq!(types.value_bytes_of(&value, 1), Ok(vec![9, 0, 0, 0, 1]));
+    assert_eq!(types.version_of(&[9, 0, 0, 0, 1]), Some(1));
+    assert!(types.value_bytes(&value).unwrap_err().contains("version 0 or 1"));
+    assert!(types.value_bytes_of(&value, 2).unwrap_err().contains("no version 2"));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn an_ignored_mistake_is_the_answer_and_nothing_is_written() {
         "piece 0 of 0",
         "not registered",
         "\"strangers\"",
-        "which is \"k\"",
+        "(key \"k\")",
         undecodable,
     ];
     let in_body = (0..).zip(words);

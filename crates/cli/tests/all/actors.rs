@@ -1,0 +1,203 @@
+//! Every command that writes, killed at any moment, run twice at once, and run beside an owner:
+//! what is left is whole, or refused, and nobody loses anything (O-52).
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nvcaracal::{Database, Options, Stop, Table, Transaction, procedure};
+use sim::history::{Random, effort};
+
+use crate::support::{Background, PAUSE, Ran, Room, command, run};
+
+const NOTES: Table<u64, String> = Table::ordered("notes").with_value_bytes(100);
+
+#[procedure]
+fn write_note(tx: &mut Transaction, key: u64, text: String) -> Result<(), Stop> {
+    tx.insert(NOTES, key, &text)
+}
+
+fn program() -> Options {
+    Database::options().table(NOTES).procedure::<WriteNote>().workers(1)
+}
+
+/// What `dump` says of a store with so many notes.
+fn notes(count: u64) -> String {
+    let mut text = format!(
+        "{{\"table\":\"notes\",\"index\":\"ordered\",\"key_bytes_max\":8,\"value_bytes_max\":100,\
+         \"row_bytes\":256,\"types\":[\"u64 -> String\"],\"rows\":{count}}}\n"
+    );
+    for key in 0..count {
+        text += &format!("{{\"key\":{key},\"value\":\"note {key} of {count}\"}}\n");
+    }
+    text
+}
+
+/// Two processes of one command line at once.
+fn twice(line: &str) -> [Background; 2] {
+    [0, 1].map(|_| {
+        let mut command = command(line);
+        piped(&mut command);
+        Background::start_command(&mut command)
+    })
+}
+
+fn piped(command: &mut Command) {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+}
+
+/// A command line that is killed after so many looks, unless it has ended.
+fn killed(line: &str, looks: u64) {
+    let mut process = Background::start(line);
+    for _ in 0..looks {
+        if process.status().is_some() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    drop(process);
+}
+
+/// What was done, where something is not as it should be.
+#[track_caller]
+fn refused(ran: &Ran, words: &[&str], seed: u64) {
+    let is_said = words.iter().any(|word| ran.stderr.contains(word));
+    assert!(ran.code == 1 && is_said, "seed {seed}: none of {words:?} in {ran:#?}");
+}
+
+/// Each seed with its own random numbers.
+fn for_each_seed(each: impl Fn(u64, &mut Random)) {
+    let first = effort("NVCARACAL_FIRST_SEED", 0);
+    for seed in first..first + effort("NVCARACAL_ACTORS", 4) {
+        each(seed, &mut Random::new(seed));
+    }
+}
+
+#[test]
+fn a_load_is_whole_or_refused_whatever_happens_to_it() {
+    let room = Room::new();
+    let file = room.text("notes.jsonl");
+    fs::write(&file, notes(3000)).unwrap();
+    for_each_seed(|seed, random| {
+        let store = room.text(&format!("store-{seed}"));
+        if random.percent(50) {
+            let db = program().open(&store).unwrap();
+            db.call(WriteNote { key: 7, text: "older".into() }).unwrap();
+            db.close().unwrap();
+        }
+        let load = format!("load {store} {file}");
+        let points = ["any-any", "any-write", "log-sync", "log-torn", "journal-torn", "image-sync"];
+        for _ in 0..4 {
+            match random.below(3) {
+                0 => killed(&load, random.below(30)),
+                1 => {
+                    let (point, number) = (random.pick(&points), 1 + random.below(40));
+                    run(&format!("{load} --die-at {point}:{number}"));
+                }
+                _ => {
+                    let [one, other] = twice(&load);
+                    if random.percent(50) {
+                        other.kill();
+                    } else {
+                        other.ended();
+                    }
+                    one.ended();
+                }
+            }
+            // Rows of a part are nobody's store.
+            let dumped = run(&format!("dump {store}"));
+            let is_older = dumped.stdout.contains("\"rows\":1}") && dumped.stdout.contains("older");
+            if dumped.code != 0 {
+                refused(&dumped, &["cut short", "holds no database", "no store here"], seed);
+            } else if !is_older {
+                assert_eq!(dumped.stdout, notes(3000), "seed {seed}");
+                run(&format!("check {store}")).succeeded();
+            }
+        }
+        run(&load).succeeded();
+        // Beside an owner.
+        let db = program().open(&store).unwrap();
+        refused(&run(&load), &["is locked"], seed);
+        db.call(WriteNote { key: 7, text: "mine".into() }).unwrap();
+        db.close().unwrap();
+        let mine = notes(3000).replace("\"note 7 of 3000\"", "\"mine\"");
+        assert_eq!(run(&format!("dump {store}")).succeeded().stdout, mine, "seed {seed}");
+    });
+}
+
+#[test]
+fn a_dump_is_whole_or_refused_whatever_happens_to_it() {
+    let room = Room::new();
+    let (file, store) = (room.text("notes.jsonl"), room.text("store"));
+    fs::write(&file, notes(3000)).unwrap();
+    run(&format!("load {store} {file}")).succeeded();
+    let db = program().open(&store).unwrap();
+    refused(&run(&format!("dump {store} --out {}", room.text("none"))), &["is locked"], 0);
+    assert!(!Path::new(&room.text("none")).exists());
+    db.close().unwrap();
+    for_each_seed(|seed, random| {
+        let (out, again) = (room.text(&format!("out-{seed}")), room.text(&format!("again-{seed}")));
+        let format = random.pick(&["jsonl", "csv"]);
+        let dump = format!("dump {store} --format {format} --out {out}");
+        match random.percent(50) {
+            true => killed(&dump, random.below(12)),
+            false => {
+                let codes = twice(&dump).map(|one| one.ended().code);
+                assert!(codes.contains(&1), "seed {seed}: two dumps into one place: {codes:?}");
+            }
+        }
+        let loaded = run(&format!("load {again} {out}"));
+        if loaded.code == 0 {
+            assert_eq!(run(&format!("dump {again}")).succeeded().stdout, notes(3000), "{seed}");
+        } else {
+            let words = ["did not come to its end", "cannot read", "there is no file"];
+            let is_said = words.iter().any(|word| loaded.stderr.contains(word));
+            assert!(is_said, "seed {seed}: {loaded:#?}");
+            assert!(!Path::new(&again).exists(), "seed {seed}");
+        }
+        assert_eq!(run(&format!("dump {store}")).succeeded().stdout, notes(3000), "seed {seed}");
+    });
+}
+
+#[test]
+fn a_benchmark_is_made_resumed_and_recovered_whatever_happens_to_it() {
+    let room = Room::new();
+    let bench = |store: &str| {
+        format!("bench smallbank --customers 540 --epochs 6 --epoch-size 100 --device file:{store}")
+    };
+    let digest = |store: &str| {
+        let found = run(&format!("check {store} --json")).succeeded().json();
+        (found["epoch"].clone(), found["state_digest"].clone())
+    };
+    let reference = room.text("reference");
+    run(&bench(&reference)).succeeded();
+    for_each_seed(|seed, random| {
+        let store = room.text(&format!("store-{seed}"));
+        let line = bench(&store);
+        // Cut short before there is a store, it is made again; afterwards it goes on.
+        let early = random.pick(&["meta-grow", "meta-sync", "image-sync", "directory-sync"]);
+        assert_ne!(run(&format!("{line} --die-at {early}")).code, 0, "seed {seed}");
+        let later = format!("any-any:{}", 60 + random.below(60));
+        assert_ne!(run(&format!("{line} --die-at {later}")).code, 0, "seed {seed}: {later}");
+        for _ in 0..2 {
+            match random.below(3) {
+                0 => killed(&format!("{line} --resume"), random.below(20)),
+                1 => killed(&format!("recover {store}"), random.below(8)),
+                _ => {
+                    let resume = format!("{line} --resume");
+                    let (one, other) =
+                        (Background::start(&resume), run(&format!("recover {store}")));
+                    one.ended();
+                    if other.code != 0 {
+                        refused(&other, &["is locked", "holds no database", "no store here"], seed);
+                    }
+                }
+            }
+        }
+        let codes = twice(&format!("{line} --resume")).map(|one| one.ended().code);
+        assert!(codes.contains(&0), "seed {seed}: {codes:?}");
+        assert_eq!(digest(&store), digest(&reference), "seed {seed}");
+        refused(&run(&line), &["already holds a store"], seed);
+        assert_eq!(digest(&store), digest(&reference), "seed {seed}");
+    });
+}
