@@ -36,6 +36,7 @@ impl Deref for Buffer {
 /// Stored as a `Vec<u8>` is.
 impl Data for Buffer {
     const IS_OPEN: bool = true;
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut Vec<u8>) {
         self.to_vec().encode(into);
@@ -90,6 +91,7 @@ impl Output {
 /// Stored as a `Vec<u8>` is.
 impl Data for Output {
     const IS_OPEN: bool = true;
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut Vec<u8>) {
         self.with_bytes(<[u8]>::to_vec).encode(into);

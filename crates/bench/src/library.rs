@@ -107,6 +107,7 @@ impl<P> Call<P> {
 
 impl<P: 'static> Data for Call<P> {
     const IS_OPEN: bool = true;
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut Vec<u8>) {
         self.0.encode(into);

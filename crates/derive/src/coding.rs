@@ -14,6 +14,8 @@ pub(crate) struct Coding {
     pub(crate) buffer: TokenStream,
     /// The path of what writes and reads a field.
     pub(crate) code: fn(&Part) -> Result<TokenStream>,
+    /// The name of the function that writes a field.
+    pub(crate) encode: fn(&Part) -> Result<TokenStream>,
 }
 
 /// The parts of an implementation.
@@ -57,17 +59,17 @@ impl Coding {
 
     /// The same as its field.
     fn newtype(&self, part: &Part) -> Result<Functions> {
-        let code = (self.code)(part)?;
+        let (code, write) = ((self.code)(part)?, (self.encode)(part)?);
         Ok(Functions {
             bytes: quote!(#code::BYTES),
             words: quote!(#code::describe()),
-            encode: quote!(#code::encode(&self.0, into);),
+            encode: quote!(#code::#write(&self.0, into);),
             decode: quote!(Self(#code::decode(from)?)),
         })
     }
 
     fn record(&self, name: &str, parts: &Parts) -> Result<Functions> {
-        let codes = self.codes(parts)?;
+        let (codes, written) = (self.codes(parts)?, self.encodes(parts)?);
         let fields = words(parts, &codes);
         let members: Vec<_> = parts.fields.iter().map(|part| &part.member).collect();
         Ok(Functions {
@@ -76,7 +78,7 @@ impl Coding {
                 true => quote!(::nvcaracal::derived::describe_struct(#name, #fields)),
                 false => quote!(::nvcaracal::derived::describe_tuple(#fields)),
             },
-            encode: quote!(#(#codes::encode(&self.#members, into);)*),
+            encode: quote!(#(#codes::#written(&self.#members, into);)*),
             decode: quote!(Self { #(#members: #codes::decode(from)?),* }),
         })
     }
@@ -86,7 +88,7 @@ impl Coding {
         let of = &self.of;
         let (mut lengths, mut all, mut writes, mut reads) = (vec![], vec![], vec![], vec![]);
         for (number, Variant { name, parts }) in variants.iter().enumerate() {
-            let codes = self.codes(parts)?;
+            let (codes, written) = (self.codes(parts)?, self.encodes(parts)?);
             let (number, text, fields) = (number as u8, plain(name), words(parts, &codes));
             let bound = parts.fields.iter().map(|part| &part.bound);
             let members: Vec<_> = parts.fields.iter().map(|part| &part.member).collect();
@@ -96,7 +98,7 @@ impl Coding {
             writes.push(quote! {
                 Self::#name #pattern => {
                     <u8 as #of>::encode(&#number, into);
-                    #(#codes::encode(#bound, into);)*
+                    #(#codes::#written(#bound, into);)*
                 }
             });
             reads.push(quote! {
@@ -118,6 +120,10 @@ impl Coding {
 
     fn codes(&self, parts: &Parts) -> Result<Vec<TokenStream>> {
         parts.fields.iter().map(self.code).collect()
+    }
+
+    fn encodes(&self, parts: &Parts) -> Result<Vec<TokenStream>> {
+        parts.fields.iter().map(self.encode).collect()
     }
 }
 

@@ -18,18 +18,25 @@ pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
     });
     let (name, shape) = (&input.ident, shape::of(&input)?);
     let of = quote!(::nvcaracal::Data);
-    let coding = Coding { of: of.clone(), buffer: quote!(::std::vec::Vec<u8>), code };
+    let coding = Coding { of: of.clone(), buffer: quote!(::std::vec::Vec<u8>), code, encode };
     let body = coding.implement(&plain(name), &shape)?;
     let whole = match &shape {
         Shape::Newtype(part) => whole(part)?,
         _ => None,
     };
+    // Fields see to it themselves, but a whole value that is its field is written as that is.
+    let reads_back = whole.is_none().then(|| {
+        quote!(
+            const READS_BACK: bool = true;
+        )
+    });
     let generics = shape::bounded(&input.generics, |_| of.clone());
     let (for_generics, of_generics, clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #for_generics #of for #name #of_generics #clause {
             #before
+            #reads_back
             #body
             #whole
         }
@@ -51,6 +58,12 @@ fn code(part: &Part) -> Result<TokenStream> {
     })
 }
 
+/// What writes a field: one of a type with a form of its own is read back at once.
+fn encode(part: &Part) -> Result<TokenStream> {
+    let has_data = !matches!(part.ty(), Type::Array(_)) && !attributes::serde(&part.field.attrs)?;
+    Ok(if has_data { quote!(encode_part) } else { quote!(encode) })
+}
+
 /// What the field of a newtype has of its own for whole values.
 fn whole(part: &Part) -> Result<Option<TokenStream>> {
     let ty = part.ty();
@@ -59,6 +72,8 @@ fn whole(part: &Part) -> Result<Option<TokenStream>> {
     }
     Ok(Some(quote! {
         const IS_OPEN: bool = <#ty as ::nvcaracal::Data>::IS_OPEN;
+        const READS_BACK: bool = <#ty as ::nvcaracal::Data>::READS_BACK;
+        const IS_PLAIN: bool = <#ty as ::nvcaracal::Data>::IS_PLAIN;
 
         fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
             ::nvcaracal::Data::with_bytes(&self.0, then)

@@ -10,12 +10,13 @@ use crate::shape::{self, Part, Shape, plain};
 pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
     let (name, shape) = (&input.ident, shape::of(&input)?);
     let of = quote!(::nvcaracal::Key);
-    let coding = Coding { of: of.clone(), buffer: quote!(::nvcaracal::KeyBuffer), code };
+    let coding = Coding { of: of.clone(), buffer: quote!(::nvcaracal::KeyBuffer), code, encode };
     let body = coding.implement(&plain(name), &shape)?;
     let whole = match &shape {
         Shape::Newtype(part) => Some(whole(part)),
         _ => None,
     };
+    let reads_back = parts(&shape).into_iter().map(code).collect::<Result<Vec<_>>>()?;
     let bound = |name: &_| quote!(#of<Owned = #name> + ::core::marker::Send + 'static);
     let generics = shape::bounded(&input.generics, bound);
     let (for_generics, of_generics, clause) = generics.split_for_impl();
@@ -23,10 +24,26 @@ pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
         #[automatically_derived]
         impl #for_generics #of for #name #of_generics #clause {
             type Owned = Self;
+            const READS_BACK: bool = true #(&& #reads_back::READS_BACK)*;
             #body
             #whole
         }
     })
+}
+
+/// All fields, of all variants.
+fn parts(shape: &Shape) -> Vec<&Part> {
+    match shape {
+        Shape::Newtype(part) => vec![&**part],
+        Shape::Struct(parts) => parts.fields.iter().collect(),
+        Shape::Enum(variants) => {
+            variants.iter().flat_map(|variant| &variant.parts.fields).collect()
+        }
+    }
+}
+
+fn encode(_: &Part) -> Result<TokenStream> {
+    Ok(quote!(encode))
 }
 
 fn code(part: &Part) -> Result<TokenStream> {

@@ -1,12 +1,11 @@
 //! Who runs an epoch: all workers, one for a small epoch, or one with everything in its hands.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 use pmem::sync::Crew;
 use storage::SubPool;
 
 use crate::epoch;
+use crate::panics::caught;
 use crate::version::Idle;
 use crate::worker::{Epoch, Leave, Shared, Worker};
 use crate::{EngineError, Result};
@@ -177,19 +176,12 @@ fn run_worker<D: Device>(
     context: &Epoch<'_, D>,
     worker: &mut Worker<D>,
 ) -> std::result::Result<(), Leave> {
-    let result = catch_unwind(AssertUnwindSafe(|| epoch::run(context, worker)))
-        .unwrap_or_else(|panic| Err(Leave::Failed(panicked(panic.as_ref()))));
+    let result = caught(|| epoch::run(context, worker)).unwrap_or_else(|panic| {
+        let what = format!("a worker panicked: {panic}");
+        Err(Leave::Failed(EngineError::Poisoned(what)))
+    });
     if let Err(Leave::Failed(error)) = &result {
         context.core.stop(error.to_string());
     }
     result
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> EngineError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_string())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into());
-    EngineError::Poisoned(format!("a worker panicked: {text}"))
 }

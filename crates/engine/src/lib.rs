@@ -32,6 +32,7 @@ mod local;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod overlay;
+mod panics;
 mod piece;
 mod procedure;
 mod program;
@@ -60,6 +61,7 @@ pub use definitions::{Definitions, TableSchema};
 pub use design::{CachePolicy, Design};
 pub use engine::Engine;
 pub use error::{EngineError, Result};
+pub use panics::{PanicText, caught, text_of};
 pub use piece::Piece;
 pub use procedure::{
     BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition,

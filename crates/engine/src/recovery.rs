@@ -102,6 +102,7 @@ fn open<D: Device>(
         Store::open(device, &config.store)?;
     (report.created, report.load_log) = (created, medium);
     report.checkpoint_epoch = store.checkpoint_epoch();
+    report.timestamp_ns = log.timestamp_ns;
     let loaded = clock();
 
     let mut workers = (0..config.workers)

@@ -11,12 +11,12 @@ mod snapshots;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pmem::sync::RwLock;
 
 use crate::calls::Abort;
+use crate::panics::caught;
 use crate::reads::Visit;
 
 /// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
@@ -285,15 +285,12 @@ impl SecondaryIndex {
         let mut bytes = Vec::new();
         let make = || (self.definition.key)(key, value, &mut bytes);
         let name = &self.definition.name;
-        match catch_unwind(AssertUnwindSafe(make)) {
+        match caught(make) {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => return Ok(None),
             Ok(Err(what)) => return Err(format!("index {name:?}: {what}")),
             Err(panic) => {
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-                let text = text.unwrap_or_else(|| "no message".into());
-                return Err(format!("index {name:?}: making the key of a row panicked: {text}"));
+                return Err(format!("index {name:?}: making the key of a row panicked: {panic}"));
             }
         }
         let prefix = u16::try_from(bytes.len())

@@ -323,6 +323,9 @@ pub struct RecoveryReport {
     pub checkpoint_epoch: u64,
     /// Epoch that the store is at now.
     pub epoch: u64,
+    /// Largest timestamp of an epoch that the log knows: the epochs that follow should have no
+    /// smaller one.
+    pub timestamp_ns: u64,
     /// Rows found by the scan.
     pub rows: u64,
     /// Whether they were held against a state hash.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::Calls;
 
-use crate::body;
+use crate::data::with_readable;
 use crate::queue::{OnFull, check_arguments};
 use crate::ticket::SharedGroup;
 use crate::{Data, Database, Error, Procedure, Result, Ticket};
@@ -57,15 +57,17 @@ impl<'d> Batch<'d> {
     /// Adds a call; the number of calls before it is its place.
     ///
     /// # Errors
-    /// [`Error::is_mistake`] if the procedure is not registered; [`Error::is_limit`] for arguments
-    /// of more than 1 MiB, or too many calls. The call was not added.
+    /// [`Error::is_mistake`] if the procedure is not registered, or its arguments do not read back;
+    /// [`Error::is_limit`] for arguments of more than 1 MiB, or too many calls. The call was not
+    /// added.
     pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
         let number = self.database.number::<P>()?;
         let index = self.calls.len() as u32;
-        procedure.with_bytes(|bytes| {
+        let pushed = with_readable(procedure, |bytes| {
             check_arguments(bytes)?;
             Ok::<_, Error>(self.calls.push(number, bytes)?)
-        })?;
+        });
+        pushed.map_err(Error::mistake)??;
         Ok(Added { index, output: PhantomData })
     }
 
@@ -108,7 +110,8 @@ impl<'d> Batch<'d> {
 
     fn push(self, on_full: OnFull<'_>) -> Result<Submitted> {
         let count = self.calls.len();
-        body::check_outside()?;
+        on_full.check()?;
+        self.database.queue().check_here()?;
         if count == 0 {
             return Ok(Submitted { group: Arc::default(), first: 0, count });
         }
@@ -150,7 +153,13 @@ impl Submitted {
     }
 
     /// Waits until every call of the batch has its answer, whatever it is.
+    ///
+    /// # Panics
+    /// Where nobody may wait for a database: in a procedure or a callback, and in a child of
+    /// `fork`.
     pub fn wait(&self) {
-        (0..self.count as u32).for_each(|index| self.group.wait_answered(self.first + index));
+        for index in self.first..self.first + self.count as u32 {
+            self.group.wait_answered(index).unwrap_or_else(|error| panic!("{error}"));
+        }
     }
 }

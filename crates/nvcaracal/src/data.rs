@@ -5,6 +5,7 @@
 //! machine of one byte order, which is what replay needs; neither contains an address.
 
 mod foreign;
+mod readable;
 mod types;
 
 use std::any::{Any, TypeId};
@@ -15,6 +16,9 @@ use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 use crate::Before;
 #[cfg(feature = "serde")]
 pub use foreign::Serde;
+#[cfg(feature = "serde")]
+pub(crate) use foreign::encode_by_serde;
+pub(crate) use readable::with_readable;
 
 /// A type without pointers and padding: its bytes in memory are its bytes in the log and in rows.
 ///
@@ -134,7 +138,9 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
 /// time. In fields, arrays may be of any of these types.
 ///
 /// A type whose versions change says what it was: `#[data(was = TypeBefore)]`, see
-/// [`Data::BEFORE`]. For a form of your own, write [`Data::encode`] and [`Data::decode`].
+/// [`Data::BEFORE`]. For a form of your own, write [`Data::encode`] and [`Data::decode`]. A value
+/// that does not read back, as one of an untagged enum or with skipped fields in `Serde`, is a
+/// mistake of whoever writes it: nothing is written then.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored or sent: it is no `nvcaracal::Data`",
     label = "this is no `Data`",
@@ -228,6 +234,15 @@ pub trait Data: Sized {
     /// those of a `Vec` alone. Such a type can have no other version.
     const IS_OPEN: bool = false;
 
+    /// Whether [`Data::decode`] is known to read whatever [`Data::encode`] writes, or `encode` has
+    /// seen to it itself. By default it is not known: then the library reads each value back once
+    /// when it writes it, and what does not read back fails before anything is written.
+    const READS_BACK: bool = false;
+
+    /// Whether a value is its bytes in memory.
+    #[doc(hidden)]
+    const IS_PLAIN: bool = false;
+
     /// Appends the bytes, in a form that says where it ends.
     fn encode(&self, into: &mut Vec<u8>);
 
@@ -242,9 +257,20 @@ pub trait Data: Sized {
         short_name::<Self>()
     }
 
+    /// Appends the bytes of a value that is a part of another one.
+    #[doc(hidden)]
+    #[inline]
+    fn encode_part(&self, into: &mut Vec<u8>) {
+        let start = into.len();
+        self.encode(into);
+        if !Self::READS_BACK {
+            readable::check_part::<Self>(&into[start..]);
+        }
+    }
+
     /// Appends many, without their number.
     fn encode_all(items: &[Self], into: &mut Vec<u8>) {
-        items.iter().for_each(|item| item.encode(into));
+        items.iter().for_each(|item| item.encode_part(into));
     }
 
     /// Reads items up to the end of the bytes.
@@ -300,6 +326,8 @@ pub trait Data: Sized {
 
 impl<T: Plain> Data for T {
     const BYTES: Option<usize> = Some(size_of::<T>());
+    const READS_BACK: bool = true;
+    const IS_PLAIN: bool = true;
     const BEFORE: Option<Before<Self>> = <T as Plain>::BEFORE;
 
     fn describe() -> String {

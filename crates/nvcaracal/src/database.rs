@@ -4,17 +4,17 @@ use std::any::TypeId;
 use std::borrow::Borrow;
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use engine::{MemoryUse, RecoveryReport};
+use engine::{MemoryUse, RecoveryReport, caught, text_of};
 
 use crate::body;
 use crate::contention::{self, Names, Window};
+use crate::data::with_readable;
 use crate::driver::Driver;
 use crate::numbers::Numbers;
 use crate::observe;
@@ -23,7 +23,7 @@ use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::rows::undecodable;
 use crate::schema::Schema;
-use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panic_text};
+use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panicked};
 use crate::stats::{self, Recorder};
 use crate::stored;
 use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Table, Ticket};
@@ -32,6 +32,17 @@ use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Tab
 /// like.
 ///
 /// It is closed by [`Database::close`], or when the last handle is dropped.
+///
+/// # Who may use it
+///
+/// Any thread of the process that opened it. In a child of `fork` every call is refused
+/// ([`Error::is_mistake`]), nobody is waited for, and what is dropped writes nothing; but the child
+/// keeps the files, and the lock with them, until it ends or runs another program.
+///
+/// Procedures and functions of indexes may use no database, and wait for no [`Ticket`]: it would
+/// wait for itself. Wakers, and what listens to `tracing` and `metrics`, run on the database's
+/// threads: they may submit with [`Database::try_submit`] and [`Database::submit_async`], poll and
+/// look, but whatever waits is refused there. If they panic, that is not told to anybody.
 ///
 /// # Observation
 ///
@@ -113,12 +124,14 @@ impl Database {
         let schema = driver.schema();
         // Whoever only reads does not run what the last process left to run.
         let carried = if limits.read_only { 0 } else { driver.status().carried };
-        let sequencer = Sequencer::new(Arc::clone(&shared), driver, (carried, serial_calls_max));
+        let epochs = (carried, serial_calls_max);
+        let last_ns = report.timestamp_ns;
+        let sequencer = Sequencer::new(Arc::clone(&shared), driver, epochs, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
         let handle = thread
-            .spawn(move || sequencer::run(&of_thread.0, &of_thread.1, wait_max))
+            .spawn(move || body::working(|| sequencer::run(&of_thread.0, &of_thread.1, wait_max)))
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
         Ok(Self {
@@ -141,14 +154,15 @@ impl Database {
     /// As [`Database::submit`] and [`Ticket::wait`].
     pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
         let number = self.number::<P>()?;
-        body::check_outside()?;
+        body::check_may_wait()?;
+        self.queue().check_here()?;
         self.queue().check_writable()?;
         let Inner { shared, seat, .. } = &*self.inner;
-        let at_once = procedure.with_bytes(|arguments| {
+        let at_once = with_readable(&procedure, |arguments| {
             check_arguments(arguments)?;
             Ok::<_, Error>(shared.run_at_once(seat, (number, arguments)))
         });
-        match at_once? {
+        match at_once.map_err(Error::mistake)?? {
             Some(group) => Ticket::new(Arc::new(group), 0).wait(),
             None => self.submit(procedure)?.wait(),
         }
@@ -163,9 +177,10 @@ impl Database {
     /// [`Database::batch`].
     ///
     /// # Errors
-    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, or the
-    /// database was opened [for reading only](crate::Options::read_only); [`Error::is_limit`] for
-    /// arguments of more than 1 MiB. The call did not take place.
+    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, its
+    /// arguments do not read back from what is written of them, or the database was opened [for
+    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than 1
+    /// MiB. The call did not take place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
         self.push(&procedure, OnFull::Wait)
     }
@@ -180,10 +195,12 @@ impl Database {
 
     fn push<P: Procedure>(&self, procedure: &P, on_full: OnFull<'_>) -> Result<Ticket<P::Output>> {
         let number = self.number::<P>()?;
-        body::check_outside()?;
+        on_full.check()?;
         let Shared { queue, routing, .. } = &*self.inner.shared;
-        let (group, index) = procedure
-            .with_bytes(|bytes| queue.push(number, bytes, routing.is_serial(number), on_full))?;
+        let pushed = with_readable(procedure, |bytes| {
+            queue.push(number, bytes, routing.is_serial(number), on_full)
+        });
+        let (group, index) = pushed.map_err(Error::mistake)??;
         Ok(Ticket::new(group, index))
     }
 
@@ -209,10 +226,16 @@ impl Database {
     /// # Errors
     /// As [`Database::submit`].
     pub async fn submit_async<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        let task = self.queue().task();
-        poll_fn(|context| match self.push(&procedure, OnFull::Wake(task, context.waker())) {
-            Err(full) if full.is_queue_full() => Poll::Pending,
-            pushed => Poll::Ready(pushed),
+        let mut task = self.queue().task();
+        poll_fn(|context| {
+            let on_full = OnFull::Wake(task.number, context.waker());
+            match self.push(&procedure, on_full) {
+                Err(full) if full.is_queue_full() => {
+                    task.waits = true;
+                    Poll::Pending
+                }
+                pushed => Poll::Ready(pushed),
+            }
         })
         .await
     }
@@ -317,6 +340,9 @@ impl Database {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let shared = &self.inner.shared;
+        if shared.queue.check_here().is_err() {
+            return Stats::default();
+        }
         let waiting = shared.queue.waiting();
         let recorder = shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         Stats {
@@ -360,6 +386,9 @@ impl Database {
     /// ```
     #[must_use]
     pub fn contention(&self, rows_max: usize) -> Contention {
+        if self.queue().check_here().is_err() {
+            return Contention::default();
+        }
         let recorder = self.inner.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         let epochs = recorder.contention.epochs();
         drop(recorder);
@@ -386,6 +415,8 @@ impl Database {
     /// Why the last checkpoint failed, or why the database had stopped; what was answered is
     /// durable all the same.
     pub fn close(self) -> Result<()> {
+        body::check_may_wait()?;
+        self.queue().check_here()?;
         self.inner.close()
     }
 }
@@ -404,13 +435,14 @@ impl Inner {
         &self,
         what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        body::check_outside()?;
+        body::check_may_wait()?;
         // A panic is that of who asked.
         let caught = move |driver: &mut dyn Driver| {
-            catch_unwind(AssertUnwindSafe(|| what(driver)))
-                .unwrap_or_else(|panic| Err(Error::failed(panic_text(panic.as_ref()))))
+            caught(|| body::working(|| what(driver)))
+                .unwrap_or_else(|panic| Err(Error::failed(panicked(&panic))))
         };
         let Self { shared, seat, .. } = self;
+        shared.queue.check_here()?;
         if let Some(mut seat) = shared.take_idle(seat)
             && let Some(sequencer) = seat.as_mut()
         {
@@ -432,10 +464,15 @@ impl Inner {
         self.shared.queue.close();
         let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
         match handle {
-            // The last handle may be dropped by a reader, on the sequencer's own thread.
-            Some(handle) if handle.thread().id() != thread::current().id() => handle
-                .join()
-                .unwrap_or_else(|panic| Err(Error::stopped(panic_text(panic.as_ref())))),
+            // The last handle may be dropped by a procedure or a callback, for which the sequencer
+            // waits, or on the sequencer's own thread.
+            Some(handle)
+                if body::check_may_wait().is_ok()
+                    && handle.thread().id() != thread::current().id() =>
+            {
+                let joined = handle.join();
+                joined.unwrap_or_else(|panic| Err(Error::stopped(panicked(&text_of(panic)))))
+            }
             _ => Ok(()),
         }
     }
@@ -443,6 +480,11 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.shared.queue.check_here().is_err() {
+            // A child of `fork` has the handle, and not the thread that it stands for.
+            let handle = self.sequencer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+            return std::mem::forget(handle);
+        }
         // Nobody is there to hear of it; what was answered is durable.
         let _ = self.close();
     }

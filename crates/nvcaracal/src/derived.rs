@@ -145,7 +145,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Code for BySerde<T> {
     }
 
     fn encode(field: &T, into: &mut Vec<u8>) {
-        crate::Serde(field).encode_bytes(into);
+        crate::data::encode_by_serde(field, into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<T> {

@@ -125,6 +125,14 @@ impl Error {
         Self::mistake("the database was opened for reading only")
     }
 
+    #[cold]
+    pub(crate) fn forked() -> Self {
+        Self::mistake(
+            "the database was opened by the process of which this one is a fork, and has its \
+             threads there: open it here once that process has closed it",
+        )
+    }
+
     pub(crate) fn mistake(what: impl Into<String>) -> Self {
         Self::new(Kind::Mistake(what.into()))
     }
@@ -315,7 +323,7 @@ mod tests {
         assert_eq!(abort.abort().map(|a| a.code), Some(7));
         assert!(Error::queue_full(1, 2).is_limit() && Error::queue_full(1, 2).is_queue_full());
         assert!(Error::closed().is_stopped());
-        let locked: Error = DeviceError::Locked { path: "db".into() }.into();
+        let locked: Error = DeviceError::Locked { path: "db".into(), is_own: false }.into();
         assert!(locked.is_locked() && !locked.is_corrupt());
         let corrupt: Error = StorageError::Corrupt("x".into()).into();
         assert!(corrupt.is_corrupt() && !corrupt.is_stopped());

@@ -13,7 +13,7 @@ use crate::key::{Key, KeyBuffer};
 use crate::range::{Bytes, KeyRange};
 use crate::rows::row;
 use crate::table::{Ordered, Shape, Table, tag_of_index};
-use crate::{Data, Result};
+use crate::{Data, Result, body};
 
 /// Names a secondary index of a table: its rows by keys `I` that a function makes of them, in
 /// order.
@@ -138,10 +138,12 @@ where
     pub(crate) fn registration(self) -> IndexRegistration {
         let Self { shape, key, .. } = self;
         let make: IndexKeyFn = Arc::new(move |row_key, value, into| {
-            let (row_key, value) = row::<K, V>(&shape.table, row_key, value)?;
-            let Some(key) = key(&row_key, &value) else { return Ok(false) };
-            encode(key.borrow(), |bytes| into.extend_from_slice(bytes))?;
-            Ok(true)
+            body::within(|| {
+                let (row_key, value) = row::<K, V>(&shape.table, row_key, value)?;
+                let Some(key) = key(&row_key, &value) else { return Ok(false) };
+                encode(key.borrow(), |bytes| into.extend_from_slice(bytes))?;
+                Ok(true)
+            })
         });
         let types = || format!("{} by {}", short_name::<V>(), I::describe());
         IndexRegistration { shape, make, types }

@@ -87,6 +87,11 @@ pub trait Key: Debug {
     /// Bytes of every key of this type, if all have the same.
     const BYTES: Option<usize>;
 
+    /// Whether [`Key::decode`] is known to read whatever [`Key::encode`] writes. By default it is
+    /// not known: then a key is read back once when a row is inserted under it, and one that does
+    /// not read back is a mistake.
+    const READS_BACK: bool = false;
+
     /// The type in words, with those of its fields, as
     /// [`Data::describe`](crate::Data::describe). By default its name.
     fn describe() -> String {
@@ -114,6 +119,22 @@ pub trait Key: Debug {
         let mut rest = bytes.get(padding::<Self>()..)?;
         Self::decode(&mut rest).filter(|_| rest.is_empty())
     }
+}
+
+/// Checks that a key can be read back from its bytes. Those that are too long are refused
+/// elsewhere.
+///
+/// # Errors
+/// What is wrong otherwise.
+#[inline]
+pub(crate) fn check_readable<K: Key + ?Sized>(key: &K) -> Result<(), String> {
+    let is_readable =
+        |bytes: &[u8]| bytes.len() > KEY_BYTES_MAX as usize || K::from_key(bytes).is_some();
+    if K::READS_BACK || key.with_key(is_readable) {
+        return Ok(());
+    }
+    let of = std::any::type_name::<K>();
+    Err(format!("the key {key:?}, a {of}, cannot be read back from what is written of it"))
 }
 
 /// Zeros in front of a key, so that it has 8 bytes.

@@ -1,4 +1,8 @@
 //! What happens, told to `tracing` and `metrics`. Where their features are off this is nothing.
+//!
+//! Who listens is code of the user's, which may call the database: no lock is held, and it is told
+//! so that it gets an error instead of waiting for ever (`body.rs`). If it panics, that is not the
+//! database's affair.
 
 #![cfg_attr(
     not(all(feature = "tracing", feature = "metrics")),
@@ -11,17 +15,27 @@ use engine::{EpochOutcome, RecoveryReport};
 
 use crate::Error;
 
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+use crate::body::callback;
+
 /// A span of `tracing`, until it is dropped.
 pub(crate) struct Span {
     #[cfg(feature = "tracing")]
-    _entered: tracing::span::EnteredSpan,
+    entered: Option<tracing::span::EnteredSpan>,
+}
+
+#[cfg(feature = "tracing")]
+impl Drop for Span {
+    fn drop(&mut self) {
+        callback(|| drop(self.entered.take()));
+    }
 }
 
 /// A database is being opened.
 pub(crate) fn opening(device: &str) -> Span {
     Span {
         #[cfg(feature = "tracing")]
-        _entered: tracing::info_span!(target: "nvcaracal", "open", device).entered(),
+        entered: Some(tracing::info_span!(target: "nvcaracal", "open", device).entered()),
     }
 }
 
@@ -58,10 +72,16 @@ fn us(time: Duration) -> u64 {
 
 /// An epoch runs.
 pub(crate) fn epoch_span(calls: usize) -> Span {
-    Span {
-        #[cfg(feature = "tracing")]
-        _entered: tracing::debug_span!(target: "nvcaracal", "epoch", calls).entered(),
+    #[cfg(feature = "tracing")]
+    {
+        let mut entered = None;
+        callback(|| {
+            entered = Some(tracing::debug_span!(target: "nvcaracal", "epoch", calls).entered());
+        });
+        Span { entered }
     }
+    #[cfg(not(feature = "tracing"))]
+    Span {}
 }
 
 /// An epoch has ended.
@@ -74,19 +94,21 @@ pub(crate) fn epoch(
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     let (stats, work) = (&outcome.stats, &outcome.stats.work);
     #[cfg(feature = "tracing")]
-    tracing::debug!(
-        target: "nvcaracal",
-        epoch = outcome.epoch,
-        committed = work.committed,
-        aborted = work.aborted,
-        failed = work.failed,
-        deferred = work.deferred,
-        log_bytes = stats.medium.log_bytes,
-        us = stats.total_ns / 1000,
-        "epoch"
-    );
+    callback(|| {
+        tracing::debug!(
+            target: "nvcaracal",
+            epoch = outcome.epoch,
+            committed = work.committed,
+            aborted = work.aborted,
+            failed = work.failed,
+            deferred = work.deferred,
+            log_bytes = stats.medium.log_bytes,
+            us = stats.total_ns / 1000,
+            "epoch"
+        );
+    });
     #[cfg(feature = "metrics")]
-    {
+    callback(|| {
         metrics::counter!("nvcaracal_epochs_total").increment(1);
         metrics::counter!("nvcaracal_log_bytes_total").increment(stats.medium.log_bytes);
         metrics::histogram!("nvcaracal_epoch_seconds").record(stats.total_ns as f64 / 1e9);
@@ -95,7 +117,7 @@ pub(crate) fn epoch(
         }
         metrics::gauge!("nvcaracal_rows").set(rows as f64);
         metrics::gauge!("nvcaracal_queued_calls").set(queued() as f64);
-    }
+    });
 }
 
 /// For which rows the calls of an epoch contended, if somebody asked.
@@ -105,20 +127,22 @@ pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
         let writers = rows.iter().map(|row| u64::from(row.writers)).sum::<u64>();
         let waits = rows.iter().map(|row| row.waits).sum::<u64>();
         #[cfg(feature = "tracing")]
-        tracing::debug!(
-            target: "nvcaracal",
-            epoch,
-            rows = rows.len(),
-            writers,
-            waits,
-            us = rows.iter().map(|row| row.waited_ns).sum::<u64>() / 1000,
-            "contention"
-        );
+        callback(|| {
+            tracing::debug!(
+                target: "nvcaracal",
+                epoch,
+                rows = rows.len(),
+                writers,
+                waits,
+                us = rows.iter().map(|row| row.waited_ns).sum::<u64>() / 1000,
+                "contention"
+            );
+        });
         #[cfg(feature = "metrics")]
-        {
+        callback(|| {
             metrics::counter!("nvcaracal_contended_writes_total").increment(writers);
             metrics::counter!("nvcaracal_row_waits_total").increment(waits);
-        }
+        });
     }
 }
 
@@ -127,28 +151,28 @@ pub(crate) fn calls(procedure: &'static str, outcome: &'static str, calls: u64) 
     #[cfg(feature = "metrics")]
     if calls > 0 {
         let labels = [("procedure", procedure), ("outcome", outcome)];
-        metrics::counter!("nvcaracal_calls_total", &labels).increment(calls);
+        callback(|| metrics::counter!("nvcaracal_calls_total", &labels).increment(calls));
     }
 }
 
 pub(crate) fn checkpoint(epoch: u64, time: Duration) {
     #[cfg(feature = "tracing")]
-    tracing::info!(target: "nvcaracal", epoch, us = us(time), "checkpoint");
+    callback(|| tracing::info!(target: "nvcaracal", epoch, us = us(time), "checkpoint"));
     #[cfg(feature = "metrics")]
-    metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64());
+    callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
 }
 
 pub(crate) fn full_log() {
     #[cfg(feature = "tracing")]
-    tracing::info!(target: "nvcaracal", "the log was full: taking a checkpoint");
+    callback(|| tracing::info!(target: "nvcaracal", "the log was full: taking a checkpoint"));
 }
 
 pub(crate) fn stopped(error: &Error) {
     #[cfg(feature = "tracing")]
-    tracing::error!(target: "nvcaracal", why = %error, "stopped");
+    callback(|| tracing::error!(target: "nvcaracal", why = %error, "stopped"));
 }
 
 pub(crate) fn closed() {
     #[cfg(feature = "tracing")]
-    tracing::info!(target: "nvcaracal", "closed");
+    callback(|| tracing::info!(target: "nvcaracal", "closed"));
 }

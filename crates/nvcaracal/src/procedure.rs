@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{Abort, Steps};
 
 use crate::body;
+use crate::data::with_readable;
 use crate::dynamic::RowTypes;
 use crate::schema::Schema;
 use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
@@ -165,7 +166,7 @@ impl<P: Procedure> engine::Procedure for Object<P> {
 
     fn draws(&self, arguments: &[u8], inner: &mut engine::Draws<'_>) -> Result<(), Abort> {
         let mut draws = Draws { inner, schema: &self.schema };
-        P::with_value(arguments, |procedure| body::within(|| procedure.draws(&mut draws)))
+        body::within(|| P::with_value(arguments, |procedure| procedure.draws(&mut draws)))
             .unwrap_or_else(|| {
                 draws.inner.mistake(undecodable::<P>());
                 Ok(())
@@ -174,7 +175,7 @@ impl<P: Procedure> engine::Procedure for Object<P> {
 
     fn write_set(&self, arguments: &[u8], inner: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
         let mut set = WriteSet { inner, schema: &self.schema };
-        if P::with_value(arguments, |procedure| body::within(|| procedure.write_set(&mut set)))
+        if body::within(|| P::with_value(arguments, |procedure| procedure.write_set(&mut set)))
             .is_none()
         {
             set.inner.mistake(undecodable::<P>());
@@ -188,26 +189,31 @@ impl<P: Procedure> engine::Procedure for Object<P> {
         inner: &mut engine::Transaction<'_>,
     ) -> Result<(), engine::Stop> {
         let mut tx = Transaction { inner, schema: &self.schema };
-        let output = P::with_value(arguments, |procedure| body::within(|| procedure.run(&mut tx)))
-            .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
-            .map_err(|stop| stop.inner)?;
-        output.with_bytes(|bytes| tx.inner.output().extend_from_slice(bytes));
-        Ok(())
+        body::within(|| {
+            let output = P::with_value(arguments, |procedure| procedure.run(&mut tx))
+                .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+                .map_err(|stop| stop.inner)?;
+            with_readable(&output, |bytes| tx.inner.output().extend_from_slice(bytes))
+                .map_err(|what| tx.inner.mistake(format!("the answer: {what}")))
+        })
     }
 
     fn piece(&self, arguments: &[u8], inner: &mut engine::Piece<'_>) -> Result<u64, engine::Stop> {
         let mut piece = Piece { inner, schema: &self.schema };
-        P::with_value(arguments, |procedure| body::within(|| procedure.piece(&mut piece)))
+        body::within(|| P::with_value(arguments, |procedure| procedure.piece(&mut piece)))
             .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
             .map_err(|stop| stop.inner)
     }
 
     fn finish(&self, arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
-        let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
-        let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
-        bytes.clear();
-        let output = output.expect("the body ran with the same arguments");
-        output.with_bytes(|output| bytes.extend_from_slice(output));
+        body::within(|| {
+            let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
+            let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
+            bytes.clear();
+            let output = output.expect("the body ran with the same arguments");
+            with_readable(&output, |output| bytes.extend_from_slice(output))
+                .unwrap_or_else(|what| panic!("the answer: {what}"));
+        });
     }
 
     fn show(&self, answer: &[u8]) -> Option<String> {

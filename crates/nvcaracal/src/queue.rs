@@ -13,7 +13,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use engine::{ARGUMENT_BYTES_MAX, Calls};
+use pmem::Process;
 
+use crate::body;
 use crate::driver::Driver;
 use crate::queue::shards::{Locked, Open, Part, Shards};
 use crate::ticket::{Group, SharedGroup};
@@ -38,6 +40,38 @@ pub(crate) enum OnFull<'w> {
     Fail,
     /// It fails, and its task, of this number, is woken when there may be room.
     Wake(u64, &'w Waker),
+}
+
+impl OnFull<'_> {
+    /// Whether a thread may do this.
+    ///
+    /// # Errors
+    /// A mistake if a database runs a procedure on it, or a callback that would wait.
+    #[inline]
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Self::Wait => body::check_may_wait(),
+            Self::Fail | Self::Wake(..) => body::check_outside(),
+        }
+    }
+}
+
+/// A task that may wait for room. Nothing is kept of it when it is dropped.
+pub(crate) struct Task<'q> {
+    queue: &'q Queue,
+    pub(crate) number: u64,
+    /// Whether the queue may have its waker.
+    pub(crate) waits: bool,
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        if self.waits && self.queue.check_here().is_ok() {
+            let waker = self.queue.inner().wakers.remove(&self.number);
+            // No lock is held any more: this is code of whoever runs the task.
+            drop(waker);
+        }
+    }
 }
 
 /// Requests that are done between two epochs while calls wait.
@@ -110,6 +144,8 @@ pub(crate) struct Queue {
     work: Condvar,
     room: Condvar,
     tasks: AtomicU64,
+    /// Where the sequencer's thread is.
+    process: Process,
 }
 
 impl Queue {
@@ -121,12 +157,23 @@ impl Queue {
             work: Condvar::new(),
             room: Condvar::new(),
             tasks: AtomicU64::new(0),
+            process: Process::current(),
         }
     }
 
-    /// A number for a task that may wait for room.
-    pub(crate) fn task(&self) -> u64 {
-        self.tasks.fetch_add(1, Ordering::Relaxed)
+    /// A task that may wait for room.
+    pub(crate) fn task(&self) -> Task<'_> {
+        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        Task { queue: self, number, waits: false }
+    }
+
+    /// Whether this process has the threads that do the work, and locks that somebody releases.
+    ///
+    /// # Errors
+    /// A mistake in a child of `fork`.
+    #[inline]
+    pub(crate) fn check_here(&self) -> Result<()> {
+        if self.process.is_here() { Ok(()) } else { Err(Error::forked()) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -172,6 +219,7 @@ impl Queue {
         is_serial: bool,
         on_full: OnFull<'_>,
     ) -> Result<(SharedGroup, u32)> {
+        self.check_here()?;
         check_arguments(arguments)?;
         // As they are counted when the batch is taken.
         let bytes = arguments.len().next_multiple_of(8);
@@ -187,6 +235,7 @@ impl Queue {
 
     /// Appends calls that stay together; where the first one's answer will be.
     pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
+        self.check_here()?;
         let size = (calls.len(), calls.bytes());
         if calls.len() > self.limits.epoch_calls {
             return self.push_apart(calls, on_full);
@@ -251,7 +300,7 @@ impl Queue {
                 limits.calls, limits.bytes
             )));
         }
-        let mut inner = self.inner();
+        let (mut inner, mut mine) = (self.inner(), None);
         loop {
             if let Some(error) = &inner.ended {
                 return Err(error.clone());
@@ -263,8 +312,17 @@ impl Queue {
             match on_full {
                 OnFull::Wait => {}
                 OnFull::Fail => return Err(full),
+                // What clones and drops wakers is code of whoever runs tasks: no lock is held then.
                 OnFull::Wake(task, waker) => {
-                    inner.wakers.insert(task, waker.clone());
+                    let Some(mine) = mine.take() else {
+                        drop(inner);
+                        mine = Some(waker.clone());
+                        inner = self.inner();
+                        continue;
+                    };
+                    let before = inner.wakers.insert(task, mine);
+                    drop(inner);
+                    drop(before);
                     return Err(full);
                 }
             }
@@ -321,6 +379,7 @@ impl Queue {
 
     /// Asks for something between two epochs.
     pub(crate) fn request(&self, request: Request) -> Result<()> {
+        self.check_here()?;
         let mut inner = self.inner();
         if let Some(error) = &inner.ended {
             return Err(error.clone());
@@ -354,7 +413,7 @@ impl Queue {
         }
         // A task may run at once on this thread.
         drop(inner);
-        wakers.into_values().for_each(Waker::wake);
+        body::wake(wakers.into_values());
     }
 
     /// Accepts nothing more and gives up what is there.

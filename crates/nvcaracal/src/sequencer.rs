@@ -11,14 +11,14 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome};
+use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
 use storage::StorageError;
 
+use crate::body;
 use crate::driver::Driver;
 use crate::observe;
 use crate::queue::{Batch, Queue, Work};
@@ -127,6 +127,9 @@ struct Part {
 
 /// Time and seeds of epochs.
 struct Clock {
+    now: fn() -> SystemTime,
+    /// The last timestamp, which no later one is below: also not where the clock was set back, with
+    /// or without a restart in between.
     last_ns: u64,
     seed: u64,
 }
@@ -138,7 +141,7 @@ pub(crate) fn random() -> u64 {
 
 impl Clock {
     fn next(&mut self) -> EpochInfo {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = (self.now)().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last_ns = self.last_ns.max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
         // Weyl sequence and mixer of splitmix64.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -197,18 +200,23 @@ impl Sequencer {
         shared: Arc<Shared>,
         driver: Box<dyn Driver>,
         (carried, serial_calls_max): (usize, usize),
+        last_timestamp_ns: u64,
     ) -> Self {
         let status = driver.status();
-        shared.record(|recorder| recorder.place(status));
+        let mut tallies = None;
+        shared.record(|recorder| {
+            recorder.place(status);
+            tallies = Some(recorder.tallies());
+        });
         shared.pace.is_carrying.store(carried > 0, Ordering::Relaxed);
         Self {
             carried: (0..carried).map(|_| None).collect(),
             shared,
-            tallies: Tallies::new(driver.procedure_ids().len()),
+            tallies: tallies.expect("just made"),
             workers: WorkerChoice::new(driver.workers()),
             driver,
             running: None,
-            clock: Clock { last_ns: 0, seed: random() },
+            clock: Clock { now: SystemTime::now, last_ns: last_timestamp_ns, seed: random() },
             serial_calls_max,
         }
     }
@@ -224,8 +232,8 @@ impl Sequencer {
             }
             Work::Close => Ok(false),
         };
-        let result = catch_unwind(AssertUnwindSafe(attend))
-            .unwrap_or_else(|panic| Err(Error::stopped(panic_text(panic.as_ref()))));
+        let result = caught(|| body::working(attend))
+            .unwrap_or_else(|panic| Err(Error::stopped(panicked(&panic))));
         self.shared.pace.is_carrying.store(!self.carried.is_empty(), Ordering::Relaxed);
         result
     }
@@ -357,6 +365,7 @@ impl Sequencer {
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
         self.tally(&outcome, calls);
+        self.tallies.tell();
         observe::epoch(&outcome, status.rows, latency, || self.shared.queue.waiting().calls);
         let (tallies, stats) = (&mut self.tallies, outcome.stats.clone());
         self.shared.record(|recorder| {
@@ -418,9 +427,28 @@ fn is_of_log(error: &EngineError) -> bool {
     matches!(error, EngineError::Storage(StorageError::Log(_)))
 }
 
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("no message"))
+/// A panic as the reason of something.
+pub(crate) fn panicked(panic: &str) -> String {
+    format!("panicked: {panic}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The machine's clock is set back while a database is open, or between two opens.
+    #[test]
+    fn timestamps_never_go_back() {
+        const SECOND: u64 = 1_000_000_000;
+        fn at(seconds: u64) -> SystemTime {
+            UNIX_EPOCH + Duration::from_secs(seconds)
+        }
+        let mut clock = Clock { now: || at(5), last_ns: 7 * SECOND, seed: 1 };
+        let mut next = |now| {
+            clock.now = now;
+            clock.next().timestamp_ns
+        };
+        assert_eq!([next(|| at(5)), next(|| at(8))], [7 * SECOND, 8 * SECOND]);
+        assert_eq!([next(|| at(6)), next(|| at(9))], [8 * SECOND, 9 * SECOND]);
+    }
 }

@@ -43,7 +43,7 @@ pub struct Stats {
     pub queued_calls: usize,
     /// See `queued_calls`.
     pub queued_bytes: usize,
-    /// Threads that wait now until the queue has room for what they submit.
+    /// Threads and tasks that wait now until the queue has room for what they submit.
     pub blocked_submitters: usize,
     /// From the first submission for an epoch to its answers: half of the epochs took at most this,
     /// within an eighth.
@@ -91,6 +91,11 @@ impl Recorder {
             self.latencies.record(latency, 1);
         }
         self.place(status);
+    }
+
+    /// Empty tallies of its procedures.
+    pub(crate) fn tallies(&self) -> Tallies {
+        Tallies::new(&self.procedures)
     }
 
     pub(crate) fn refused(&mut self, calls: usize) {

@@ -5,6 +5,7 @@ use std::fmt;
 use engine::Abort;
 
 use crate::Data;
+use crate::data::with_readable;
 
 /// Why a procedure ends without committing.
 ///
@@ -110,8 +111,10 @@ impl From<&str> for Stop {
 impl<E: Data + fmt::Display> From<E> for Stop {
     fn from(reason: E) -> Self {
         let mut payload = type_of::<E>().to_le_bytes().to_vec();
-        reason.with_bytes(|bytes| payload.extend_from_slice(bytes));
-        Abort { payload, ..Abort::new(reason.to_string()) }.into()
+        match with_readable(&reason, |bytes| payload.extend_from_slice(bytes)) {
+            Ok(()) => Abort { payload, ..Abort::new(reason.to_string()) }.into(),
+            Err(what) => Self::mistake(format!("the reason of an abort, {reason}: {what}")),
+        }
     }
 }
 

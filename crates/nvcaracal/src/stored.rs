@@ -9,6 +9,7 @@
 use std::fmt;
 
 use crate::Data;
+use crate::data::with_readable;
 
 /// What a type of values was before, and how its values are converted: see
 /// [`Data::BEFORE`](crate::Data::BEFORE).
@@ -114,15 +115,15 @@ pub(crate) const fn bytes_max<V: Data>() -> Option<usize> {
 /// Calls `then` with the bytes that are stored of a value.
 ///
 /// # Errors
-/// If they could be taken for a value of the first version: of that it cannot be told where it
-/// ends, although [`Data::IS_OPEN`] says so.
+/// If it could not be read back from them, or they could be taken for a value of the first version:
+/// of that it cannot be told where it ends, although [`Data::IS_OPEN`] says so.
 #[inline]
 pub(crate) fn with_stored<V: Data, R>(
     value: &V,
     then: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, String> {
-    let Some(before) = V::BEFORE else { return Ok(value.with_bytes(then)) };
-    let mut bytes = value.with_bytes(<[u8]>::to_vec);
+    let Some(before) = V::BEFORE else { return with_readable(value, then) };
+    let mut bytes = with_readable(value, <[u8]>::to_vec)?;
     bytes.push(before.version);
     if (before.is_first)(&bytes) {
         bytes.push(before.version + TWICE);

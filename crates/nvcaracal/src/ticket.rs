@@ -14,9 +14,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use engine::{Answer, EpochOutcome};
+use pmem::Process;
 
 use crate::bell::Bell;
-use crate::{Data, Error, Result};
+use crate::{Data, Error, Result, body};
 
 /// The answer to one call is here.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub(crate) struct Group {
     state: Mutex<State>,
     /// Rings when answers have come.
     answered: Bell,
+    /// Where the answers come.
+    process: Process,
 }
 
 #[derive(Debug, Default)]
@@ -112,7 +115,7 @@ impl Group {
         // A task may run at once on this thread, and look at its ticket.
         drop(state);
         self.answered.ring();
-        wakers.into_iter().for_each(Waker::wake);
+        body::wake(wakers);
     }
 
     /// Answers all calls but those that were deferred.
@@ -130,8 +133,18 @@ impl Group {
         self.change(|state| state.ended = Some(error.clone()));
     }
 
+    /// Why an answer must not be looked for: a procedure would come to something else when it runs
+    /// again, and in a child of `fork` there are no answers, and locks that nobody releases.
+    fn check_usable(&self) -> Result<()> {
+        body::check_outside()?;
+        if self.process.is_here() { Ok(()) } else { Err(Error::forked()) }
+    }
+
     /// The answer, if it is there.
     fn try_read<T: Data>(&self, index: u32) -> Option<Result<T>> {
+        if let Err(error) = self.check_usable() {
+            return Some(Err(error));
+        }
         if let Some(answer) = self.in_outcome(index) {
             return Some(decode(answer));
         }
@@ -141,6 +154,11 @@ impl Group {
 
     /// Looks for an answer; if there is none yet, wakes the task when it is there.
     fn poll<T: Data>(&self, index: u32, waker: &Waker) -> Poll<Result<T>> {
+        if let Some(answer) = self.try_read(index) {
+            return Poll::Ready(answer);
+        }
+        // What clones and drops wakers is code of whoever runs tasks: no lock is held then.
+        let waker = waker.clone();
         let mut state = self.state();
         match self.find(index, &state) {
             Some(found) => {
@@ -148,27 +166,35 @@ impl Group {
                 Poll::Ready(self.read(index, found))
             }
             None => {
-                state.wakers.insert(index, waker.clone());
+                let before = state.wakers.insert(index, waker);
+                drop(state);
+                drop(before);
                 Poll::Pending
             }
         }
     }
 
     /// Waits until a call has its answer.
-    pub(crate) fn wait_answered(&self, index: u32) {
-        let _ = self.wait_until_found(index, None);
+    pub(crate) fn wait_answered(&self, index: u32) -> Result<()> {
+        self.check_usable()?;
+        self.wait_until_found(index, None).map(drop)
     }
 
     /// Waits until the answer is there, or `until` has come.
     fn wait<T: Data>(&self, index: u32, until: Option<Instant>) -> Option<Result<T>> {
+        if let Err(error) = self.check_usable() {
+            return Some(Err(error));
+        }
         if let Some(answer) = self.in_outcome(index) {
             return Some(decode(answer));
         }
-        let found = self.wait_until_found(index, until)?;
-        Some(self.read(index, found))
+        match self.wait_until_found(index, until) {
+            Ok(found) => Some(self.read(index, found?)),
+            Err(error) => Some(Err(error)),
+        }
     }
 
-    fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Option<Found> {
+    fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Result<Option<Found>> {
         loop {
             let rings = self.answered.rings();
             let found = match self.in_outcome(index) {
@@ -176,8 +202,9 @@ impl Group {
                 None => self.find(index, &self.state()),
             };
             if found.is_some() || until.is_some_and(|until| until <= Instant::now()) {
-                return found;
+                return Ok(found);
             }
+            body::check_may_wait()?;
             self.answered.wait(rings, until);
         }
     }
@@ -239,7 +266,8 @@ impl<T: Data> Future for Ticket<T> {
 
 impl<T> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answered = self.group.find(self.index, &self.group.state()).is_some();
+        // Without a lock, which a procedure's thread or a parent may hold.
+        let answered = self.group.in_outcome(self.index).is_some();
         f.debug_struct("Ticket").field("index", &self.index).field("answered", &answered).finish()
     }
 }
@@ -247,7 +275,9 @@ impl<T> fmt::Debug for Ticket<T> {
 fn decode<T: Data>(answer: Answer<'_>) -> Result<T> {
     match answer {
         Answer::Committed(bytes) => T::from_bytes(bytes).ok_or_else(|| {
-            Error::failed(format!("the answer is no {}", std::any::type_name::<T>()))
+            // It was read back when it was made: the ticket is for another call.
+            let of = std::any::type_name::<T>();
+            Error::mistake(format!("the call committed, but its answer is no {of}"))
         }),
         Answer::Aborted(abort) => Err(Error::aborted(abort)),
         Answer::Failed(what) => Err(Error::failed(what)),

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
+use crate::key::check_readable;
 use crate::range::{Bytes, KeyRange, LAST_WORD};
 use crate::rows::{Found, Of, Part, Source, undecodable};
 use crate::schema::Schema;
@@ -203,8 +204,10 @@ impl<'a> Transaction<'a, '_> {
     /// Inserts a row, or overwrites it where it exists.
     ///
     /// # Errors
-    /// If the row was not declared with [`WriteSet::insert`](crate::WriteSet::insert), or the value
-    /// is beyond its limit.
+    /// If key or value are beyond their limits, or do not read back from what is written of them.
+    /// For a row that was not declared with [`WriteSet::insert`](crate::WriteSet::insert) the call
+    /// is deferred ([`Procedure::write_set`](crate::Procedure::write_set)): pass that on with `?`,
+    /// too.
     #[inline]
     pub fn insert<K: Key + ?Sized, V: Data, O>(
         &mut self,
@@ -213,6 +216,7 @@ impl<'a> Transaction<'a, '_> {
         value: &V,
     ) -> Result<(), Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
+        check_readable(key).map_err(|what| self.inner.mistake(what))?;
         stored::with_stored(value, |value| {
             key.with_key(|key| self.inner.insert(number, key, value))
         })
@@ -223,7 +227,9 @@ impl<'a> Transaction<'a, '_> {
     /// Updates a row; false, and nothing happens, where it does not exist.
     ///
     /// # Errors
-    /// If the row was not declared, or the value is beyond its limit.
+    /// If key or value are beyond their limits, or the value does not read back from what is
+    /// written of it. For a row that was not declared the call is deferred, as by
+    /// [`Transaction::insert`].
     #[inline]
     pub fn update<K: Key + ?Sized, V: Data, O>(
         &mut self,
@@ -253,6 +259,7 @@ impl<'a> Transaction<'a, '_> {
         value: &[u8],
     ) -> Result<(), Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
+        check_readable(key).map_err(|what| self.inner.mistake(what))?;
         self.check_bytes::<V>(&table.shape, value)?;
         key.with_key(|bytes| self.inner.insert(number, bytes, value))
             .map_err(|stop| self.with_key(stop, key))
@@ -281,8 +288,9 @@ impl<'a> Transaction<'a, '_> {
     /// fields of a [`Plain`](crate::Plain) type.
     ///
     /// # Errors
-    /// If the row was not declared, or `part` goes beyond the end of the value; or if the type has
-    /// [versions](Data::BEFORE), of which the bytes may be any.
+    /// If the key is beyond its limit, or `part` goes beyond the end of the value; or if the type
+    /// has [versions](Data::BEFORE), of which the bytes may be any. For a row that was not declared
+    /// the call is deferred, as by [`Transaction::insert`].
     #[inline]
     pub fn modify_bytes<K: Key + ?Sized, V: Data, O>(
         &mut self,
@@ -300,7 +308,8 @@ impl<'a> Transaction<'a, '_> {
     /// Deletes a row; false where it does not exist.
     ///
     /// # Errors
-    /// If the row was not declared.
+    /// If the key is beyond its limit. For a row that was not declared the call is deferred, as by
+    /// [`Transaction::insert`].
     #[inline]
     pub fn delete<K: Key + ?Sized, V, O>(
         &mut self,
@@ -454,7 +463,8 @@ impl<'a> Transaction<'a, '_> {
     }
 
     /// When the epoch began, in nanoseconds since 1970: the only clock a procedure may use. Never
-    /// goes back from one epoch to the next while the database is open.
+    /// goes back from one epoch to the next, also where the machine's clock is set back, and not
+    /// when the database is opened again: then time stands still until the clock is there.
     #[must_use]
     pub fn timestamp_ns(&self) -> u64 {
         self.inner.timestamp_ns()

@@ -41,12 +41,15 @@ pub enum DeviceError {
     Refused(String),
     /// Another process (or another handle of this one) has the database open (obligation O-52).
     #[error(
-        "{path} is locked: another process has this database open; close it or choose another path",
-        path = .path.display()
+        "{path} is locked: {who} has this database open; close it or choose another path",
+        path = .path.display(),
+        who = if *.is_own { "this process already" } else { "another process" }
     )]
     Locked {
         /// The locked file.
         path: PathBuf,
+        /// Whether it is this process that has it open.
+        is_own: bool,
     },
     /// The database was opened to be looked at only.
     #[error("{path} was opened to be read only, so nothing can be changed", path = .path.display())]

@@ -36,6 +36,7 @@ mod health;
 mod late;
 mod lock;
 mod memory;
+mod process;
 
 mod dram;
 
@@ -77,6 +78,9 @@ pub use file::{
 pub use late::Late;
 pub use load_mark::LoadMark;
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
+pub use process::Process;
+#[doc(hidden)]
+pub use process::in_fork;
 pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

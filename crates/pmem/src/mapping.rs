@@ -268,6 +268,10 @@ mod system {
             let base = unsafe {
                 mm::mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags, fd, 0)
             }?;
+            // A child of `fork` would store to the file of its parent. A hint: where the system
+            // does not know it, whoever uses the mapping must not. SAFETY: mapped just now. In a
+            // child there is nothing, which no access can miss.
+            let _ = unsafe { mm::madvise(base.cast(), len, Advice::LinuxDontFork) };
             Ok(Self {
                 base: NonNull::new(base.cast()).expect("the kernel never maps page zero"),
                 len,

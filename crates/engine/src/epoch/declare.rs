@@ -1,9 +1,6 @@
 //! Step two of the declarations: write sets. A call of the serial part has run already; it declares
 //! the rows whose last writer there it is (O-73).
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
@@ -15,6 +12,7 @@ use crate::local::{
     Declarations, Declared, DeclaredKind, Drawer, Extra, Local, NO_ENTRY, Span, Txn,
 };
 use crate::overlay::{Overlay, OverlayRow};
+use crate::panics::{PanicText, caught};
 use crate::reads::Reads;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -112,7 +110,7 @@ fn declare_one<D: Device>(
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
         let mut set = WriteSet { declaration, draws };
-        let result = catch_unwind(AssertUnwindSafe(|| procedure.write_set(arguments, &mut set)));
+        let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
         if lists.pieces.len() > pieces_from && !procedure.steps.pieces {
@@ -171,25 +169,20 @@ pub(super) const PIECES_WITHOUT_FUNCTION: &str = "it declares a piece and has no
 /// after that.
 #[inline]
 pub(super) fn ending(
-    result: std::result::Result<std::result::Result<(), Abort>, Box<dyn Any + Send>>,
+    result: std::result::Result<std::result::Result<(), Abort>, PanicText>,
     mistake: Option<Words>,
 ) -> Option<Failure> {
     match (result, mistake) {
         (_, Some(what)) => Some(Failure::Failed(*what)),
-        (Err(panic), None) => Some(Failure::Failed(panic_text(panic.as_ref()))),
+        (Err(panic), None) => Some(Failure::Failed(panic_text(&panic))),
         (Ok(Err(abort)), None) => Some(Failure::Aborted(abort)),
         (Ok(Ok(())), None) => None,
     }
 }
 
 /// What a panic said.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_string())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into());
-    format!("the procedure panicked: {text}")
+pub(super) fn panic_text(panic: &str) -> String {
+    format!("the procedure panicked: {panic}")
 }
 
 /// Bytes of the calls that might be deferred: all but those of the serial part (O-78).

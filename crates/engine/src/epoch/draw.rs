@@ -6,14 +6,13 @@
 //!    k. That makes the numbers dense and the same in replay (unlike the atomic counters of NV
 //!    6.2.3).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 
 use crate::calls::{Abort, Failure, RUN_CALLS, owned};
 use crate::core::{BySequence, SequenceState};
 use crate::declare::{Declaration, Draws};
 use crate::local::{ChangedSequence, Drawer, Drawn, Local, Span};
+use crate::panics::caught;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -67,7 +66,7 @@ pub(super) fn run_step(
     mut draws: Draws<'_>,
     draw: impl FnOnce(&mut Draws<'_>) -> Result<(), Abort>,
 ) -> Option<Failure> {
-    let result = catch_unwind(AssertUnwindSafe(|| draw(&mut draws)));
+    let result = caught(|| draw(&mut draws));
     super::declare::ending(result, draws.declaration.mistake.take())
 }
 

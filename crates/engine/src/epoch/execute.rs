@@ -7,8 +7,6 @@
 //! all of them (O-03, `publish.rs`). Calls of the serial part have run before (`serial.rs`): theirs
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 use storage::SerialId;
 
@@ -22,6 +20,7 @@ use crate::epoch::piece;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
+use crate::panics::{PanicText, caught};
 use crate::reads::Reads;
 use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -194,7 +193,7 @@ fn run_body<D: Device>(
     let spoiled = Spoiled::default();
     let worker = local.worker;
     let mut tx = begin(epoch, local, runner, call, &spoiled);
-    let body = || catch_unwind(AssertUnwindSafe(|| procedure.run(arguments, &mut tx)));
+    let body = || caught(|| procedure.run(arguments, &mut tx));
     let result = epoch.noting(worker, call.position, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
@@ -219,7 +218,7 @@ fn take_back<D: Device>(
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: &CallView<'_>,
-    (ended, committed): (std::thread::Result<Result<(), Stop>>, bool),
+    (ended, committed): (Result<Result<(), Stop>, PanicText>, bool),
 ) -> Result<(), Leave> {
     let failure = match ended {
         Ok(Ok(())) => unreachable!("it would have committed"),
@@ -228,7 +227,7 @@ fn take_back<D: Device>(
         Ok(Err(Stop::Code(code))) => Failure::Aborted(Abort::code(code)),
         Ok(Err(Stop::Mistake(what))) => Failure::Failed(*what),
         Ok(Err(Stop::Deferred)) => defer(local, call.position),
-        Err(panic) => Failure::Failed(panic_text(panic.as_ref())),
+        Err(panic) => Failure::Failed(panic_text(&panic)),
     };
     if committed {
         // Half of it was seen by others: nothing consistent can follow (O-49).

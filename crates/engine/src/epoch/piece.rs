@@ -8,8 +8,6 @@
 //! queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs the
 //! piece meanwhile (O-11).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{NewValue, SerialId};
@@ -20,6 +18,7 @@ use super::execute::begin;
 use super::publish::{Runner, with_lines};
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
+use crate::panics::caught;
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::Registered;
 use crate::transaction::{Spoiled, Stop};
@@ -178,7 +177,7 @@ impl<D: Device> Runner<'_, '_, D> {
         let worker = local.worker;
         let tx = begin(epoch, local, self, call, &spoiled);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
-        let body = || catch_unwind(AssertUnwindSafe(|| procedure.piece(arguments, &mut piece)));
+        let body = || caught(|| procedure.piece(arguments, &mut piece));
         let result = epoch.noting(worker, call.position, body);
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
@@ -186,7 +185,7 @@ impl<D: Device> Runner<'_, '_, D> {
             Ok(Ok(result)) => return Ok((result, write)),
             Ok(Err(Stop::Stopped)) => return Err(Stopped),
             Ok(Err(stop)) => stop.to_string(),
-            Err(panic) => panic_text(panic.as_ref()),
+            Err(panic) => panic_text(&panic),
         };
         let what = format!("commits, but its piece {number} failed: {what}");
         epoch.core.stop(epoch.poison(call.position, &what));
@@ -250,9 +249,9 @@ fn run_finish<D: Device>(
     let results = &mut local.piece_results;
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
-    let make = || catch_unwind(AssertUnwindSafe(|| procedure.finish(arguments, results, bytes)));
+    let make = || caught(|| procedure.finish(arguments, results, bytes));
     epoch.noting(local.worker, call.position, make).map_err(|panic| {
-        let what = format!("commits, but not its answer: {}", panic_text(panic.as_ref()));
+        let what = format!("commits, but not its answer: {}", panic_text(&panic));
         EngineError::Poisoned(epoch.poison(call.position, &what)).into()
     })
 }

@@ -7,8 +7,6 @@
 //! of what they write, so that none is ever deferred again (O-75). A failure of a call, of its
 //! pieces and its answer included, is that call's alone (O-79).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use pmem::Device;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
@@ -20,6 +18,7 @@ use crate::core::BySequence;
 use crate::declare::{Declaration, Draws, WriteSet};
 use crate::local::{CallView, Declarations, Extra, Local, Span, Txn};
 use crate::overlay::{Now, Overlay};
+use crate::panics::caught;
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::Registered;
 use crate::table::KeyWord;
@@ -178,7 +177,7 @@ impl<D: Device> Call<'_, '_, D> {
         let with = (&local.reads, &mut *overlay);
         let declaration = Declaration::serial(core, lists, with, number);
         let mut set = WriteSet { declaration, draws };
-        let result = catch_unwind(AssertUnwindSafe(|| procedure.write_set(arguments, &mut set)));
+        let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
             overlay.predicted.insert(self.epoch.calls.get(self.position as usize).0);
@@ -211,7 +210,7 @@ impl<D: Device> Call<'_, '_, D> {
         let mut publisher = Self { epoch, position: self.position };
         let mut tx = begin(epoch, local, &mut publisher, call, spoiled);
         tx.serial = Some(overlay);
-        let run = || catch_unwind(AssertUnwindSafe(|| part(tx)));
+        let run = || caught(|| part(tx));
         let result = epoch.noting(worker, call.position, run);
         let ended = spoiled.take().map_or(result, |stop| Ok(Err(stop)));
         match ended {
@@ -224,7 +223,7 @@ impl<D: Device> Call<'_, '_, D> {
                 let what = "it asked to be deferred in the serial part";
                 Err(Failure::Failed(what.into()).into())
             }
-            Err(panic) => Err(Failure::Failed(panic_text(panic.as_ref())).into()),
+            Err(panic) => Err(Failure::Failed(panic_text(&panic)).into()),
         }
     }
 
@@ -251,9 +250,9 @@ impl<D: Device> Call<'_, '_, D> {
         let results: Vec<u64> = call.pieces().iter().filter_map(|piece| piece.result()).collect();
         let mut bytes = local.answers.put_out().to_vec();
         let finish = || procedure.finish(arguments, &results, &mut bytes);
-        let make = || catch_unwind(AssertUnwindSafe(finish));
+        let make = || caught(finish);
         let made = self.epoch.noting(local.worker, self.position, make);
-        made.map_err(|panic| Failure::Failed(panic_text(panic.as_ref())))?;
+        made.map_err(|panic| Failure::Failed(panic_text(&panic)))?;
         local.answers.commit_instead(self.position, &bytes);
         Ok(())
     }

@@ -7,30 +7,39 @@ use crate::Data;
 /// Feature `serde`. In a field, `#[data(serde)]` does the same.
 ///
 /// Only its name is known of such a type, so that a change of its fields is not noticed when a
-/// database is opened: give it a new name, and the type it is in a new version
-/// ([`Data::BEFORE`]). The type must be written the same way each time: no `HashMap`.
+/// database is opened: give it a new name, and the type it is in a new version ([`Data::BEFORE`]).
+/// The type must be written the same way each time: no `HashMap`. What is written of a value is
+/// read back and written again at once, which must come to the same; so an untagged enum, or a
+/// field that is written at times only, fails where it is written.
 #[cfg(feature = "serde")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Serde<T>(pub T);
 
 #[cfg(feature = "serde")]
-impl<T: serde::Serialize> Serde<T> {
-    pub(crate) fn encode_bytes(&self, into: &mut Vec<u8>) {
-        let bytes = postcard::to_allocvec(&self.0).unwrap_or_else(|error| {
-            panic!("a {} cannot be written: {error}", std::any::type_name::<T>())
-        });
-        bytes.encode(into);
+pub(crate) fn encode_by_serde<T: serde::Serialize + serde::de::DeserializeOwned>(
+    value: &T,
+    into: &mut Vec<u8>,
+) {
+    let bytes = postcard::to_allocvec(value).unwrap_or_default();
+    let read_back = postcard::take_from_bytes::<T>(&bytes).ok();
+    let read_back = read_back.filter(|(_, after)| after.is_empty());
+    let again = read_back.and_then(|(value, _)| postcard::to_allocvec(&value).ok());
+    if again.as_ref() != Some(&bytes) {
+        super::readable::note::<T>();
     }
+    bytes.encode(into);
 }
 
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize + serde::de::DeserializeOwned> Data for Serde<T> {
+    const READS_BACK: bool = true;
+
     fn describe() -> String {
         format!("serde {}", super::short_name::<T>())
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        self.encode_bytes(into);
+        encode_by_serde(&self.0, into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
@@ -43,6 +52,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Data for Serde<T> {
 #[cfg(feature = "decimal")]
 impl Data for rust_decimal::Decimal {
     const BYTES: Option<usize> = Some(16);
+    const READS_BACK: bool = true;
 
     fn describe() -> String {
         "Decimal".to_string()
@@ -62,6 +72,7 @@ impl Data for rust_decimal::Decimal {
 #[cfg(feature = "uuid")]
 impl Data for uuid::Uuid {
     const BYTES: Option<usize> = Some(16);
+    const READS_BACK: bool = true;
 
     fn describe() -> String {
         "Uuid".to_string()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use super::with_scratch;
+use super::{readable, with_scratch};
 use crate::Data;
 use crate::derived::sum;
 use crate::time::{duration, parts_since_1970, since_1970};
@@ -17,6 +17,20 @@ fn decode_len(from: &mut &[u8]) -> Option<usize> {
     let (len, rest) = from.split_first_chunk()?;
     *from = rest;
     Some(u32::from_le_bytes(*len) as usize)
+}
+
+/// Writes the number of items; where their bytes begin.
+fn begin_items(len: usize, into: &mut Vec<u8>) -> usize {
+    encode_len(len, into);
+    into.len()
+}
+
+/// Notes items of which some have no bytes: they are not read, because a wrong number of such could
+/// not be told from a right one.
+fn end_items<T>(len: usize, start: usize, into: &[u8]) {
+    if into.len() - start < len {
+        readable::note::<T>();
+    }
 }
 
 /// Reads items and, before them, their number.
@@ -36,6 +50,8 @@ fn decode_items<T: Data>(from: &mut &[u8]) -> Option<Vec<T>> {
 }
 
 impl Data for String {
+    const READS_BACK: bool = true;
+
     fn encode(&self, into: &mut Vec<u8>) {
         encode_len(self.len(), into);
         into.extend_from_slice(self.as_bytes());
@@ -64,14 +80,16 @@ impl Data for String {
 /// A `Vec` stands in a row or in the log without its length; items of no bytes are refused.
 impl<T: Data> Data for Vec<T> {
     const IS_OPEN: bool = true;
+    const READS_BACK: bool = true;
 
     fn describe() -> String {
         format!("Vec<{}>", T::describe())
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        encode_len(self.len(), into);
+        let start = begin_items(self.len(), into);
         T::encode_all(self, into);
+        end_items::<Self>(self.len(), start, into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
@@ -81,9 +99,13 @@ impl<T: Data> Data for Vec<T> {
     #[inline]
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
         match T::bytes_of(self) {
-            Some(bytes) => then(bytes),
+            Some(bytes) => {
+                end_items::<Self>(self.len(), 0, bytes);
+                then(bytes)
+            }
             None => with_scratch(|bytes| {
                 T::encode_all(self, bytes);
+                end_items::<Self>(self.len(), 0, bytes);
                 then(bytes)
             }),
         }
@@ -101,6 +123,8 @@ impl<T: Data> Data for Vec<T> {
 }
 
 impl<T: Data> Data for Option<T> {
+    const READS_BACK: bool = true;
+
     fn describe() -> String {
         format!("Option<{}>", T::describe())
     }
@@ -108,7 +132,7 @@ impl<T: Data> Data for Option<T> {
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(u8::from(self.is_some()));
         if let Some(value) = self {
-            value.encode(into);
+            value.encode_part(into);
         }
     }
 
@@ -122,6 +146,8 @@ impl<T: Data> Data for Option<T> {
 }
 
 impl<T: Data, E: Data> Data for Result<T, E> {
+    const READS_BACK: bool = true;
+
     fn describe() -> String {
         format!("Result<{}, {}>", T::describe(), E::describe())
     }
@@ -129,8 +155,8 @@ impl<T: Data, E: Data> Data for Result<T, E> {
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(u8::from(self.is_err()));
         match self {
-            Ok(value) => value.encode(into),
-            Err(error) => error.encode(into),
+            Ok(value) => value.encode_part(into),
+            Err(error) => error.encode_part(into),
         }
     }
 
@@ -145,16 +171,19 @@ impl<T: Data, E: Data> Data for Result<T, E> {
 
 /// In the order of the keys, so that equal maps have equal bytes. Bytes in another order are none.
 impl<K: Data + Ord, V: Data> Data for BTreeMap<K, V> {
+    const READS_BACK: bool = true;
+
     fn describe() -> String {
         format!("BTreeMap<{}, {}>", K::describe(), V::describe())
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        encode_len(self.len(), into);
+        let start = begin_items(self.len(), into);
         for (key, value) in self {
-            key.encode(into);
-            value.encode(into);
+            key.encode_part(into);
+            value.encode_part(into);
         }
+        end_items::<Self>(self.len(), start, into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
@@ -166,13 +195,16 @@ impl<K: Data + Ord, V: Data> Data for BTreeMap<K, V> {
 
 /// As a `BTreeMap`.
 impl<T: Data + Ord> Data for BTreeSet<T> {
+    const READS_BACK: bool = true;
+
     fn describe() -> String {
         format!("BTreeSet<{}>", T::describe())
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
-        encode_len(self.len(), into);
-        self.iter().for_each(|item| item.encode(into));
+        let start = begin_items(self.len(), into);
+        self.iter().for_each(|item| item.encode_part(into));
+        end_items::<Self>(self.len(), start, into);
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
@@ -184,6 +216,7 @@ impl<T: Data + Ord> Data for BTreeSet<T> {
 
 impl Data for Duration {
     const BYTES: Option<usize> = Some(12);
+    const READS_BACK: bool = true;
 
     fn describe() -> String {
         "Duration".to_string()
@@ -203,6 +236,7 @@ impl Data for Duration {
 /// [`Transaction::timestamp_ns`](crate::Transaction::timestamp_ns), not from the clock.
 impl Data for SystemTime {
     const BYTES: Option<usize> = Some(12);
+    const READS_BACK: bool = true;
 
     fn describe() -> String {
         "SystemTime".to_string()
@@ -223,6 +257,7 @@ macro_rules! tuples {
     ($(($($name:ident)+))*) => { $(
         impl<$($name: Data),+> Data for ($($name,)+) {
             const BYTES: Option<usize> = sum(&[$($name::BYTES),+]);
+            const READS_BACK: bool = true;
 
             fn describe() -> String {
                 format!("({})", [$($name::describe()),+].join(", "))
@@ -231,7 +266,7 @@ macro_rules! tuples {
             #[expect(non_snake_case, reason = "one name for type and field")]
             fn encode(&self, into: &mut Vec<u8>) {
                 let ($($name,)+) = self;
-                $($name.encode(into);)+
+                $($name.encode_part(into);)+
             }
 
             fn decode(from: &mut &[u8]) -> Option<Self> {

@@ -11,6 +11,7 @@ macro_rules! integers {
         impl Key for $type {
             type Owned = Self;
             const BYTES: Option<usize> = Some(size_of::<$type>());
+            const READS_BACK: bool = true;
 
             #[inline]
             fn encode(&self, into: &mut KeyBuffer) {
@@ -55,6 +56,7 @@ integers! {
 impl Key for bool {
     type Owned = Self;
     const BYTES: Option<usize> = Some(1);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         into.push(&[u8::from(*self)]);
@@ -72,6 +74,7 @@ impl Key for bool {
 impl Key for char {
     type Owned = Self;
     const BYTES: Option<usize> = Some(4);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         u32::from(*self).encode(into);
@@ -85,6 +88,7 @@ impl Key for char {
 impl Key for Duration {
     type Owned = Self;
     const BYTES: Option<usize> = Some(12);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         self.as_secs().encode(into);
@@ -99,6 +103,7 @@ impl Key for Duration {
 impl Key for SystemTime {
     type Owned = Self;
     const BYTES: Option<usize> = Some(12);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         let (seconds, nanos) = parts_since_1970(*self);
@@ -115,6 +120,7 @@ impl Key for SystemTime {
 impl<K: Key> Key for Option<K> {
     type Owned = Option<K::Owned>;
     const BYTES: Option<usize> = None;
+    const READS_BACK: bool = K::READS_BACK;
 
     fn describe() -> String {
         format!("Option<{}>", K::describe())
@@ -140,6 +146,7 @@ impl<K: Key> Key for Option<K> {
 impl Key for uuid::Uuid {
     type Owned = Self;
     const BYTES: Option<usize> = Some(16);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         into.push(self.as_bytes());
@@ -153,6 +160,7 @@ impl Key for uuid::Uuid {
 impl<const N: usize> Key for [u8; N] {
     type Owned = Self;
     const BYTES: Option<usize> = Some(N);
+    const READS_BACK: bool = true;
 
     fn encode(&self, into: &mut KeyBuffer) {
         into.push(self);
@@ -197,6 +205,7 @@ macro_rules! texts {
         impl Key for $type {
             type Owned = $owned;
             const BYTES: Option<usize> = None;
+            const READS_BACK: bool = true;
 
             fn encode(&self, into: &mut KeyBuffer) {
                 encode_escaped(self.as_ref(), into);
@@ -230,6 +239,7 @@ macro_rules! tuples {
         impl<$first: Key, $($name: Key),+> Key for ($first, $($name),+) {
             type Owned = ($first::Owned, $($name::Owned),+);
             const BYTES: Option<usize> = sum(&[$first::BYTES, $($name::BYTES),+]);
+            const READS_BACK: bool = $first::READS_BACK $(&& $name::READS_BACK)+;
 
             fn describe() -> String {
                 format!("({})", [$first::describe(), $($name::describe()),+].join(", "))

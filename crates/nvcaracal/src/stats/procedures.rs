@@ -42,15 +42,30 @@ struct Tally {
 
 /// The same for all procedures, by their numbers. Filled where nobody waits for it.
 #[derive(Debug)]
-pub(crate) struct Tallies(Vec<Tally>);
+pub(crate) struct Tallies {
+    names: Vec<&'static str>,
+    tallies: Vec<Tally>,
+}
 
 impl Tallies {
-    pub(crate) fn new(procedures: usize) -> Self {
-        Self(vec![Tally::default(); procedures])
+    pub(crate) fn new(procedures: &[Procedure]) -> Self {
+        let names: Vec<_> = procedures.iter().map(|procedure| procedure.counts.name).collect();
+        Self { tallies: vec![Tally::default(); names.len()], names }
+    }
+
+    /// Tells of them who listens. No lock is held.
+    pub(crate) fn tell(&self) {
+        for (name, tally) in self.names.iter().zip(&self.tallies) {
+            let Tally { committed, aborted, failed, deferred } = *tally;
+            observe::calls(name, "committed", committed);
+            observe::calls(name, "aborted", aborted);
+            observe::calls(name, "failed", failed);
+            observe::calls(name, "deferred", deferred);
+        }
     }
 
     pub(crate) fn count(&mut self, procedure: u16, answer: Answer<'_>) {
-        let tally = &mut self.0[usize::from(procedure)];
+        let tally = &mut self.tallies[usize::from(procedure)];
         *match answer {
             Answer::Committed(_) => &mut tally.committed,
             Answer::Aborted(_) => &mut tally.aborted,
@@ -61,12 +76,12 @@ impl Tallies {
 
     /// Counts a call as if it had committed, as most do.
     pub(crate) fn commit(&mut self, procedure: u16) {
-        self.0[usize::from(procedure)].committed += 1;
+        self.tallies[usize::from(procedure)].committed += 1;
     }
 
     /// A call that was counted as if it had committed did not.
     pub(crate) fn did_not_commit(&mut self, procedure: u16, answer: Answer<'_>) {
-        self.0[usize::from(procedure)].committed -= 1;
+        self.tallies[usize::from(procedure)].committed -= 1;
         self.count(procedure, answer);
     }
 }
@@ -86,14 +101,6 @@ impl Procedure {
 
     fn add(&mut self, tally: Tally, latency: Option<Duration>) {
         let Tally { committed, aborted, failed, deferred } = tally;
-        for (outcome, calls) in [
-            ("committed", committed),
-            ("aborted", aborted),
-            ("failed", failed),
-            ("deferred", deferred),
-        ] {
-            observe::calls(self.counts.name, outcome, calls);
-        }
         self.counts.committed += committed;
         self.counts.aborted += aborted;
         self.counts.failed += failed;
@@ -115,7 +122,7 @@ impl Procedure {
 
 /// Adds what an epoch came to, and empties the tallies.
 pub(crate) fn add(procedures: &mut [Procedure], epoch: &mut Tallies, latency: Option<Duration>) {
-    for (procedure, tally) in procedures.iter_mut().zip(&mut epoch.0) {
+    for (procedure, tally) in procedures.iter_mut().zip(&mut epoch.tallies) {
         procedure.add(std::mem::take(tally), latency);
     }
 }

@@ -421,3 +421,52 @@ fn o_83_a_body_that_calls_the_database_is_told_so() {
         }
     }
 }
+
+/// A panic whose payload panics when it is dropped stopped the database for everybody.
+#[test]
+fn a_panic_whose_payload_panics_is_that_of_its_caller() {
+    struct Again;
+    impl Drop for Again {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                std::panic::panic_any(Again);
+            }
+        }
+    }
+    plain! { struct Burst { how: u64 } }
+    fn burst(is_now: bool) {
+        if is_now {
+            std::panic::panic_any(Again);
+        }
+    }
+    impl Procedure for Burst {
+        const NAME: &'static str = "burst";
+        type Output = ();
+        const PIECES: bool = true;
+        fn draws(&self, _: &mut Draws) -> Result<(), Abort> {
+            burst(self.how == 0);
+            Ok(())
+        }
+        fn write_set(&self, set: &mut WriteSet) {
+            burst(self.how == 1);
+            set.insert(ACCOUNTS, 1);
+        }
+        fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+            tx.insert(ACCOUNTS, 1, &1_000_000)?;
+            if self.how == 3 {
+                // The mistake counts, and the panic goes with it.
+                let _ = tx.get(STRANGERS, 1);
+            }
+            burst(self.how >= 2);
+            Ok(())
+        }
+    }
+    for serial_calls_max in [64, 0] {
+        let db = dram(options().serial_calls_max(serial_calls_max).procedure::<Burst>());
+        for how in 0..4 {
+            let error = db.call(Burst { how }).unwrap_err();
+            assert!(error.is_failed(), "{how}: {error}");
+            assert_eq!(db.call(Deposit { account: 1, cents: 1 }).unwrap(), how as i64 + 1);
+        }
+    }
+}

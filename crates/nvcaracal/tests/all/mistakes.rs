@@ -72,7 +72,7 @@ fn a_database_that_is_open_elsewhere_says_so() {
     let db = notes().open(&path).unwrap();
     let error = notes().open(&path).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
-    assert!(error.to_string().contains("open"), "{error}");
+    assert!(error.to_string().contains("this process already has this database open"), "{error}");
     db.close().unwrap();
     let error = db_is_closed(&path);
     assert_eq!(

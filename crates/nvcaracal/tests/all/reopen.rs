@@ -126,3 +126,50 @@ fn tables_and_procedures_may_be_added_and_tables_reordered() {
     let error = Database::options().table(OTHER).open(dir.path()).unwrap_err();
     assert!(error.is_schema(), "{error}");
 }
+
+/// The clock was set back between two runs, and timestamps went back with it: what an open finds is
+/// the last one that was logged, after a close as after a kill, of small epochs and of large ones.
+#[test]
+fn an_open_knows_the_last_timestamp() {
+    plain! { struct Now { number: u64 } }
+    impl Procedure for Now {
+        const NAME: &'static str = "now";
+        type Output = u64;
+        fn write_set(&self, set: &mut WriteSet) {
+            set.insert(ACCOUNTS, self.number);
+        }
+        fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
+            tx.insert(ACCOUNTS, self.number, &1)?;
+            Ok(tx.timestamp_ns())
+        }
+    }
+    let directory = directory();
+    for (name, serial_calls_max, calls, epochs) in
+        [("small", 64, 1, 100), ("large", 0, 100, 100), ("checkpoints", 64, 1, 1)]
+    {
+        let options = || options().procedure::<Now>().serial_calls_max(serial_calls_max);
+        let options = || options().checkpoint_every(epochs);
+        let (path, killed) =
+            (directory.path().join(name), directory.path().join(format!("{name} killed")));
+        let db = options().open(&path).unwrap();
+        let mut last = 0;
+        for _ in 0..3 {
+            let mut batch = db.batch();
+            let added: Vec<_> =
+                (0..calls).map(|number| batch.add(&Now { number }).unwrap()).collect();
+            let submitted = batch.submit().unwrap();
+            last = added
+                .into_iter()
+                .map(|added| submitted.ticket(added).wait().unwrap())
+                .max()
+                .unwrap();
+        }
+        copy(&path, &killed);
+        db.close().unwrap();
+        for path in [&path, &killed, &path] {
+            let db = options().open(path).unwrap();
+            assert_eq!(db.recovery().timestamp_ns, last, "{}", path.display());
+            db.close().unwrap();
+        }
+    }
+}

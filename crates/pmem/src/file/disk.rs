@@ -16,7 +16,7 @@ use rustix::fs::{FallocateFlags, SeekFrom};
 
 use crate::lock::{Locked, Sharing};
 use crate::regular::open_regular;
-use crate::{DeviceError, PAGE_BYTES};
+use crate::{DeviceError, PAGE_BYTES, Process};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
@@ -132,6 +132,8 @@ pub(super) struct DiskHandle {
     /// The same file for direct I/O, where that is of use and can be done.
     direct: Option<File>,
     hook: Option<Arc<dyn DiskHook>>,
+    /// Who opened it, and alone may change it.
+    process: Process,
 }
 
 /// What a file is opened for.
@@ -180,7 +182,7 @@ impl DiskHandle {
         };
         let is_bulk = matches!(which, DiskFile::Image | DiskFile::Journal);
         let direct = (write && is_bulk).then(|| open_direct(&path)).flatten();
-        Ok(Self { which, path, file, direct, hook })
+        Ok(Self { which, path, file, direct, hook, process: Process::current() })
     }
 
     /// Locks the file until the lock is dropped.
@@ -351,8 +353,14 @@ impl DiskHandle {
         }
     }
 
+    /// Asks the hook. A child of `fork` has the file, too, and must not change it: its parent goes
+    /// on, and knows nothing of what the child did.
     #[inline]
     fn ask(&self, operation: DiskOperation<'_>) -> io::Result<Option<usize>> {
+        if !self.process.is_here() && !matches!(operation, DiskOperation::Read { .. }) {
+            let what = "it was opened by the process of which this one is a fork";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
         ask(self.hook.as_ref(), self.which, operation)
     }
 }

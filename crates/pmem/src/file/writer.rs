@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use super::dirty::Staged;
 use super::journal::{Capture, CaptureWriter};
-use crate::DeviceError;
 use crate::health::{Health, lock};
+use crate::{DeviceError, Process};
 
 #[derive(Debug, Default)]
 struct State {
@@ -30,6 +30,8 @@ pub(super) struct Background {
     shared: Arc<Shared>,
     health: Arc<Health>,
     thread: Option<JoinHandle<()>>,
+    /// In which the thread is.
+    process: Process,
 }
 
 impl Background {
@@ -44,7 +46,7 @@ impl Background {
         let thread = std::thread::Builder::new()
             .name("pmem-capture".to_string())
             .spawn(move || run(&theirs, &their_health, &mut writer))?;
-        Ok(Self { shared, health, thread: Some(thread) })
+        Ok(Self { shared, health, thread: Some(thread), process: Process::current() })
     }
 
     /// Hands a capture over, after the one before is written.
@@ -80,6 +82,10 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
+        if !self.process.is_here() {
+            // A child of `fork` has no such thread, and what it had locked stays so.
+            return std::mem::forget(self.thread.take());
+        }
         lock(&self.shared.state).stop = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {

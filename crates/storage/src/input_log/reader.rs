@@ -34,6 +34,9 @@ pub struct Recovered {
     pub verdicts: Vec<Verdict>,
     /// The store that most of the log belongs to, if that is another one.
     pub foreign: Option<u64>,
+    /// Largest timestamp of the epochs of which the log holds the seals: those up to the checkpoint
+    /// included, where they were not overwritten yet.
+    pub timestamp_ns: u64,
 }
 
 impl Recovered {
@@ -524,10 +527,12 @@ fn summarize(scan: &Scan, index: &Index, geometry: Geometry) -> Recovered {
         let is_known = index.epochs.contains_key(epoch) || index.carry(*epoch).is_some();
         !is_known && *epoch != PROGRAM_EPOCH
     });
+    let timestamps = index.epochs.values().map(|sealed| sealed.info.timestamp_ns);
     Recovered {
         sealed: index.epochs.iter().map(summary).collect(),
         unsealed,
         scanned_bytes: geometry.offset(scan.segments_total),
+        timestamp_ns: timestamps.max().map_or(scan.timestamp_ns, |ns| ns.max(scan.timestamp_ns)),
         ..Recovered::default()
     }
 }

@@ -7,9 +7,12 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
+use zerocopy::FromBytes;
 
 use super::error::LogError;
-use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
+use super::format::{
+    CODEC_VERSION, HEADER_BYTES, Kind, SealHeader, SegmentHeader, StreamDigest, seal_bytes,
+};
 use super::geometry::Geometry;
 use super::summary::StreamSummary;
 
@@ -46,6 +49,8 @@ pub(super) struct Scan {
     pub(super) found: BTreeMap<Key, Found>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
+    /// Largest timestamp of the seals up to the checkpoint that were not overwritten yet.
+    pub(super) timestamp_ns: u64,
     pub(super) segments_total: u32,
     /// A store whose segments are in the log and that is not this one.
     pub(super) foreign: Option<u64>,
@@ -54,6 +59,20 @@ pub(super) struct Scan {
     /// Segments of this store and of epochs after the checkpoint, and those that begin with a part
     /// of a header: what is not held of them is to be erased.
     pub(super) doubtful: Vec<u32>,
+}
+
+/// The timestamp of an epoch whose seal begins in a segment.
+fn timestamp_of(header: &SegmentHeader, segment: &[u8]) -> Option<u64> {
+    let payload = segment[HEADER_BYTES..].get(..header.payload_bytes.get() as usize)?;
+    let seal = match Kind::from_number(header.kind.get())? {
+        Kind::Seal if header.ordinal.get() == 0 => payload,
+        Kind::Epoch => payload.get(payload.len().checked_sub(seal_bytes(1))?..)?,
+        _ => return None,
+    };
+    if crc32fast::hash(payload) != header.payload_crc.get() {
+        return None;
+    }
+    Some(SealHeader::read_from_prefix(seal).ok()?.0.timestamp_ns.get())
 }
 
 /// What a stream lacks.
@@ -111,6 +130,8 @@ impl Scan {
         check_attempt(&header, geometry.offset(number))?;
         self.attempt_max = self.attempt_max.max(header.attempt.get());
         if header.epoch.get() <= checkpoint {
+            let timestamp_ns = timestamp_of(&header, segment).unwrap_or(0);
+            self.timestamp_ns = self.timestamp_ns.max(timestamp_ns);
             return Ok(());
         }
         let kind = check_header(&header, geometry, geometry.offset(number))?;
