@@ -130,7 +130,7 @@ impl Place {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(DeviceError::Locked { path: directory.clone() }.into());
+                return Err(DeviceError::Locked { path: directory.clone(), is_own: false }.into());
             }
             Err(TryLockError::Error(e)) => return Err(BenchError::io("lock", directory, e)),
         }

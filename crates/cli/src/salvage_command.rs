@@ -14,7 +14,7 @@ use pmem::{Device, DeviceSpec};
 use serde::Serialize;
 use storage::salvage::{self, Found};
 
-use crate::args::StoreArguments;
+use crate::args::{StoreArguments, StorePath};
 use crate::output::{Done, Failure, show};
 use crate::rows::{Looked, Table};
 
@@ -109,7 +109,7 @@ fn write(
 }
 
 struct Salvage<'a> {
-    from: &'a str,
+    from: &'a StorePath,
     target: &'a Path,
     part: &'a Path,
 }
