@@ -116,6 +116,10 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     (result, shared)
 }
 
+fn start_crew<D: Device>(context: &Epoch<'_, D>, count: usize) -> std::io::Result<Crew> {
+    Crew::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
+}
+
 /// Runs an epoch on all workers; the calling thread is the first. The others start with the first
 /// epoch that needs them.
 fn run_on_all<D: Device>(
@@ -125,7 +129,7 @@ fn run_on_all<D: Device>(
 ) -> Result<()> {
     let crew = match crew {
         Some(crew) => crew,
-        None => crew.insert(Crew::new(workers.len()).map_err(|error| {
+        None => crew.insert(start_crew(context, workers.len()).map_err(|error| {
             let count = workers.len();
             EngineError::Limit(format!("cannot start the threads of {count} workers: {error}"))
         })?),
