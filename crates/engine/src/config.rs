@@ -6,6 +6,9 @@ use storage::StoreOptions;
 use crate::version::WORKERS_MAX;
 use crate::{AppendMethod, CachePolicy, Design, EngineError, Result, Watch};
 
+/// More is no machine's memory.
+const CACHE_BYTES_MAX: u64 = 1 << 42;
+
 /// Options that may change at every open.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
@@ -50,6 +53,10 @@ pub struct EngineConfig {
     /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
     /// that does not do the same both times. Calls of other parts run once. Default false.
     pub check_determinism: bool,
+    /// Bytes of the stacks of the workers' threads that are left for procedures, 64 KiB to 1 GiB.
+    /// The first worker's stack is that of whoever calls [`crate::Engine::run_epoch`] or opens the
+    /// store, who should have as much. Default 8 MiB.
+    pub procedure_stack_bytes: usize,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -74,6 +81,7 @@ impl Default for EngineConfig {
             design: Design::default(),
             minor_collection: true,
             check_determinism: false,
+            procedure_stack_bytes: 8 << 20,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),
@@ -111,6 +119,9 @@ impl EngineConfig {
             Err(EngineError::Limit(format!("{name} is {value}, must be from {low} to {high}")))
         };
         range("workers", self.workers as u64, 1, WORKERS_MAX as u64)?;
+        range("cache_bytes", self.cache_bytes, 0, CACHE_BYTES_MAX)?;
+        let stack_bytes = self.procedure_stack_bytes as u64;
+        range("procedure_stack_bytes", stack_bytes, 64 << 10, 1 << 30)?;
         range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
         range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
         self.validate_design()

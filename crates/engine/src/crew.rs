@@ -133,6 +133,10 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     (result, shared)
 }
 
+fn start_crew<D: Device>(context: &Epoch<'_, D>, count: usize) -> std::io::Result<Crew> {
+    Crew::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
+}
+
 /// Runs an epoch on some workers, of so many; the calling thread is the first. The others start with
 /// the first epoch that needs them.
 fn run_together<D: Device>(
@@ -142,7 +146,7 @@ fn run_together<D: Device>(
 ) -> Result<()> {
     let crew = match crew {
         Some(crew) => crew,
-        None => crew.insert(Crew::new(all).map_err(|error| {
+        None => crew.insert(start_crew(context, all).map_err(|error| {
             EngineError::Limit(format!("cannot start the threads of {all} workers: {error}"))
         })?),
     };

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use engine::{MemoryUse, RecoveryReport, caught, text_of};
+use pmem::Stack;
 
 use crate::body;
 use crate::contention::{self, Names, Window};
@@ -104,7 +105,7 @@ impl Database {
     }
 
     pub(crate) fn start(
-        driver: Box<dyn Driver>,
+        (driver, stack): (Box<dyn Driver>, Stack),
         report: RecoveryReport,
         device: String,
         registered: &[(Registration, u16)],
@@ -126,7 +127,7 @@ impl Database {
         let carried = if limits.read_only { 0 } else { driver.status().carried };
         let epochs = (carried, serial_calls_max);
         let last_ns = report.timestamp_ns;
-        let sequencer = Sequencer::new(Arc::clone(&shared), driver, epochs, last_ns);
+        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), epochs, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
@@ -438,15 +439,14 @@ impl Inner {
         body::check_may_wait()?;
         // A panic is that of who asked.
         let caught = move |driver: &mut dyn Driver| {
-            caught(|| body::working(|| what(driver)))
-                .unwrap_or_else(|panic| Err(Error::failed(panicked(&panic))))
+            caught(|| what(driver)).unwrap_or_else(|panic| Err(Error::failed(panicked(&panic))))
         };
         let Self { shared, seat, .. } = self;
         shared.queue.check_here()?;
         if let Some(mut seat) = shared.take_idle(seat)
             && let Some(sequencer) = seat.as_mut()
         {
-            return caught(sequencer.driver());
+            return sequencer.with_driver(caught);
         }
         let (sender, receiver) = sync_channel(1);
         shared.queue.request(Box::new(move |driver| {

@@ -85,7 +85,8 @@
 //! # Ok::<(), nvcaracal::Error>(())
 //! ```
 //!
-//! * **Tables** are constants with types: [`Table`]; numbers in a row come from a [`Sequence`].
+//! * **Tables** are constants with types: [`Table`]; numbers that are given once come from a
+//!   [`Sequence`].
 //! * **Types** of values, arguments and answers derive [`Data`], those of keys [`Key`]; [`plain!`]
 //!   is for fixed layouts that are read in place ([`Plain`]).
 //! * **Changes** of tables, fields, indexes and procedures from one program to the next:

@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::borrow::Borrow;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use engine::EngineConfig;
-use pmem::DeviceSpec;
+use pmem::{DeviceSpec, Stack};
 use storage::StoreOptions;
 
 use crate::contention::{Names, Window};
@@ -53,12 +55,13 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | option | default | from | to |
 /// |---|---|---|---|
 /// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
-/// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | |
+/// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
 /// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
 /// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`check_determinism`](Self::check_determinism) | no | | |
 /// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
@@ -68,8 +71,8 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
 /// | [`read_only`](Self::read_only) | no | | |
-/// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | | |
-/// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | | |
+/// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | 1 MiB | 4 TiB |
+/// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | 16 KiB | 4 TiB |
 ///
 /// Reading is slow on `dax` and on `emulated` devices that add latency.
 #[derive(Debug, Clone)]
@@ -100,6 +103,11 @@ pub struct Options {
 const WORKERS_DEFAULT_MAX: usize = 8;
 /// The most of queues and epochs: what fits the position in a serial id.
 const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
+
+/// The least and the most of address space for rows and values, and for the log.
+const DATA_BYTES_MIN: u64 = 1 << 20;
+const LOG_BYTES_MIN: u64 = 16 << 10;
+const SPACE_BYTES_MAX: u64 = 1 << 42;
 
 /// Most epochs of which contended rows are kept.
 const CONTENTION_EPOCHS_MAX: usize = 100_000;
@@ -291,6 +299,16 @@ impl Options {
         self
     }
 
+    /// The stack that procedures and functions of indexes have, the same for all: alone or beside
+    /// others, on any number of workers, from whichever thread they are called, and in a recovery.
+    /// Memory is taken for what is used of it. A call that needs more ends the process, as an
+    /// overflow of any stack does; give more to procedures that recurse deeply, and never less than
+    /// before while a log may hold such calls.
+    pub fn procedure_stack_bytes(mut self, bytes: usize) -> Self {
+        self.engine.procedure_stack_bytes = bytes;
+        self
+    }
+
     /// Whether every epoch runs twice, to find procedures that are not deterministic. For tests:
     /// calls run one after the other then, each of them twice, and the first run of an epoch is
     /// kept in memory until the second one is over.
@@ -474,18 +492,22 @@ impl Options {
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
         in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
         let name = device.to_string();
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
         let plan = self.plan(device);
         plan.config.validate()?;
         let (_span, started) = (observe::opening(&name), Instant::now());
-        let (driver, report) = driver::open(plan)?;
+        // What the log holds runs again on the stack on which its calls ran, and will run.
+        let mut stack = Stack::new(plan.config.procedure_stack_bytes).map_err(no_stack)?;
+        let (driver, report) = stack.run(|| driver::open(plan))?;
         observe::opened(&name, &report, started.elapsed());
         let numbers = driver.procedure_ids().iter().copied();
         let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
         let contention = (Names::new(&driver.schema(), &shapes), contention);
-        Database::start(driver, report, name, &registered, limits, epochs, contention)
+        Database::start((driver, stack), report, name, &registered, limits, epochs, contention)
     }
 
     fn check_indexes(&self) -> Result<()> {
@@ -544,7 +566,11 @@ impl Options {
     }
 }
 
-fn in_range(name: &str, value: usize, range: std::ops::RangeInclusive<usize>) -> Result<()> {
+fn no_stack(error: std::io::Error) -> Error {
+    Error::stopped(format!("cannot make the stack of procedures: {error}"))
+}
+
+fn in_range<N: PartialOrd + Display>(name: &str, value: N, range: RangeInclusive<N>) -> Result<()> {
     if range.contains(&value) {
         return Ok(());
     }

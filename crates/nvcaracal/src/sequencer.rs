@@ -11,11 +11,13 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
+use pmem::Stack;
 use storage::StorageError;
 
 use crate::body;
@@ -101,6 +103,8 @@ type Owner = Option<(Arc<Group>, u32, u16)>;
 pub(crate) struct Sequencer {
     shared: Arc<Shared>,
     driver: Box<dyn Driver>,
+    /// Where procedures run, on whichever thread has the seat; absent while it is in use.
+    stack: Option<Stack>,
     /// Owners of the calls that come first in the next epoch.
     carried: VecDeque<Owner>,
     /// The group of the epoch that runs.
@@ -198,7 +202,7 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
 impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        driver: Box<dyn Driver>,
+        (driver, stack): (Box<dyn Driver>, Stack),
         (carried, serial_calls_max): (usize, usize),
         last_timestamp_ns: u64,
     ) -> Self {
@@ -215,6 +219,7 @@ impl Sequencer {
             tallies: tallies.expect("just made"),
             workers: WorkerChoice::new(driver.workers()),
             driver,
+            stack: Some(stack),
             running: None,
             clock: Clock { now: SystemTime::now, last_ns: last_timestamp_ns, seed: random() },
             serial_calls_max,
@@ -223,24 +228,33 @@ impl Sequencer {
 
     /// Does what is to be done; whether there may be more.
     fn attend(&mut self, work: Work) -> Result<bool> {
-        let attend = || match work {
-            Work::Epoch(batch) => self.run_batch(batch).map(|()| true),
-            Work::Carried => self.run_deferred().map(|()| true),
+        let attend = |sequencer: &mut Self| match work {
+            Work::Epoch(batch) => sequencer.run_batch(batch).map(|()| true),
+            Work::Carried => sequencer.run_deferred().map(|()| true),
             Work::Requests(requests) => {
-                requests.into_iter().for_each(|request| request(Ok(self.driver.as_mut())));
+                let driver = &mut sequencer.driver;
+                requests.into_iter().for_each(|request| request(Ok(driver.as_mut())));
                 Ok(true)
             }
             Work::Close => Ok(false),
         };
-        let result = caught(|| body::working(attend))
+        let result = caught(|| self.on_stack(attend))
             .unwrap_or_else(|panic| Err(Error::stopped(panicked(&panic))));
         self.shared.pace.is_carrying.store(!self.carried.is_empty(), Ordering::Relaxed);
         result
     }
 
-    /// Between two epochs.
-    pub(crate) fn driver(&mut self) -> &mut dyn Driver {
-        self.driver.as_mut()
+    /// Does something that may run procedures or callbacks, on the stack that is made for it.
+    fn on_stack<R>(&mut self, what: impl FnOnce(&mut Self) -> R) -> R {
+        let mut stack = self.stack.take().expect("whoever has the seat does one thing at a time");
+        let result = catch_unwind(AssertUnwindSafe(|| stack.run(|| body::working(|| what(self)))));
+        self.stack = Some(stack);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Does something between two epochs.
+    pub(crate) fn with_driver<R>(&mut self, what: impl FnOnce(&mut dyn Driver) -> R) -> R {
+        self.on_stack(|sequencer| what(sequencer.driver.as_mut()))
     }
 
     /// Runs an epoch of deferred calls only. That there is no space even to log them is nobody's to

@@ -37,6 +37,7 @@ mod late;
 mod lock;
 mod memory;
 mod process;
+mod stack;
 
 mod dram;
 
@@ -83,4 +84,5 @@ pub use process::Process;
 pub use process::in_fork;
 pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
+pub use stack::{Stack, stack_bytes_with};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

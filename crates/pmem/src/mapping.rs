@@ -49,10 +49,14 @@ pub fn small_pages_only() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Rounds up to whole pages.
+/// Rounds up to whole pages; what is larger than any address space stays so.
 pub(crate) fn page_ceil(bytes: u64) -> u64 {
-    bytes.checked_next_multiple_of(PAGE_BYTES).expect("sizes stay far below 2^64")
+    bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX - u64::MAX % PAGE_BYTES)
 }
+
+/// No address space has as much.
+#[cfg_attr(miri, expect(dead_code, reason = "the interpreter has no address space"))]
+const ADDRESS_BYTES_MAX: u64 = 1 << 56;
 
 impl Mapping {
     /// Reserves at least `bytes` of zero-filled memory, backed by huge pages where the system has
@@ -206,12 +210,12 @@ mod system {
 
     use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-    use super::{HUGE_PAGE_BYTES, Mapping, Pages};
+    use super::{ADDRESS_BYTES_MAX, HUGE_PAGE_BYTES, Mapping, Pages};
     use crate::DeviceError;
 
     impl Mapping {
         pub(crate) fn anonymous(bytes: u64, pages: Pages) -> Result<Self, DeviceError> {
-            let len = usize::try_from(bytes.max(1)).expect("64-bit sizes");
+            let len = usize::try_from(bytes.clamp(1, ADDRESS_BYTES_MAX)).expect("64-bit sizes");
             let len = len.next_multiple_of(HUGE_PAGE_BYTES);
             let wide = len + HUGE_PAGE_BYTES;
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -261,7 +265,7 @@ mod system {
             bytes: u64,
             flags: MapFlags,
         ) -> Result<Self, rustix::io::Errno> {
-            let len = usize::try_from(bytes.max(1)).expect("64-bit sizes");
+            let len = usize::try_from(bytes.clamp(1, ADDRESS_BYTES_MAX)).expect("64-bit sizes");
             let len = len.next_multiple_of(HUGE_PAGE_BYTES);
             // SAFETY: a new mapping at an address of the kernel's choice aliases no Rust object;
             // the file is locked by us, so no other process of ours changes it.

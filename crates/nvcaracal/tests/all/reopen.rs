@@ -164,9 +164,13 @@ fn an_open_knows_the_last_timestamp() {
                 .max()
                 .unwrap();
         }
-        copy(&path, &killed);
+        // A copy of a store that captures its image meanwhile is none.
+        let is_whole = epochs > 1;
+        if is_whole {
+            copy(&path, &killed);
+        }
         db.close().unwrap();
-        for path in [&path, &killed, &path] {
+        for path in [&path, if is_whole { &killed } else { &path }, &path] {
             let db = options().open(path).unwrap();
             assert_eq!(db.recovery().timestamp_ns, last, "{}", path.display());
             db.close().unwrap();

@@ -12,14 +12,14 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A crew of so many, the calling thread included.
+    /// A crew of so many, the calling thread included. The others have stacks of this size.
     ///
     /// # Errors
     /// If the system starts no more threads.
-    pub fn new(count: usize) -> io::Result<Self> {
+    pub fn new(count: usize, stack_bytes: usize) -> io::Result<Self> {
         let others = count.saturating_sub(1);
         let start = || {
-            let threads = ThreadPoolBuilder::new().num_threads(others);
+            let threads = ThreadPoolBuilder::new().num_threads(others).stack_size(stack_bytes);
             threads.thread_name(|number| format!("worker {}", number + 1)).build()
         };
         let others = (others > 0).then(start).transpose().map_err(io::Error::other)?;
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn tasks_run_at_the_same_time_and_answer_in_order() {
-        let crew = Crew::new(4).unwrap();
+        let crew = Crew::new(4, 1 << 20).unwrap();
         for count in [0, 1, 3, 4] {
             let all_are_here = Barrier::new(count);
             let task = |number| {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_task_that_panics_does_so_when_all_have_ended() {
-        let crew = Crew::new(2).unwrap();
+        let crew = Crew::new(2, 1 << 20).unwrap();
         for who in 0..2 {
             let both_are_here = Barrier::new(2);
             let tasks = (0..2).map(|number| {

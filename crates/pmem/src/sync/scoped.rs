@@ -11,11 +11,11 @@ use super::thread;
 pub struct Crew;
 
 impl Crew {
-    /// A crew of any number.
+    /// A crew of any number. Their stacks are those of all threads.
     ///
     /// # Errors
     /// None.
-    pub fn new(_: usize) -> io::Result<Self> {
+    pub fn new(_: usize, _: usize) -> io::Result<Self> {
         Ok(Self)
     }
 
