@@ -12,6 +12,7 @@ mod differences;
 mod fewer_workers;
 mod footprint;
 mod full_log;
+mod full_store;
 mod ignored_mistakes;
 mod left_out;
 mod log_records;
