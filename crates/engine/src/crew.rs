@@ -137,8 +137,8 @@ fn start_crew<D: Device>(context: &Epoch<'_, D>, count: usize) -> std::io::Resul
     Crew::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
 }
 
-/// Runs an epoch on some workers, of so many; the calling thread is the first. The others start with
-/// the first epoch that needs them.
+/// Runs an epoch on some workers, of so many; the calling thread is the first. The others start
+/// with the first epoch that needs them.
 fn run_together<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],

@@ -166,8 +166,8 @@ impl<D: Device> Engine<D> {
         self.workers.len()
     }
 
-    /// Lets epochs from now on run on the first workers only, so many of them: at least one, at most
-    /// all. What an epoch comes to is the same for any number. A replay uses all.
+    /// Lets epochs from now on run on the first workers only, so many of them: at least one, at
+    /// most all. What an epoch comes to is the same for any number. A replay uses all.
     pub fn limit_workers(&mut self, workers: usize) {
         self.workers_max = workers.clamp(1, self.workers.len());
     }

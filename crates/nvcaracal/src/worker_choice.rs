@@ -236,7 +236,7 @@ mod tests {
         assert!(with[2] > 600, "{with:?}");
     }
 
-    /// A machine that becomes busy is noticed within a few epochs, and so is one that becomes quiet.
+    /// A machine that becomes busy is noticed within a few epochs, one that becomes quiet later.
     #[test]
     fn a_change_is_noticed() {
         let mut choice = WorkerChoice::new(2);

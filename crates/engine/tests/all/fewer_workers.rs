@@ -1,5 +1,5 @@
-//! Epochs may run on some of the workers only, another number each time: their answers and the state
-//! are the same (O-11, O-81). Random histories vary the number, too ([`sim::history::Pair`]).
+//! Epochs may run on some of the workers only, another number each time: their answers and the
+//! state are the same (O-11, O-81). Random histories vary the number, too ([`sim::history::Pair`]).
 
 use std::sync::Arc;
 

@@ -10,7 +10,8 @@ use super::super::arena::Arena;
 use super::super::memory::prefetch_line;
 use super::bucket::{self, Bucket, SLOTS_COUNT};
 
-/// Polls for the lock of a shard before the processor is given up: its holder may have lost its own.
+/// Polls for the lock of a shard before the processor is given up: its holder may have lost its
+/// own.
 const LOCK_POLLS: u32 = 64;
 
 /// What a shard without memory points to. It has no room by its limit, so nobody writes it.
