@@ -32,7 +32,8 @@ pub fn render(report: &ContentionReport) -> String {
     let _ = writeln!(text, "\n{}\n", table(&COLUMNS, rows));
     text.push_str(
         "ratio: a write set to the better of one worker and no write set, in the same round, \
-         median and\nleast; cpu: processor time a call with a write set, and that to one worker's\n",
+         median and least;\ncpu: processor time a call with a write set, and that to one \
+         worker's\n",
     );
     text
 }

@@ -136,9 +136,9 @@ pub(crate) enum BenchCommand {
     /// What few hot rows cost callers of the library: with a write set on all workers, with one on
     /// one worker, and without one, also on a busy machine
     ///
-    /// Many threads keep calls in flight that each add to one of the rows. The variants run in turns
-    /// within each round; loops that only burn time run beside them in half of the settings. The
-    /// rows hold as many additions as calls were answered, or the exit code is 1. Takes 2 to 3
+    /// Many threads keep calls in flight that each add to one of the rows. The variants run in
+    /// turns within each round; loops that only burn time run beside them in half of the settings.
+    /// The rows hold as many additions as calls were answered, or the exit code is 1. Takes 2 to 3
     /// minutes, with --quick seconds.
     Contention(ContentionArguments),
     /// How long callers of the library wait for one durable update, beside redb, fjall and SQLite
