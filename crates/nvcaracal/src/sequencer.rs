@@ -96,6 +96,17 @@ impl Shared {
 /// a recovery.
 type Owner = Option<(Arc<Group>, u32, u16)>;
 
+/// How epochs are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Epochs {
+    /// Longest time that one waits for more calls.
+    pub(crate) wait_max: Duration,
+    /// Those of at most so many calls run in the serial part.
+    pub(crate) serial_calls_max: usize,
+    /// Nanoseconds since 1970.
+    pub(crate) now_ns: fn() -> u64,
+}
+
 /// The state of the thread.
 pub(crate) struct Sequencer {
     shared: Arc<Shared>,
@@ -125,6 +136,8 @@ struct Part {
 
 /// Time and seeds of epochs.
 struct Clock {
+    /// Nanoseconds since 1970.
+    now_ns: fn() -> u64,
     last_ns: u64,
     seed: u64,
 }
@@ -134,10 +147,15 @@ pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(SystemTime::now())
 }
 
+/// Nanoseconds since 1970, by the clock of the system.
+pub(crate) fn wall_clock_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Clock {
     fn next(&mut self) -> EpochInfo {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last_ns = self.last_ns.max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+        self.last_ns = self.last_ns.max((self.now_ns)());
         // Weyl sequence and mixer of splitmix64.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut seed = self.seed;
@@ -194,7 +212,7 @@ impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         driver: Box<dyn Driver>,
-        (carried, serial_calls_max): (usize, usize),
+        (carried, epochs): (usize, Epochs),
     ) -> Self {
         let status = driver.status();
         shared.record(|recorder| recorder.place(status));
@@ -205,8 +223,8 @@ impl Sequencer {
             tallies: Tallies::new(driver.procedure_ids().len()),
             driver,
             running: None,
-            clock: Clock { last_ns: 0, seed: random() },
-            serial_calls_max,
+            clock: Clock { now_ns: epochs.now_ns, last_ns: 0, seed: random() },
+            serial_calls_max: epochs.serial_calls_max,
         }
     }
 
