@@ -107,7 +107,7 @@ impl Case {
             .log_bytes_max(self.sizes.log_bytes)
             .workers(1 + random.below(3) as usize)
             .serial_calls_max(random.pick(&[0, 0, 0, 2, 64]))
-            .queue_calls_max(random.pick(&[30, 30, 100, 100_000]))
+            .queue_calls_max(random.pick(&[1, 2, 5, 30, 100_000]))
             .epoch_calls_max(random.pick(&[1, 5, 20_000, 20_000]))
             .checkpoint_every(random.pick(&[1, 3, 100]))
             .snapshot_bytes_max(random.pick(&[2000, 1 << 20, 1 << 20]))
@@ -217,6 +217,7 @@ impl Opened {
 
 /// All callers have gone: nothing waits, and nothing of theirs is left.
 fn end_quietly(world: &World, history: &History, known: &Known) -> Result<(), String> {
+    world.wait_until_idle()?;
     history.verify(known, &world.content()?)?;
     let stats = world.db.stats();
     let waiting = (stats.queued_calls, stats.queued_bytes);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nvcaracal::Database;
 use sim::disk::Disk;
@@ -108,12 +108,33 @@ impl World {
 
     /// Everything that is in the database.
     pub(crate) fn content(&self) -> Result<Content, String> {
-        let snapshot = self.db.snapshot().map_err(|error| error.to_string())?;
-        let rows = snapshot.range(ROWS, ..).collect::<Result<_, _>>();
-        let ledger = snapshot.range(LEDGER, ..).collect::<Result<_, _>>();
-        Ok(Content {
-            rows: rows.map_err(|error| error.to_string())?,
-            ledger: ledger.map_err(|error| error.to_string())?,
-        })
+        let until = Instant::now() + patience();
+        loop {
+            match self.try_content() {
+                Ok(content) => return Ok(content),
+                // The snapshot has ended: calls that nobody waits for still run.
+                Err(error) if error.is_limit() && Instant::now() < until => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    fn try_content(&self) -> nvcaracal::Result<Content> {
+        let snapshot = self.db.snapshot()?;
+        let rows = snapshot.range(ROWS, ..).collect::<nvcaracal::Result<_>>()?;
+        let ledger = snapshot.range(LEDGER, ..).collect::<nvcaracal::Result<_>>()?;
+        Ok(Content { rows, ledger })
+    }
+
+    /// Waits until no call waits.
+    pub(crate) fn wait_until_idle(&self) -> Result<(), String> {
+        let until = Instant::now() + patience();
+        while self.db.stats().queued_calls > 0 {
+            if Instant::now() > until {
+                return Err("calls wait for ever".into());
+            }
+            thread::yield_now();
+        }
+        Ok(())
     }
 }
