@@ -8,7 +8,7 @@
 #
 # First what has an end: every planted bug, explored schedules of more seeds, the thread sanitizer.
 # Then rounds of everything random, each with other seeds: the crash lab on memory and
-# on the simulated disk, histories, power cuts, bad disks, fuzzing, kills. Every part
+# on the simulated disk, the library's lab, histories, power cuts, bad disks, fuzzing, kills. Every part
 # is tried whatever came of the one before. Exit codes: 0 all is well, 1 something failed, 2 a wrong
 # command line.
 set -euo pipefail
@@ -58,6 +58,8 @@ while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress
     part 'crash lab: disk' "$nvcaracal" sim --device file --seconds 120 --seed "$seed" --no-progress
+    part 'library: lab' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_LAB=1500 \
+        cargo test --locked -p nvcaracal --test lab
     part 'power cuts' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CRASHES=500 \
         cargo test --locked -p nvcaracal-engine --test all crash::
     part 'histories' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_HISTORIES=2000 \

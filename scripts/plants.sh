@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Plants bugs in a copy of the sources, one after the other, and sees whether the crash lab finds
-# each of them. The product's own code has no planted bugs.
+# Plants bugs in a copy of the sources, one after the other, and sees whether the labs find each of
+# them: the crash lab those of engine and storage, the library's lab (crates/nvcaracal/tests/lab)
+# those that say so. The product's own code has no planted bugs.
 #
 # Usage: scripts/plants.sh [--seed N] [--cases N] [--jobs N] [NAME ...]
 #        scripts/plants.sh --list      the names, and what is wrong
@@ -10,13 +11,15 @@
 #   --seed N    the first seed (default 1)
 #   --cases N   seeds in which each must be found (default 400)
 #   --jobs N    threads that explore (default: all cores)
+#   --sample N  only so many of the bugs, chosen at random
 #
 # A bug is a file scripts/plants/NAME.patch: what is wrong, which obligations that breaks, perhaps a
-# text that the report of the violation must have (`Shows:`), and a change to the sources that does
-# nothing unless NVCARACAL_PLANT is NAME. All of them are applied to one copy, which is built once,
-# in the dev profile, under `plants` in the target directory. First the copy must be clean with no
-# bug turned on. Needs bash, git and cargo. Exit codes: 0 all is well, 1 a bug is not found, a patch
-# does not apply or the copy is not clean, 2 a wrong command line.
+# text that the report of the violation must have (`Shows:`), `Lab: TEST` if that test of the
+# library's lab is to find it, and a change to the sources that does nothing unless NVCARACAL_PLANT
+# is NAME. All of them are applied to one copy, which is built once, in the dev profile, under
+# `plants` in the target directory; of the labs those that are needed. First the copy must be clean
+# with no bug turned on. Needs bash, git and cargo. Exit codes: 0 all is well, 1 a bug is not found,
+# a patch does not apply or the copy is not clean, 2 a wrong command line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C CARGO_TERM_COLOR=never
@@ -25,6 +28,8 @@ patches=scripts/plants
 room=${CARGO_TARGET_DIR:-target}/plants
 # Enough of a case: most bugs need another case rather than more images.
 images=2000
+# Seconds after which the library's lab takes a thread for one that waits for ever.
+patience=15
 # Cases in which nothing may be found when no bug is turned on.
 cases_clean=10
 
@@ -33,15 +38,16 @@ wrong() {
     exit 2
 }
 
-seed=1 cases=400 mode=run
+seed=1 cases=400 mode=run sample=0
 jobs=() names=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --seed | --cases | --jobs)
+        --seed | --cases | --jobs | --sample)
             [[ ${2:-} =~ ^[0-9]+$ ]] || wrong "$1 needs a number"
             case $1 in
                 --seed) seed=$2 ;;
                 --cases) cases=$2 ;;
+                --sample) sample=$2 ;;
                 --jobs) jobs=(--jobs "$2") ;;
             esac
             shift
@@ -58,6 +64,7 @@ done
 all=()
 for patch in "$patches"/*.patch; do all+=("$(basename "$patch" .patch)"); done
 if [ "${#names[@]}" -eq 0 ]; then names=("${all[@]}"); fi
+if [ "$sample" -gt 0 ]; then mapfile -t names < <(printf '%s\n' "${names[@]}" | shuf -n "$sample"); fi
 
 # A line of the head of a patch, if it is there: `header NAME KEY`.
 header() { sed -nE "/^diff /q; s/^$2: (.*)/\1/p" "$patches/$1.patch"; }
@@ -129,6 +136,28 @@ explore() {
         "${jobs[@]}" >"$room/said" 2>&1
 }
 
+# The same with the library's lab, or with those of its tests whose names have a text.
+explore_library() {
+    NVCARACAL_PLANT=$1 NVCARACAL_FIRST_SEED=$seed NVCARACAL_LAB=$2 NVCARACAL_PATIENCE=$patience \
+        RUST_BACKTRACE=0 "$lab" "$3" >"$room/said" 2>&1
+}
+
+# Explores with a bug of the library and prints its line of the table; fails if it is not found.
+try_library() {
+    local name=$1 status=0 noticed='NOT FOUND' found seeds=$cases
+    explore_library "$name" "$cases" "$(header "$name" Lab)" || status=$?
+    if [ "$status" -eq 101 ]; then
+        found=$(sed -nE 's/^seed ([0-9]+)[:,].*/\1/p' "$room/said" | sed 1q)
+        seeds=$((found - seed + 1))
+        noticed=$(sed -nE 's/^seed [0-9]+[:,] (.*)/\1/p' "$room/said" | sed 1q)
+    elif [ "$status" -ne 0 ]; then
+        cat "$room/said" >&2
+        noticed="exit code $status"
+    fi
+    printf '| %s | %s | %s | %s | |\n' "$name" "$(header "$name" Breaks)" "$noticed" "$seeds"
+    [ "$status" -eq 101 ]
+}
+
 # Explores with a bug and prints its line of the table; fails if it is not found.
 try() {
     local name=$1 status=0 noticed='NOT FOUND' found shows seeds=$cases
@@ -162,10 +191,23 @@ mkdir -p "$room"
 copy
 room=$(cd "$room" && pwd)
 nvcaracal=$room/build/debug/nvcaracal
-CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo build --quiet --locked -p nvcaracal-cli \
-    --manifest-path "$room/tree/Cargo.toml"
+lab=''
+of_crashes=()
+for name in "${names[@]}"; do if [ -z "$(header "$name" Lab)" ]; then of_crashes+=("$name"); fi; done
+build() { CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo "$@"; }
+manifest=(--locked --manifest-path "$room/tree/Cargo.toml")
+is_clean=true
+if [ "${#of_crashes[@]}" -gt 0 ]; then
+    build build --quiet "${manifest[@]}" -p nvcaracal-cli
+    explore '' "$cases_clean" || is_clean=false
+fi
+if [ "${#of_crashes[@]}" -lt "${#names[@]}" ]; then
+    build test --no-run "${manifest[@]}" -p nvcaracal --test lab 2>&1 | tee "$room/said"
+    lab=$(sed -nE 's/^ *Executable .*\((.*)\)$/\1/p' "$room/said")
+    explore_library '' "$cases_clean" '' || is_clean=false
+fi
 started=$SECONDS
-if ! explore '' "$cases_clean"; then
+if [ "$is_clean" = false ]; then
     cat "$room/said"
     echo 'the copy is not clean with no bug turned on: a patch changes more than its switch'
     exit 1
@@ -174,7 +216,8 @@ found=0
 echo '| planted bug | breaks | noticed by | seeds | images |'
 echo '|---|---|---|---|---|'
 for name in "${names[@]}"; do
-    if try "$name"; then found=$((found + 1)); fi
+    if [ -n "$(header "$name" Lab)" ]; then how=try_library; else how=try; fi
+    if "$how" "$name"; then found=$((found + 1)); fi
 done
 echo
 echo "$found of ${#names[@]} planted bugs found, at most $cases seeds each, from seed $seed;" \

@@ -606,6 +606,7 @@ impl<D: Device> Engine<D> {
             row_entries: self.core.entries.bytes(),
             transient_pool: self.workers.iter().map(|w| w.local.pool.high_water()).sum(),
             cache: self.workers.iter().map(|w| w.local.cache.bytes()).sum(),
+            snapshots: self.kept_bytes(0),
             persistent_rows: pools(true),
             persistent_values: pools(false),
             input_log: self.store.device().log_bytes(),

@@ -78,10 +78,13 @@ impl<D: Device> Engine<D> {
     /// Bytes that are kept for the snapshots that live.
     pub fn snapshot_bytes(&self) -> u64 {
         let oldest = self.snapshots.live.keys().next();
-        oldest.map_or(0, |&oldest| {
-            let images = self.workers.iter().map(|w| w.medium.images.bytes_from(oldest));
-            images.sum::<u64>() + self.core.secondary.removed_bytes()
-        })
+        oldest.map_or(0, |&oldest| self.kept_bytes(oldest))
+    }
+
+    /// Bytes that are kept for snapshots from an epoch on, whether they live or not.
+    pub(crate) fn kept_bytes(&self, oldest: u64) -> u64 {
+        let images = self.workers.iter().map(|w| w.medium.images.bytes_from(oldest));
+        images.sum::<u64>() + self.core.secondary.removed_bytes()
     }
 
     /// The newest snapshot that lives; 0 if there is none.

@@ -281,6 +281,9 @@ pub struct MemoryUse {
     pub transient_pool: u64,
     /// DRAM: cached versions.
     pub cache: u64,
+    /// DRAM: values and index entries that were overwritten, kept for snapshots that live, or have
+    /// ended and are not freed yet.
+    pub snapshots: u64,
     /// Medium: segments of rows and their free lists.
     pub persistent_rows: u64,
     /// Medium: segments of values and their free lists.

@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::{MemoryUse, RecoveryReport, caught, text_of};
 use pmem::Stack;
@@ -24,7 +24,7 @@ use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::rows::undecodable;
 use crate::schema::Schema;
-use crate::sequencer::{self, Pace, Seat, Sequencer, Shared, panicked};
+use crate::sequencer::{self, Epochs, Pace, Seat, Sequencer, Shared, panicked};
 use crate::stats::{self, Recorder};
 use crate::stored;
 use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Table, Ticket};
@@ -110,7 +110,7 @@ impl Database {
         device: String,
         registered: &[(Registration, u16)],
         limits: Limits,
-        (wait_max, serial_calls_max): (Duration, usize),
+        epochs: Epochs,
         (names, contention): (Names, Window),
     ) -> Result<Self> {
         let routing = Routing::new(registered.len());
@@ -125,14 +125,15 @@ impl Database {
         let schema = driver.schema();
         // Whoever only reads does not run what the last process left to run.
         let carried = if limits.read_only { 0 } else { driver.status().carried };
-        let epochs = (carried, serial_calls_max);
-        let last_ns = report.timestamp_ns;
-        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), epochs, last_ns);
+        let (carried, last_ns) = ((carried, epochs), report.timestamp_ns);
+        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), carried, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
         let handle = thread
-            .spawn(move || body::working(|| sequencer::run(&of_thread.0, &of_thread.1, wait_max)))
+            .spawn(move || {
+                body::working(|| sequencer::run(&of_thread.0, &of_thread.1, epochs.wait_max))
+            })
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
         Ok(Self {

@@ -10,7 +10,7 @@ use engine::{
     Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome, MemoryUse,
     ProcedureTable, RecoveryReport, ScanPart, TableSchema, Visit,
 };
-use pmem::{Dax, Device, DeviceSpec, Dram, Emulated, File, FileOptions};
+use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
 use storage::StateHash;
 
 use crate::index::IndexRegistration;
@@ -184,6 +184,8 @@ pub(crate) struct Plan {
     pub(crate) read_only: bool,
     pub(crate) image_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
+    /// Sees every call that `file` makes to the file system.
+    pub(crate) disk: Option<Arc<dyn DiskHook>>,
     pub(crate) config: EngineConfig,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) renamed: Vec<(String, String)>,
@@ -216,6 +218,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 create,
                 read_only,
                 detached: read_only,
+                hook: plan.disk.clone(),
                 ..FileOptions::new(image, log)
             };
             host(File::open(directory, &options)?, plan)

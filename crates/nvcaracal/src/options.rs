@@ -5,11 +5,11 @@ use std::borrow::Borrow;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use engine::EngineConfig;
-use pmem::{DeviceSpec, Stack};
+use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
 use crate::contention::{Names, Window};
@@ -19,7 +19,7 @@ use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::Limits;
 use crate::schema::{Context, INDEXES_MAX};
-use crate::sequencer::random;
+use crate::sequencer::{Epochs, random, wall_clock_ns};
 use crate::table::Shape;
 use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Table};
 
@@ -96,6 +96,14 @@ pub struct Options {
     limits: Limits,
     data_bytes_max: u64,
     log_bytes_max: u64,
+    seams: Seams,
+}
+
+/// Where tests put something in the place of the system.
+#[derive(Debug, Clone)]
+struct Seams {
+    now_ns: fn() -> u64,
+    disk: Option<Arc<dyn DiskHook>>,
 }
 
 /// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
@@ -137,6 +145,7 @@ impl Default for Options {
             },
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
+            seams: Seams { now_ns: wall_clock_ns, disk: None },
         }
     }
 }
@@ -487,7 +496,8 @@ impl Options {
         // What runs twice are the calls of the serial part.
         let serial_calls_max =
             if self.engine.check_determinism { CALLS_MAX } else { self.serial_calls_max };
-        let epochs = (self.epoch_wait_max, serial_calls_max);
+        let Seams { now_ns, .. } = self.seams;
+        let epochs = Epochs { wait_max: self.epoch_wait_max, serial_calls_max, now_ns };
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
@@ -508,6 +518,20 @@ impl Options {
         let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
         let contention = (Names::new(&driver.schema(), &shapes), contention);
         Database::start((driver, stack), report, name, &registered, limits, epochs, contention)
+    }
+
+    /// For tests: where timestamps come from, nanoseconds since 1970.
+    #[doc(hidden)]
+    pub fn wall_clock(mut self, now_ns: fn() -> u64) -> Self {
+        self.seams.now_ns = now_ns;
+        self
+    }
+
+    /// For tests: what sees every call that `file` makes to the file system.
+    #[doc(hidden)]
+    pub fn disk_hook(mut self, hook: Arc<dyn DiskHook>) -> Self {
+        self.seams.disk = Some(hook);
+        self
     }
 
     fn check_indexes(&self) -> Result<()> {
@@ -556,6 +580,7 @@ impl Options {
             read_only: self.limits.read_only,
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
+            disk: self.seams.disk,
             shapes: self.shapes,
             renamed: self.renamed,
             dropped: self.dropped,

@@ -99,6 +99,17 @@ impl Shared {
 /// a recovery.
 type Owner = Option<(Arc<Group>, u32, u16)>;
 
+/// How epochs are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Epochs {
+    /// Longest time that one waits for more calls.
+    pub(crate) wait_max: Duration,
+    /// Those of at most so many calls run in the serial part.
+    pub(crate) serial_calls_max: usize,
+    /// Nanoseconds since 1970.
+    pub(crate) now_ns: fn() -> u64,
+}
+
 /// The state of the thread.
 pub(crate) struct Sequencer {
     shared: Arc<Shared>,
@@ -131,7 +142,8 @@ struct Part {
 
 /// Time and seeds of epochs.
 struct Clock {
-    now: fn() -> SystemTime,
+    /// Nanoseconds since 1970.
+    now_ns: fn() -> u64,
     /// The last timestamp, which no later one is below: also not where the clock was set back, with
     /// or without a restart in between.
     last_ns: u64,
@@ -143,10 +155,15 @@ pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(SystemTime::now())
 }
 
+/// Nanoseconds since 1970, by the clock of the system.
+pub(crate) fn wall_clock_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Clock {
     fn next(&mut self) -> EpochInfo {
-        let now = (self.now)().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last_ns = self.last_ns.max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+        self.last_ns = self.last_ns.max((self.now_ns)());
         // Weyl sequence and mixer of splitmix64.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut seed = self.seed;
@@ -203,7 +220,7 @@ impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         (driver, stack): (Box<dyn Driver>, Stack),
-        (carried, serial_calls_max): (usize, usize),
+        (carried, epochs): (usize, Epochs),
         last_timestamp_ns: u64,
     ) -> Self {
         let status = driver.status();
@@ -221,8 +238,8 @@ impl Sequencer {
             driver,
             stack: Some(stack),
             running: None,
-            clock: Clock { now: SystemTime::now, last_ns: last_timestamp_ns, seed: random() },
-            serial_calls_max,
+            clock: Clock { now_ns: epochs.now_ns, last_ns: last_timestamp_ns, seed: random() },
+            serial_calls_max: epochs.serial_calls_max,
         }
     }
 
@@ -453,16 +470,12 @@ mod tests {
     /// The machine's clock is set back while a database is open, or between two opens.
     #[test]
     fn timestamps_never_go_back() {
-        const SECOND: u64 = 1_000_000_000;
-        fn at(seconds: u64) -> SystemTime {
-            UNIX_EPOCH + Duration::from_secs(seconds)
-        }
-        let mut clock = Clock { now: || at(5), last_ns: 7 * SECOND, seed: 1 };
-        let mut next = |now| {
-            clock.now = now;
+        let mut clock = Clock { now_ns: || 5, last_ns: 7, seed: 1 };
+        let mut next = |now_ns| {
+            clock.now_ns = now_ns;
             clock.next().timestamp_ns
         };
-        assert_eq!([next(|| at(5)), next(|| at(8))], [7 * SECOND, 8 * SECOND]);
-        assert_eq!([next(|| at(6)), next(|| at(9))], [8 * SECOND, 9 * SECOND]);
+        assert_eq!([next(|| 5), next(|| 8)], [7, 8]);
+        assert_eq!([next(|| 6), next(|| 9)], [8, 9]);
     }
 }

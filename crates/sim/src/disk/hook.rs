@@ -190,6 +190,11 @@ impl Lab {
         self.state().events.clone()
     }
 
+    /// How many there are.
+    pub(crate) fn events_count(&self) -> usize {
+        self.state().events.len()
+    }
+
     /// Kinds of calls that were seen.
     pub(crate) fn kinds(&self) -> BTreeSet<(DiskFile, &'static str)> {
         self.state().kinds.clone()

@@ -28,10 +28,12 @@ mod misread;
 
 mod campaign;
 mod explore;
+mod library;
 
 pub use campaign::campaign;
 pub use explore::{Failure, explore};
 pub use faults::{Fault, sweep};
+pub use library::Disk;
 pub use report::{Options, Report};
 
 pub(crate) use medium::{Arrival, Medium};
