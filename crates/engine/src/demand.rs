@@ -4,13 +4,20 @@
 //! and slots freed, by whoever runs the call: the bound holds for every way to spread the work. A
 //! worker that does all of it finds least at hand in the sub-pools of the poorest one, and every
 //! worker, and every class of values, may begin a segment. Before anybody begins one, free slots go
-//! to those that are short of them ([`handover`]).
+//! to those that are short of them ([`handover`]); and some are kept for those that free space
+//! ([`kept`]).
+//!
+//! What the serial part writes is decided by then, so its values have the lengths that they have. A
+//! value of any other call may be as long as its table allows.
 
 pub(crate) mod handover;
+pub(crate) mod kept;
 
-use self::handover::Shares;
 use storage::format::{CLASSES, POOLS};
 use storage::{class_bytes, class_of, class_pool};
+
+use self::handover::Shares;
+pub(crate) use self::kept::{Change, Decided, Taker, Written};
 
 /// What the workers may need, and what they have at hand.
 #[derive(Debug, Default)]
@@ -20,6 +27,8 @@ pub(crate) struct SpaceDemand {
     pub(crate) writes: Vec<u64>,
     /// Tables of which declared ranges may cover every row.
     pub(crate) covered: Vec<bool>,
+    /// Of the writes, those of the serial part to tables whose values may not be inline.
+    pub(crate) decided: Decided,
     /// Stale external values that the major collector may free.
     pub(crate) collected: u64,
     /// What each worker has of each pool that is concerned; nothing of others.
@@ -39,12 +48,37 @@ pub(crate) struct Stock {
     pub(crate) entries: u64,
     /// Slots that it needs for certain, or has to be ready to take.
     pub(crate) needed: u64,
+    /// All of its slots, and those that are free or were never used.
+    pub(crate) all: u64,
+    pub(crate) left: u64,
+    /// Segments of its free list.
+    pub(crate) lists: u64,
 }
 
 impl Stock {
     /// Slots that it can take without a new segment.
     pub(crate) fn slots(&self) -> u64 {
         self.free + self.fresh
+    }
+
+    /// What workers have together; lists are those of the worker with the fewest.
+    pub(crate) fn of_all(stocks: &[Self]) -> Self {
+        let sum = |of: fn(&Self) -> u64| stocks.iter().map(of).sum();
+        let least = |of: fn(&Self) -> u64| stocks.iter().map(of).min().unwrap_or(0);
+        Self {
+            free: sum(|stock| stock.free),
+            fresh: sum(|stock| stock.fresh),
+            entries: least(|stock| stock.entries),
+            needed: sum(|stock| stock.needed),
+            all: sum(|stock| stock.all),
+            left: sum(|stock| stock.left),
+            lists: least(|stock| stock.lists),
+        }
+    }
+
+    /// Slots that hold something.
+    pub(crate) fn used(&self) -> u64 {
+        self.all - self.left
     }
 }
 
@@ -57,6 +91,44 @@ pub(crate) struct TableSpace {
     pub(crate) row_bytes: u64,
     /// Longest value, if there may be values that are not inline.
     pub(crate) external_bytes_max: Option<u64>,
+}
+
+/// Values that may not be inline, by class.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Values {
+    /// Of known lengths.
+    pub(crate) known: [u64; CLASSES],
+    /// Of unknown lengths, by the largest class that they may be of.
+    pub(crate) unknown: [u64; CLASSES],
+    /// Values that may be freed.
+    frees: u64,
+}
+
+/// Segments that an epoch may take at most.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// For slots of rows and values.
+    pub(crate) slots: u64,
+    /// For free lists.
+    pub(crate) lists: u64,
+}
+
+impl Needed {
+    pub(crate) fn all(self) -> u64 {
+        self.slots + self.lists
+    }
+}
+
+impl Values {
+    /// Whether any are of unknown length.
+    fn are_unknown(&self) -> bool {
+        self.unknown.iter().any(|&count| count > 0)
+    }
+
+    /// Most values that may be of a class.
+    pub(crate) fn most(&self, class: usize) -> u64 {
+        self.known[class] + self.unknown[class..].iter().sum::<u64>()
+    }
 }
 
 /// Bytes of an entry of a free list.
@@ -96,34 +168,55 @@ impl SpaceDemand {
         self.writes[index] + u64::from(self.covered[index]) * in_ranges
     }
 
-    /// Most values that may not be inline, and the bytes of the longest.
-    pub(crate) fn external(&self, tables: impl Iterator<Item = TableSpace>) -> (u64, u64) {
-        let mut most = (0, 0);
+    /// Most values that may not be inline.
+    pub(crate) fn values(&self, tables: impl Iterator<Item = TableSpace>) -> Values {
+        let mut values = Values { known: self.decided.values, ..Values::default() };
         for (index, table) in tables.enumerate() {
             if let Some(bytes) = table.external_bytes_max {
-                let writes = self.writes_of(index, table);
-                most.0 += writes;
-                most.1 = bytes.max(most.1);
+                let unknown = self.writes_of(index, table) - self.decided.writes_of(index);
+                values.unknown[class_of(bytes)] += unknown;
+                // A deletion frees the values of both versions.
+                values.frees += 2 * unknown;
             }
         }
-        most
+        values.frees += self.decided.frees + self.collected;
+        values
     }
 
     /// Most segments that the epoch may take, however its calls are spread over the workers.
+    /// `used` says how many slots of a pool hold something.
     pub(crate) fn segments(
         &self,
         tables: impl Iterator<Item = TableSpace> + Clone,
-        workers: u64,
-        segment_bytes: u64,
-    ) -> u64 {
-        let mut segments = 0;
+        (workers, segment_bytes): (u64, u64),
+        used: impl Fn(usize) -> u64,
+    ) -> Needed {
+        let mut needed = Needed::default();
         for (index, table) in tables.clone().enumerate() {
             let frees = self.writes_of(index, table) + self.handed[index];
             let entries = Spread::of(frees, self.least_entries(index), segment_bytes / ENTRY_BYTES);
-            segments += entries.most + entries.begun(workers);
-            segments += self.row_segments(index, segment_bytes / table.row_bytes);
+            needed.lists += entries.most + entries.begun(workers);
+            needed.slots += self.row_segments(index, segment_bytes / table.row_bytes);
         }
-        segments + self.value_segments(self.external(tables), workers, segment_bytes)
+        let values = self.values(tables);
+        needed.slots += self.value_segments(&values, (workers, segment_bytes));
+        needed.lists += self.value_list_segments(&values, (workers, segment_bytes), used);
+        needed
+    }
+
+    /// Who takes segments, and what for.
+    pub(crate) fn taker(
+        &self,
+        tables: impl Iterator<Item = TableSpace> + Clone,
+        needed: Needed,
+        segment_bytes: u64,
+    ) -> Taker {
+        let rows = self.inserts.iter().zip(tables.clone());
+        let rows: Vec<_> = rows.map(|(&rows, table)| (rows, table.row_bytes)).collect();
+        let values = self.values(tables);
+        let may_grow = rows.iter().any(|&(rows, _)| rows > 0) || values.are_unknown();
+        let change = if may_grow { Change::Grows } else { self.decided.change };
+        Taker { rows, values, change, needed, segment_bytes }
     }
 
     /// Segments for the rows that workers create.
@@ -132,36 +225,53 @@ impl SpaceDemand {
         self.stocks[table].iter().map(|stock| missing(stock).div_ceil(per_segment)).sum()
     }
 
-    /// Most segments for so many values of unknown lengths up to the largest. Their cost is convex
-    /// in how they are spread over the classes, so it is largest where all are of one class, but
-    /// for the segments that each class begins.
-    fn value_segments(
-        &self,
-        (external, largest): (u64, u64),
-        workers: u64,
-        segment_bytes: u64,
-    ) -> u64 {
-        // A deletion frees the values of both versions.
-        let frees = 2 * external + self.collected;
-        if frees == 0 {
-            return 0;
-        }
-        let (mut slots_most, mut entries_most, mut begun) = (0, 0, 0);
-        // What the collector frees may be of any class that fits a segment.
-        let classes = if self.collected > 0 { CLASSES } else { class_of(largest) + 1 };
-        for class in (0..classes).filter(|&class| class_bytes(class) <= segment_bytes) {
-            let pool = class_pool(class) as usize;
-            let per_segment = segment_bytes / class_bytes(class);
-            let slots = Spread::of(external, self.least_slots(pool), per_segment);
-            let frees = frees + self.handed[pool];
-            let entries = Spread::of(frees, self.least_entries(pool), segment_bytes / ENTRY_BYTES);
-            slots_most = slots_most.max(slots.most);
-            entries_most = entries_most.max(entries.most);
-            for spread in [slots, entries] {
-                begun += spread.begun(workers) + u64::from(spread.most > 0);
+    /// Most segments for values. The cost of those of unknown lengths is convex in how they are
+    /// spread over the classes, so it is largest where all that have one limit are of one class,
+    /// but for the segments that each class begins. Slots at hand are theirs only as far as all
+    /// others leave them.
+    fn value_segments(&self, values: &Values, (workers, segment_bytes): (u64, u64)) -> u64 {
+        let unknown: u64 = values.unknown.iter().sum();
+        let mut segments = 0;
+        let mut most_of = [0; CLASSES];
+        for (class, per_segment) in classes_of(segment_bytes) {
+            let at_hand = self.least_slots(class_pool(class).into());
+            segments += Spread::of(values.known[class], at_hand, per_segment).most;
+            let most = Spread::of(values.most(class), at_hand, per_segment);
+            let rounded_up = most.most > 0 && values.unknown[class..].iter().any(|&n| n > 0);
+            segments += most.begun(workers) + u64::from(rounded_up);
+            for (limit, &count) in values.unknown.iter().enumerate().skip(class) {
+                let others = values.known[class] + unknown - count;
+                let spread = Spread::of(count, at_hand.saturating_sub(others), per_segment);
+                most_of[limit] = spread.most.max(most_of[limit]);
             }
         }
-        slots_most + entries_most + begun
+        segments + most_of.iter().sum::<u64>()
+    }
+
+    /// Most segments for lists of values that are freed. Of a pool no more can be freed than hold
+    /// something.
+    fn value_list_segments(
+        &self,
+        values: &Values,
+        (workers, segment_bytes): (u64, u64),
+        used: impl Fn(usize) -> u64,
+    ) -> u64 {
+        let frees = values.frees;
+        let (mut largest, mut sum, mut begun, mut classes) = (0, 0, 0, 0);
+        for (class, _) in classes_of(segment_bytes) {
+            let pool = class_pool(class).into();
+            let at_hand = self.least_entries(pool);
+            if at_hand >= frees + self.handed[pool] {
+                continue;
+            }
+            let frees = frees.min(used(pool)) + self.handed[pool];
+            let entries = Spread::of(frees, at_hand, segment_bytes / ENTRY_BYTES);
+            largest = entries.most.max(largest);
+            sum += entries.most;
+            begun += entries.begun(workers);
+            classes += u64::from(entries.most > 0);
+        }
+        sum.min(largest + classes) + begun
     }
 
     /// Slots that every worker can take without a new segment.
@@ -173,6 +283,12 @@ impl SpaceDemand {
     fn least_entries(&self, pool: usize) -> u64 {
         self.stocks[pool].iter().map(|stock| stock.entries).min().unwrap_or(u64::MAX)
     }
+}
+
+/// The classes that segments have room for, with their slots in one.
+fn classes_of(segment_bytes: u64) -> impl Iterator<Item = (usize, u64)> {
+    let per_segment = move |class| (class, segment_bytes / class_bytes(class));
+    (0..CLASSES).map(per_segment).take_while(|&(_, slots)| slots > 0)
 }
 
 /// Things of which every worker has room for some.

@@ -7,6 +7,7 @@ use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::calls::{Failure, WorkerAnswers};
 use crate::contention::Contention;
+use crate::demand::Decided;
 use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
@@ -337,6 +338,8 @@ pub(crate) struct Declarations {
     pub(crate) pieces: Vec<PieceState>,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
+    /// What calls of the serial part wrote to tables whose values may not be inline.
+    pub(crate) decided: Decided,
     /// Answers to the calls whose declaration ended them, by position, in order.
     pub(crate) early: Vec<(u32, Failure)>,
 }
@@ -506,6 +509,7 @@ impl Declarations {
         self.pieces.clear();
         self.keys.clear();
         self.early.clear();
+        self.decided.clear();
     }
 
     /// A declared key; `room` is for one that is a word.

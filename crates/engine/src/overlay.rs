@@ -55,6 +55,14 @@ pub(crate) struct OverlayRow {
 }
 
 impl OverlayRow {
+    /// Bytes of the value that it has now, if it was written one.
+    pub(crate) fn value_bytes(&self) -> Option<u64> {
+        match self.now {
+            Now::Value(kept) => Some(kept.len as u64),
+            Now::Unchanged | Now::Deleted => None,
+        }
+    }
+
     /// Whether it is to be written. One that was made and deleted leaves nothing.
     fn is_written(&self) -> bool {
         match self.now {

@@ -33,6 +33,8 @@ pub struct SubPool {
     slots_per_segment: u64,
     entries_per_segment: u64,
     data: Vec<u32>,
+    /// How many of them there are.
+    data_count: u64,
     free_list: BTreeMap<u64, u32>,
     now: PoolOffsets,
     /// The next slot that was never used, and how many there are from it to the end of its segment;
@@ -99,6 +101,7 @@ impl SubPool {
             slots_per_segment: segments.segment_bytes() / slot_bytes,
             entries_per_segment: segments.segment_bytes() / 8,
             data: Vec::new(),
+            data_count: 0,
             free_list: BTreeMap::new(),
             now,
             fresh: 0,
@@ -120,6 +123,7 @@ impl SubPool {
                     self.data.resize(ordinal + 1, NO_SEGMENT);
                 }
                 self.data[ordinal] = segment;
+                self.data_count += 1;
             }
             SegmentKind::FreeList => {
                 self.free_list.insert(ordinal as u64, segment);
@@ -237,8 +241,24 @@ impl SubPool {
     pub fn free_list_room(&self) -> u64 {
         let first = self.now.tail / self.entries_per_segment;
         let attached = (first..).take_while(|o| self.free_list.contains_key(o)).count() as u64;
-        (attached * self.entries_per_segment)
+        let recycled = self.free_list.range(..first).take_while(|&(&o, _)| self.is_read(o));
+        ((attached + recycled.count() as u64) * self.entries_per_segment)
             .saturating_sub(self.now.tail % self.entries_per_segment)
+    }
+
+    /// Slots of all segments that it has, in use or not.
+    pub fn slots(&self) -> u64 {
+        self.data_count * self.slots_per_segment
+    }
+
+    /// Slots of these that are free, or were never used.
+    pub fn slots_left(&self) -> u64 {
+        self.slots() + self.now.tail - self.now.head - self.now.bump
+    }
+
+    /// Segments of the free list.
+    pub fn free_list_segments(&self) -> u64 {
+        self.free_list.len() as u64
     }
 
     /// Takes a slot that was never used.
@@ -273,6 +293,7 @@ impl SubPool {
         }
         if self.data[at] == NO_SEGMENT {
             self.data[at] = segments.take(port, self.segment_use(SegmentKind::Slots, ordinal))?;
+            self.data_count += 1;
         }
         self.fresh = segments.offset(self.data[at]) + slot * self.slot_bytes;
         self.fresh_count = self.slots_per_segment - slot;
@@ -458,8 +479,7 @@ impl SubPool {
 
     /// Bytes of all segments of this sub-pool.
     pub fn bytes(&self, segments: &Segments) -> u64 {
-        let slots = self.data.iter().filter(|&&s| s != NO_SEGMENT).count() + self.free_list.len();
-        slots as u64 * segments.segment_bytes()
+        (self.data_count + self.free_list_segments()) * segments.segment_bytes()
     }
 
     /// Slots that fit a segment.
@@ -469,7 +489,12 @@ impl SubPool {
 
     fn recyclable(&self) -> Option<u64> {
         let (&first, _) = self.free_list.first_key_value()?;
-        ((first + 1) * self.entries_per_segment <= self.settled_head).then_some(first)
+        self.is_read(first).then_some(first)
+    }
+
+    /// Whether all entries of a segment of the free list were taken before the last checkpoint.
+    fn is_read(&self, ordinal: u64) -> bool {
+        (ordinal + 1) * self.entries_per_segment <= self.settled_head
     }
 
     fn segment_use(&self, kind: SegmentKind, ordinal: u64) -> SegmentUse {

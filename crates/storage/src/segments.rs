@@ -71,6 +71,12 @@ impl SegmentUse {
     }
 }
 
+/// What a full store is still good for.
+const STILL_WORKS: &str = "rows can still be deleted and values made shorter, which frees space";
+
+/// At most this part of all segments is kept for that.
+const KEPT_PART: u64 = 4;
+
 /// Allocates segments to all workers.
 #[derive(Debug)]
 pub struct Segments {
@@ -158,13 +164,33 @@ impl Segments {
     /// # Errors
     /// `Device(Full)` if neither the directory nor the device has the space.
     pub fn reserve<D: Device>(&self, device: &D, segments: u64) -> Result<()> {
-        let wanted = self.used() + segments;
+        Ok(self.grow(device, self.used() + segments)?)
+    }
+
+    /// The same, and besides `kept` segments stay that only those may take that free space.
+    ///
+    /// # Errors
+    /// As [`Segments::reserve`].
+    pub fn reserve_beside<D: Device>(&self, device: &D, segments: u64, kept: u64) -> Result<()> {
+        // A small store has to hold something, too.
+        let kept = kept.min(self.segments_max / KEPT_PART);
+        self.grow(device, self.used() + segments + kept).map_err(|error| match error {
+            DeviceError::Full { what, wanted_bytes, limit_bytes } => {
+                let what = format!("{what} ({STILL_WORKS})");
+                DeviceError::Full { what, wanted_bytes, limit_bytes }.into()
+            }
+            error => error.into(),
+        })
+    }
+
+    /// Grows the device to so many segments.
+    fn grow<D: Device>(&self, device: &D, wanted: u64) -> std::result::Result<(), DeviceError> {
         if wanted > self.segments_max {
-            return Err(StorageError::Device(DeviceError::Full {
-                what: "segments of the store".into(),
+            return Err(DeviceError::Full {
+                what: "space for rows and values".into(),
                 wanted_bytes: self.image_bytes(wanted),
                 limit_bytes: self.image_bytes(self.segments_max),
-            }));
+            });
         }
         let bytes = self.image_bytes(wanted);
         if bytes > device.image_bytes() {
@@ -264,6 +290,20 @@ mod tests {
         };
         assert_eq!(wanted_bytes, segments.image_bytes(1001));
         assert_eq!(limit_bytes, segments.image_bytes(1000));
+    }
+
+    /// What is kept for those that free space is had by nobody else, and is at most a quarter.
+    #[test]
+    fn a_reservation_leaves_what_is_kept() {
+        let segments = Segments::new(4096, 100);
+        let device = device(&segments, 0);
+        segments.reserve_beside(device.as_ref(), 90, 10).unwrap();
+        assert_eq!(device.image_bytes(), segments.image_bytes(100));
+        let error = segments.reserve_beside(device.as_ref(), 91, 10).unwrap_err();
+        assert!(error.to_string().contains("can still be deleted"), "{error}");
+        segments.reserve(device.as_ref(), 100).unwrap();
+        segments.reserve_beside(device.as_ref(), 75, 1000).unwrap();
+        segments.reserve_beside(device.as_ref(), 76, 1000).unwrap_err();
     }
 
     /// Entries are read back; one that no pool can have is damage.

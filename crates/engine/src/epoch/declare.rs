@@ -8,7 +8,9 @@ use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
 use crate::calls::{Abort, Failure, owned};
+use crate::core::Core;
 use crate::declare::{Declaration, WriteSet};
+use crate::demand::{Change, Decided, Written};
 use crate::epoch::{draw, handover, log_inputs, reserve};
 use crate::error::Words;
 use crate::local::{
@@ -24,7 +26,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         if position < epoch.calls.serial() {
-            declare_written(&mut worker.local.lists, position as u32, &overlay);
+            declare_written(epoch.core, &mut worker.local.lists, position as u32, &overlay);
             continue;
         }
         let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
@@ -42,7 +44,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
     if epoch.leads(worker)
-        && let Err(error) = reserve::reserve(epoch)
+        && let Err(error) = reserve::reserve(epoch, worker)
     {
         draw::undo(epoch, worker);
         undo_indexes(epoch);
@@ -65,7 +67,7 @@ fn undo_indexes<D: Device>(epoch: &Epoch<'_, D>) {
 }
 
 /// Declares what a call of the serial part wrote last.
-fn declare_written(lists: &mut Declarations, position: u32, overlay: &Overlay) {
+fn declare_written(core: &Core, lists: &mut Declarations, position: u32, overlay: &Overlay) {
     let (from, inserts_from) = (lists.declared.len(), lists.inserts.len());
     for row in overlay.written_by(position) {
         let key = match row.is_word {
@@ -80,6 +82,9 @@ fn declare_written(lists: &mut Declarations, position: u32, overlay: &Overlay) {
             lists.inserts.push(lists.declared.len() as u32);
         }
         let &OverlayRow { word, table, is_word, id, .. } = row;
+        if core.tables[usize::from(table)].layout.may_be_external() {
+            decide(core, &mut lists.decided, row);
+        }
         lists.declared.push(Declared { word, key, table, kind, is_word, appended: false, id });
     }
     let declared = Span::up_to(from, lists.declared.len());
@@ -91,6 +96,24 @@ fn declare_written(lists: &mut Declarations, position: u32, overlay: &Overlay) {
         lists.extras.len() as u32 - 1
     };
     lists.txns.push(Txn { position, declared, extra });
+}
+
+/// Counts what the serial part wrote to a row whose value may not be inline.
+fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
+    let (table, layout) = (row.table.into(), &core.tables[usize::from(row.table)].layout);
+    let is_new = row.id == NO_ENTRY;
+    let Some(bytes) = row.value_bytes() else {
+        return decided.write((table, Written::Deleted), None, Change::Frees);
+    };
+    let is_inline = if is_new { layout.fits_alone(bytes) } else { layout.fits_always(bytes) };
+    let before = || core.entries.get(row.id).next().len() as u64;
+    let change = match is_inline {
+        true => Change::Frees,
+        false if !is_new && bytes <= before() => Change::Shortens,
+        false => Change::Grows,
+    };
+    let written = if is_new { Written::New } else { Written::Changed };
+    decided.write((table, written), (!is_inline).then_some(bytes), change);
 }
 
 fn declare_one<D: Device>(

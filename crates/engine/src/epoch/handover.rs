@@ -11,7 +11,8 @@
 
 use pmem::Device;
 
-use storage::{class_of, class_pool};
+use storage::class_pool;
+use storage::format::CLASSES;
 
 use crate::demand::handover::{Handover, Shares};
 use crate::demand::{SpaceDemand, Stock, TableSpace};
@@ -65,15 +66,15 @@ pub(super) fn plan<D: Device>(
     demand: &mut SpaceDemand,
     tables: impl Iterator<Item = TableSpace>,
 ) {
-    let (values, longest) = demand.external(tables);
     let idle = epoch.shared.idle.lock().expect("no panic while locked");
     if epoch.workers == 1 && idle.is_empty() {
         return;
     }
     let mut handovers = epoch.shared.handovers.write().expect("no panic while locked");
     let rows = (0..epoch.core.tables.len()).map(|table| (table, None));
-    let classes = if values > 0 { class_of(longest) + 1 } else { 0 };
-    let classes = (0..classes).map(|class| (class_pool(class).into(), Some(values)));
+    let values = demand.values(tables);
+    let classes = (0..CLASSES).map(|class| (class_pool(class).into(), Some(values.most(class))));
+    let classes = classes.filter(|&(_, values)| values > Some(0));
     for (pool, values) in rows.chain(classes) {
         let shares = match (&demand.stocks[pool][..], values) {
             ([], _) => None,

@@ -6,7 +6,7 @@ use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
-use crate::demand::{Stock, TableSpace};
+use crate::demand::{SpaceDemand, Stock, TableSpace};
 use crate::epoch::handover;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
@@ -33,6 +33,7 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     for range in &worker.local.lists.ranges {
         demand.covered[range.table as usize] = true;
     }
+    demand.decided.add(&worker.local.lists.decided);
     demand.collected += worker.collect.len() as u64;
     // What a pool has at hand matters only where the epoch may take or free some of its slots. With
     // several workers each may come to do that for calls that others declared.
@@ -48,13 +49,23 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         if epoch.workers == 1 && !is_concerned {
             continue;
         }
-        let stock = Stock {
-            free: sub_pools.iter().map(SubPool::available).sum(),
-            fresh: sub_pools.iter().map(SubPool::room).sum(),
-            entries: sub_pools.first().map_or(0, SubPool::free_list_room),
-            needed: inserts.get(pool).copied().unwrap_or(0),
-        };
+        let needed = inserts.get(pool).copied().unwrap_or(0);
+        let stock = Stock { needed, ..stock_of(sub_pools) };
         demand.stock(pool, (worker.local.worker, epoch.workers), stock);
+    }
+}
+
+/// What a worker has of a pool.
+fn stock_of(sub_pools: &[SubPool]) -> Stock {
+    let sum = |of: fn(&SubPool) -> u64| sub_pools.iter().map(of).sum();
+    Stock {
+        free: sum(SubPool::available),
+        fresh: sum(SubPool::room),
+        entries: sub_pools.first().map_or(0, SubPool::free_list_room),
+        needed: 0,
+        all: sum(SubPool::slots),
+        left: sum(SubPool::slots_left),
+        lists: sub_pools.first().map_or(0, SubPool::free_list_segments),
     }
 }
 
@@ -62,9 +73,8 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 ///
 /// # Errors
 /// `Full` of the device or the log; nothing has changed then.
-pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
-    let segments = segments_needed(epoch);
-    let reserved = epoch.store.segments().reserve(epoch.store.device().as_ref(), segments);
+pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
+    let reserved = reserve_segments(epoch, worker);
     // A single worker that replays has all sub-pools, and with them every segment that the run
     // before the crash took; it needs no more, whatever the estimate says.
     if !(epoch.replay.is_some() && epoch.workers == 1) {
@@ -82,15 +92,50 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>) -> Result<()> {
     Ok(())
 }
 
-/// Most segments that the epoch may take, when free slots have gone to where they are short.
-fn segments_needed<D: Device>(epoch: &Epoch<'_, D>) -> u64 {
+/// Makes sure that there are as many segments as the epoch may take at most, when free slots have
+/// gone to where they are short, and those that are kept for others.
+fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
     let tables = epoch.core.tables.iter().map(|table| {
         let bytes_max = table.layout.value_bytes_max;
         let external_bytes_max = table.layout.may_be_external().then_some(bytes_max);
         let (rows, row_bytes) = (table.hash.len() as u64, table.layout.row_bytes);
         TableSpace { rows, row_bytes, external_bytes_max }
     });
+    let (segments, device) = (epoch.store.segments(), epoch.store.device().as_ref());
+    let segment_bytes = segments.segment_bytes();
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
     handover::plan(epoch, &mut demand, tables.clone());
-    demand.segments(tables, epoch.workers as u64, epoch.store.segments().segment_bytes())
+    let of_all = |pool| stock_of_all(epoch, worker, &demand, pool);
+    let used = |pool| of_all(pool).used();
+    let needed = demand.segments(tables.clone(), (epoch.workers as u64, segment_bytes), used);
+    if epoch.replay.is_some() {
+        return Ok(segments.reserve(device, needed.all())?);
+    }
+    let taker = demand.taker(tables, needed, segment_bytes);
+    // The lists that a worker alone begins are among those that are kept.
+    let lists = if epoch.workers == 1 { needed.lists } else { 0 };
+    match taker.leaves(of_all).saturating_sub(lists) {
+        0 => segments.reserve(device, needed.all())?,
+        kept => segments.reserve_beside(device, needed.all(), kept)?,
+    }
+    Ok(())
+}
+
+/// What all workers have of a pool together. Slots that were never used are only had by workers
+/// that take part; lists are those of the worker with the shortest.
+fn stock_of_all<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &Worker<D>,
+    demand: &SpaceDemand,
+    pool: usize,
+) -> Stock {
+    if epoch.workers > 1 {
+        return Stock::of_all(&demand.stocks[pool]);
+    }
+    let mut sum = stock_of(&worker.medium.sub_pools[pool]);
+    for idle in &*epoch.shared.idle.lock().expect("no panic while locked") {
+        let Stock { free, all, left, .. } = stock_of(&idle.sub_pools[pool]);
+        (sum.free, sum.all, sum.left) = (sum.free + free, sum.all + all, sum.left + left);
+    }
+    sum
 }

@@ -18,7 +18,7 @@ use storage::{IndexKind, StoreOptions, TableDefinition};
 const SEGMENT_BYTES: u64 = 4096;
 /// Two tables of short rows, and one of values that lie beside their rows.
 const TABLES: usize = 3;
-const LONG: usize = 2;
+pub(crate) const LONG: usize = 2;
 const ROW_BYTES: [u64; TABLES] = [64, 128, 128];
 const LONG_BYTES_MAX: u64 = 900;
 /// Rows that come or go in an epoch, and keys of a table.
@@ -36,7 +36,7 @@ impl Random {
 }
 
 /// Arguments: table, key, bytes of the value.
-fn arguments(table: usize, key: u64, bytes: u64) -> Vec<u8> {
+pub(crate) fn arguments(table: usize, key: u64, bytes: u64) -> Vec<u8> {
     [table as u64, key, bytes].map(u64::to_be_bytes).concat()
 }
 
@@ -46,7 +46,7 @@ fn read(arguments: &[u8]) -> (u16, [u8; 8], usize) {
     (number(0) as u16, word(1), number(2) as usize)
 }
 
-fn procedures() -> ProcedureTable {
+pub(crate) fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "put",
@@ -79,7 +79,7 @@ fn procedures() -> ProcedureTable {
     table
 }
 
-fn tables() -> Vec<TableDefinition> {
+pub(crate) fn tables() -> Vec<TableDefinition> {
     let table = |name: &str, index, value_bytes_max, row_bytes| TableDefinition {
         name: name.into(),
         index,
@@ -215,7 +215,7 @@ impl<D: Device> History<D> {
     }
 }
 
-fn push(calls: &mut Calls, alone: bool, procedure: u16, arguments: &[u8]) {
+pub(crate) fn push(calls: &mut Calls, alone: bool, procedure: u16, arguments: &[u8]) {
     match alone {
         true => calls.push_serial(procedure, arguments).unwrap(),
         false => calls.push(procedure, arguments).unwrap(),

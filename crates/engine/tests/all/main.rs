@@ -11,6 +11,7 @@ mod determinism;
 mod differences;
 mod footprint;
 mod full_log;
+mod full_store;
 mod ignored_mistakes;
 mod left_out;
 mod log_records;

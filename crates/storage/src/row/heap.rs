@@ -51,6 +51,15 @@ impl RowLayout {
         len <= self.half_bytes || len <= self.shared_heap_bytes
     }
 
+    /// Whether a value is inline whatever else its row holds.
+    pub fn fits_always(&self, len: u64) -> bool {
+        let longest = self.value_bytes_max;
+        match self.shared_heap_bytes {
+            0 => self.fits_half(len),
+            heap => [[len, longest], [longest, len]].iter().all(|&lens| fit_together(heap, lens)),
+        }
+    }
+
     /// Whether the new value of a slot is inline. The version in the other slot, which has the
     /// pointer `other`, has to stay as it is.
     pub fn fits_beside(&self, slot: usize, len: u64, other: ValuePointer) -> bool {

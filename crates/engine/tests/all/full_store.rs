@@ -1,0 +1,86 @@
+//! A store that is full of rows can be emptied, and takes what calls write and no more.
+//!
+//! A delete was counted as a write of any length, and needs segments for free lists besides: a full
+//! store took none, not after a checkpoint and not after an open, and only a higher limit helped.
+//! And room was reserved for the longest value of any table, whoever wrote: an empty table of long
+//! values made a thousand notes take half a GiB.
+
+use std::sync::Arc;
+
+use engine::{Calls, Engine, EngineConfig, EpochInfo};
+use pmem::{Device, Dram};
+use storage::{IndexKind, StoreOptions, TableDefinition};
+
+use crate::footprint::{LONG, arguments, procedures, push, tables};
+
+const IMAGE_BYTES: u64 = 2 << 20;
+
+fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
+    let config = EngineConfig {
+        workers,
+        store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
+        ..EngineConfig::default()
+    };
+    Engine::open(Arc::clone(device), config, &tables(), procedures()).unwrap().0
+}
+
+/// Lists of free slots take an eighth of the space of the shortest rows.
+#[test]
+fn o_43_a_store_full_of_short_rows_can_be_emptied() {
+    let device = Arc::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
+    let mut engine = open(&device, 2);
+    let mut key = 0;
+    let some = |engine: &mut Engine<Dram>, procedure, keys: std::ops::Range<u64>| {
+        let mut calls = Calls::new();
+        keys.for_each(|key| push(&mut calls, true, procedure, &arguments(0, key, 8)));
+        engine.run_epoch(&calls, EpochInfo::default()).map(drop)
+    };
+    while some(&mut engine, 0, key..key + 16).is_ok() {
+        key += 16;
+    }
+    println!("full after {key} rows");
+    assert!(key * 64 > IMAGE_BYTES / 2, "{key} rows");
+    for first in (0..key).step_by(16) {
+        some(&mut engine, 1, first..first + 16).unwrap();
+    }
+    assert_eq!(engine.rows(), 0);
+}
+
+/// The bytes of the image after a thousand notes in one epoch, beside other tables.
+fn bytes_of_notes(with_blobs: bool, alone: bool) -> u64 {
+    let device = Arc::new(Dram::new(8 << 30, 1 << 26).unwrap());
+    let blobs = TableDefinition {
+        name: "blobs".into(),
+        index: IndexKind::Ordered,
+        key_bytes_max: 8,
+        value_bytes_max: 262_128,
+        row_bytes: 256,
+        shared_heap_bytes: 0,
+    };
+    let tables: Vec<_> = tables().into_iter().chain(with_blobs.then_some(blobs)).collect();
+    let config = EngineConfig { workers: 2, ..EngineConfig::default() };
+    let mut engine = Engine::open(Arc::clone(&device), config, &tables, procedures()).unwrap().0;
+    let mut calls = Calls::new();
+    (0..1000).for_each(|key| push(&mut calls, alone, 0, &arguments(LONG, key, 900)));
+    engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+    if with_blobs && alone {
+        let before = device.image_bytes();
+        let mut calls = Calls::new();
+        (0..1000).for_each(|key| push(&mut calls, true, 0, &arguments(3, key, 200)));
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+        let grown = device.image_bytes() - before;
+        assert!(grown < 4 << 20, "a thousand blobs of 200 bytes took {grown} bytes");
+        return before;
+    }
+    device.image_bytes()
+}
+
+#[test]
+fn o_43_room_is_reserved_for_what_calls_write() {
+    for alone in [false, true] {
+        let bytes = [false, true].map(|with_blobs| bytes_of_notes(with_blobs, alone));
+        println!("alone {alone}: {bytes:?} bytes");
+        assert_eq!(bytes[0], bytes[1], "without and with an empty table of long values");
+        assert!(bytes[0] < 24 << 20, "{bytes:?} bytes for 1,000 notes of 900");
+    }
+}
