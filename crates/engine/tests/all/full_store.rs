@@ -1,4 +1,4 @@
-//! A store that is full of rows can be emptied, and takes what calls write and no more.
+//! A store that is full takes deletes and shorter values, and takes new rows again after them.
 //!
 //! A delete was counted as a write of any length, and needs segments for free lists besides: a full
 //! store took none, not after a checkpoint and not after an open, and only a higher limit helped.
@@ -14,6 +14,7 @@ use storage::{IndexKind, StoreOptions, TableDefinition};
 use crate::footprint::{LONG, arguments, procedures, push, tables};
 
 const IMAGE_BYTES: u64 = 2 << 20;
+const BYTES: u64 = 900;
 
 fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
     let config = EngineConfig {
@@ -22,6 +23,66 @@ fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
         ..EngineConfig::default()
     };
     Engine::open(Arc::clone(device), config, &tables(), procedures()).unwrap().0
+}
+
+/// Runs a call alone; whether there was space.
+fn run(engine: &mut Engine<Dram>, procedure: u16, key: u64, bytes: u64) -> Result<(), String> {
+    let mut calls = Calls::new();
+    push(&mut calls, true, procedure, &arguments(LONG, key, bytes));
+    match engine.run_epoch(&calls, EpochInfo::default()) {
+        Ok(outcome) => {
+            assert_eq!(outcome.stats.work.committed, 1);
+            Ok(())
+        }
+        Err(error) => {
+            assert!(error.is_limit(), "{error}");
+            Err(error.to_string())
+        }
+    }
+}
+
+fn fill(engine: &mut Engine<Dram>) -> (u64, String) {
+    let mut key = 0;
+    loop {
+        match run(engine, 0, key, BYTES) {
+            Ok(()) => key += 1,
+            Err(error) => return (key, error),
+        }
+    }
+}
+
+#[test]
+fn o_43_a_full_store_takes_deletes_and_shorter_values() {
+    for workers in [1, 2] {
+        let device = Arc::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
+        let mut engine = open(&device, workers);
+        let (rows, error) = fill(&mut engine);
+        println!("{workers} workers: full after {rows} rows: {error}");
+        assert!(rows * BYTES > IMAGE_BYTES / 2, "{rows} rows");
+        assert!(error.contains("rows can still be deleted"), "{error}");
+
+        // Inline, of the same class twice, and of one that no value has yet.
+        for (key, bytes) in [(0, 1), (1, 800), (2, 700), (3, 300)] {
+            run(&mut engine, 0, key, bytes).unwrap();
+        }
+        run(&mut engine, 1, 4, 0).unwrap();
+        // What nobody has freed comes back after the next epoch; it can be taken again.
+        run(&mut engine, 1, 5, 0).unwrap();
+        run(&mut engine, 0, 4, BYTES).unwrap();
+        drop(engine);
+        let mut engine = open(&device, 3 - workers);
+        for key in (0..rows).filter(|&key| key != 5) {
+            run(&mut engine, 1, key, 0).unwrap_or_else(|error| panic!("row {key}: {error}"));
+        }
+        assert_eq!(engine.rows(), 0);
+        let (again, _) = fill(&mut engine);
+        assert!(again * 10 >= rows * 9, "{rows} rows, then {again}");
+        for key in 0..again {
+            run(&mut engine, 1, key, 0).unwrap_or_else(|error| panic!("row {key}: {error}"));
+        }
+        drop(engine);
+        assert_eq!(storage::check::check(device).unwrap().problems, [""; 0]);
+    }
 }
 
 /// Lists of free slots take an eighth of the space of the shortest rows.
