@@ -360,11 +360,18 @@ impl Sequencer {
     /// that have no space by themselves. Gives up when that is true of many, one after the other:
     /// the rest costs an attempt for each call, while everybody waits.
     fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
-        let (mut at, mut size, mut refused) = (0, calls.len() / 2, 0);
+        // One call that was not in the serial part yet is tried there.
+        let least = usize::from(!calls.are_few());
+        let (mut at, mut size, mut refused) = (0, (calls.len() / 2).max(least), 0);
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
             let part = Part { first: all.first + at as u32, ..all.clone() };
-            match self.run_part(&calls.cut(piece.clone()), &part)? {
+            let mut some = calls.cut(piece.clone());
+            if some.len() <= self.serial_calls_max.max(1) {
+                // There it is known what they need: deletes always find space.
+                some = some.first_serial(some.len());
+            }
+            match self.run_part(&some, &part)? {
                 Ok(()) => (at, size, refused) = (piece.end, size * 2, 0),
                 Err(_) if piece.len() > 1 => size = piece.len() / 2,
                 Err(error) => {

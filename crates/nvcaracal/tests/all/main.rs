@@ -10,6 +10,7 @@ mod determinism;
 mod extremes;
 mod failures;
 mod forks;
+mod full;
 mod functions;
 mod hot_rows;
 mod indexes;

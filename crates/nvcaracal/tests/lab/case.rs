@@ -16,9 +16,6 @@ use crate::program::{call, program};
 use crate::records::{History, Known, Record};
 use crate::world::{Habits, Numbers, World, begin, now_ns};
 
-/// Whether tasks that were dropped while they waited for room are no longer counted.
-const FORGET_DROPPED_WAITERS: bool = false;
-
 /// Crashes of each life that are looked at.
 const CRASHES: usize = 2;
 /// Times that the memory of snapshots is looked at until it is free.
@@ -137,7 +134,6 @@ impl Case {
         record.answer = Some((record.read(call(&world.db, act))?, world.moment()));
         history.is_past();
         history.records.push(record);
-        history.opened_at.push(world.db.recovery().epoch);
         let after = history.verify(known, &world.content()?)?;
         let before = (known.clone(), history);
         Ok(Opened { world: Arc::new(world), known: after, before, path })
@@ -221,7 +217,7 @@ fn end_quietly(world: &World, history: &History, known: &Known) -> Result<(), St
     history.verify(known, &world.content()?)?;
     let stats = world.db.stats();
     let waiting = (stats.queued_calls, stats.queued_bytes);
-    if waiting != (0, 0) || FORGET_DROPPED_WAITERS && stats.blocked_submitters != 0 {
+    if waiting != (0, 0) || stats.blocked_submitters != 0 {
         return Err(format!(
             "{waiting:?} calls and bytes wait, {} threads",
             stats.blocked_submitters

@@ -7,9 +7,6 @@ use nvcaracal::Error;
 
 use crate::program::{Act, Done, End, Entry, Model, Row, model, place_of};
 
-/// Whether timestamps never go back from one open to the next, either.
-const HOLD_TIMESTAMPS_OVER_OPENS: bool = false;
-
 /// Bits of a serial id below its epoch.
 const POSITION_BITS: u32 = storage::format::POSITION_BITS;
 
@@ -111,8 +108,6 @@ struct Ran<'r> {
 pub(crate) struct History {
     pub(crate) records: Vec<Record>,
     pub(crate) seen: Vec<Seen>,
-    /// The last epoch before each open.
-    pub(crate) opened_at: Vec<u64>,
 }
 
 impl History {
@@ -121,7 +116,7 @@ impl History {
         let records = self.records.iter().filter(|record| record.submitted.changes <= changes);
         let seen = self.seen.iter().filter(|seen| seen.got.changes <= changes);
         let (records, seen) = (records.cloned().collect(), seen.cloned().collect());
-        let mut until = Self { records, seen, opened_at: self.opened_at.clone() };
+        let mut until = Self { records, seen };
         for record in &mut until.records {
             record.answer.take_if(|(_, moment)| moment.changes > changes);
         }
@@ -143,7 +138,7 @@ impl History {
     /// What is wrong.
     pub(crate) fn verify(&self, known: &Known, content: &Content) -> Result<Known, String> {
         let ran = self.ran(known, content)?;
-        check_order(&ran, known, &self.opened_at)?;
+        check_order(&ran, known)?;
         self.check_real_time(&ran)?;
         check_batches(&ran)?;
         let mut rows = known.model.clone();
@@ -262,18 +257,14 @@ impl History {
     }
 }
 
-/// Serial ids are used once and go on; timestamps never go back.
-fn check_order(ran: &[Ran<'_>], known: &Known, opened_at: &[u64]) -> Result<(), String> {
+/// Serial ids are used once and go on; timestamps never go back, over opens neither.
+fn check_order(ran: &[Ran<'_>], known: &Known) -> Result<(), String> {
     if let Some(first) = ran.first()
         && first.serial <= known.serial
     {
         return Err(format!("serial id {:x} after {:x}", first.serial, known.serial));
     }
-    let is_held = |before: u64, after: u64| {
-        HOLD_TIMESTAMPS_OVER_OPENS || !opened_at.iter().any(|at| (before..after).contains(at))
-    };
     if let Some(first) = ran.first()
-        && is_held(epoch_of(known.serial), epoch_of(first.serial))
         && first.timestamp < known.timestamp
     {
         return Err(format!("timestamp {} after {}", first.timestamp, known.timestamp));
@@ -285,8 +276,8 @@ fn check_order(ran: &[Ran<'_>], known: &Known, opened_at: &[u64]) -> Result<(), 
             return Err(format!("calls {ids:?} have the serial id {:x}", one.serial));
         }
         let epochs = (epoch_of(one.serial), epoch_of(next.serial));
-        let goes_back = one.timestamp > next.timestamp && is_held(epochs.0, epochs.1);
-        if goes_back || epochs.0 == epochs.1 && one.timestamp != next.timestamp {
+        if one.timestamp > next.timestamp || epochs.0 == epochs.1 && one.timestamp != next.timestamp
+        {
             let times = (one.timestamp, next.timestamp);
             return Err(format!("timestamps {times:?} of calls {ids:?}, in their order"));
         }
