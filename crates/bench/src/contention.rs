@@ -39,7 +39,7 @@ pub struct Settings {
     pub clients: usize,
     /// See `clients`.
     pub in_flight: usize,
-    /// Bytes of a value, 8 to 65536.
+    /// Bytes of a value, 8 to 1000.
     pub value_bytes: usize,
     /// Other rows that a call reads.
     pub reads: u64,
@@ -286,9 +286,8 @@ impl Choice {
 
 fn run_variant(settings: &Settings, variant: Variant, (rows, busy): (u64, usize)) -> Result<Run> {
     let workers = variant.workers.unwrap_or(settings.workers);
-    let rows_table = ROWS.with_value_bytes(settings.value_bytes as u32 + 8);
     let options: Options = Database::options()
-        .table(rows_table)
+        .table(ROWS)
         .table(OTHERS)
         .procedure::<Declared>()
         .procedure::<Undeclared>()

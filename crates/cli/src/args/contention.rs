@@ -29,8 +29,8 @@ pub(crate) struct ContentionArguments {
     /// Calls that each of them has in flight, 1 to 10000
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(1..=10_000))]
     pub(crate) in_flight: u64,
-    /// Bytes of a value, 8 to 65536
-    #[arg(long, default_value_t = 8, value_parser = value_parser!(u64).range(8..=65_536))]
+    /// Bytes of a value, 8 to 1000
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u64).range(8..=1000))]
     pub(crate) value_bytes: u64,
     /// Other rows that each call reads, 0 to 10000
     #[arg(long, default_value_t = 0, value_parser = value_parser!(u64).range(0..=10_000))]

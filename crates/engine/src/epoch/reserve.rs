@@ -129,10 +129,11 @@ fn stock_of_all<D: Device>(
     demand: &SpaceDemand,
     pool: usize,
 ) -> Stock {
-    if epoch.workers > 1 {
-        return Stock::of_all(&demand.stocks[pool]);
-    }
-    let mut sum = stock_of(&worker.medium.sub_pools[pool]);
+    let mut sum = match epoch.workers {
+        1 => stock_of(&worker.medium.sub_pools[pool]),
+        _ => Stock::of_all(&demand.stocks[pool]),
+    };
+    // A slot may have been freed by another worker than the one that took it.
     for idle in &*epoch.shared.idle.lock().expect("no panic while locked") {
         let Stock { free, all, left, .. } = stock_of(&idle.sub_pools[pool]);
         (sum.free, sum.all, sum.left) = (sum.free + free, sum.all + all, sum.left + left);
