@@ -1,5 +1,5 @@
 //! The product of features: each row format with each feature that an older one knew. A bug that
-//! needs three of them at once is met by one row of a covering array ([`array`]), whose history is
+//! needs three of them at once is met by one row of a covering array (`array.rs`), whose history is
 //! short, and which is crashed, recovered and compared with the oracle.
 //!
 //! On the crash device each store, flush and fence of the history may be where power fails; on
