@@ -312,7 +312,7 @@ impl<D: Device> Engine<D> {
         shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
-        shared.handovers.get_mut().expect("no panic while locked").clear();
+        shared.handovers.write().expect("no panic while locked").clear();
         *shared.carry_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
