@@ -33,11 +33,20 @@ pub struct Settings {
     pub rows: Vec<u64>,
     /// Numbers of loops beside the database.
     pub busy: Vec<usize>,
+    /// What the calls do, and how often.
+    pub load: Load,
+    /// Shows how far it is.
+    pub progress: Progress,
+}
+
+/// The calls of every run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Load {
     /// Workers of the variant with a write set.
     pub workers: usize,
-    /// Threads that make calls, and how many each has in flight.
+    /// Threads that make calls.
     pub clients: usize,
-    /// See `clients`.
+    /// Calls that each of them has in flight.
     pub in_flight: usize,
     /// Bytes of a value, 8 to 1000.
     pub value_bytes: usize,
@@ -47,16 +56,14 @@ pub struct Settings {
     pub zipf: bool,
     /// How often each variant runs.
     pub rounds: usize,
-    /// How long each time.
-    pub time: Duration,
-    /// Shows how far it is.
-    pub progress: Progress,
+    /// How long it runs each time.
+    pub seconds: f64,
 }
 
 impl Settings {
     /// Runs that there will be.
     fn runs(&self) -> usize {
-        self.rows.len() * self.busy.len() * self.rounds * VARIANTS.len()
+        self.rows.len() * self.busy.len() * self.load.rounds * VARIANTS.len()
     }
 }
 
@@ -78,22 +85,9 @@ const VARIANTS: [Variant; 3] = [
 /// What came of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ContentionReport {
-    /// Workers of the variant with a write set.
-    pub workers: usize,
-    /// Threads that made calls, and how many each had in flight.
-    pub clients: usize,
-    /// See `clients`.
-    pub in_flight: usize,
-    /// Bytes of a value.
-    pub value_bytes: usize,
-    /// Other rows that a call read.
-    pub reads: u64,
-    /// Whether rows were chosen by Zipf's law.
-    pub zipf: bool,
-    /// How often each variant ran, and for how long.
-    pub rounds: usize,
-    /// See `rounds`.
-    pub seconds: f64,
+    /// The calls.
+    #[serde(flatten)]
+    pub load: Load,
     /// One entry for each number of hot rows and of busy loops.
     pub settings: Vec<SettingReport>,
 }
@@ -144,11 +138,11 @@ pub fn run(settings: &Settings) -> Result<ContentionReport> {
     for &busy in &settings.busy {
         for &rows in &settings.rows {
             let mut rounds = Vec::new();
-            for _ in 0..settings.rounds {
+            for _ in 0..settings.load.rounds {
                 let mut round = Vec::new();
                 for variant in VARIANTS {
                     bar.say(format!("{rows} rows, {busy} busy loops, {}", variant.name));
-                    round.push(run_variant(settings, variant, (rows, busy))?);
+                    round.push(run_variant(&settings.load, variant, (rows, busy))?);
                     bar.step(String::new());
                 }
                 rounds.push(round);
@@ -156,17 +150,7 @@ pub fn run(settings: &Settings) -> Result<ContentionReport> {
             reports.push(report((rows, busy), &rounds));
         }
     }
-    Ok(ContentionReport {
-        workers: settings.workers,
-        clients: settings.clients,
-        in_flight: settings.in_flight,
-        value_bytes: settings.value_bytes,
-        reads: settings.reads,
-        zipf: settings.zipf,
-        rounds: settings.rounds,
-        seconds: settings.time.as_secs_f64(),
-        settings: reports,
-    })
+    Ok(ContentionReport { load: settings.load.clone(), settings: reports })
 }
 
 /// Compares the variants of each round with each other.
@@ -284,8 +268,8 @@ impl Choice {
     }
 }
 
-fn run_variant(settings: &Settings, variant: Variant, (rows, busy): (u64, usize)) -> Result<Run> {
-    let workers = variant.workers.unwrap_or(settings.workers);
+fn run_variant(load: &Load, variant: Variant, (rows, busy): (u64, usize)) -> Result<Run> {
+    let workers = variant.workers.unwrap_or(load.workers);
     let options: Options = Database::options()
         .table(ROWS)
         .table(OTHERS)
@@ -294,9 +278,9 @@ fn run_variant(settings: &Settings, variant: Variant, (rows, busy): (u64, usize)
         .procedure::<Fill>()
         .workers(workers);
     let db = options.open_device(DeviceSpec::Dram)?;
-    db.call(Fill { rows, value_bytes: settings.value_bytes as u64 })?;
+    db.call(Fill { rows, value_bytes: load.value_bytes as u64 })?;
     let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let choice = Choice::new(rows, settings.zipf);
+    let choice = Choice::new(rows, load.zipf);
     let (cpu, begun) = (cpu_ns(ClockId::ProcessCPUTime), Instant::now());
     let (burned, result) = thread::scope(|scope| {
         let burn = || scope.spawn(|| burn(&is_over));
@@ -304,11 +288,11 @@ fn run_variant(settings: &Settings, variant: Variant, (rows, busy): (u64, usize)
         let client = |number| {
             let (db, choice, answered, is_over) = (&db, &choice, &answered, &is_over);
             scope.spawn(move || {
-                client(db, settings, variant, (number, choice, begun, answered))
+                client(db, load, variant, (number, choice, begun, answered))
                     .inspect_err(|_| is_over.store(true, Ordering::Relaxed))
             })
         };
-        let clients: Vec<_> = (0..settings.clients as u64).map(client).collect();
+        let clients: Vec<_> = (0..load.clients as u64).map(client).collect();
         let results: Vec<_> = clients.into_iter().map(|c| c.join().expect("no panic")).collect();
         is_over.store(true, Ordering::Relaxed);
         let burned: u64 = loops.into_iter().map(|l| l.join().expect("no panic")).sum();
@@ -329,15 +313,15 @@ fn run_variant(settings: &Settings, variant: Variant, (rows, busy): (u64, usize)
 /// Keeps calls in flight until the time is over.
 fn client(
     db: &Database,
-    settings: &Settings,
+    load: &Load,
     variant: Variant,
     (number, choice, begun, answered): (u64, &Choice, Instant, &AtomicU64),
 ) -> Result<()> {
-    let reads = settings.reads;
+    let reads = load.reads;
     let mut seed = mix(number);
     loop {
-        let mut tickets = Vec::with_capacity(settings.in_flight);
-        for _ in 0..settings.in_flight {
+        let mut tickets = Vec::with_capacity(load.in_flight);
+        for _ in 0..load.in_flight {
             seed = mix(seed);
             let row = choice.row(seed);
             tickets.push(match variant.has_write_set {
@@ -348,9 +332,9 @@ fn client(
         for ticket in tickets {
             ticket.wait()?;
         }
-        answered.fetch_add(settings.in_flight as u64, Ordering::Relaxed);
+        answered.fetch_add(load.in_flight as u64, Ordering::Relaxed);
         // At least once, however late the thread begins.
-        if begun.elapsed() >= settings.time {
+        if begun.elapsed() >= Duration::from_secs_f64(load.seconds) {
             return Ok(());
         }
     }

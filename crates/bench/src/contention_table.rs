@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::contention::{ContentionReport, SettingReport};
+use crate::contention::{ContentionReport, Load, SettingReport};
 use crate::table::{grouped, table};
 
 const COLUMNS: [&str; 9] = [
@@ -20,13 +20,14 @@ const COLUMNS: [&str; 9] = [
 /// The report as text.
 #[must_use]
 pub fn render(report: &ContentionReport) -> String {
-    let ContentionReport { workers, clients, in_flight, rounds, seconds, .. } = report;
-    let law = if report.zipf { "Zipf" } else { "uniform" };
+    let load = &report.load;
+    let Load { workers, clients, in_flight, rounds, seconds, .. } = load;
+    let law = if load.zipf { "Zipf" } else { "uniform" };
     let mut text = format!(
         "calls that add to few hot rows ({law}), thousands answered a second: {clients} threads \
          with {in_flight} in flight each,\nvalues of {} bytes, {} reads of other rows, {workers} \
          workers, device dram; medians of {rounds} rounds of {seconds} s\n",
-        report.value_bytes, report.reads
+        load.value_bytes, load.reads
     );
     let rows = report.settings.iter().map(row).collect();
     let _ = writeln!(text, "\n{}\n", table(&COLUMNS, rows));

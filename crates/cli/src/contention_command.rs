@@ -1,9 +1,7 @@
 //! `bench contention`: what few hot rows cost callers of the library.
 
-use std::time::Duration;
-
 use bench::Progress;
-use bench::contention::{Settings, run as measure};
+use bench::contention::{Load, Settings, run as measure};
 
 use crate::args::ContentionArguments;
 use crate::output::{Done, JsonTarget};
@@ -12,10 +10,7 @@ use crate::runs::workers;
 /// Carries a `bench contention` command out.
 pub(crate) fn run(arguments: &ContentionArguments) -> Done {
     let quick = arguments.quick;
-    let seconds = arguments.seconds.unwrap_or(if quick { 0.05 } else { 1.0 });
-    let settings = Settings {
-        rows: arguments.rows.clone(),
-        busy: arguments.busy.iter().map(|&loops| loops as usize).collect(),
+    let load = Load {
         workers: workers(arguments.workers),
         clients: arguments.clients as usize,
         in_flight: arguments.in_flight as usize,
@@ -23,7 +18,12 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Done {
         reads: arguments.reads,
         zipf: arguments.zipf,
         rounds: arguments.rounds.unwrap_or(if quick { 1 } else { 5 }) as usize,
-        time: Duration::from_secs_f64(seconds),
+        seconds: arguments.seconds.unwrap_or(if quick { 0.05 } else { 1.0 }),
+    };
+    let settings = Settings {
+        rows: arguments.rows.clone(),
+        busy: arguments.busy.iter().map(|&loops| loops as usize).collect(),
+        load,
         progress: if arguments.no_progress { Progress::Hidden } else { Progress::Shown },
     };
     let target = JsonTarget::open(arguments.json.as_deref())?;

@@ -12,7 +12,7 @@ const REST_FIRST: Duration = Duration::from_micros(20);
 const DOUBLINGS_MAX: u32 = 5;
 
 /// How a thread waits: it polls, then gives its processor up, then sleeps, longer and longer, so
-/// that whoever it waits for gets a processor and nothing is burned.
+/// that the thread it waits for gets a processor.
 #[derive(Debug)]
 pub struct Patience {
     /// Polls before a thread does anything else.
