@@ -57,7 +57,7 @@ impl BenchError {
         }
     }
 
-    /// Whether somebody else has the store open.
+    /// Whether another process has the store open.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         matches!(

@@ -124,7 +124,7 @@ impl Place {
             return manifest::write(&path, parameters);
         };
         fs::create_dir_all(directory).map_err(|e| BenchError::io("create", directory, e))?;
-        // As the store itself is locked: nobody writes over what belongs to one that is open.
+        // As the store itself is locked: no run writes over what belongs to an open one.
         let lock = fs::File::open(directory);
         let lock = lock.map_err(|e| BenchError::io("open", directory, e))?;
         match lock.try_lock() {
@@ -143,7 +143,7 @@ impl Place {
         manifest::write(&path, parameters)
     }
 
-    /// The same when the store's own lock is held: somebody else may have remembered another one in
+    /// The same when the store's own lock is held: another run may have remembered another one in
     /// between.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let opened = Cell::new(false);
     let open = Open { job, settings, place, ack, opened: &opened };
     let result = open_device(&place.spec, limits, open);
-    // What is there now may be of whoever has the store open.
+    // What is there now may belong to the process that has it open.
     let is_locked = result.as_ref().is_err_and(BenchError::is_locked);
     if result.is_err() && !opened.get() && !is_locked {
         place.forget();

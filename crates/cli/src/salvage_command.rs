@@ -75,7 +75,7 @@ pub(crate) fn run(store: &StoreArguments, target: &Path) -> Done {
     })?;
     let written = write(&spec, store, target, &part);
     if written.is_err() {
-        // It was made above, and nobody else knows of it.
+        // It was made above, and is known to no other process.
         let _ = fs::remove_dir_all(&part);
     }
     let report = written?;

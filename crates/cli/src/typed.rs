@@ -69,7 +69,7 @@ pub(crate) type Stored = (Vec<u8>, Vec<u8>);
 const PLAIN: Cell = Cell { is_text: false, may_be_null: false };
 
 impl Types {
-    /// Of a table whose rows are of types that nobody knows, or of a sequence.
+    /// Of a table whose rows are of unknown types, or of a sequence.
     pub(crate) fn unknown(is_sequence: bool) -> Self {
         Self { is_sequence, types: None }
     }

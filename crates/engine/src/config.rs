@@ -54,8 +54,8 @@ pub struct EngineConfig {
     /// that does not do the same both times. Calls of other parts run once. Default false.
     pub check_determinism: bool,
     /// Bytes of the stacks of the workers' threads that are left for procedures, 64 KiB to 1 GiB.
-    /// The first worker's stack is that of whoever calls [`crate::Engine::run_epoch`] or opens the
-    /// store, who should have as much. Default 8 MiB.
+    /// The first worker runs on the stack of the thread that calls [`crate::Engine::run_epoch`] or
+    /// opens the store, which should have as much. Default 8 MiB.
     pub procedure_stack_bytes: usize,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,

@@ -1,4 +1,4 @@
-//! Panics of what users wrote: each is that of the call in which it happened, and of nobody else.
+//! Panics of what users wrote: each fails the call in which it happened, and no other.
 
 use std::any::Any;
 use std::mem::forget;

@@ -52,7 +52,7 @@ pub(crate) fn working<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Runs a callback. If it panics nobody hears of it but the hook of panics: it is nobody's call.
+/// Runs a callback. If it panics only the hook of panics hears of it: it is no call.
 pub(crate) fn callback(run: impl FnOnce()) {
     let _ = caught(|| working(run));
 }

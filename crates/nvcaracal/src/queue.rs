@@ -68,7 +68,7 @@ impl Drop for Task<'_> {
     fn drop(&mut self) {
         if self.waits && self.queue.check_here().is_ok() {
             let waker = self.queue.inner().wakers.remove(&self.number);
-            // No lock is held any more: this is code of whoever runs the task.
+            // No lock is held any more: this is code of the task's runtime.
             drop(waker);
         }
     }
@@ -167,7 +167,7 @@ impl Queue {
         Task { queue: self, number, waits: false }
     }
 
-    /// Whether this process has the threads that do the work, and locks that somebody releases.
+    /// Whether this process has the threads that do the work, and locks that get released.
     ///
     /// # Errors
     /// A mistake in a child of `fork`.
@@ -312,7 +312,7 @@ impl Queue {
             match on_full {
                 OnFull::Wait => {}
                 OnFull::Fail => return Err(full),
-                // What clones and drops wakers is code of whoever runs tasks: no lock is held then.
+                // Cloning and dropping wakers runs code of the task's runtime: no lock is held.
                 OnFull::Wake(task, waker) => {
                     let Some(mine) = mine.take() else {
                         drop(inner);

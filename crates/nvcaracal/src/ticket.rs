@@ -134,7 +134,7 @@ impl Group {
     }
 
     /// Why an answer must not be looked for: a procedure would come to something else when it runs
-    /// again, and in a child of `fork` there are no answers, and locks that nobody releases.
+    /// again, and in a child of `fork` there are no answers, and locks that are never released.
     fn check_usable(&self) -> Result<()> {
         body::check_outside()?;
         if self.process.is_here() { Ok(()) } else { Err(Error::forked()) }
@@ -157,7 +157,7 @@ impl Group {
         if let Some(answer) = self.try_read(index) {
             return Poll::Ready(answer);
         }
-        // What clones and drops wakers is code of whoever runs tasks: no lock is held then.
+        // Cloning and dropping wakers runs code of the task's runtime: no lock is held.
         let waker = waker.clone();
         let mut state = self.state();
         match self.find(index, &state) {

@@ -1,7 +1,7 @@
 //! How many workers run the next epoch.
 //!
 //! More workers are not always faster. Calls that all write one row run one after the other,
-//! whoever runs them, and each hand-over of the row costs a transfer between caches; on a busy
+//! on any worker, and each hand-over of the row costs a transfer between caches; on a busy
 //! machine a worker that has lost its processor holds up the others at every barrier. What an epoch
 //! comes to is the same for any number of workers (O-11), so the sequencer measures and chooses:
 //!

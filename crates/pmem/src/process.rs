@@ -78,9 +78,9 @@ fn map_cleared_word() -> Option<&'static AtomicU64> {
     // SAFETY: a new mapping at an address that the system chooses touches no other memory.
     let page = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
     let page = page.ok()?;
-    // SAFETY: mapped just now, and nobody else knows it. Cleared memory is a valid word.
+    // SAFETY: mapped just now, and known here only. Cleared memory is a valid word.
     if unsafe { madvise(page, len, Advice::LinuxWipeOnFork) }.is_err() {
-        // SAFETY: mapped just now, and nobody has a reference into it.
+        // SAFETY: mapped just now, and there is no reference into it.
         let _ = unsafe { munmap(page, len) };
         return None;
     }

@@ -1,4 +1,4 @@
-//! Opening a file that must be one: a pipe would wait for somebody at its other end for ever, and a
+//! Opening a file that must be one: a pipe would wait for its other end for ever, and a
 //! device of the system has bytes of its own.
 
 use std::fs::{self, File, FileType, OpenOptions};

@@ -1,7 +1,7 @@
-//! Stacks of a known size, for code of which nobody knows how much it needs.
+//! Stacks of a known size, for code whose need is unknown.
 //!
-//! A thread's stack is that of whoever started it: 8 MiB of the first one, 2 MiB of most others.
-//! What must come to the same end whoever runs it runs on a stack that is made for it. Below each
+//! The size of a thread's stack is chosen where it is started: 8 MiB of the first, 2 MiB of most.
+//! What must come to the same end on every thread runs on a stack made for it. Below each
 //! lies a page that nothing may touch, so that a stack that is too small ends the process and
 //! overwrites nothing.
 
@@ -78,7 +78,7 @@ mod system {
             let base = unsafe { mmap_anonymous(null_mut(), PAGE + len, protection, flags) }?;
             let base = NonNull::new(base.cast()).expect("the system never maps page zero");
             let memory = Self { base, len };
-            // SAFETY: mapped just now, and nobody uses it yet.
+            // SAFETY: mapped just now, and not used yet.
             unsafe { mprotect(base.as_ptr().cast(), PAGE, MprotectFlags::empty()) }?;
             Ok(memory)
         }
@@ -96,7 +96,7 @@ mod system {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: mapped by this object, unmapped once, and nobody runs on it. An error would
+            // SAFETY: mapped by this object, unmapped once, and not run on any more. An error would
             // leave the memory mapped, nothing else.
             let _ = unsafe { munmap(self.base.as_ptr().cast(), PAGE + self.len) };
         }

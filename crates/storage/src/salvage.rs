@@ -177,7 +177,7 @@ impl<D: Device> Look<'_, D> {
 }
 
 impl Found {
-    /// A value slot that is free, or of two rows, may have been written for somebody else.
+    /// A value slot that is free, or of two rows, may have been written for another row.
     fn drop_shared_values<D: Device>(&mut self, opened: &Opened<D>) {
         let (device, segments) = (opened.store.device().as_ref(), opened.store.segments());
         let values = opened.sub_pools.iter().filter(|of| usize::from(of.pool()) >= TABLES_MAX);
@@ -294,7 +294,7 @@ impl<T: Device> Writer<'_, T> {
         };
         let at = self.slot(found.table)?;
         let version = NewVersion { slot: 0, sid: SerialId::new(self.epoch, 0), value, external };
-        // SAFETY: both slots were allocated just now, and nobody else uses the store.
+        // SAFETY: both slots were allocated just now, and the store is used here only.
         unsafe {
             row::initialise(self.port, at, &layout, &found.key);
             row::write_version(self.port, at, &layout, version, First::Yes);

@@ -10,7 +10,7 @@ fn inline<const N: usize>(rows: [u64; N]) -> impl Iterator<Item = TableSpace> + 
     rows.into_iter().map(|rows| TableSpace { rows, row_bytes: SEGMENT, external_bytes_max: None })
 }
 
-/// A demand of tables, where nobody has anything at hand.
+/// A demand of tables, where no worker has anything at hand.
 fn demand<const N: usize>(writes: [u64; N]) -> SpaceDemand {
     let mut demand = SpaceDemand::new(N);
     demand.writes = writes.to_vec();
