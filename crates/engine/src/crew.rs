@@ -2,7 +2,8 @@
 
 use pmem::Device;
 use pmem::sync::Crew;
-use storage::SubPool;
+use storage::format::POOLS;
+use storage::{Segments, SubPool};
 
 use crate::epoch;
 use crate::panics::caught;
@@ -49,10 +50,29 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
     first.medium.take_over();
 }
 
+/// After a checkpoint: has the space of rows and values serve others where none are left (decision
+/// 36), then hands sub-pools on.
+pub(crate) fn checkpointed<D: Device>(
+    workers: &mut [Worker<D>],
+    of_epoch: usize,
+    segments: &Segments,
+) {
+    for pool in 0..POOLS {
+        if workers.iter().any(|worker| worker.medium.has_changed(pool)) {
+            let all = || workers.iter_mut().flat_map(|worker| &mut worker.medium.sub_pools[pool]);
+            all().for_each(|sub_pool| sub_pool.give_back(segments));
+            if SubPool::empty_if_free(all(), segments) {
+                workers.iter_mut().for_each(|worker| worker.medium.change(pool));
+            }
+        }
+    }
+    rotate(workers, of_epoch);
+}
+
 /// After a checkpoint: hands every worker's sub-pools to the next worker, so that what each frees
 /// and takes evens out. Not after an epoch of the first worker alone, which would not find what it
 /// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
-pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
+fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
     if of_epoch < workers.len() {
         workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
         return;

@@ -260,7 +260,7 @@ impl<D: Device> Engine<D> {
             self.last_capture = number;
         }
         if ends_in_checkpoint {
-            crew::rotate(&mut self.workers, workers);
+            crew::checkpointed(&mut self.workers, workers, self.store.segments());
         }
         let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {

@@ -10,6 +10,9 @@
 //!    (O-39).
 //! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A
 //!    segment whose entries lie before the checkpointed head is reused for later positions.
+//! 4. When all slots of all sub-pools of a pool are free at a checkpoint, all are emptied: nothing is
+//!    in use, and nothing in the free lists. The checkpoint after that needs only the segments that
+//!    were begun again; all others are given back, for whichever pool ([`SubPool::give_back`]).
 //!
 //! A sub-pool belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
 
@@ -50,6 +53,8 @@ pub struct SubPool {
     settled_head: u64,
     /// Free-list entries before this were read since then, with their line.
     read: u64,
+    /// Whether it was emptied and has all segments still.
+    was_emptied: bool,
 }
 
 /// Free-list entries in a line.
@@ -111,28 +116,93 @@ impl SubPool {
             flushed: tail,
             settled_head: set.head,
             read: set.head,
+            was_emptied: false,
         })
     }
 
-    /// Gives the sub-pool one of its segments at open.
-    pub fn attach(&mut self, segment: u32, entry: SegmentUse) {
-        let ordinal = entry.ordinal as usize;
-        match entry.kind {
+    /// Gives the sub-pool one of its segments at open, if the offsets refer to it.
+    ///
+    /// # Errors
+    /// `Corrupt` if it has one of that place.
+    pub fn attach(&mut self, segment: u32, entry: SegmentUse, segments: &Segments) -> Result<()> {
+        let ordinal = u64::from(entry.ordinal);
+        if !self.refers_to(entry.kind, ordinal) {
+            segments.give_back(segment, entry);
+            return Ok(());
+        }
+        let before = match entry.kind {
             SegmentKind::Slots => {
-                if self.data.len() <= ordinal {
-                    self.data.resize(ordinal + 1, NO_SEGMENT);
+                let at = ordinal as usize;
+                if self.data.len() <= at {
+                    self.data.resize(at + 1, NO_SEGMENT);
                 }
-                self.data[ordinal] = segment;
                 self.data_count += 1;
+                Some(std::mem::replace(&mut self.data[at], segment)).filter(|&s| s != NO_SEGMENT)
             }
+            SegmentKind::FreeList => self.free_list.insert(ordinal, segment),
+        };
+        let Some(before) = before else { return Ok(()) };
+        Err(StorageError::Corrupt(format!(
+            "pool {} sub-pool {}: segments {before} and {segment} have the same place",
+            self.pool, self.number
+        )))
+    }
+
+    /// Whether slots in use, or entries that were not taken, are in a segment.
+    fn refers_to(&self, kind: SegmentKind, ordinal: u64) -> bool {
+        match kind {
+            SegmentKind::Slots => ordinal < self.slot_segments(),
             SegmentKind::FreeList => {
-                self.free_list.insert(ordinal as u64, segment);
+                let entries = self.entries_per_segment;
+                (self.now.head / entries..self.now.tail.div_ceil(entries)).contains(&ordinal)
             }
         }
     }
 
-    /// Has all slots unused again, as slots of another size. It keeps its segments; the free list
-    /// goes on where it ended.
+    /// Segments of the slots that were taken from the bump allocator.
+    fn slot_segments(&self) -> u64 {
+        self.now.bump.div_ceil(self.slots_per_segment)
+    }
+
+    /// Empties the sub-pools of a pool, if all of their slots are free and fill a segment. Only
+    /// between a checkpoint and the next epoch. Returns whether it did.
+    pub fn empty_if_free<'p>(
+        sub_pools: impl Iterator<Item = &'p mut Self>,
+        segments: &Segments,
+    ) -> bool {
+        let mut sub_pools: Vec<_> = sub_pools.collect();
+        let bumped: u64 = sub_pools.iter().map(|sub_pool| sub_pool.now.bump).sum();
+        let free: u64 = sub_pools.iter().map(|sub_pool| sub_pool.available()).sum();
+        let a_segment = sub_pools.first().map_or(u64::MAX, |first| first.slots_per_segment);
+        if free < bumped || bumped < a_segment {
+            return false;
+        }
+        sub_pools.iter_mut().for_each(|sub_pool| sub_pool.empty(sub_pool.slot_bytes, segments));
+        true
+    }
+
+    /// Gives back the segments of a sub-pool that was emptied, but for those that it has begun
+    /// again. Only when a checkpoint has just saved its offsets.
+    pub fn give_back(&mut self, segments: &Segments) {
+        if !std::mem::take(&mut self.was_emptied) {
+            return;
+        }
+        let needed = self.slot_segments() as usize;
+        let kept = self.data.len().min(needed);
+        for (ordinal, segment) in (kept as u64..).zip(self.data.split_off(kept)) {
+            if segment != NO_SEGMENT {
+                segments.give_back(segment, self.segment_use(SegmentKind::Slots, ordinal));
+                self.data_count -= 1;
+            }
+        }
+        while let Some(ordinal) = self.recyclable() {
+            let segment = self.free_list.remove(&ordinal).expect("just found");
+            segments.give_back(segment, self.segment_use(SegmentKind::FreeList, ordinal));
+        }
+    }
+
+    /// Has all slots unused again, as slots of another size. It keeps its segments until the next
+    /// checkpoint; the free list goes on where it ended.
     pub(crate) fn empty(&mut self, slot_bytes: u64, segments: &Segments) {
         let tail = self.now.tail;
         self.slot_bytes = slot_bytes;
@@ -140,6 +210,7 @@ impl SubPool {
         self.now = PoolOffsets { bump: 0, head: tail, tail };
         (self.fresh, self.fresh_count) = (0, 0);
         (self.limit, self.flushed, self.read) = (tail, tail, tail);
+        self.was_emptied = true;
     }
 
     /// Checks that every segment that the offsets refer to is there.
@@ -153,7 +224,7 @@ impl SubPool {
                 self.pool, self.number
             ))
         };
-        for ordinal in 0..self.now.bump.div_ceil(self.slots_per_segment) {
+        for ordinal in 0..self.slot_segments() {
             if self.data.get(ordinal as usize).is_none_or(|&s| s == NO_SEGMENT) {
                 return Err(missing("slot", ordinal));
             }
@@ -472,7 +543,7 @@ impl SubPool {
     /// Segments of slots that are in use: number in the directory and slots used in each, in order.
     pub fn used_segments(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let whole = self.slots_per_segment;
-        (0..self.now.bump.div_ceil(whole)).map(move |ordinal| {
+        (0..self.slot_segments()).map(move |ordinal| {
             (self.data[ordinal as usize], (self.now.bump - ordinal * whole).min(whole))
         })
     }

@@ -1,9 +1,13 @@
 //! The segment directory: which part of the image belongs to which pool.
 //!
 //! Space is allocated in segments of one size. A directory entry is one 8-byte word, so an entry
-//! is there or it is not; segments are never taken back from a pool, so a crash can at worst leave
-//! a segment that its pool has not begun to use. Knows nothing of slots.
+//! is there or it is not. A pool gives a segment back when the last checkpoint needs none of its
+//! slots; the entry stays as it is until the segment is taken again, by whichever pool. So an entry
+//! that no checkpoint needs means nothing, and a crash at worst leaves one. Knows nothing of slots.
 
+use std::collections::BTreeMap;
+
+use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, DeviceError, Port};
 
@@ -77,6 +81,35 @@ const STILL_WORKS: &str = "rows can still be deleted and values made shorter, wh
 /// At most this part of all segments is kept for that.
 const KEPT_PART: u64 = 4;
 
+/// Segments that were taken before and that no pool has.
+#[derive(Debug, Default)]
+struct Spare {
+    /// By the entry that the directory has of them. There are several of one entry where a crash
+    /// came after the second was taken.
+    entered: BTreeMap<SegmentUse, Vec<u32>>,
+    /// Those without an entry.
+    blank: Vec<u32>,
+}
+
+impl Spare {
+    /// The segments that have an entry, or else one without or with another entry. If the pool of
+    /// an entry got another segment, the directory would have it twice.
+    fn take(&mut self, entry: SegmentUse) -> Vec<u32> {
+        if let Some(same) = self.entered.remove(&entry) {
+            return same;
+        }
+        if let Some(blank) = self.blank.pop() {
+            return vec![blank];
+        }
+        let Some(mut any) = self.entered.last_entry() else { return Vec::new() };
+        let segment = any.get_mut().pop();
+        if any.get().is_empty() {
+            any.remove();
+        }
+        segment.into_iter().collect()
+    }
+}
+
 /// Allocates segments to all workers.
 #[derive(Debug)]
 pub struct Segments {
@@ -84,13 +117,22 @@ pub struct Segments {
     segment_bytes: u64,
     segments_max: u64,
     next: AtomicU64,
+    spare: Mutex<Spare>,
+    spare_count: AtomicU64,
 }
 
 impl Segments {
     /// Geometry of a store, with nothing allocated yet.
     pub fn new(segment_bytes: u64, segments_max: u64) -> Self {
         let first_offset = (DIRECTORY_OFFSET + segments_max * 8).next_multiple_of(segment_bytes);
-        Self { first_offset, segment_bytes, segments_max, next: AtomicU64::new(0) }
+        Self {
+            first_offset,
+            segment_bytes,
+            segments_max,
+            next: AtomicU64::new(0),
+            spare: Mutex::default(),
+            spare_count: AtomicU64::new(0),
+        }
     }
 
     /// Bytes of a segment.
@@ -115,9 +157,19 @@ impl Segments {
         SegmentUse::decode(device.image().load_u64(DIRECTORY_OFFSET + u64::from(segment) * 8))
     }
 
-    /// Segments allocated so far.
+    /// Segments that were ever allocated.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
+    }
+
+    /// Segments of these that no pool has.
+    pub fn spare(&self) -> u64 {
+        self.spare_count.load(Ordering::Relaxed)
+    }
+
+    /// Segments to be allocated for the first time, if so many more are taken.
+    fn wanted(&self, more: u64) -> u64 {
+        self.used() + more.saturating_sub(self.spare())
     }
 
     /// Bytes of the image that a number of segments needs.
@@ -131,12 +183,12 @@ impl Segments {
         room.min(self.segments_max)
     }
 
-    /// Reads the directory of an existing store.
+    /// Reads the directory of an existing store. Segments without an entry are spare.
     ///
     /// # Errors
     /// `Corrupt` with the number of the damaged entry.
     pub fn load<D: Device>(&self, device: &D) -> Result<Vec<(u32, SegmentUse)>> {
-        let mut uses = Vec::new();
+        let mut uses: Vec<(u32, SegmentUse)> = Vec::new();
         for segment in 0..self.places(device) {
             let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
             if word != 0 {
@@ -149,7 +201,12 @@ impl Segments {
                 uses.push((segment as u32, entry));
             }
         }
-        self.next.store(uses.last().map_or(0, |&(s, _)| u64::from(s) + 1), Ordering::Relaxed);
+        let end = uses.last().map_or(0, |&(segment, _)| segment + 1);
+        let mut entered = uses.iter().map(|&(segment, _)| segment).peekable();
+        let blank = (0..end).filter(|&segment| entered.next_if_eq(&segment).is_none()).collect();
+        self.next.store(end.into(), Ordering::Relaxed);
+        self.spare_count.store(u64::from(end) - uses.len() as u64, Ordering::Relaxed);
+        *self.spare.lock().expect("no panic while locked") = Spare { blank, ..Spare::default() };
         Ok(uses)
     }
 
@@ -164,7 +221,7 @@ impl Segments {
     /// # Errors
     /// `Device(Full)` if neither the directory nor the device has the space.
     pub fn reserve<D: Device>(&self, device: &D, segments: u64) -> Result<()> {
-        Ok(self.grow(device, self.used() + segments)?)
+        Ok(self.grow(device, self.wanted(segments))?)
     }
 
     /// The same, and besides `kept` segments stay that only those may take that free space.
@@ -174,7 +231,7 @@ impl Segments {
     pub fn reserve_beside<D: Device>(&self, device: &D, segments: u64, kept: u64) -> Result<()> {
         // A small store has to hold something, too.
         let kept = kept.min(self.segments_max / KEPT_PART);
-        self.grow(device, self.used() + segments + kept).map_err(|error| match error {
+        self.grow(device, self.wanted(segments + kept)).map_err(|error| match error {
             DeviceError::Full { what, wanted_bytes, limit_bytes } => {
                 let what = format!("{what} ({STILL_WORKS})");
                 DeviceError::Full { what, wanted_bytes, limit_bytes }.into()
@@ -205,29 +262,65 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes the next segment for a use and writes its directory entry; the caller's next fence
-    /// makes it durable.
+    /// Takes a segment for a use and writes its directory entry; the caller's next fence makes it
+    /// durable.
     ///
     /// # Errors
     /// `Limit` if nothing is left: the caller did not reserve.
     pub fn take<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) -> Result<u32> {
-        let usable = (port.device().image_bytes() - self.first_offset) / self.segment_bytes;
+        let segment = match self.take_spare(port, entry) {
+            Some(segment) => segment,
+            None => self.take_next(port.device().as_ref())?,
+        };
+        self.write_entry(port, segment, entry);
+        Ok(segment)
+    }
+
+    /// Takes a spare segment. If several had the entry, all others lose it.
+    fn take_spare<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) -> Option<u32> {
+        if self.spare() == 0 {
+            return None;
+        }
+        let mut spare = self.spare.lock().expect("no panic while locked");
+        let mut found = spare.take(entry);
+        let taken = found.pop()?;
+        for &other in &found {
+            self.write_word(port, other, 0);
+        }
+        spare.blank.append(&mut found);
+        self.spare_count.fetch_sub(1, Ordering::Relaxed);
+        Some(taken)
+    }
+
+    /// Takes the next segment that was never taken.
+    fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
+        let usable = (device.image_bytes() - self.first_offset) / self.segment_bytes;
         let usable = usable.min(self.segments_max);
         let taken = self
             .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < usable).then_some(n + 1))
-            .map_err(|_| {
-                StorageError::Limit("no segment left although space was reserved".into())
-            })?;
-        self.write_entry(port, taken as u32, entry);
-        Ok(taken as u32)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < usable).then_some(n + 1));
+        let none = "no segment left although space was reserved";
+        Ok(taken.map_err(|_| StorageError::Limit(none.into()))? as u32)
+    }
+
+    /// Takes a segment back of which the last checkpoint needs nothing. The directory keeps its
+    /// entry.
+    pub fn give_back(&self, segment: u32, entry: SegmentUse) {
+        let mut spare = self.spare.lock().expect("no panic while locked");
+        spare.entered.entry(entry).or_default().push(segment);
+        self.spare_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Gives a segment that its owner no longer needs a new place with the same owner.
     pub fn write_entry<D: Device>(&self, port: &mut Port<D>, segment: u32, entry: SegmentUse) {
+        self.write_word(port, segment, entry.encode());
+    }
+
+    fn write_word<D: Device>(&self, port: &mut Port<D>, segment: u32, word: u64) {
         let at = DIRECTORY_OFFSET + u64::from(segment) * 8;
-        // SAFETY: the entry belongs to the owner of the segment, who is the caller.
-        unsafe { port.store_u64(at, entry.encode()) };
+        // SAFETY: the entry belongs to the pool that has the segment, whose worker calls this; that
+        // of a spare segment is written under the lock.
+        unsafe { port.store_u64(at, word) };
         port.flush(at, 8);
     }
 }
@@ -269,6 +362,34 @@ mod tests {
             assert_eq!(segments.used(), 3);
             assert_eq!(segments.segment_of(segments.offset(0) - 1), None);
         }
+    }
+
+    /// Decision 36: a pool finds the spare segment that has its entry; of several, only the one that
+    /// is taken keeps it. Others take any.
+    #[test]
+    fn spare_segments_are_taken_first() {
+        let segments = Segments::new(4096, 8);
+        let device = device(&segments, 4);
+        let mut port = Port::new(Arc::clone(&device), 0);
+        let [second, third] = [1, 2].map(|ordinal| SegmentUse { ordinal, ..ENTRY });
+        for (segment, entry) in [(0, ENTRY), (1, second), (3, second)] {
+            segments.write_entry(&mut port, segment, entry);
+        }
+        let found = segments.load(device.as_ref()).unwrap();
+        assert_eq!((segments.used(), segments.spare()), (4, 1), "the third has no entry");
+        found.into_iter().for_each(|(segment, entry)| segments.give_back(segment, entry));
+        segments.reserve(device.as_ref(), 4).unwrap();
+        assert_eq!(device.image_bytes(), segments.image_bytes(4), "they are all there is need for");
+
+        assert_eq!(segments.take(&mut port, second).unwrap(), 3);
+        assert_eq!(segments.use_of(device.as_ref(), 1), None);
+        assert_eq!(segments.take(&mut port, third).unwrap(), 1);
+        assert_eq!(segments.take(&mut port, third).unwrap(), 2);
+        let of_other = SegmentUse { pool: 9, ..ENTRY };
+        assert_eq!(segments.take(&mut port, of_other).unwrap(), 0);
+        assert_eq!(segments.use_of(device.as_ref(), 0), Some(of_other));
+        assert_eq!(segments.spare(), 0);
+        segments.take(&mut port, ENTRY).unwrap_err();
     }
 
     /// O-56: a device grows by an eighth, or by what is needed where that is more or all there is.

@@ -163,9 +163,8 @@ impl<D: Device> Store<D> {
     }
 
     /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
-    /// those that are new and those that are gone. The segments of a pool stay with it, whatever
-    /// the size of its rows is (O-92). [`Store::write_catalog`] and the checkpoint after that make
-    /// all of it count.
+    /// those that are new and those that are gone, whose segments other pools can have after the
+    /// next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all of it count.
     ///
     /// # Errors
     /// `Corrupt` if the state of a pool is damaged.
@@ -487,7 +486,7 @@ fn load_sub_pools<D: Device>(
                 entry.pool
             ))
         })?;
-        sub_pools[first + entry.sub_pool as usize].attach(segment, entry);
+        sub_pools[first + entry.sub_pool as usize].attach(segment, entry, segments)?;
     }
     for sub_pool in &sub_pools {
         sub_pool.validate()?;

@@ -257,6 +257,16 @@ impl<D: Device> Medium<D> {
             .expect("space was reserved before the epoch")
     }
 
+    /// Whether the offsets of a pool differ from what one of the last two checkpoints saved.
+    pub(crate) fn has_changed(&self, pool: usize) -> bool {
+        self.changed[pool] > 0
+    }
+
+    /// The offsets of a pool have changed.
+    pub(crate) fn change(&mut self, pool: usize) {
+        self.changed[pool] = CHECKPOINTS;
+    }
+
     /// Other sub-pools were dealt to this worker.
     pub(crate) fn take_over(&mut self) {
         self.changed.fill(CHECKPOINTS);

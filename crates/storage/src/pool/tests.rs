@@ -37,7 +37,7 @@ impl Medium {
             SubPool::load(device, &self.segments, POOL, SUB_POOL, SLOT_BYTES, sequence).unwrap();
         for (segment, entry) in self.segments.load(device).unwrap() {
             if is_there(&entry) {
-                sub_pool.attach(segment, entry);
+                sub_pool.attach(segment, entry, &self.segments).unwrap();
             }
         }
         sub_pool
@@ -124,15 +124,82 @@ fn o_43_a_sub_pool_has_room_where_its_next_slot_has_a_segment() {
         assert_eq!(sub_pool.has_room(), !bumped.is_multiple_of(SLOTS), "after {bumped} slots");
         assert_eq!(sub_pool.room() > 0, sub_pool.has_room(), "after {bumped} slots");
     }
-    // The segments of slots that a crash took back are there, before and after the first of them.
+    // The segments of slots that a crash took back are spare, and come to the same places again.
     for kept in [0, 1, SLOTS - 1, SLOTS, 2 * SLOTS + 5, 3 * SLOTS] {
         let mut medium = Medium::new();
         let mut sub_pool = medium.sub_pool(kept, 0, 0);
-        medium.bump(&mut sub_pool, 3 * SLOTS - kept);
-        let again = medium.open(1, |_| true);
-        assert_eq!(again.has_room(), kept < 3 * SLOTS, "{kept} of {}", 3 * SLOTS);
-        assert_eq!(again.room(), 3 * SLOTS - kept);
+        let slots = medium.bump(&mut sub_pool, 3 * SLOTS - kept);
+        let mut again = medium.open(1, |_| true);
+        assert_eq!(medium.segments.spare(), 3 - kept.div_ceil(SLOTS), "{kept}");
+        assert_eq!(again.room(), kept.next_multiple_of(SLOTS) - kept);
+        assert_eq!(medium.bump(&mut again, 3 * SLOTS - kept), slots);
+        assert_eq!((medium.segments.spare(), medium.segments.used()), (0, 3));
     }
+}
+
+/// Decision 36: a pool without a slot in use keeps the segments that it begins again, when a
+/// checkpoint has saved that, and other pools get the others.
+#[test]
+fn a_free_pool_gives_its_segments_back() {
+    let mut medium = Medium::new();
+    let mut sub_pool = medium.sub_pool(3 * SLOTS, 3 * SLOTS - 1, 0);
+    sub_pool.checkpointed();
+    let first = medium.segments.offset(sub_pool.data[0]);
+    assert!(!SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments));
+    medium.push(&mut sub_pool, &[first]);
+    let is_free = SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments);
+    assert!(!is_free, "a crash would take the slot that was freed last");
+    sub_pool.save(&mut medium.port, 2);
+    sub_pool.checkpointed();
+    assert!(SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments));
+    assert_eq!(medium.segments.spare(), 0, "a crash needs them all");
+    assert_eq!(medium.open(2, |_| true).offsets().bump, 3 * SLOTS);
+
+    assert_eq!(medium.bump(&mut sub_pool, 1), [first]);
+    sub_pool.save(&mut medium.port, 3);
+    sub_pool.checkpointed();
+    sub_pool.give_back(&medium.segments);
+    assert_eq!((medium.segments.spare(), sub_pool.slots()), (2, SLOTS));
+    assert_eq!(sub_pool.bytes(&medium.segments), 2 * SEGMENT_BYTES, "slots, and the free list");
+    sub_pool.give_back(&medium.segments);
+    assert_eq!(medium.segments.spare(), 2);
+
+    // Another pool gets one of them, which a crash may well leave with its old entry.
+    let of_other =
+        SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, sub_pool: SUB_POOL, ordinal: 9 };
+    let taken = medium.segments.take(&mut medium.port, of_other).unwrap();
+    assert_eq!((medium.segments.spare(), medium.segments.used()), (1, 4));
+    assert_eq!(medium.segments.use_of(medium.device.as_ref(), taken), Some(of_other));
+    assert_eq!(medium.open(3, |entry| entry.pool == POOL).slots(), SLOTS);
+    assert_eq!(medium.segments.spare(), 1);
+}
+
+/// A pool that fills no segment is not emptied: nothing would be gained.
+#[test]
+fn a_pool_of_less_than_a_segment_is_not_emptied() {
+    for (slots, is_emptied) in [(0, false), (SLOTS - 1, false), (SLOTS, true)] {
+        let mut medium = Medium::new();
+        let mut sub_pool = medium.sub_pool(slots, slots, 0);
+        sub_pool.checkpointed();
+        let found = SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments);
+        assert_eq!(found, is_emptied, "{slots}");
+    }
+}
+
+/// What a sub-pool refers to is in the directory once.
+#[test]
+fn o_54_two_segments_of_one_place_are_refused() {
+    let mut medium = Medium::new();
+    let mut sub_pool = medium.sub_pool(SLOTS, 1, 0);
+    let entry =
+        SegmentUse { kind: SegmentKind::Slots, pool: POOL, sub_pool: SUB_POOL, ordinal: 0 };
+    for entry in [entry, SegmentUse { kind: SegmentKind::FreeList, ..entry }] {
+        let error = sub_pool.attach(9, entry, &medium.segments).unwrap_err();
+        assert!(error.to_string().contains("and 9 have the same place"), "{error}");
+        let behind = SegmentUse { ordinal: 1, ..entry };
+        sub_pool.attach(9, behind, &medium.segments).unwrap();
+    }
+    assert_eq!(medium.segments.spare(), 2);
 }
 
 /// O-54: what is taken from a free list is written to, so each entry is a slot of the pool.

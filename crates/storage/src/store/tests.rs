@@ -360,7 +360,7 @@ fn tables_are_added_once() {
 /// O-92: the pool of a table that is dropped is empty, and keeps its segments for the next table of
 /// that number, whatever the size of its rows is.
 #[test]
-fn o_92_the_next_table_gets_the_segments_of_a_dropped_one() {
+fn o_92_the_next_table_of_a_number_gets_the_segments_of_a_dropped_one() {
     let device = used();
     let mut opened = open(&device).unwrap();
     let store = &mut opened.store;
