@@ -50,29 +50,27 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
     first.medium.take_over();
 }
 
-/// After a checkpoint: has the space of rows and values serve others where none are left (decision
-/// 36), then hands sub-pools on.
-pub(crate) fn checkpointed<D: Device>(
-    workers: &mut [Worker<D>],
-    of_epoch: usize,
-    segments: &Segments,
-) {
+/// After a checkpoint: has the space of pools in which nothing is left serve others (decision 36).
+pub(crate) fn give_back<D: Device>(workers: &mut [Worker<D>], segments: &Segments) {
     for pool in 0..POOLS {
-        if workers.iter().any(|worker| worker.medium.has_changed(pool)) {
-            let all = || workers.iter_mut().flat_map(|worker| &mut worker.medium.sub_pools[pool]);
-            all().for_each(|sub_pool| sub_pool.give_back(segments));
-            if SubPool::empty_if_free(all(), segments) {
-                workers.iter_mut().for_each(|worker| worker.medium.change(pool));
-            }
+        if !workers.iter().any(|worker| worker.medium.has_changed(pool)) {
+            continue;
+        }
+        let mut of_pool: Vec<&mut SubPool> = Vec::new();
+        for worker in &mut *workers {
+            of_pool.extend(&mut worker.medium.sub_pools[pool]);
+        }
+        of_pool.iter_mut().for_each(|sub_pool| sub_pool.give_back(segments));
+        if SubPool::empty_if_free(&mut of_pool, segments) {
+            workers.iter_mut().for_each(|worker| worker.medium.change(pool));
         }
     }
-    rotate(workers, of_epoch);
 }
 
 /// After a checkpoint: hands every worker's sub-pools to the next worker, so that what each frees
 /// and takes evens out. Not after an epoch of the first worker alone, which would not find what it
 /// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
-fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
+pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
     if of_epoch < workers.len() {
         workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
         return;

@@ -260,7 +260,8 @@ impl<D: Device> Engine<D> {
             self.last_capture = number;
         }
         if ends_in_checkpoint {
-            crew::checkpointed(&mut self.workers, workers, self.store.segments());
+            crew::give_back(&mut self.workers, self.store.segments());
+            crew::rotate(&mut self.workers, workers);
         }
         let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {
@@ -681,6 +682,7 @@ impl<D: Device> Engine<D> {
             worker.medium.search_all_sub_pools();
             worker.collect.append(&mut worker.medium.stale);
         }
+        crew::give_back(&mut self.workers, self.store.segments());
     }
 
     /// Checkpoints and closes: the next open replays nothing (O-62).

@@ -166,11 +166,7 @@ impl SubPool {
 
     /// Empties the sub-pools of a pool, if all of their slots are free and fill a segment. Only
     /// between a checkpoint and the next epoch. Returns whether it did.
-    pub fn empty_if_free<'p>(
-        sub_pools: impl Iterator<Item = &'p mut Self>,
-        segments: &Segments,
-    ) -> bool {
-        let mut sub_pools: Vec<_> = sub_pools.collect();
+    pub fn empty_if_free(sub_pools: &mut [&mut Self], segments: &Segments) -> bool {
         let bumped: u64 = sub_pools.iter().map(|sub_pool| sub_pool.now.bump).sum();
         let free: u64 = sub_pools.iter().map(|sub_pool| sub_pool.available()).sum();
         let a_segment = sub_pools.first().map_or(u64::MAX, |first| first.slots_per_segment);

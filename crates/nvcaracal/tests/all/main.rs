@@ -17,6 +17,7 @@ mod indexes;
 mod longer_values;
 mod mistakes;
 mod order;
+mod other_space;
 mod parts;
 mod past;
 mod pieces;

@@ -145,13 +145,13 @@ fn a_free_pool_gives_its_segments_back() {
     let mut sub_pool = medium.sub_pool(3 * SLOTS, 3 * SLOTS - 1, 0);
     sub_pool.checkpointed();
     let first = medium.segments.offset(sub_pool.data[0]);
-    assert!(!SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments));
+    assert!(!SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments));
     medium.push(&mut sub_pool, &[first]);
-    let is_free = SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments);
+    let is_free = SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments);
     assert!(!is_free, "a crash would take the slot that was freed last");
     sub_pool.save(&mut medium.port, 2);
     sub_pool.checkpointed();
-    assert!(SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments));
+    assert!(SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments));
     assert_eq!(medium.segments.spare(), 0, "a crash needs them all");
     assert_eq!(medium.open(2, |_| true).offsets().bump, 3 * SLOTS);
 
@@ -181,7 +181,7 @@ fn a_pool_of_less_than_a_segment_is_not_emptied() {
         let mut medium = Medium::new();
         let mut sub_pool = medium.sub_pool(slots, slots, 0);
         sub_pool.checkpointed();
-        let found = SubPool::empty_if_free([&mut sub_pool].into_iter(), &medium.segments);
+        let found = SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments);
         assert_eq!(found, is_emptied, "{slots}");
     }
 }
