@@ -245,7 +245,7 @@ fn recover<D: Device>(
     let recovered = Recovered {
         verdicts: verdicts.values().flat_map(|(_, known)| known).cloned().collect(),
         foreign: scan.foreign.filter(|_| scan.found.is_empty()),
-        ..summarize(&scan, &index, geometry)
+        ..summarize(&scan, &index)
     };
     let program = program.map(|p| (p.attempt, p.bytes));
     Ok(Recovery { space, index, recovered, program, verdicts })
@@ -508,7 +508,7 @@ fn hold_found(
     space
 }
 
-fn summarize(scan: &Scan, index: &Index, geometry: Geometry) -> Recovered {
+fn summarize(scan: &Scan, index: &Index) -> Recovered {
     let summary = |(epoch, sealed): (&u64, &SealedEpoch)| {
         let streams = sealed.streams.iter().map(Vec::len).sum::<usize>();
         EpochSummary {
@@ -531,7 +531,7 @@ fn summarize(scan: &Scan, index: &Index, geometry: Geometry) -> Recovered {
     Recovered {
         sealed: index.epochs.iter().map(summary).collect(),
         unsealed,
-        scanned_bytes: geometry.offset(scan.segments_total),
+        scanned_bytes: scan.read_bytes,
         timestamp_ns: timestamps.max().map_or(scan.timestamp_ns, |ns| ns.max(scan.timestamp_ns)),
         ..Recovered::default()
     }

@@ -16,9 +16,6 @@ use super::format::{
 use super::geometry::Geometry;
 use super::summary::StreamSummary;
 
-/// The log is read in pieces of this size, or of one segment if that is larger.
-const READ_BYTES: u64 = 1 << 20;
-
 /// The largest number of an attempt: one for each nanosecond of a century.
 const ATTEMPT_MAX: u64 = 1 << 62;
 
@@ -49,9 +46,12 @@ pub(super) struct Scan {
     pub(super) found: BTreeMap<Key, Found>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
-    /// Largest timestamp of the seals up to the checkpoint that were not overwritten yet.
+    /// Timestamp of the newest seal up to the checkpoint that was not overwritten yet: they never go
+    /// back.
     pub(super) timestamp_ns: u64,
     pub(super) segments_total: u32,
+    /// Bytes that were read to find all of it.
+    pub(super) read_bytes: u64,
     /// A store whose segments are in the log and that is not this one.
     pub(super) foreign: Option<u64>,
     /// The segments of other stores.
@@ -61,13 +61,69 @@ pub(super) struct Scan {
     pub(super) doubtful: Vec<u32>,
 }
 
+/// Reads segments, and counts the bytes.
+struct Reader<'d, D: Device> {
+    device: &'d D,
+    geometry: Geometry,
+    buffer: Vec<u8>,
+    bytes: u64,
+}
+
+impl<'d, D: Device> Reader<'d, D> {
+    fn new(device: &'d D, geometry: Geometry) -> Self {
+        let buffer = vec![0; geometry.segment_bytes as usize];
+        Self { device, geometry, buffer, bytes: 0 }
+    }
+
+    /// The first bytes of a segment.
+    fn read(&mut self, number: u32, bytes: usize) -> Result<&[u8], LogError> {
+        let into = &mut self.buffer[..bytes];
+        self.device.log_read(self.geometry.offset(number), into)?;
+        self.bytes += bytes as u64;
+        Ok(into)
+    }
+
+    /// The payload that the header of a segment names, if there is room for it.
+    fn payload(&mut self, number: u32, header: &SegmentHeader) -> Result<Option<&[u8]>, LogError> {
+        let end = HEADER_BYTES + header.payload_bytes.get() as usize;
+        if end > self.buffer.len() {
+            return Ok(None);
+        }
+        Ok(Some(&self.read(number, end)?[HEADER_BYTES..]))
+    }
+}
+
+/// Whether the seal of an epoch begins in a segment.
+fn ends_with_seal(header: &SegmentHeader) -> bool {
+    match Kind::from_number(header.kind.get()) {
+        Some(Kind::Seal) => header.ordinal.get() == 0,
+        kind => kind == Some(Kind::Epoch),
+    }
+}
+
+/// The timestamp of the newest of these segments, by epoch and attempt, that is intact.
+fn newest_timestamp<D: Device>(
+    mut seals: Vec<(u64, u64, u32)>,
+    reader: &mut Reader<'_, D>,
+) -> Result<u64, LogError> {
+    seals.sort_unstable();
+    for &(_, _, number) in seals.iter().rev() {
+        let Some(header) = SegmentHeader::parse(reader.read(number, HEADER_BYTES)?) else {
+            continue;
+        };
+        let payload = reader.payload(number, &header)?;
+        if let Some(timestamp_ns) = payload.and_then(|payload| timestamp_of(&header, payload)) {
+            return Ok(timestamp_ns);
+        }
+    }
+    Ok(0)
+}
+
 /// The timestamp of an epoch whose seal begins in a segment.
-fn timestamp_of(header: &SegmentHeader, segment: &[u8]) -> Option<u64> {
-    let payload = segment[HEADER_BYTES..].get(..header.payload_bytes.get() as usize)?;
+fn timestamp_of(header: &SegmentHeader, payload: &[u8]) -> Option<u64> {
     let seal = match Kind::from_number(header.kind.get())? {
-        Kind::Seal if header.ordinal.get() == 0 => payload,
         Kind::Epoch => payload.get(payload.len().checked_sub(seal_bytes(1))?..)?,
-        _ => return None,
+        _ => payload,
     };
     if crc32fast::hash(payload) != header.payload_crc.get() {
         return None;
@@ -85,7 +141,7 @@ pub(super) struct Lack {
 }
 
 impl Scan {
-    /// Reads the log space once, front to back.
+    /// Reads the headers of all segments, and besides what matters of their payloads.
     pub(super) fn read<D: Device>(
         device: &D,
         geometry: Geometry,
@@ -93,50 +149,45 @@ impl Scan {
     ) -> Result<Self, LogError> {
         let segments = device.log_bytes() / geometry.segment_bytes;
         let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
-        let mut scan = Self { segments_total, ..Self::default() };
-        let end = geometry.offset(segments_total);
-        let mut piece = vec![0; READ_BYTES.max(geometry.segment_bytes).min(end) as usize];
-        let mut offset = 0;
-        while offset < end {
-            let now = (end - offset).min(piece.len() as u64) as usize;
-            device.log_read(offset, &mut piece[..now])?;
-            for (at, segment) in piece[..now].chunks(geometry.segment_bytes as usize).enumerate() {
-                let number = (offset / geometry.segment_bytes) as u32 + at as u32;
-                scan.add(number, segment, geometry, checkpoint)?;
+        let mut reader = Reader::new(device, geometry);
+        let (mut scan, mut settled) = (Self { segments_total, ..Self::default() }, Vec::new());
+        for number in 0..segments_total {
+            let first = reader.read(number, HEADER_BYTES)?;
+            let Some(header) = SegmentHeader::parse(first) else {
+                if first.iter().any(|byte| *byte != 0) {
+                    scan.doubtful.push(number);
+                }
+                continue;
+            };
+            if header.instance.get() != geometry.instance {
+                scan.foreign.get_or_insert(header.instance.get());
+                scan.foreign_segments.push(number);
+                continue;
             }
-            offset += now as u64;
+            check_attempt(&header, geometry.offset(number))?;
+            scan.attempt_max = scan.attempt_max.max(header.attempt.get());
+            if header.epoch.get() > checkpoint {
+                scan.add(number, &header, &mut reader)?;
+            } else if ends_with_seal(&header) {
+                settled.push((header.epoch.get(), header.attempt.get(), number));
+            }
         }
+        scan.timestamp_ns = newest_timestamp(settled, &mut reader)?;
+        scan.read_bytes = reader.bytes;
         Ok(scan)
     }
 
-    fn add(
+    /// Remembers a segment of an epoch after the checkpoint.
+    fn add<D: Device>(
         &mut self,
         number: u32,
-        segment: &[u8],
-        geometry: Geometry,
-        checkpoint: u64,
+        header: &SegmentHeader,
+        reader: &mut Reader<'_, D>,
     ) -> Result<(), LogError> {
-        let Some(header) = SegmentHeader::parse(segment) else {
-            if segment[..HEADER_BYTES].iter().any(|byte| *byte != 0) {
-                self.doubtful.push(number);
-            }
-            return Ok(());
-        };
-        if header.instance.get() != geometry.instance {
-            self.foreign.get_or_insert(header.instance.get());
-            self.foreign_segments.push(number);
-            return Ok(());
-        }
-        check_attempt(&header, geometry.offset(number))?;
-        self.attempt_max = self.attempt_max.max(header.attempt.get());
-        if header.epoch.get() <= checkpoint {
-            let timestamp_ns = timestamp_of(&header, segment).unwrap_or(0);
-            self.timestamp_ns = self.timestamp_ns.max(timestamp_ns);
-            return Ok(());
-        }
-        let kind = check_header(&header, geometry, geometry.offset(number))?;
+        let geometry = reader.geometry;
+        let kind = check_header(header, geometry, geometry.offset(number))?;
         let payload_bytes = header.payload_bytes.get();
-        let payload = segment[HEADER_BYTES..].get(..payload_bytes as usize);
+        let payload = reader.payload(number, header)?;
         let key = Key {
             epoch: header.epoch.get(),
             kind,
