@@ -57,6 +57,11 @@ pub struct EngineConfig {
     /// The first worker runs on the stack of the thread that calls [`crate::Engine::run_epoch`] or
     /// opens the store, which should have as much. Default 8 MiB.
     pub procedure_stack_bytes: usize,
+    /// Bytes by which the image may grow in an epoch for values of which only the longest possible
+    /// length is known, or a quarter of the image if that is more. An epoch that needs more is
+    /// refused as if there was no space: calls of its serial part need what they write. Default: no
+    /// limit.
+    pub guessed_growth_max: u64,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
@@ -82,6 +87,7 @@ impl Default for EngineConfig {
             minor_collection: true,
             check_determinism: false,
             procedure_stack_bytes: 8 << 20,
+            guessed_growth_max: u64::MAX,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

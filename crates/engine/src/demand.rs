@@ -8,7 +8,8 @@
 //! ([`kept`]).
 //!
 //! What the serial part writes is decided by then, so its values have the lengths that they have. A
-//! value of any other call may be as long as its table allows.
+//! value of any other call may be as long as its table allows. Where the image would have to grow by
+//! much for such values, the epoch is refused ([`crate::EngineConfig::guessed_growth_max`]).
 
 pub(crate) mod handover;
 pub(crate) mod kept;
@@ -109,6 +110,8 @@ pub(crate) struct Values {
 pub(crate) struct Needed {
     /// For slots of rows and values.
     pub(crate) slots: u64,
+    /// Of these, those for values, if some have no known length.
+    pub(crate) guessed: u64,
     /// For free lists.
     pub(crate) lists: u64,
 }
@@ -199,7 +202,9 @@ impl SpaceDemand {
             needed.slots += self.row_segments(index, segment_bytes / table.row_bytes);
         }
         let values = self.values(tables);
-        needed.slots += self.value_segments(&values, (workers, segment_bytes));
+        let for_values = self.value_segments(&values, (workers, segment_bytes));
+        needed.slots += for_values;
+        needed.guessed = if values.are_unknown() { for_values } else { 0 };
         needed.lists += self.value_list_segments(&values, (workers, segment_bytes), used);
         needed
     }

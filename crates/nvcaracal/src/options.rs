@@ -117,6 +117,10 @@ const DATA_BYTES_MIN: u64 = 1 << 20;
 const LOG_BYTES_MIN: u64 = 16 << 10;
 const SPACE_BYTES_MAX: u64 = 1 << 42;
 
+/// So many bytes an epoch may take before it is known how long its values are. If they could need
+/// more, it is run in smaller ones, and a call that could by itself in the serial part.
+const GUESSED_GROWTH_MAX: u64 = 64 << 20;
+
 /// Most epochs of which contended rows are kept.
 const CONTENTION_EPOCHS_MAX: usize = 100_000;
 
@@ -573,6 +577,7 @@ impl Options {
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
                 contention: self.contention_epochs > 0,
+                guessed_growth_max: GUESSED_GROWTH_MAX,
                 store: StoreOptions { instance: random(), ..self.engine.store },
                 ..self.engine
             },

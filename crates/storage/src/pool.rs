@@ -10,9 +10,9 @@
 //!    (O-39).
 //! 3. The free list is a queue over segments, position by position, so it cannot overflow (O-40). A
 //!    segment whose entries lie before the checkpointed head is reused for later positions.
-//! 4. When all slots of all sub-pools of a pool are free at a checkpoint, all are emptied: nothing is
-//!    in use, and nothing in the free lists. The checkpoint after that needs only the segments that
-//!    were begun again; all others are given back, for whichever pool ([`SubPool::give_back`]).
+//! 4. When all slots of all sub-pools of a pool are free at a checkpoint, all are emptied: nothing
+//!    is in use, and nothing in the free lists. The checkpoint after that needs only the segments
+//!    that were begun again; all others are given back, for any pool ([`SubPool::give_back`]).
 //!
 //! A sub-pool belongs to one worker, so nothing here is shared. Knows slots, not what is in them.
 

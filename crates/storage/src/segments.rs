@@ -240,6 +240,11 @@ impl Segments {
         })
     }
 
+    /// Bytes by which the device has to grow, if so many segments more are taken.
+    pub fn growth_bytes<D: Device>(&self, device: &D, segments: u64) -> u64 {
+        self.image_bytes(self.wanted(segments)).saturating_sub(device.image_bytes())
+    }
+
     /// Grows the device to so many segments.
     fn grow<D: Device>(&self, device: &D, wanted: u64) -> std::result::Result<(), DeviceError> {
         if wanted > self.segments_max {
@@ -364,8 +369,8 @@ mod tests {
         }
     }
 
-    /// Decision 36: a pool finds the spare segment that has its entry; of several, only the one that
-    /// is taken keeps it. Others take any.
+    /// Decision 36: a pool finds the spare segment that has its entry; of several, only the one
+    /// that is taken keeps it. Others take any.
     #[test]
     fn spare_segments_are_taken_first() {
         let segments = Segments::new(4096, 8);

@@ -164,7 +164,8 @@ impl<D: Device> Store<D> {
 
     /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
     /// those that are new and those that are gone, whose segments other pools can have after the
-    /// next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all of it count.
+    /// next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all of it
+    /// count.
     ///
     /// # Errors
     /// `Corrupt` if the state of a pool is damaged.

@@ -231,7 +231,7 @@ fn o_43_who_takes_space_leaves_some_for_deletes() {
     let leaves = |change, segments, (rows, known): (u64, u64), stocks: [Stock; 2]| {
         let mut values = Values::default();
         values.known[3] = known;
-        let needed = Needed { slots: segments, lists: 0 };
+        let needed = Needed { slots: segments, ..Needed::default() };
         let taker = Taker { rows: vec![(rows, 64)], values, change, needed, segment_bytes };
         taker.leaves(|pool| match pool {
             0 => stocks[0],

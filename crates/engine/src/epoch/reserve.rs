@@ -6,11 +6,14 @@ use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
-use crate::demand::{SpaceDemand, Stock, TableSpace};
+use crate::demand::{Needed, SpaceDemand, Stock, TableSpace};
 use crate::epoch::handover;
 use crate::local::DeclaredKind;
 use crate::worker::{Epoch, Worker};
 use crate::{EngineError, Result};
+
+/// The image may grow by this part of it for values whose lengths are not known.
+const GUESSED_PART: u64 = 4;
 
 /// Adds what this worker's calls declared.
 pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
@@ -111,6 +114,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     if epoch.replay.is_some() {
         return Ok(segments.reserve(device, needed.all())?);
     }
+    check_guess(epoch, needed)?;
     let taker = demand.taker(tables, needed, segment_bytes);
     // The lists that a worker alone begins are among those that are kept.
     let lists = if epoch.workers == 1 { needed.lists } else { 0 };
@@ -119,6 +123,21 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
         kept => segments.reserve_beside(device, needed.all(), kept)?,
     }
     Ok(())
+}
+
+/// Refuses an epoch for which the image would grow by much on a guess.
+fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
+    let (segments, device) = (epoch.store.segments(), epoch.store.device());
+    let growth = segments.growth_bytes(device.as_ref(), needed.all());
+    let guessed = growth.min(needed.guessed * segments.segment_bytes());
+    let most = epoch.core.config.guessed_growth_max.max(device.image_bytes() / GUESSED_PART);
+    if guessed <= most {
+        return Ok(());
+    }
+    Err(EngineError::Limit(format!(
+        "values as long as their tables allow would need {guessed} bytes more, at most {most} are \
+         taken before the values are known"
+    )))
 }
 
 /// What all workers have of a pool together. Slots that were never used are only had by workers

@@ -21,6 +21,48 @@ fn cut_one(call: &Cut, set: &mut WriteSet) {
     set.delete(LONG, call.key);
 }
 
+#[procedure(write_set = note_one)]
+fn note(tx: &mut Transaction, key: u64) -> Result<(), Stop> {
+    tx.insert(LONG, key, &vec![7; 1000])
+}
+
+fn note_one(call: &Note, set: &mut WriteSet) {
+    set.insert(LONG, call.key);
+}
+
+#[procedure(write_set = notes_all)]
+fn notes(tx: &mut Transaction, first: u64, count: u64) -> Result<(), Stop> {
+    (first..first + count).try_for_each(|key| tx.insert(LONG, key, &vec![7; 1000]))
+}
+
+fn notes_all(call: &Notes, set: &mut WriteSet) {
+    (call.first..call.first + call.count).for_each(|key| set.insert(LONG, key));
+}
+
+/// O-43: before a call of a batch runs it is not known how long its values are. Short values of a
+/// table whose values may be long do not take space as if all were.
+#[test]
+fn o_43_short_values_do_not_take_the_space_of_long_ones() -> Result<(), Error> {
+    const NOTES: u64 = 2000;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let options = Database::options().workers(2).table(LONG);
+    let db = options.procedure::<Note>().procedure::<Notes>().open(&path)?;
+    let mut batch = db.batch();
+    let added: Vec<_> =
+        (0..NOTES).map(|key| batch.add(&Note { key })).collect::<Result<_, _>>()?;
+    let submitted = batch.submit()?;
+    added.into_iter().try_for_each(|added| submitted.ticket(added).wait())?;
+    // A call that has to be alone in its epoch.
+    db.call(Notes { first: NOTES, count: NOTES })?;
+    assert_eq!((db.stats().rows, db.stats().refused), (2 * NOTES, 0));
+    db.close()?;
+    let bytes = std::fs::metadata(path.join("image")).unwrap().len();
+    println!("{} values of 1,000 bytes: an image of {} MiB", 2 * NOTES, bytes >> 20);
+    assert!(bytes < 110 << 20, "{bytes} bytes, {} if all were long", 2 * NOTES * 262_128);
+    Ok(())
+}
+
 fn options() -> Options {
     Database::options()
         .workers(2)

@@ -46,8 +46,8 @@ pub(super) struct Scan {
     pub(super) found: BTreeMap<Key, Found>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
-    /// Timestamp of the newest seal up to the checkpoint that was not overwritten yet: they never go
-    /// back.
+    /// Timestamp of the newest seal up to the checkpoint that was not overwritten yet: timestamps
+    /// never go back.
     pub(super) timestamp_ns: u64,
     pub(super) segments_total: u32,
     /// Bytes that were read to find all of it.
