@@ -8,7 +8,7 @@ use pmem::sync::Crew;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, SerialId, StateHash, Store, ValuePointer, row, row_hash};
+use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, row_hash};
 
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted};
 use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
@@ -665,6 +665,12 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
+    /// Whether space that was freed can be used after the next checkpoint only.
+    pub fn waits_for_checkpoint(&self) -> bool {
+        let mut sub_pools = self.workers.iter().flat_map(|w| w.medium.sub_pools.iter().flatten());
+        self.checkpoint_epoch() < self.epoch && sub_pools.any(SubPool::waits_for_checkpoint)
+    }
+
     pub(crate) fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
         for worker in &mut self.workers {
@@ -678,7 +684,7 @@ impl<D: Device> Engine<D> {
         let port = &mut self.workers[0].medium.port;
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
         for worker in &mut self.workers {
-            worker.medium.sub_pools.iter_mut().flatten().for_each(storage::SubPool::checkpointed);
+            worker.medium.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
             worker.medium.search_all_sub_pools();
             worker.collect.append(&mut worker.medium.stale);
         }

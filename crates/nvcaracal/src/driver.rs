@@ -51,6 +51,7 @@ pub(crate) trait Driver: Send {
     fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
+    fn waits_for_checkpoint(&self) -> bool;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
     fn status(&self) -> Status;
@@ -143,6 +144,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn check_indexes(&self) -> engine::Result<()> {
         self.engine.check_indexes()
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.engine.waits_for_checkpoint()
     }
 
     fn checkpoint(&mut self) -> engine::Result<()> {

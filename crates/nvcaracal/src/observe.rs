@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use engine::{EpochOutcome, RecoveryReport};
 
+use storage::StorageError;
+
 use crate::Error;
 
 #[cfg(any(feature = "tracing", feature = "metrics"))]
@@ -162,9 +164,9 @@ pub(crate) fn checkpoint(epoch: u64, time: Duration) {
     callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
 }
 
-pub(crate) fn full_log() {
+pub(crate) fn full(what: &StorageError) {
     #[cfg(feature = "tracing")]
-    callback(|| tracing::info!(target: "nvcaracal", "the log was full: taking a checkpoint"));
+    callback(|| tracing::info!(target: "nvcaracal", %what, "full: taking a checkpoint"));
 }
 
 pub(crate) fn stopped(error: &Error) {

@@ -284,8 +284,8 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Runs an epoch; where only the log has no room for it, once more after a checkpoint, which
-    /// empties the log.
+    /// Runs an epoch; where there is no room for it and a checkpoint makes some, once more after
+    /// one.
     fn run_with_room(
         &mut self,
         calls: usize,
@@ -294,13 +294,18 @@ impl Sequencer {
         let info = self.clock.next();
         let _span = observe::epoch_span(calls);
         match run(self.driver.as_mut(), info) {
-            Err(error) if error.is_limit() && is_of_log(&error) => {
-                observe::full_log();
+            Err(EngineError::Storage(full)) if full.is_limit() && self.makes_room(&full) => {
+                observe::full(&full);
                 self.driver.checkpoint()?;
                 run(self.driver.as_mut(), info)
             }
             result => result,
         }
+    }
+
+    /// Whether a checkpoint makes room where there is none.
+    fn makes_room(&self, full: &StorageError) -> bool {
+        matches!(full, StorageError::Log(_)) || self.driver.waits_for_checkpoint()
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
@@ -461,10 +466,6 @@ impl Sequencer {
 }
 
 /// Whether it is the log that an error is about.
-fn is_of_log(error: &EngineError) -> bool {
-    matches!(error, EngineError::Storage(StorageError::Log(_)))
-}
-
 /// A panic as the reason of something.
 pub(crate) fn panicked(panic: &str) -> String {
     format!("panicked: {panic}")

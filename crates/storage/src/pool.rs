@@ -283,6 +283,11 @@ impl SubPool {
         self.limit.saturating_sub(self.now.head)
     }
 
+    /// Whether the next checkpoint makes slots available, or gives segments back.
+    pub fn waits_for_checkpoint(&self) -> bool {
+        self.was_emptied || self.limit < self.now.tail
+    }
+
     /// Slots that the bump allocator can allocate without a new segment.
     pub fn room(&self) -> u64 {
         let first = self.now.bump / self.slots_per_segment;

@@ -98,6 +98,6 @@ fn from_idle(alone: Stock, idle: &[Idle], pool: usize) -> Option<Shares> {
     if alone.needed <= alone.slots() {
         return None;
     }
-    let of_idle = idle.iter().map(|idle| Stock { free: idle.free(pool), ..Stock::default() });
+    let of_idle = idle.iter().map(|idle| Stock { free: idle.slots(pool), ..Stock::default() });
     Shares::of_needs(&std::iter::once(alone).chain(of_idle).collect::<Vec<_>>())
 }

@@ -140,8 +140,8 @@ fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
     )))
 }
 
-/// What all workers have of a pool together. Slots that were never used are only had by workers
-/// that take part; lists are those of the worker with the shortest.
+/// What all workers have of a pool together. Lists are those of the worker with the shortest among
+/// those that take part.
 fn stock_of_all<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &Worker<D>,
@@ -154,8 +154,9 @@ fn stock_of_all<D: Device>(
     };
     // A slot may have been freed by another worker than the one that took it.
     for idle in &*epoch.shared.idle.lock().expect("no panic while locked") {
-        let Stock { free, all, left, .. } = stock_of(&idle.sub_pools[pool]);
-        (sum.free, sum.all, sum.left) = (sum.free + free, sum.all + all, sum.left + left);
+        let Stock { free, fresh, all, left, .. } = stock_of(&idle.sub_pools[pool]);
+        (sum.free, sum.fresh) = (sum.free + free, sum.fresh + fresh);
+        (sum.all, sum.left) = (sum.all + all, sum.left + left);
     }
     sum
 }

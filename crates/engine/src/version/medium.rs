@@ -157,7 +157,9 @@ impl<D: Device> Medium<D> {
     /// If it has not so many, which is a bug: they were counted in this epoch.
     pub(crate) fn give(&mut self, pool: usize, count: u64, segments: &Segments) -> Vec<u64> {
         self.changed[pool] = CHECKPOINTS;
-        pop_all(&mut self.sub_pools[pool], (count, &mut self.port), segments)
+        let slots = pop_all(&mut self.sub_pools[pool], (count, &mut self.port), segments);
+        assert_eq!(slots.len() as u64, count, "free slots are counted before they are given");
+        slots
     }
 
     /// Takes free slots over from other workers.
@@ -280,8 +282,7 @@ impl<D: Device> Medium<D> {
     }
 }
 
-/// Sub-pools of a worker that has no part in an epoch: the one that runs it may take free slots of
-/// them.
+/// Sub-pools of a worker that has no part in an epoch: the one that runs it may take slots of them.
 #[derive(Debug)]
 pub(crate) struct Idle {
     /// By pool.
@@ -291,13 +292,14 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// Slots of a pool that may be taken from the free lists.
-    pub(crate) fn free(&self, pool: usize) -> u64 {
-        self.sub_pools[pool].iter().map(SubPool::available).sum()
+    /// Slots of a pool that may be taken: free ones, and those of its segments that were never
+    /// used.
+    pub(crate) fn slots(&self, pool: usize) -> u64 {
+        self.sub_pools[pool].iter().map(|sub_pool| sub_pool.available() + sub_pool.room()).sum()
     }
 
-    /// Takes free slots of a pool out of the lists, and saves the offsets for a checkpoint, if one
-    /// is due: by the port of the worker that runs the epoch, whose fence covers it.
+    /// Takes slots of a pool, free ones first, and saves the offsets for a checkpoint, if one is
+    /// due: by the port of the worker that runs the epoch, whose fence covers it.
     ///
     /// # Panics
     /// If there are not so many, which is a bug: they were counted in this epoch.
@@ -309,7 +311,13 @@ impl Idle {
     ) -> Vec<u64> {
         self.changed[pool] = CHECKPOINTS;
         let sub_pools = &mut self.sub_pools[pool];
-        let slots = pop_all(sub_pools, (count, &mut *port), segments);
+        let mut slots = pop_all(sub_pools, (count, &mut *port), segments);
+        for sub_pool in &mut *sub_pools {
+            while (slots.len() as u64) < count && sub_pool.has_room() {
+                slots.push(sub_pool.bump(port, segments).expect("the segment is there"));
+            }
+        }
+        assert_eq!(slots.len() as u64, count, "slots are counted before they are given");
         if let Some(sequence) = sequence {
             sub_pools.iter_mut().for_each(|sub_pool| sub_pool.save(port, sequence));
         }
@@ -317,7 +325,7 @@ impl Idle {
     }
 }
 
-/// Takes so many slots out of the free lists of sub-pools.
+/// Takes so many slots out of the free lists of sub-pools, or all that there are.
 fn pop_all<D: Device>(
     sub_pools: &mut [SubPool],
     (count, port): (u64, &mut Port<D>),
@@ -331,7 +339,6 @@ fn pop_all<D: Device>(
             slots.push(slot);
         }
     }
-    assert_eq!(slots.len() as u64, count, "free slots were counted before they are handed over");
     slots
 }
 

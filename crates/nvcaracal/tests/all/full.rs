@@ -49,8 +49,7 @@ fn o_43_short_values_do_not_take_the_space_of_long_ones() -> Result<(), Error> {
     let options = Database::options().workers(2).table(LONG);
     let db = options.procedure::<Note>().procedure::<Notes>().open(&path)?;
     let mut batch = db.batch();
-    let added: Vec<_> =
-        (0..NOTES).map(|key| batch.add(&Note { key })).collect::<Result<_, _>>()?;
+    let added: Vec<_> = (0..NOTES).map(|key| batch.add(&Note { key })).collect::<Result<_, _>>()?;
     let submitted = batch.submit()?;
     added.into_iter().try_for_each(|added| submitted.ticket(added).wait())?;
     // A call that has to be alone in its epoch.

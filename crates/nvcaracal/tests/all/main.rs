@@ -11,6 +11,7 @@ mod extremes;
 mod failures;
 mod forks;
 mod full;
+mod full_disk;
 mod functions;
 mod hot_rows;
 mod indexes;

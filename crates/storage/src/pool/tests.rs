@@ -191,8 +191,7 @@ fn a_pool_of_less_than_a_segment_is_not_emptied() {
 fn o_54_two_segments_of_one_place_are_refused() {
     let mut medium = Medium::new();
     let mut sub_pool = medium.sub_pool(SLOTS, 1, 0);
-    let entry =
-        SegmentUse { kind: SegmentKind::Slots, pool: POOL, sub_pool: SUB_POOL, ordinal: 0 };
+    let entry = SegmentUse { kind: SegmentKind::Slots, pool: POOL, sub_pool: SUB_POOL, ordinal: 0 };
     for entry in [entry, SegmentUse { kind: SegmentKind::FreeList, ..entry }] {
         let error = sub_pool.attach(9, entry, &medium.segments).unwrap_err();
         assert!(error.to_string().contains("and 9 have the same place"), "{error}");
