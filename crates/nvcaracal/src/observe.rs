@@ -13,8 +13,6 @@ use std::time::Duration;
 
 use engine::{EpochOutcome, RecoveryReport};
 
-use storage::StorageError;
-
 use crate::Error;
 
 #[cfg(any(feature = "tracing", feature = "metrics"))]
@@ -164,9 +162,9 @@ pub(crate) fn checkpoint(epoch: u64, time: Duration) {
     callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
 }
 
-pub(crate) fn full(what: &StorageError) {
+pub(crate) fn full(what: &str) {
     #[cfg(feature = "tracing")]
-    callback(|| tracing::info!(target: "nvcaracal", %what, "full: taking a checkpoint"));
+    callback(|| tracing::info!(target: "nvcaracal", "{what} was full: taking a checkpoint"));
 }
 
 pub(crate) fn stopped(error: &Error) {

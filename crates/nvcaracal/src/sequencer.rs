@@ -293,19 +293,18 @@ impl Sequencer {
     ) -> engine::Result<EpochOutcome> {
         let info = self.clock.next();
         let _span = observe::epoch_span(calls);
-        match run(self.driver.as_mut(), info) {
-            Err(EngineError::Storage(full)) if full.is_limit() && self.makes_room(&full) => {
-                observe::full(&full);
-                self.driver.checkpoint()?;
-                run(self.driver.as_mut(), info)
-            }
-            result => result,
+        let result = run(self.driver.as_mut(), info);
+        let full = match &result {
+            Err(EngineError::Storage(full)) if full.is_limit() => full,
+            _ => return result,
+        };
+        match full {
+            StorageError::Log(_) => observe::full("the log"),
+            _ if self.driver.waits_for_checkpoint() => observe::full("the space for rows"),
+            _ => return result,
         }
-    }
-
-    /// Whether a checkpoint makes room where there is none.
-    fn makes_room(&self, full: &StorageError) -> bool {
-        matches!(full, StorageError::Log(_)) || self.driver.waits_for_checkpoint()
+        self.driver.checkpoint()?;
+        run(self.driver.as_mut(), info)
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
