@@ -13,8 +13,15 @@ use crate::{Data, Database, Error, Procedure, Result, Ticket};
 
 /// Calls that are submitted together; see [`Database::batch`].
 ///
-/// They run in their order, but each commits or aborts by itself. Others run in between only where
-/// one is deferred ([`Procedure::write_set`]), which then runs after the rest.
+/// They run in the order in which they were added, as their [serial
+/// ids](crate::Transaction::serial_id) say, and each commits or aborts by itself. The one exception
+/// is a call that is deferred ([`Procedure::write_set`]): it runs in the next epoch, after all calls
+/// that the epoch of its place held, and before all others of its own.
+///
+/// Mostly they are part of one epoch and follow each other directly. Calls of others may come in
+/// between behind those that run alone, such as calls of procedures without a write set and all
+/// that were added before these; and where an epoch has no space for all of its calls it runs as
+/// several.
 ///
 /// ```
 /// # use nvcaracal::{HashTable, Procedure, Stop, Table, Transaction, WriteSet};
@@ -47,7 +54,7 @@ pub struct Batch<'d> {
 }
 
 impl Database {
-    /// Starts a batch of calls that run in one epoch, one directly after the other.
+    /// Starts a batch of calls, which run in the order in which they are added.
     pub fn batch(&self) -> Batch<'_> {
         Batch { database: self, calls: Calls::new() }
     }
