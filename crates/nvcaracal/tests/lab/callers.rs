@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nvcaracal::{Error, Snapshot, Ticket};
 use sim::history::Random;
 
+use crate::items::Image;
 use crate::program::{Act, Done, LEDGER, ROWS, add, call, submit, try_submit};
 use crate::records::{Answer, History, Record, Seen};
 use crate::tasks::Tasks;
@@ -236,8 +237,8 @@ impl Caller {
             Err(error) => return Err(format!("a snapshot is refused: {error}")),
         };
         let (got, epoch) = (self.world.moment(), snapshot.epoch());
-        let Some(rows) = read(&snapshot)? else { return Ok(true) };
-        self.history.seen.push(Seen { asked, got, epoch, rows });
+        let Some(image) = read(&snapshot)? else { return Ok(true) };
+        self.history.seen.push(Seen { asked, got, epoch, image });
         if self.held.len() < HELD_MAX && self.random.percent(80) {
             self.held.push((snapshot, self.history.seen.len() - 1));
         }
@@ -252,8 +253,8 @@ impl Caller {
         let one = self.random.below(self.held.len() as u64) as usize;
         let (snapshot, at) = &self.held[one];
         let seen = &self.history.seen[*at];
-        if let Some(rows) = read(snapshot)?
-            && rows != seen.rows
+        if let Some(image) = read(snapshot)?
+            && image != seen.image
         {
             return Err(format!("the snapshot of epoch {} has changed", seen.epoch));
         }
@@ -283,10 +284,10 @@ impl Caller {
     }
 }
 
-/// The rows of a snapshot; nothing if it has ended.
-fn read(snapshot: &Snapshot) -> Result<Option<Vec<(u64, crate::program::Row)>>, String> {
-    match snapshot.range(ROWS, ..).collect::<Result<Vec<_>, _>>() {
-        Ok(rows) => Ok(Some(rows)),
+/// What a snapshot has; nothing if it has ended.
+fn read(snapshot: &Snapshot) -> Result<Option<Image>, String> {
+    match Image::read(snapshot) {
+        Ok(image) => Ok(Some(image)),
         Err(error) if error.is_limit() || error.is_stopped() => Ok(None),
         Err(error) => Err(format!("a snapshot cannot be read: {error}")),
     }

@@ -9,6 +9,7 @@
 mod callers;
 mod case;
 mod deaths;
+mod items;
 mod program;
 mod records;
 mod tasks;

@@ -5,9 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use nvcaracal::{
-    Abort, Added, Batch, Data, Database, Error, Options, Procedure, Stop, Table, Ticket,
+    Abort, Added, Batch, Data, Database, Draws, Error, Options, Procedure, Stop, Table, Ticket,
     Transaction, WriteSet, plain,
 };
+
+use crate::items::{self, BY_OWNER, ITEMS, Item, Items, NUMBERS, Of, SEQUENCES};
 
 pub(crate) const ROWS: Table<u64, Row> = Table::ordered("rows");
 /// What each call that committed did, under its number.
@@ -49,9 +51,19 @@ pub(crate) enum What {
     Panic,
     GiveUp,
     Slow,
+    /// Puts an item, which may have the tag of another one: looks for that, or is told.
+    Item,
+    /// Deletes all items of an owner.
+    Dismiss,
+    /// Counts on with all items of an owner, which stay where they are in the indexes.
+    Touch,
+    /// Reads all items that have an owner.
+    Find,
+    /// Answers with a number that it drew; gives up where that is not wanted.
+    Number,
 }
 
-pub(crate) const WHATS: [What; 13] = [
+pub(crate) const WHATS: [What; 20] = [
     What::Add,
     What::Add,
     What::Move,
@@ -65,13 +77,21 @@ pub(crate) const WHATS: [What; 13] = [
     What::GiveUp,
     What::Slow,
     What::Slow,
+    What::Item,
+    What::Item,
+    What::Dismiss,
+    What::Touch,
+    What::Find,
+    What::Number,
+    What::Number,
 ];
 
 impl What {
-    /// Whether it may be deferred. An update or a delete of a row that its own epoch has inserted
-    /// is not predicted either.
+    /// Whether it may write what it did not predict, have read what has changed since, or change an
+    /// index, which no call does beside others.
     pub(crate) fn may_be_deferred(self) -> bool {
-        matches!(self, Self::Stray | Self::Follow | Self::Move | Self::Delete)
+        let may_be = [Self::Stray, Self::Follow, Self::Item, Self::Dismiss, Self::Touch];
+        may_be.contains(&self)
     }
 }
 
@@ -94,8 +114,16 @@ trait Rows {
     type Stop: From<Abort>;
     fn get(&mut self, key: u64) -> Result<Option<Row>, Self::Stop>;
     fn put(&mut self, key: u64, row: Row) -> Result<(), Self::Stop>;
+    /// As `put`, of a row that there is.
+    fn update(&mut self, key: u64, row: Row) -> Result<(), Self::Stop>;
     fn delete(&mut self, key: u64) -> Result<(), Self::Stop>;
     fn all(&mut self) -> Result<Vec<(u64, Row)>, Self::Stop>;
+    fn item(&mut self, key: u64) -> Result<Option<Item>, Self::Stop>;
+    fn put_item(&mut self, key: u64, item: Item) -> Result<(), Self::Stop>;
+    fn delete_item(&mut self, key: u64) -> Result<(), Self::Stop>;
+    fn find(&mut self, of: Of<'_>) -> Result<Items, Self::Stop>;
+    /// The number that the call drew.
+    fn drawn(&self) -> i64;
     fn panic(&self, act: &Act) -> Self::Stop;
 }
 
@@ -109,7 +137,66 @@ impl Act {
         row.map_or(0, |row| row.cents.unsigned_abs() % self.keys)
     }
 
+    /// The sequence that it draws from, if it does.
+    pub(crate) fn sequence(&self) -> Option<usize> {
+        (self.what == What::Number).then_some(self.a as usize % SEQUENCES)
+    }
+
+    /// The owner of the items that it is about.
+    fn owner(&self) -> u64 {
+        self.b % 3
+    }
+
+    /// Whether it looks for its tag before it uses it.
+    pub(crate) fn looks_first(&self) -> bool {
+        self.cents % 2 != 0
+    }
+
+    /// Does what it has to do with items and numbers.
+    fn run_items<R: Rows>(&self, rows: &mut R) -> Result<i64, R::Stop> {
+        match self.what {
+            What::Item => {
+                let tag = if self.b == 0 { String::new() } else { format!("tag {}", self.b) };
+                if self.looks_first() && self.b > 0 {
+                    let found = rows.find(Of::Tag(&tag))?;
+                    if found.iter().any(|(key, _)| *key != self.a) {
+                        Err(Abort::code(7))?;
+                    }
+                }
+                let count = rows.item(self.a)?.map_or(0, |item| item.count) + 1;
+                let owner = (self.cents % 4 != 0).then_some(self.cents as u64 % 3);
+                rows.put_item(self.a, Item { owner, tag, count })?;
+                Ok(count)
+            }
+            What::Dismiss => {
+                let found = rows.find(Of::Owner(self.owner()))?;
+                found.iter().try_for_each(|(key, _)| rows.delete_item(*key))?;
+                Ok(found.len() as i64)
+            }
+            What::Touch => {
+                let found = rows.find(Of::Owner(self.owner()))?;
+                let len = found.len() as i64;
+                for (key, item) in found {
+                    rows.put_item(key, Item { count: item.count + self.cents, ..item })?;
+                }
+                Ok(len)
+            }
+            What::Number if self.cents % 5 == 0 => Err(Abort::code(6))?,
+            What::Number => Ok(rows.drawn()),
+            _ => {
+                let fold = |sum: i64, (key, item): (u64, Item)| {
+                    let one = item.count.wrapping_mul(31).wrapping_add(item.tag.len() as i64);
+                    sum.wrapping_mul(1_000_003).wrapping_add(one ^ key as i64)
+                };
+                Ok(rows.find(Of::Everyone)?.into_iter().fold(0, fold))
+            }
+        }
+    }
+
     fn run<R: Rows>(&self, rows: &mut R) -> Result<i64, R::Stop> {
+        if self.what as u8 >= What::Item as u8 {
+            return self.run_items(rows);
+        }
         let cents = |row: Option<Row>| row.map_or(0, |row| row.cents);
         let sum = cents(rows.get(self.a)?).wrapping_add(self.cents);
         match self.what {
@@ -119,9 +206,9 @@ impl Act {
                 if from < 0 {
                     Err(Abort::code(2))?;
                 }
-                rows.put(self.a, self.row(from))?;
+                rows.update(self.a, self.row(from))?;
                 let to = rows.get(self.b)?.ok_or(Abort::code(3))?.cents + self.cents;
-                rows.put(self.b, self.row(to))?;
+                rows.update(self.b, self.row(to))?;
             }
             What::Delete => {
                 rows.get(self.a)?.ok_or(Abort::code(4))?;
@@ -157,6 +244,7 @@ impl Act {
                 rows.put(self.a, self.row(sum))?;
                 Err(Abort::code(5))?;
             }
+            _ => unreachable!("it is about items"),
         }
         Ok(sum)
     }
@@ -188,6 +276,14 @@ impl Rows for Real<'_, '_, '_> {
         self.0.insert(ROWS, key, &row).map_err(Ended::Stop)
     }
 
+    fn update(&mut self, key: u64, row: Row) -> Result<(), Ended> {
+        match self.0.update(ROWS, key, &row) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Abort::code(NOT_THERE).into()),
+            Err(stop) => Err(Ended::Stop(stop)),
+        }
+    }
+
     fn delete(&mut self, key: u64) -> Result<(), Ended> {
         self.0.delete(ROWS, key).map(drop).map_err(Ended::Stop)
     }
@@ -196,10 +292,35 @@ impl Rows for Real<'_, '_, '_> {
         self.0.range(ROWS, ..).collect::<Result<_, _>>().map_err(Ended::Stop)
     }
 
+    fn item(&mut self, key: u64) -> Result<Option<Item>, Ended> {
+        self.0.get(ITEMS, key).map_err(Ended::Stop)
+    }
+
+    fn put_item(&mut self, key: u64, item: Item) -> Result<(), Ended> {
+        // Where there is one, it may have been declared for an update.
+        let updated = self.0.update(ITEMS, key, &item).map_err(Ended::Stop)?;
+        if updated { Ok(()) } else { self.0.insert(ITEMS, key, &item).map_err(Ended::Stop) }
+    }
+
+    fn delete_item(&mut self, key: u64) -> Result<(), Ended> {
+        self.0.delete(ITEMS, key).map(drop).map_err(Ended::Stop)
+    }
+
+    fn find(&mut self, of: Of<'_>) -> Result<Items, Ended> {
+        items::find(self.0, of).map_err(Ended::Stop)
+    }
+
+    fn drawn(&self) -> i64 {
+        self.0.drawn(0) as i64
+    }
+
     fn panic(&self, act: &Act) -> Ended {
         panic!("{PANIC} {} {} {}", act.id, self.0.serial_id(), self.0.timestamp_ns());
     }
 }
+
+/// The code of an abort that never happens: an update finds the row that was read.
+const NOT_THERE: u32 = 99;
 
 /// How panics that are meant begin.
 pub(crate) const PANIC: &str = "lab panic";
@@ -219,27 +340,59 @@ impl From<Abort> for End {
 }
 
 /// The rows as they must be.
-pub(crate) type Model = BTreeMap<u64, Row>;
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    pub(crate) rows: BTreeMap<u64, Row>,
+    pub(crate) items: BTreeMap<u64, Item>,
+    /// What the call that runs says that it drew.
+    drawn: i64,
+}
 
 impl Rows for Model {
     type Stop = End;
 
     fn get(&mut self, key: u64) -> Result<Option<Row>, End> {
-        Ok(BTreeMap::get(self, &key).cloned())
+        Ok(self.rows.get(&key).cloned())
     }
 
     fn put(&mut self, key: u64, row: Row) -> Result<(), End> {
-        self.insert(key, row);
+        self.rows.insert(key, row);
         Ok(())
     }
 
+    fn update(&mut self, key: u64, row: Row) -> Result<(), End> {
+        self.put(key, row)
+    }
+
     fn delete(&mut self, key: u64) -> Result<(), End> {
-        self.remove(&key);
+        self.rows.remove(&key);
         Ok(())
     }
 
     fn all(&mut self) -> Result<Vec<(u64, Row)>, End> {
-        Ok(self.iter().map(|(key, row)| (*key, row.clone())).collect())
+        Ok(self.rows.clone().into_iter().collect())
+    }
+
+    fn item(&mut self, key: u64) -> Result<Option<Item>, End> {
+        Ok(self.items.get(&key).cloned())
+    }
+
+    fn put_item(&mut self, key: u64, item: Item) -> Result<(), End> {
+        self.items.insert(key, item);
+        Ok(())
+    }
+
+    fn delete_item(&mut self, key: u64) -> Result<(), End> {
+        self.items.remove(&key);
+        Ok(())
+    }
+
+    fn find(&mut self, of: Of<'_>) -> Result<Items, End> {
+        Ok(items::find_in(&self.items, of))
+    }
+
+    fn drawn(&self) -> i64 {
+        self.drawn
     }
 
     fn panic(&self, _: &Act) -> End {
@@ -247,10 +400,15 @@ impl Rows for Model {
     }
 }
 
-/// Runs a call on the model.
-pub(crate) fn model(act: &Act, rows: &mut Model) -> End {
+/// Runs a call on the model. A number that it says that it drew is taken for one; whether it may
+/// be is for the caller to see.
+pub(crate) fn model(act: &Act, rows: &mut Model, told: End) -> End {
     let mut after = rows.clone();
+    if let End::Done(value) = told {
+        after.drawn = value;
+    }
     match act.run(&mut after) {
+        Ok(_) if !items::are_unique(&after.items) => End::Aborted(Abort::NOT_UNIQUE),
         Ok(value) => {
             *rows = after;
             End::Done(value)
@@ -262,7 +420,13 @@ pub(crate) fn model(act: &Act, rows: &mut Model) -> End {
 fn write_set(act: &Act, set: &mut WriteSet) {
     set.insert(LEDGER, act.id);
     match act.what {
-        What::Sum => {}
+        What::Sum | What::Find | What::Number => {}
+        What::Item => set.insert(ITEMS, act.a),
+        What::Dismiss | What::Touch => {
+            let owner = act.owner();
+            let found: Items = set.range_by(BY_OWNER, owner..=owner).collect();
+            found.iter().for_each(|(key, _)| set.update(ITEMS, *key));
+        }
         What::Move => {
             set.update(ROWS, act.a);
             set.update(ROWS, act.b);
@@ -306,6 +470,13 @@ macro_rules! procedures {
                 const NAME: &'static str = $text;
                 type Output = Done;
 
+                fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+                    if let Some(sequence) = self.act.sequence() {
+                        draws.draw(NUMBERS.at(sequence as u64));
+                    }
+                    Ok(())
+                }
+
                 fn write_set(&self, set: &mut WriteSet) {
                     if $predicts { write_set(&self.act, set) } else { set.unknown() }
                 }
@@ -318,7 +489,7 @@ macro_rules! procedures {
 
         /// Adds the lab's tables and procedures.
         pub(crate) fn program(options: Options) -> Options {
-            options.table(ROWS).table(LEDGER)$(.procedure::<$name>())*
+            items::with_items(options.table(ROWS).table(LEDGER))$(.procedure::<$name>())*
         }
 
         /// Does something with a call as its procedure.

@@ -1,11 +1,12 @@
 //! What callers did and were told, and whether the database may have done that: the calls that are
 //! in its ledger, one after the other on the model, come to the same answers and the same rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use nvcaracal::Error;
+use nvcaracal::{Abort, Error};
 
-use crate::program::{Act, Done, End, Entry, Model, Row, model, place_of};
+use crate::items::{Image, SEQUENCES};
+use crate::program::{Act, Done, End, Entry, Model, What, model, place_of};
 
 /// Bits of a serial id below its epoch.
 const POSITION_BITS: u32 = storage::format::POSITION_BITS;
@@ -28,6 +29,8 @@ pub(crate) enum Answer {
     Done(Entry),
     /// It ended in another way, at this serial id and time.
     Ended { end: End, serial: u64, timestamp: u64 },
+    /// It ended because two items would have one tag: that is told without a place.
+    NotUnique,
     /// It was refused, or never submitted: it did not take place.
     Refused,
     /// The database stopped.
@@ -59,6 +62,13 @@ impl Record {
             Ok(done) => is_own(done.id).map(|()| Answer::Done(done.entry)),
             Err(error) if error.is_limit() => Ok(Answer::Refused),
             Err(error) if error.is_stopped() => Ok(Answer::Unknown),
+            Err(error) if error.abort().is_some_and(|of| of.code == Abort::NOT_UNIQUE) => {
+                let act = &self.act;
+                match act.what == What::Item && !act.looks_first() {
+                    true => Ok(Answer::NotUnique),
+                    false => Err(format!("{act:?} came to {error}")),
+                }
+            }
             Err(error) => {
                 let [id, serial, timestamp] = place_of(&error)
                     .ok_or_else(|| format!("call {} got an unknown error: {error}", self.act.id))?;
@@ -76,13 +86,13 @@ pub(crate) struct Seen {
     pub(crate) asked: Moment,
     pub(crate) got: Moment,
     pub(crate) epoch: u64,
-    pub(crate) rows: Vec<(u64, Row)>,
+    pub(crate) image: Image,
 }
 
 /// What is in a database.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
-    pub(crate) rows: Vec<(u64, Row)>,
+    pub(crate) image: Image,
     pub(crate) ledger: BTreeMap<u64, Entry>,
 }
 
@@ -93,6 +103,8 @@ pub(crate) struct Known {
     ledger: BTreeMap<u64, Entry>,
     serial: u64,
     timestamp: u64,
+    /// The next numbers of the sequences.
+    numbers: [u64; SEQUENCES],
 }
 
 /// A call that ran.
@@ -141,16 +153,17 @@ impl History {
         check_order(&ran, known)?;
         self.check_real_time(&ran)?;
         check_batches(&ran)?;
+        self.check_numbers(&ran, known, content)?;
         let mut rows = known.model.clone();
         let mut snapshots = self.seen.iter().collect::<Vec<_>>();
         snapshots.sort_by_key(|seen| seen.epoch);
         let mut snapshots = snapshots.into_iter().peekable();
         for call in &ran {
             while let Some(seen) = snapshots.next_if(|seen| seen.epoch < epoch_of(call.serial)) {
-                compare(&rows, &seen.rows)
-                    .map_err(|what| format!("the snapshot of epoch {}: {what}", seen.epoch))?;
+                let compared = seen.image.compare(&rows);
+                compared.map_err(|what| format!("the snapshot of epoch {}: {what}", seen.epoch))?;
             }
-            let expected = model(&call.record.act, &mut rows);
+            let expected = model(&call.record.act, &mut rows, call.end);
             if expected != call.end {
                 let (serial, act) = (call.serial, &call.record.act);
                 let place = (epoch_of(serial), serial & ((1 << POSITION_BITS) - 1));
@@ -161,17 +174,69 @@ impl History {
             }
         }
         for seen in snapshots {
-            compare(&rows, &seen.rows)
-                .map_err(|what| format!("the snapshot of epoch {}: {what}", seen.epoch))?;
+            let compared = seen.image.compare(&rows);
+            compared.map_err(|what| format!("the snapshot of epoch {}: {what}", seen.epoch))?;
         }
-        compare(&rows, &content.rows).map_err(|what| format!("the rows at the end: {what}"))?;
+        let compared = content.image.compare(&rows);
+        compared.map_err(|what| format!("the rows at the end: {what}"))?;
         let last = ran.iter().max_by_key(|call| call.serial);
         Ok(Known {
             model: rows,
             ledger: content.ledger.clone(),
             serial: last.map_or(known.serial, |call| call.serial),
             timestamp: last.map_or(known.timestamp, |call| call.timestamp),
+            numbers: content.image.numbers,
         })
+    }
+
+    /// Numbers of a sequence go up with the serial ids, and with the snapshots between them. Of
+    /// those that were drawn none is missing but for calls that gave up, or may have.
+    fn check_numbers(
+        &self,
+        ran: &[Ran<'_>],
+        known: &Known,
+        content: &Content,
+    ) -> Result<(), String> {
+        for sequence in 0..SEQUENCES {
+            let draws = |record: &Record| record.act.sequence() == Some(sequence);
+            let (mut next, mut drawn) = (known.numbers[sequence], 0);
+            let mut seen: Vec<_> = self.seen.iter().map(|seen| (seen.epoch, &seen.image)).collect();
+            seen.sort_by_key(|(epoch, _)| *epoch);
+            let mut seen = seen.into_iter().peekable();
+            let mut at_least = |number: u64, what: &str| match number < next {
+                true => Err(format!("number {number} of sequence {sequence} {what} after {next}")),
+                false => {
+                    next = number;
+                    Ok(())
+                }
+            };
+            for call in ran.iter().filter(|call| draws(call.record)) {
+                while let Some((_, image)) = seen.next_if(|of| of.0 < epoch_of(call.serial)) {
+                    at_least(image.numbers[sequence], "in a snapshot")?;
+                }
+                let End::Done(number) = call.end else { continue };
+                at_least(number as u64, "is drawn")?;
+                at_least(number as u64 + 1, "comes")?;
+                drawn += 1;
+            }
+            for (_, image) in seen {
+                at_least(image.numbers[sequence], "in a snapshot")?;
+            }
+            at_least(content.image.numbers[sequence], "at the end")?;
+            let may_have_drawn = |record: &&Record| {
+                let answer = record.answer.as_ref().map(|(answer, _)| answer);
+                draws(record) && !matches!(answer, Some(Answer::Done(_) | Answer::Refused))
+            };
+            let others = self.records.iter().filter(may_have_drawn).count() as u64;
+            let used = content.image.numbers[sequence] - known.numbers[sequence];
+            if used < drawn || used > drawn + others {
+                return Err(format!(
+                    "{used} numbers of sequence {sequence} are gone, {drawn} of \
+                    them were drawn by calls that committed, and up to {others} by others"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The calls that ran, in their order.
@@ -192,7 +257,7 @@ impl History {
                 (None, Some(Answer::Done(told))) => {
                     return Err(format!("call {id} was told {told:?}, and is lost"));
                 }
-                (Some(found), Some(Answer::Ended { .. } | Answer::Refused)) => {
+                (Some(found), Some(Answer::Ended { .. } | Answer::NotUnique | Answer::Refused)) => {
                     let told = &record.answer;
                     return Err(format!("call {id} was told {told:?}, and did {found:?}"));
                 }
@@ -285,29 +350,25 @@ fn check_order(ran: &[Ran<'_>], known: &Known) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls of a batch keep their order, but for those that were deferred.
+/// Calls of a batch have serial ids in their order. One that came after a later one was deferred: it
+/// may have written what it had not predicted, and ran in a later epoch than that one.
 fn check_batches(ran: &[Ran<'_>]) -> Result<(), String> {
-    let mut last = BTreeMap::new();
-    for call in ran.iter().filter(|call| !call.record.act.what.may_be_deferred()) {
-        let Some((batch, at)) = call.record.batch else { continue };
-        if let Some(before) = last.insert(batch, at)
-            && before > at
-        {
-            return Err(format!("call {at} of a batch came after call {before}"));
+    let mut batches = BTreeMap::<u64, Vec<(usize, &Ran<'_>)>>::new();
+    for call in ran {
+        if let Some((batch, at)) = call.record.batch {
+            batches.entry(batch).or_default().push((at, call));
         }
     }
-    Ok(())
-}
-
-fn compare(expected: &Model, found: &[(u64, Row)]) -> Result<(), String> {
-    let found: BTreeMap<_, _> = found.iter().map(|(key, row)| (key, row)).collect();
-    let expected: BTreeMap<_, _> = expected.iter().collect();
-    let keys: BTreeSet<_> = found.keys().chain(expected.keys()).collect();
-    for key in keys {
-        let (expected, found) = (expected.get(*key), found.get(*key));
-        if expected != found {
-            let cents = [expected, found].map(|row| row.map(|row| (row.cents, row.note.len())));
-            return Err(format!("row {key} is {:?} and not {:?}", cents[1], cents[0]));
+    for calls in batches.values() {
+        for (index, (at, call)) in calls.iter().enumerate() {
+            // The calls of the batch that ran before it and were added after it.
+            for (later, before) in calls[..index].iter().filter(|(before, _)| before > at) {
+                let act = &call.record.act;
+                let is_deferred = epoch_of(call.serial) > epoch_of(before.serial);
+                if !act.what.may_be_deferred() || !is_deferred {
+                    return Err(format!("call {at} of a batch, {act:?}, came after call {later}"));
+                }
+            }
         }
     }
     Ok(())

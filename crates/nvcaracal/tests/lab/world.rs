@@ -10,7 +10,8 @@ use nvcaracal::Database;
 use sim::disk::Disk;
 use sim::history::Random;
 
-use crate::program::{Act, LEDGER, PROCEDURES, ROWS, WHATS};
+use crate::items::Image;
+use crate::program::{Act, LEDGER, PROCEDURES, WHATS};
 use crate::records::{Content, Moment};
 
 /// Longer than any life takes: who is not done by then waits for ever.
@@ -121,9 +122,9 @@ impl World {
 
     fn try_content(&self) -> nvcaracal::Result<Content> {
         let snapshot = self.db.snapshot()?;
-        let rows = snapshot.range(ROWS, ..).collect::<nvcaracal::Result<_>>()?;
+        let image = Image::read(&snapshot)?;
         let ledger = snapshot.range(LEDGER, ..).collect::<nvcaracal::Result<_>>()?;
-        Ok(Content { rows, ledger })
+        Ok(Content { image, ledger })
     }
 
     /// Waits until no call waits.
