@@ -93,6 +93,10 @@ impl Data for Output {
     const IS_OPEN: bool = true;
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        true
+    }
+
     fn encode(&self, into: &mut Vec<u8>) {
         self.with_bytes(<[u8]>::to_vec).encode(into);
     }

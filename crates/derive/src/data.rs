@@ -30,6 +30,7 @@ pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
             const READS_BACK: bool = true;
         )
     });
+    let parts = all_read_back(&shape)?;
     let generics = shape::bounded(&input.generics, |_| of.clone());
     let (for_generics, of_generics, clause) = generics.split_for_impl();
     Ok(quote! {
@@ -37,6 +38,7 @@ pub(crate) fn derive(input: DeriveInput) -> Result<TokenStream> {
         impl #for_generics #of for #name #of_generics #clause {
             #before
             #reads_back
+            #parts
             #body
             #whole
         }
@@ -55,6 +57,21 @@ fn code(part: &Part) -> Result<TokenStream> {
             quote!(<::nvcaracal::derived::Array<#item, { #len }> as ::nvcaracal::derived::Code>)
         }
         _ => quote!(<#ty as ::nvcaracal::Data>),
+    })
+}
+
+/// Whether every value reads back: if those of all fields do.
+fn all_read_back(shape: &Shape) -> Result<TokenStream> {
+    let parts: Vec<&Part> = match shape {
+        Shape::Newtype(part) => vec![part],
+        Shape::Struct(parts) => parts.fields.iter().collect(),
+        Shape::Enum(variants) => variants.iter().flat_map(|of| &of.parts.fields).collect(),
+    };
+    let codes = parts.into_iter().map(code).collect::<Result<Vec<_>>>()?;
+    Ok(quote! {
+        fn always_reads_back() -> bool {
+            ::nvcaracal::derived::all_read_back::<Self>(|| true #(&& #codes::always_reads_back())*)
+        }
     })
 }
 

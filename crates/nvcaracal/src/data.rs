@@ -239,6 +239,14 @@ pub trait Data: Sized {
     /// when it writes it, and what does not read back fails before anything is written.
     const READS_BACK: bool = false;
 
+    /// Whether every value reads back, those of its parts included, so that none fails where it is
+    /// written. By default it is not known. The answers of a procedure with pieces that may fail
+    /// make its calls run alone ([`Procedure::finish`](crate::Procedure::finish)).
+    #[must_use]
+    fn always_reads_back() -> bool {
+        false
+    }
+
     /// Whether a value is its bytes in memory.
     #[doc(hidden)]
     const IS_PLAIN: bool = false;
@@ -329,6 +337,10 @@ impl<T: Plain> Data for T {
     const READS_BACK: bool = true;
     const IS_PLAIN: bool = true;
     const BEFORE: Option<Before<Self>> = <T as Plain>::BEFORE;
+
+    fn always_reads_back() -> bool {
+        true
+    }
 
     fn describe() -> String {
         <T as Plain>::describe()

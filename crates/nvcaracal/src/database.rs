@@ -4,10 +4,8 @@ use std::any::TypeId;
 use std::borrow::Borrow;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Poll;
-use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use engine::{MemoryUse, RecoveryReport, caught, text_of};
@@ -27,6 +25,9 @@ use crate::schema::Schema;
 use crate::sequencer::{self, Epochs, Pace, Seat, Sequencer, Shared, panicked};
 use crate::stats::{self, Recorder};
 use crate::stored;
+use crate::sync::Mutex;
+use crate::sync::mpsc::sync_channel;
+use crate::sync::thread::{self, JoinHandle};
 use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Table, Ticket};
 
 /// An open database. A clone is another handle of it; share handles with as many threads as you
@@ -113,12 +114,12 @@ impl Database {
         epochs: Epochs,
         (names, contention): (Names, Window),
     ) -> Result<Self> {
-        let routing = Routing::new(registered.len());
         let numbers = Numbers::new(registered)?;
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
         let procedures = by_number.iter().map(|(of, _)| stats::Procedure::new(of.name)).collect();
+        let routing = Routing::new(by_number.iter().map(|(of, _)| (of.is_alone)()));
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });

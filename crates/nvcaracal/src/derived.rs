@@ -39,18 +39,29 @@ thread_local! {
     static DESCRIBED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Describes a type; inside itself by its name alone.
-#[must_use]
-pub fn describe_once<T: ?Sized>(describe: impl FnOnce() -> String) -> String {
+/// Says something of a type, unless it is inside itself.
+fn outside<T: ?Sized, R>(say: impl FnOnce() -> R) -> Option<R> {
     let name = std::any::type_name::<T>();
     let is_inside = DESCRIBED.with_borrow(|types| types.contains(&name));
     if is_inside {
-        return crate::data::short_name::<T>();
+        return None;
     }
     DESCRIBED.with_borrow_mut(|types| types.push(name));
-    let words = describe();
+    let said = say();
     DESCRIBED.with_borrow_mut(|types| types.pop());
-    words
+    Some(said)
+}
+
+/// Describes a type; inside itself by its name alone.
+#[must_use]
+pub fn describe_once<T: ?Sized>(describe: impl FnOnce() -> String) -> String {
+    outside::<T, _>(describe).unwrap_or_else(crate::data::short_name::<T>)
+}
+
+/// Whether all parts of a type always read back; itself as its own part does if the others do.
+#[must_use]
+pub fn all_read_back<T: ?Sized>(parts: impl FnOnce() -> bool) -> bool {
+    outside::<T, _>(parts).unwrap_or(true)
 }
 
 fn fields(fields: &[(&str, String)]) -> String {
@@ -98,6 +109,8 @@ pub trait Code {
     type Field;
     /// As [`Data::BYTES`].
     const BYTES: Option<usize>;
+    /// As [`Data::always_reads_back`].
+    fn always_reads_back() -> bool;
     /// As [`Data::describe`].
     fn describe() -> String;
     /// As [`Data::encode`].
@@ -116,6 +129,10 @@ impl<T: Data, const N: usize> Code for Array<T, N> {
         Some(bytes) => Some(N * bytes),
         None => None,
     };
+
+    fn always_reads_back() -> bool {
+        T::always_reads_back()
+    }
 
     fn describe() -> String {
         format!("[{}; {N}]", T::describe())
@@ -139,6 +156,10 @@ pub struct BySerde<T>(PhantomData<T>);
 impl<T: serde::Serialize + serde::de::DeserializeOwned> Code for BySerde<T> {
     type Field = T;
     const BYTES: Option<usize> = None;
+
+    fn always_reads_back() -> bool {
+        false
+    }
 
     fn describe() -> String {
         <crate::Serde<T> as Data>::describe()

@@ -114,6 +114,10 @@ pub trait Procedure: Data + 'static {
 
     /// Makes the answer from what the body returned and what the pieces came to, in the order of
     /// their declaration. By default it is what the body returned.
+    ///
+    /// A panic **stops the database**, as an error of a piece does. An answer that does not read
+    /// back fails the call alone, and nothing was written: a procedure whose answers may be such
+    /// ([`Data::always_reads_back`]) runs its calls alone, before all others of their epoch.
     fn finish(&self, output: Self::Output, results: &[u64]) -> Self::Output {
         let _ = results;
         output
@@ -126,6 +130,8 @@ pub(crate) struct Registration {
     pub(crate) name: &'static str,
     pub(crate) id: TypeId,
     pub(crate) object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
+    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
+    pub(crate) is_alone: fn() -> bool,
     /// Says of which types arguments and answer are.
     pub(crate) types: fn() -> String,
 }
@@ -136,6 +142,7 @@ impl Registration {
             name: P::NAME,
             id: TypeId::of::<P>(),
             object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
+            is_alone: || P::PIECES && !P::Output::always_reads_back(),
             types: types::<P>,
         }
     }

@@ -1,11 +1,12 @@
 //! Which procedures' calls go to the serial part of their epochs at once: those that do not
 //! predict what they write, and those that are often deferred. The first calls of a procedure go
 //! there, too, until it is known whether it predicts anything: else a call that draws from a
-//! sequence would lose its number when it is deferred, and leave a hole (O-76).
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+//! sequence would lose its number when it is deferred, and leave a hole (O-76). And those whose
+//! answers may not read back and are made of pieces: only there such a call still fails alone.
 
 use engine::{Calls, EpochOutcome};
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A procedure goes to the serial part when so many of its calls in an epoch were deferred: one of
 /// eight.
@@ -19,6 +20,8 @@ const EPOCHS_MOST: u64 = 1 << 20;
 /// What is known of a procedure.
 #[derive(Debug, Default)]
 struct Known {
+    /// Its calls always go there: their answers may fail, which is known too late elsewhere.
+    is_alone: bool,
     /// It predicts what it writes.
     predicts: AtomicBool,
     /// Up to which epoch its calls go to the serial part.
@@ -36,8 +39,9 @@ pub(crate) struct Routing {
 }
 
 impl Routing {
-    pub(crate) fn new(procedures: usize) -> Self {
-        let known = (0..procedures).map(|_| Known::default()).collect();
+    /// Of procedures by number, of which each says whether its calls always go to the serial part.
+    pub(crate) fn new(procedures: impl Iterator<Item = bool>) -> Self {
+        let known = procedures.map(|is_alone| Known { is_alone, ..Known::default() }).collect();
         Self { known, epoch: AtomicU64::new(0) }
     }
 
@@ -45,7 +49,9 @@ impl Routing {
     pub(crate) fn is_serial(&self, procedure: u16) -> bool {
         let known = &self.known[usize::from(procedure)];
         let until = known.until.load(Ordering::Relaxed);
-        !known.predicts.load(Ordering::Relaxed) || until > self.epoch.load(Ordering::Relaxed)
+        known.is_alone
+            || !known.predicts.load(Ordering::Relaxed)
+            || until > self.epoch.load(Ordering::Relaxed)
     }
 
     /// Of calls in their order, how many are those up to the last one for the serial part.
@@ -107,7 +113,7 @@ mod tests {
 
     /// All procedures are known to predict what they write.
     fn predicting(procedures: u16) -> Routing {
-        let routing = Routing::new(procedures.into());
+        let routing = Routing::new((0..procedures).map(|_| false));
         let all: Vec<u16> = (0..procedures).collect();
         routing.learn_predictions(&calls(&all), |_| true);
         routing
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn o_76_a_procedure_is_serial_until_it_has_predicted_something() {
-        let routing = Routing::new(2);
+        let routing = Routing::new([false, false].into_iter());
         assert!(routing.is_serial(0) && routing.is_serial(1));
         routing.learn_predictions(&calls(&[0, 1, 0]), |procedure| procedure == 0);
         assert!(!routing.is_serial(0) && routing.is_serial(1));

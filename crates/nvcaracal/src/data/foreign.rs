@@ -54,6 +54,10 @@ impl Data for rust_decimal::Decimal {
     const BYTES: Option<usize> = Some(16);
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        true
+    }
+
     fn describe() -> String {
         "Decimal".to_string()
     }
@@ -73,6 +77,10 @@ impl Data for rust_decimal::Decimal {
 impl Data for uuid::Uuid {
     const BYTES: Option<usize> = Some(16);
     const READS_BACK: bool = true;
+
+    fn always_reads_back() -> bool {
+        true
+    }
 
     fn describe() -> String {
         "Uuid".to_string()

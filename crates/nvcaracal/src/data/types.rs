@@ -33,6 +33,11 @@ fn end_items<T>(len: usize, start: usize, into: &[u8]) {
     }
 }
 
+/// Whether items of this length can be counted by their bytes.
+fn has_bytes(of_item: Option<usize>) -> bool {
+    of_item != Some(0)
+}
+
 /// Reads items and, before them, their number.
 fn decode_items<T: Data>(from: &mut &[u8]) -> Option<Vec<T>> {
     let len = decode_len(from)?;
@@ -51,6 +56,10 @@ fn decode_items<T: Data>(from: &mut &[u8]) -> Option<Vec<T>> {
 
 impl Data for String {
     const READS_BACK: bool = true;
+
+    fn always_reads_back() -> bool {
+        true
+    }
 
     fn encode(&self, into: &mut Vec<u8>) {
         encode_len(self.len(), into);
@@ -81,6 +90,10 @@ impl Data for String {
 impl<T: Data> Data for Vec<T> {
     const IS_OPEN: bool = true;
     const READS_BACK: bool = true;
+
+    fn always_reads_back() -> bool {
+        has_bytes(T::BYTES) && T::always_reads_back()
+    }
 
     fn describe() -> String {
         format!("Vec<{}>", T::describe())
@@ -125,6 +138,10 @@ impl<T: Data> Data for Vec<T> {
 impl<T: Data> Data for Option<T> {
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        T::always_reads_back()
+    }
+
     fn describe() -> String {
         format!("Option<{}>", T::describe())
     }
@@ -147,6 +164,10 @@ impl<T: Data> Data for Option<T> {
 
 impl<T: Data, E: Data> Data for Result<T, E> {
     const READS_BACK: bool = true;
+
+    fn always_reads_back() -> bool {
+        T::always_reads_back() && E::always_reads_back()
+    }
 
     fn describe() -> String {
         format!("Result<{}, {}>", T::describe(), E::describe())
@@ -173,6 +194,10 @@ impl<T: Data, E: Data> Data for Result<T, E> {
 impl<K: Data + Ord, V: Data> Data for BTreeMap<K, V> {
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        has_bytes(sum(&[K::BYTES, V::BYTES])) && K::always_reads_back() && V::always_reads_back()
+    }
+
     fn describe() -> String {
         format!("BTreeMap<{}, {}>", K::describe(), V::describe())
     }
@@ -197,6 +222,10 @@ impl<K: Data + Ord, V: Data> Data for BTreeMap<K, V> {
 impl<T: Data + Ord> Data for BTreeSet<T> {
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        has_bytes(T::BYTES) && T::always_reads_back()
+    }
+
     fn describe() -> String {
         format!("BTreeSet<{}>", T::describe())
     }
@@ -218,6 +247,10 @@ impl Data for Duration {
     const BYTES: Option<usize> = Some(12);
     const READS_BACK: bool = true;
 
+    fn always_reads_back() -> bool {
+        true
+    }
+
     fn describe() -> String {
         "Duration".to_string()
     }
@@ -237,6 +270,10 @@ impl Data for Duration {
 impl Data for SystemTime {
     const BYTES: Option<usize> = Some(12);
     const READS_BACK: bool = true;
+
+    fn always_reads_back() -> bool {
+        true
+    }
 
     fn describe() -> String {
         "SystemTime".to_string()
@@ -258,6 +295,10 @@ macro_rules! tuples {
         impl<$($name: Data),+> Data for ($($name,)+) {
             const BYTES: Option<usize> = sum(&[$($name::BYTES),+]);
             const READS_BACK: bool = true;
+
+            fn always_reads_back() -> bool {
+                $($name::always_reads_back())&&+
+            }
 
             fn describe() -> String {
                 format!("({})", [$($name::describe()),+].join(", "))

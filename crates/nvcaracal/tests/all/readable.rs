@@ -2,11 +2,12 @@
 //! its writes did not take place", and they had; a row like that was found by whoever read it, or
 //! never. Now the call fails where the value is written, and nothing takes place.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::common::{ACCOUNTS, Deposit, dram, options};
 use nvcaracal::{
-    Data, Database, HashTable, Key, KeyBuffer, Procedure, Serde, Stop, Table, Transaction,
+    Data, Database, HashTable, Key, KeyBuffer, Piece, Procedure, Serde, Stop, Table, Transaction,
     WriteSet, procedure,
 };
 
@@ -185,4 +186,106 @@ fn arguments_that_do_not_read_back_are_refused() {
     }
     assert!(batch.is_empty());
     assert_eq!(db.stats().epochs, 0);
+}
+
+/// Adds by a piece, and makes its answer at the end.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct AddByPiece {
+    how: u64,
+    is_readable: bool,
+}
+
+impl Procedure for AddByPiece {
+    const NAME: &'static str = "add by piece";
+    const PIECES: bool = true;
+    type Output = Option<Any>;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update_piece(ACCOUNTS, 1, 1);
+        set.insert(ACCOUNTS, 2);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<Option<Any>, Stop> {
+        tx.insert(ACCOUNTS, 2, &1)?;
+        Ok(None)
+    }
+
+    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+        let cents = piece.value::<i64>()?.unwrap_or(0) + 1;
+        piece.update(&cents)?;
+        Ok(cents as u64)
+    }
+
+    fn finish(&self, _: Option<Any>, _: &[u64]) -> Option<Any> {
+        Some(any(self.how, self.is_readable))
+    }
+}
+
+/// Such an answer was made after its call had committed, and stopped the database.
+#[test]
+fn an_answer_of_pieces_that_does_not_read_back_fails_its_call_alone() {
+    for serial_calls_max in [64, 0] {
+        let db =
+            dram(options().serial_calls_max(serial_calls_max).workers(2).procedure::<AddByPiece>());
+        assert_eq!(db.call(Deposit { account: 1, cents: 100 }).unwrap(), 100);
+        let mut committed = 0;
+        for round in 0..5 {
+            let mut batch = db.batch();
+            let adds: Vec<_> = (0..24)
+                .map(|at| {
+                    let (how, is_readable) = (at % 8, (at + round) % 3 != 0);
+                    let add = AddByPiece { how, is_readable };
+                    let deposit = batch.add(&Deposit { account: 1, cents: 1 }).unwrap();
+                    (add.clone(), batch.add(&add).unwrap(), deposit)
+                })
+                .collect();
+            let submitted = batch.submit().unwrap();
+            for (add, added, deposit) in adds {
+                let answer = submitted.ticket(added).wait();
+                submitted.ticket(deposit).wait().unwrap();
+                match add.is_readable {
+                    true => assert_eq!(answer.unwrap(), Some(any(add.how, true))),
+                    false => {
+                        let error = answer.unwrap_err();
+                        assert!(error.is_failed(), "{add:?}: {error}");
+                        assert!(error.to_string().contains("cannot be read back"), "{error}");
+                    }
+                }
+                committed += 1 + i64::from(add.is_readable);
+            }
+            assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(100 + committed));
+        }
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn types_of_which_each_value_reads_back_say_so() {
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Tree<T> {
+        value: (T, String),
+        pair: [Option<u16>; 2],
+        more: BTreeMap<u8, Vec<Tree<T>>>,
+    }
+    #[derive(Debug, Clone, PartialEq, Data)]
+    struct Nothing;
+    let certain = [
+        <()>::always_reads_back(),
+        u64::always_reads_back(),
+        Nothing::always_reads_back(),
+        Tree::<Result<u8, Nothing>>::always_reads_back(),
+        BTreeSet::<(u8, Option<()>)>::always_reads_back(),
+        BTreeMap::<u8, ()>::always_reads_back(),
+        Vec::<std::time::SystemTime>::always_reads_back(),
+    ];
+    assert_eq!(certain, [true; 7]);
+    let others = [
+        Any::always_reads_back(),
+        Tree::<Even>::always_reads_back(),
+        Tree::<Vec<Nothing>>::always_reads_back(),
+        Option::<Serde<u64>>::always_reads_back(),
+        Vec::<[u8; 0]>::always_reads_back(),
+        BTreeMap::<(), ()>::always_reads_back(),
+    ];
+    assert_eq!(others, [false; 6]);
 }
