@@ -2,7 +2,8 @@
 //! cannot is listed. The damaged store is only read.
 //!
 //! The new store is written beside its place and gets its name when it is whole, so that an
-//! interrupted salvage leaves nothing that could be taken for one.
+//! interrupted salvage leaves nothing that could be taken for one. Where rows or calls of the
+//! damaged store are not in it, the exit code is 3.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,8 +19,14 @@ use crate::args::{StoreArguments, StorePath};
 use crate::output::{Done, Failure, show};
 use crate::rows::{Looked, Table};
 
+mod not_replayed;
+
+use not_replayed::NotReplayed;
+
 /// How many rows that are lost the text names.
 const LOST_SHOWN: usize = 20;
+/// The exit code of a salvage after which something is lost.
+const LOST_CODE: u8 = 3;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
@@ -34,8 +41,15 @@ struct Report {
     is_whole: Option<bool>,
     tables: Vec<OfTable>,
     lost: Vec<Lost>,
-    /// What came after the checkpoint and is not in the new store.
-    later: Option<String>,
+    /// The calls after the checkpoint, of which nothing is in the new store.
+    not_replayed: NotReplayed,
+}
+
+impl Report {
+    /// Whether everything that was answered is in the new store, as far as that is known.
+    fn is_complete(&self) -> bool {
+        self.lost.is_empty() && self.is_whole != Some(false) && self.not_replayed.calls == 0
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -79,7 +93,12 @@ pub(crate) fn run(store: &StoreArguments, target: &Path) -> Done {
         let _ = fs::remove_dir_all(&part);
     }
     let report = written?;
-    show(&report, store.json, || text(&report))
+    show(&report, store.json, || text(&report))?;
+    match report.is_complete() {
+        true => Ok(()),
+        // The report has said what.
+        false => Err(Failure { messages: Vec::new(), code: LOST_CODE }),
+    }
 }
 
 /// Where the new store is written.
@@ -141,7 +160,7 @@ impl DeviceVisitor for Salvage<'_> {
             is_whole: found.is_whole,
             tables,
             lost: lost.collect(),
-            later: store.later(),
+            not_replayed: NotReplayed::of(&store),
         })
     }
 }
@@ -197,9 +216,7 @@ fn text(report: &Report) -> String {
     if report.lost.len() > LOST_SHOWN {
         lines.push(format!("and {} more rows, which --json lists", report.lost.len() - LOST_SHOWN));
     }
-    if let Some(later) = &report.later {
-        lines.push(format!("not in the new store: {later}"));
-    }
+    lines.extend(report.not_replayed.lines());
     lines.push(match report.is_whole {
         Some(true) => "nothing of the checkpoint is lost: its digest is that of these rows".into(),
         Some(false) => "each row can be read, but all of them together do not have the digest of \

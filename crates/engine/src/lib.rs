@@ -29,6 +29,7 @@ pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
 mod instances;
 mod local;
+mod logged;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod overlay;
@@ -61,6 +62,7 @@ pub use definitions::{Definitions, TableSchema};
 pub use design::{CachePolicy, Design};
 pub use engine::Engine;
 pub use error::{EngineError, Result};
+pub use logged::{LoggedCall, logged_calls};
 pub use panics::{PanicText, caught, text_of};
 pub use piece::Piece;
 pub use procedure::{

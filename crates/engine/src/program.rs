@@ -186,6 +186,14 @@ pub fn logged_procedures<D: Device>(store: &Store<D>) -> Result<Vec<String>> {
     Ok(program.iter().flat_map(Program::procedures).map(str::to_string).collect())
 }
 
+/// Names and types of the procedures whose calls the log of a store may hold, in the order of their
+/// numbers.
+pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, String)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    let procedures = program.map(|program| program.procedures).unwrap_or_default();
+    Ok(procedures.into_iter().map(|part| (part.name, part.types)).collect())
+}
+
 /// The secondary indexes of a store in words, as the program that wrote it last gave them, each
 /// with the name of its table.
 ///

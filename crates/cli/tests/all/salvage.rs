@@ -10,7 +10,7 @@ use nvcaracal::{Database, HashTable, Options, Sequence, Stop, Table, Transaction
 use pmem::{Device, File, FileOptions};
 use storage::{Opened, Store, StoreOptions, repair, scan};
 
-use crate::support::{Room, run};
+use crate::support::{Ran, Room, run};
 
 const NOTES: HashTable<u64, String> = Table::hash("notes");
 const CENTS: Table<u64, i64> = Table::ordered("cents");
@@ -59,6 +59,13 @@ fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
+/// A salvage after which something is lost: the report says what, and the exit code that.
+fn lossy(line: &str) -> Ran {
+    let ran = run(line);
+    assert_eq!((ran.code, ran.stderr.as_str()), (3, ""), "{ran:#?}");
+    ran
+}
+
 #[test]
 fn what_can_be_read_goes_into_a_new_store() {
     let room = Room::new();
@@ -68,7 +75,7 @@ fn what_can_be_read_goes_into_a_new_store() {
     assert!(options().open(&store).expect_err("it is damaged").is_corrupt());
     run(&format!("check {store}")).failed(1, &["has no version"]);
 
-    let ran = run(&format!("recover --salvage {new} {store}")).succeeded();
+    let ran = lossy(&format!("recover --salvage {new} {store}"));
     for said in [
         "notes: 90 rows, 10 rows LOST",
         "cents: 90 rows, 10 rows LOST",
@@ -94,7 +101,8 @@ fn what_can_be_read_goes_into_a_new_store() {
     run(&format!("check {new}")).succeeded();
 
     let again = room.text("again");
-    let report = run(&format!("recover --json --salvage {again} {store}")).succeeded().json();
+    let report = lossy(&format!("recover --json --salvage {again} {store}")).json();
+    assert_eq!(report["not_replayed"]["calls"], 0, "{report}");
     let lost = report["lost"].as_array().unwrap();
     let keys: Vec<_> =
         lost.iter().filter(|of| of["table"] == "cents").map(|of| &of["key"]).collect();
@@ -115,6 +123,56 @@ fn a_whole_store_is_salvaged_as_a_whole() {
     let digest = |store: &str| run(&format!("check --json {store}")).json()["state_digest"].clone();
     assert_eq!(digest(&store), digest(&new));
     assert_eq!(report["state_digest"], digest(&new));
+}
+
+/// What was answered after the checkpoint was not in the new store, and the exit code was 0.
+#[test]
+fn calls_after_the_checkpoint_are_counted_and_listed() {
+    let room = Room::new();
+    let (store, new) = (room.text("store"), room.text("new"));
+    let db = options().checkpoint_every(1000).open(room.path("live")).unwrap();
+    db.call(Put { from: 0, to: 10 }).unwrap();
+    db.checkpoint().unwrap();
+    let checkpoint = db.snapshot().unwrap().epoch();
+    for from in [10, 20, 30] {
+        db.call(Put { from, to: from + 10 }).unwrap();
+    }
+    db.call(Number {}).unwrap();
+    // As a kill leaves it.
+    fs::create_dir(&store).unwrap();
+    for (file, bytes) in bytes(&room.path("live")) {
+        fs::write(room.path("store").join(file.file_name().unwrap()), bytes).unwrap();
+    }
+    db.close().unwrap();
+    let before = bytes(&room.path("store"));
+
+    let ran = lossy(&format!("recover --salvage {new} {store}"));
+    let (first, last) = (checkpoint + 1, checkpoint + 4);
+    for said in [
+        format!("NOT REPLAYED, and not in the new store: 4 calls of epochs {first} to {last}"),
+        format!("  epoch {first}: 1 calls: 1 of \"put\"\n"),
+        format!("  epoch {last}: 1 calls: 1 of \"number\"\n"),
+        "nothing of the checkpoint is lost".to_string(),
+    ] {
+        assert!(ran.stdout.contains(&said), "{said:?} is not in {ran:#?}");
+    }
+    let db = options().open(&new).unwrap();
+    assert_eq!((db.get(CENTS, 9).unwrap(), db.get(CENTS, 10).unwrap()), (Some(900), None));
+    db.close().unwrap();
+
+    let again = room.text("again");
+    let report = lossy(&format!("recover --json --salvage {again} {store}")).json();
+    let listed = &report["not_replayed"];
+    assert_eq!((&listed["calls"], &report["is_whole"]), (&4.into(), &true.into()), "{report}");
+    let calls = |epoch: usize| &listed["epochs"][epoch]["list"][0];
+    assert_eq!(calls(1)["procedure"], "put", "{report}");
+    assert_eq!(calls(1)["arguments"]["from"], 20, "{report}");
+    assert_eq!(calls(1)["position"], 0, "{report}");
+    assert_eq!(listed["epochs"][3]["epoch"], last, "{report}");
+    assert!(bytes(&room.path("store")) == before, "the store was changed");
+    let db = options().open(&store).unwrap();
+    assert_eq!(db.get(CENTS, 39).unwrap(), Some(3900));
+    db.close().unwrap();
 }
 
 #[test]
