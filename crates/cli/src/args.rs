@@ -17,8 +17,8 @@ pub(crate) use rows::{DumpArguments, Format, LoadArguments, StorePath};
 
 /// A deterministic, epoch-based database engine: benchmarks and tools.
 ///
-/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 130
-/// or 143 a run that SIGINT or SIGTERM interrupted.
+/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
+/// salvage that lost rows or calls, 130 or 143 a run that SIGINT or SIGTERM interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "nvcaracal", version)]
 pub(crate) struct Arguments {
@@ -655,9 +655,14 @@ pub(crate) struct RecoverArguments {
     #[arg(long, value_name = "EPOCH:POSITION", value_parser = parse_call)]
     pub(crate) skip_call: Option<(u64, u32)>,
     /// Rows are damaged: write all that can be read, as of the last checkpoint, into a new store in
-    /// this directory, and list what cannot. The damaged store is only read
+    /// this directory, and list what cannot, with the calls after that checkpoint, which are not
+    /// replayed. The damaged store is only read. Exit code 3 if rows or calls are lost
     #[arg(long, value_name = "NEWDIR", conflicts_with_all = ["accept_loss_after", "skip_call"])]
     pub(crate) salvage: Option<PathBuf>,
+    /// For tests, with --accept-loss-after or --skip-call: end the process without warning before
+    /// the Nth call of a kind that it makes to a file of file:DIR, as log-sync:3
+    #[arg(long, value_name = "FILE-CALL[:N]", hide = true, conflicts_with = "salvage")]
+    pub(crate) die_at: Option<bench::FailPoint>,
 }
 
 fn parse_call(text: &str) -> Result<(u64, u32), String> {

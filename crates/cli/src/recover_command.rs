@@ -16,10 +16,13 @@ use crate::salvage_command;
 /// Carries a `recover` command out.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {
     if let Some(epoch) = arguments.accept_loss_after {
-        return repair_command::run(&arguments.store, Decision::AcceptLossAfter(epoch));
+        return repair_command::run(arguments, Decision::AcceptLossAfter(epoch));
     }
     if let Some((epoch, position)) = arguments.skip_call {
-        return repair_command::run(&arguments.store, Decision::SkipCall(epoch, position));
+        return repair_command::run(arguments, Decision::SkipCall(epoch, position));
+    }
+    if arguments.die_at.is_some() {
+        return Err(Failure::usage("--die-at is for --accept-loss-after and --skip-call only"));
     }
     if let Some(target) = &arguments.salvage {
         return salvage_command::run(&arguments.store, target);

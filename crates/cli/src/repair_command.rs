@@ -8,7 +8,7 @@ use pmem::Device;
 use serde::Serialize;
 use storage::repair;
 
-use crate::args::StoreArguments;
+use crate::args::RecoverArguments;
 use crate::output::{Done, show};
 
 /// What was decided.
@@ -33,10 +33,12 @@ pub(crate) struct Outcome {
 }
 
 /// Carries a decision out.
-pub(crate) fn run(store: &StoreArguments, decision: Decision) -> Done {
+pub(crate) fn run(arguments: &RecoverArguments, decision: Decision) -> Done {
+    let store = &arguments.store;
     let spec = bench::spec_of_path(&store.path)?;
     let lost_log = matches!(decision, Decision::AcceptLossAfter(_));
-    let limits = Limits { lost_log, ..Limits::existing(&spec) };
+    let die_at = arguments.die_at.clone();
+    let limits = Limits { lost_log, die_at, ..Limits::existing(&spec) };
     let outcome = open_device(&spec, limits, decision)?;
     show(&outcome, store.json, || text(&outcome, &store.path.to_string()))
 }

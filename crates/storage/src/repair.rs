@@ -113,6 +113,10 @@ pub fn skip_call<D: Device>(device: &Arc<D>, epoch: u64, position: u32) -> Resul
     if u64::from(position) >= sealed.calls {
         return refuse(format!("epoch {epoch} has {} calls, none at {position}", sealed.calls));
     }
+    if log.verdicts.iter().any(|of| (of.epoch, of.position) == (epoch, position)) {
+        // The same was decided before, and the log was made durable when it was opened.
+        return Ok(());
+    }
     device.accept()?;
     let verdict = Verdict { epoch, position, reason: "left out by command".to_string() };
     let mut port = Port::new(Arc::clone(device), u32::MAX);

@@ -5,9 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use pmem::{File, FileOptions};
+
 use nvcaracal::{Database, Options, Stop, Table, Transaction, procedure};
 use sim::history::{Random, effort};
 
+use crate::repair::{self, kept};
 use crate::support::{Background, PAUSE, Ran, Room, command, run};
 
 const NOTES: Table<u64, String> = Table::ordered("notes").with_value_bytes(100);
@@ -171,6 +174,9 @@ fn a_benchmark_is_made_resumed_and_recovered_whatever_happens_to_it() {
     };
     let reference = room.text("reference");
     run(&bench(&reference)).succeeded();
+    let longer = |line: &str| line.replace("--epochs 6", "--epochs 8");
+    let longer_reference = room.text("longer");
+    run(&longer(&bench(&longer_reference))).succeeded();
     for_each_seed(|seed, random| {
         let store = room.text(&format!("store-{seed}"));
         let line = bench(&store);
@@ -199,5 +205,96 @@ fn a_benchmark_is_made_resumed_and_recovered_whatever_happens_to_it() {
         assert_eq!(digest(&store), digest(&reference), "seed {seed}");
         refused(&run(&line), &["already holds a store"], seed);
         assert_eq!(digest(&store), digest(&reference), "seed {seed}");
+        // Beside an owner.
+        let longer = longer(&line);
+        let owner = File::open(Path::new(&store), &FileOptions::new(1 << 30, 1 << 30)).unwrap();
+        refused(&run(&format!("{longer} --resume")), &["is locked"], seed);
+        drop(owner);
+        assert_eq!(digest(&store), digest(&reference), "seed {seed}");
+        run(&format!("{longer} --resume")).succeeded();
+        assert_eq!(digest(&store), digest(&longer_reference), "seed {seed}");
+    });
+}
+
+/// A decision about a store, killed before any call to its files and at any moment, made twice at
+/// once, and beside an owner: the store is as it was, or as the decision leaves it, and the same
+/// decision is made again. `cleared` is what comes of it undisturbed.
+fn decide(room: &Room, store: &Path, decision: &str, seed: u64, random: &mut Random) {
+    let state = |store: &str| {
+        let found = run(&format!("recover {store} --json")).succeeded().json();
+        run(&format!("check {store}")).succeeded();
+        (found["epoch"].clone(), found["state_digest"].clone(), found["skipped"].clone())
+    };
+    let fresh = |name: &str| {
+        let _ = fs::remove_dir_all(room.path(name));
+        repair::copy(store, &room.path(name));
+        room.text(name)
+    };
+    let reference = fresh("reference");
+    run(&format!("recover {decision} {reference}")).succeeded();
+    let expected = state(&reference);
+    let died_at = |number: u64| {
+        let killed = fresh("killed");
+        let line = format!("recover {decision} {killed}");
+        let is_dead = run(&format!("{line} --die-at any-any:{number}")).code != 0;
+        run(&line).succeeded();
+        assert_eq!(state(&killed), expected, "seed {seed}: {decision}, killed at call {number}");
+        is_dead
+    };
+    let calls = (0..12).take_while(|exponent| died_at(1 << exponent)).count();
+    assert!(calls > 0, "seed {seed}: {decision} makes no call to a file");
+    for _ in 0..3 {
+        died_at(1 + random.below(1 << calls));
+    }
+    let store = fresh("disturbed");
+    let line = format!("recover {decision} {store}");
+    killed(&line, random.below(3));
+    let owner = File::open(Path::new(&store), &FileOptions::new(1 << 30, 1 << 30)).unwrap();
+    refused(&run(&line), &["is locked"], seed);
+    drop(owner);
+    for ran in twice(&line).map(Background::ended) {
+        if ran.code != 0 {
+            refused(&ran, &["is locked"], seed);
+        }
+    }
+    run(&line).succeeded();
+    assert_eq!(state(&store), expected, "seed {seed}: {decision}");
+}
+
+#[test]
+fn an_accepted_loss_is_accepted_as_a_whole_whatever_happens_to_the_command() {
+    let room = Room::new();
+    repair::killed(&room);
+    let log = fs::read(room.path("store/log")).unwrap();
+    let headers = log.chunks(4096).enumerate().filter(|(_, page)| page[..4] == *b"NVIL");
+    let pages: Vec<usize> = headers.map(|(page, _)| page).collect();
+    for_each_seed(|seed, random| {
+        let damaged = 4096 * random.pick(&pages[pages.len() / 4..pages.len() / 2]);
+        let mut log = log.clone();
+        log[damaged..damaged + 4096].fill(0);
+        fs::write(room.path("store/log"), &log).unwrap();
+        let said = run(&format!("recover {}", room.text("store")));
+        // A damaged record of the program needs no decision about epochs.
+        if said.stderr.contains("--accept-loss-after") {
+            let decision = format!("--accept-loss-after {}", kept(&said.stderr));
+            decide(&room, &room.path("store"), &decision, seed, random);
+        }
+    });
+}
+
+#[test]
+fn a_call_is_left_out_as_a_whole_whatever_happens_to_the_command() {
+    for_each_seed(|seed, random| {
+        let room = Room::new();
+        let store = room.text("store");
+        let bench = "bench smallbank --customers 540 --epoch-size 100 --checkpoint-every 1000";
+        // Ends when an epoch is in the log, and nothing of it was answered.
+        let point = format!("log-sync:{}", 8 + random.below(8));
+        let died = run(&format!("{bench} --epochs 100 --device file:{store} --die-at {point}"));
+        assert_ne!(died.code, 0, "seed {seed}");
+        let found = run(&format!("check {store} --json")).succeeded().json();
+        let last = found["recovers_to_epoch"].as_u64().unwrap();
+        let decision = format!("--skip-call {last}:{}", random.below(100));
+        decide(&room, &room.path("store"), &decision, seed, random);
     });
 }

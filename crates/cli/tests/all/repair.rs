@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::{Background, Room, SMALL, run, wait_for_lines};
 
 /// A killed store with at least a dozen acknowledged epochs, all of them only in the log.
-fn killed(room: &Room) -> String {
+pub(crate) fn killed(room: &Room) -> String {
     let (store, acks) = (room.text("store"), room.text("acks"));
     let line = format!("bench smallbank {} --device file:{store} --ack-log {acks}", SMALL[1].1);
     let running = Background::start(&format!("{line} --epochs 100000 --checkpoint-every 1000"));
@@ -17,7 +17,7 @@ fn killed(room: &Room) -> String {
 }
 
 /// The epoch up to which the message says that nothing is lost.
-fn kept(said: &str) -> u64 {
+pub(crate) fn kept(said: &str) -> u64 {
     let after = said.split("--accept-loss-after ").nth(1).expect("what to do");
     after.split(' ').next().and_then(|epoch| epoch.parse().ok()).expect("an epoch")
 }
@@ -56,7 +56,7 @@ fn o_24_a_damaged_log_is_refused_until_the_loss_is_accepted() {
 }
 
 /// Copies the files of a store.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).expect("a new directory");
     for file in fs::read_dir(from).expect("a store") {
         let file = file.expect("a file of the store");
