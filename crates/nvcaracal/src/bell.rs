@@ -3,11 +3,10 @@
 //! Woken one by one, the first of them may take the processor from whoever wakes them, and the
 //! others sleep until it is done.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use rustix::fs::Timespec;
-use rustix::thread::futex::{self, Flags};
+use crate::sync::Futex;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Threads wait here until something has changed.
 #[derive(Debug, Default)]
@@ -16,6 +15,7 @@ pub(crate) struct Bell {
     rings: AtomicU32,
     /// Threads that wait, or are about to.
     waiting: AtomicU32,
+    futex: Futex,
 }
 
 impl Bell {
@@ -26,12 +26,9 @@ impl Bell {
 
     /// Waits until it has rung since it had rung so often, or `until` has come. May return early.
     pub(crate) fn wait(&self, rings: u32, until: Option<Instant>) {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
         // Whoever rings after this finds the thread, or the kernel finds that it has rung.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // It fails where the number is another one by now, the time is over, or a signal came.
-        let _ = futex::wait(&self.rings, Flags::PRIVATE, rings, left.as_ref());
+        self.futex.wait(&self.rings, rings, until);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -39,8 +36,7 @@ impl Bell {
     pub(crate) fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            let all = i32::MAX as u32;
-            futex::wake(&self.rings, Flags::PRIVATE, all).expect("the address is right");
+            self.futex.wake_all(&self.rings);
         }
     }
 }

@@ -22,8 +22,12 @@ enum Runs {
     Procedure,
 }
 
-thread_local! {
+crate::sync::thread_local! {
     static RUNS: Cell<Runs> = const { Cell::new(Runs::Program) };
+}
+
+fn runs() -> Runs {
+    RUNS.with(Cell::get)
 }
 
 /// Sets the mark back, also when what it is for panics.
@@ -31,23 +35,23 @@ struct Mark(Runs);
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        RUNS.set(self.0);
+        RUNS.with(|runs| runs.set(self.0));
     }
 }
 
 /// Runs a part of a procedure, or a function of an index.
 #[inline]
 pub(crate) fn within<R>(run: impl FnOnce() -> R) -> R {
-    let _mark = Mark(RUNS.replace(Runs::Procedure));
+    let _mark = Mark(RUNS.with(|runs| runs.replace(Runs::Procedure)));
     run()
 }
 
 /// Does a part of a database's work, in which callbacks may run.
 pub(crate) fn working<R>(work: impl FnOnce() -> R) -> R {
-    let before = RUNS.get();
+    let before = runs();
     let _mark = Mark(before);
     if before == Runs::Program {
-        RUNS.set(Runs::Callback);
+        RUNS.with(|runs| runs.set(Runs::Callback));
     }
     work()
 }
@@ -68,7 +72,7 @@ pub(crate) fn wake(tasks: impl IntoIterator<Item = Waker>) {
 /// A mistake if a database runs a procedure or a callback on it.
 #[inline]
 pub(crate) fn check_may_wait() -> Result<()> {
-    match RUNS.get() {
+    match runs() {
         Runs::Program => Ok(()),
         Runs::Callback => Err(in_callback()),
         Runs::Procedure => Err(in_procedure()),
@@ -81,7 +85,7 @@ pub(crate) fn check_may_wait() -> Result<()> {
 /// A mistake if a database runs a procedure on it.
 #[inline]
 pub(crate) fn check_outside() -> Result<()> {
-    if RUNS.get() == Runs::Procedure { Err(in_procedure()) } else { Ok(()) }
+    if runs() == Runs::Procedure { Err(in_procedure()) } else { Ok(()) }
 }
 
 #[cold]

@@ -228,6 +228,7 @@ mod snapshot;
 mod stats;
 mod stop;
 mod stored;
+mod sync;
 mod table;
 mod tags;
 mod ticket;

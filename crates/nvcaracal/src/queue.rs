@@ -7,8 +7,7 @@
 mod shards;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,8 @@ use pmem::Process;
 use crate::body;
 use crate::driver::Driver;
 use crate::queue::shards::{Locked, Open, Part, Shards};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, wait_timeout};
 use crate::ticket::{Group, SharedGroup};
 use crate::{Error, Result};
 
@@ -453,7 +454,7 @@ impl Queue {
             }
             inner = if calls > 0 {
                 waited = true;
-                self.work.wait_timeout(inner, most).unwrap_or_else(PoisonError::into_inner).0
+                wait_timeout(&self.work, &self.inner, inner, most)
             } else {
                 self.work.wait(inner).unwrap_or_else(PoisonError::into_inner)
             };

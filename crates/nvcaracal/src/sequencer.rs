@@ -12,8 +12,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
@@ -26,6 +25,8 @@ use crate::observe;
 use crate::queue::{Batch, Queue, Work};
 use crate::routing::Routing;
 use crate::stats::{Recorder, Tallies};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::ticket::{Group, Place};
 use crate::worker_choice::WorkerChoice;
 use crate::{Error, Result};

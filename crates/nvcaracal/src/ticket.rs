@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use engine::{Answer, EpochOutcome};
 use pmem::Process;
 
 use crate::bell::Bell;
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Data, Error, Result, body};
 
 /// The answer to one call is here.

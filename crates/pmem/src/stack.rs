@@ -47,7 +47,7 @@ impl Stack {
     }
 }
 
-#[cfg(not(miri))]
+#[cfg(not(any(miri, feature = "shuttle")))]
 mod system {
     use std::io;
     use std::ptr::{NonNull, null_mut};
@@ -103,8 +103,9 @@ mod system {
     }
 }
 
-/// The interpreter that checks our unsafe code has no stacks: run where we are.
-#[cfg(miri)]
+/// The interpreter that checks our unsafe code has no stacks, and threads of the schedule explorer
+/// have stacks of its own: run where we are.
+#[cfg(any(miri, feature = "shuttle"))]
 mod system {
     #[derive(Debug)]
     pub(super) struct Memory;
@@ -120,7 +121,7 @@ mod system {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(any(miri, feature = "shuttle"))))]
 mod tests {
     use std::hint::black_box;
     use std::panic::{AssertUnwindSafe, catch_unwind};

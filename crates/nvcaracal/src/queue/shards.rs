@@ -5,14 +5,13 @@
 //! serial order. Whoever closes the batch that is open locks all shards: then every number that was
 //! given is in one of them, and none is missing in between.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use engine::Calls;
 
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, thread, thread_number};
 use crate::ticket::{Group, SharedGroup};
 
 /// Shards for each processor: threads meet in one less often.
@@ -71,19 +70,6 @@ pub(super) struct Shards {
     shards: Box<[Apart<Mutex<Shard>>]>,
     numbers: Apart<Numbers>,
     bytes_max: usize,
-}
-
-thread_local! {
-    /// Which shard a thread uses, counted over all threads of the process.
-    static THREAD: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-fn thread_number() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    if THREAD.get() == usize::MAX {
-        THREAD.set(THREADS.fetch_add(1, Ordering::Relaxed));
-    }
-    THREAD.get()
 }
 
 fn lock(shard: &Apart<Mutex<Shard>>) -> MutexGuard<'_, Shard> {

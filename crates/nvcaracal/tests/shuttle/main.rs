@@ -1,0 +1,137 @@
+//! Queue, tickets, bell and the sequencer's seat under schedules that `shuttle` chooses from a seed:
+//!
+//!     cargo test -p nvcaracal --features shuttle --test shuttle
+//!
+//! Each schedule opens a database in memory, lets callers of all kinds at it, and closes it, at the
+//! end or in between. Every answer comes to its caller, a call that was accepted has one, and no
+//! thread and no task waits for ever, which the explorer finds as a deadlock.
+
+mod callers;
+mod tasks;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nvcaracal::{
+    Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, WriteSet, plain,
+};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::Mutex;
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner, thread};
+use sim::history::{Random, effort};
+
+/// Steps of one schedule; the longest here take less than a tenth of it.
+const STEPS_MAX: usize = 1_000_000;
+/// Schedules of each kind for a seed.
+const SCHEDULES: usize = 10;
+
+const ROWS: HashTable<u64, u64> = Table::hash("rows");
+
+plain! {
+    /// Adds one to a row; answers with the number of the call and its serial id.
+    struct Count { call: u64, row: u64 }
+    /// What a call came to.
+    struct Counted { call: u64, serial: u64 }
+}
+
+impl Procedure for Count {
+    const NAME: &'static str = "count";
+    type Output = Counted;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(ROWS, self.row);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<Counted, Stop> {
+        let count = tx.get(ROWS, self.row)?.unwrap_or(0);
+        tx.insert(ROWS, self.row, &(count + 1))?;
+        Ok(Counted { call: self.call, serial: tx.serial_id() })
+    }
+}
+
+/// What the callers of a schedule share.
+struct World {
+    db: Database,
+    /// Serial ids of the answers.
+    serials: Mutex<BTreeSet<u64>>,
+}
+
+impl World {
+    /// An answer to a call.
+    fn answered(&self, call: u64, counted: Counted) {
+        assert_eq!(counted.call, call, "the answer of another call");
+        let is_new = self.serials.lock().unwrap().insert(counted.serial);
+        assert!(is_new, "serial id {:x} is of two calls", counted.serial);
+    }
+}
+
+fn options(random: &mut Random) -> Options {
+    Database::options()
+        .table(ROWS)
+        .procedure::<Count>()
+        .segment_bytes(4096)
+        .log_segment_bytes(4096)
+        .data_bytes_max(1 << 20)
+        .log_bytes_max(1 << 20)
+        .workers(1)
+        .serial_calls_max(64)
+        .queue_calls_max(random.pick(&[1, 1, 2, 3, 8]))
+        .epoch_calls_max(random.pick(&[1, 2, 8]))
+        .epoch_wait_max(random.pick(&[Duration::ZERO, Duration::from_secs(1)]))
+        .wall_clock(|| 1)
+}
+
+/// One schedule of a case.
+fn run(seed: u64) {
+    let random = &mut Random::new(seed);
+    let db = options(random).open_device(DeviceSpec::Dram).unwrap();
+    let world = Arc::new(World { db, serials: Mutex::default() });
+    let closes_early = random.percent(50);
+    let mut threads = Vec::new();
+    for number in 0..2 + random.below(3) {
+        let (world, seed, is_task) = (Arc::clone(&world), random.word(), random.percent(40));
+        threads.push(thread::spawn(move || match is_task {
+            true => tasks::run(&world, number, &mut Random::new(seed)),
+            false => callers::run(&world, number, &mut Random::new(seed)),
+        }));
+    }
+    if closes_early {
+        world.db.clone().close().unwrap();
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    if !closes_early {
+        let snapshot = world.db.snapshot().unwrap();
+        let rows = (0..callers::ROWS).filter_map(|row| snapshot.get(ROWS, row).unwrap());
+        let answered = world.serials.lock().unwrap().len() as u64;
+        assert!(rows.sum::<u64>() >= answered, "{answered} calls were answered");
+    }
+    world.db.clone().close().unwrap();
+    let stats = world.db.stats();
+    let left = (stats.queued_calls, stats.queued_bytes, stats.blocked_submitters);
+    assert_eq!(left, (0, 0, 0), "calls, bytes, and callers that wait");
+}
+
+/// Runs a case under random schedules, and as many with few changes of priority.
+fn explore(seed: u64) {
+    let random = RandomScheduler::new_from_seed(seed, SCHEDULES);
+    one_kind(seed, random);
+    one_kind(seed, PctScheduler::new_from_seed(seed, 2 + (seed % 3) as usize, SCHEDULES));
+}
+
+fn one_kind(seed: u64, scheduler: impl Scheduler + 'static) {
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    config.failure_persistence = FailurePersistence::None;
+    Runner::new(scheduler, config).run(move || run(seed));
+}
+
+#[test]
+fn answers_come_to_their_callers_and_nothing_waits_for_ever() {
+    let first = effort("NVCARACAL_FIRST_SEED", 0);
+    for seed in first..first + effort("NVCARACAL_EXPLORED", 20) {
+        println!("seed {seed}, again: NVCARACAL_EXPLORED=1 NVCARACAL_FIRST_SEED={seed}");
+        explore(seed);
+    }
+}
