@@ -8,8 +8,9 @@
 #
 # First what has an end: every planted bug, explored schedules of more seeds, the thread sanitizer.
 # Then rounds of everything random, each with other seeds: the crash lab on memory and
-# on the simulated disk, the library's lab, histories, power cuts, bad disks, fuzzing, kills. Every part
-# is tried whatever came of the one before. Exit codes: 0 all is well, 1 something failed, 2 a wrong
+# on the simulated disk, the library's lab, histories, power cuts, bad disks, fuzzing, kills. After the
+# first round a soak of the library, an hour unless NVCARACAL_SOAK_SECONDS says otherwise. Every part is
+# tried whatever came of the one before. Exit codes: 0 all is well, 1 something failed, 2 a wrong
 # command line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,6 +28,7 @@ room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 failed=()
 parts=0
+is_soaked=false
 
 # Runs a part until the time is over: a title, then a command.
 part() {
@@ -52,6 +54,8 @@ part 'planted bugs' scripts/plants.sh
 part 'schedules: loom' cargo test --locked -p nvcaracal-engine --features loom --lib models
 part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
     cargo test --locked -p nvcaracal-engine --features shuttle --test shuttle
+part 'schedules: library' env NVCARACAL_EXPLORED=5000 \
+    cargo test --locked -p nvcaracal --features shuttle --test shuttle
 part 'thread sanitizer' scripts/races.sh
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 while [ "$SECONDS" -lt "$end" ]; do
@@ -83,6 +87,12 @@ while [ "$SECONDS" -lt "$end" ]; do
             --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"
         rm -rf "$room/$workload-$seed"
     done
+    if [ "$is_soaked" = false ]; then
+        is_soaked=true
+        part 'soak' env NVCARACAL_FIRST_SEED="$seed" \
+            NVCARACAL_SOAK_SECONDS="${NVCARACAL_SOAK_SECONDS:-3600}" \
+            cargo test --locked -p nvcaracal --test soak
+    fi
     seed=$((seed + 10000))
 done
 

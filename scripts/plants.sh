@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plants bugs in a copy of the sources, one after the other, and sees whether the labs find each of
-# them: the crash lab those of engine and storage, the library's lab (crates/nvcaracal/tests/lab)
-# those that say so. The product's own code has no planted bugs.
+# them: the crash lab those of engine and storage; the library's lab (crates/nvcaracal/tests/lab),
+# explored schedules (tests/shuttle) and the soak (tests/soak.rs) those that say so. The product's own
+# code has no planted bugs.
 #
 # Usage: scripts/plants.sh [--seed N] [--cases N] [--jobs N] [NAME ...]
 #        scripts/plants.sh --list      the names, and what is wrong
@@ -15,8 +16,8 @@
 #
 # A bug is a file scripts/plants/NAME.patch: what is wrong, which obligations that breaks, perhaps a
 # text that the report of the violation must have (`Shows:`), `Lab: TEST` if that test of the
-# library's lab is to find it, and a change to the sources that does nothing unless NVCARACAL_PLANT
-# is NAME. All of them are applied to one copy, which is built once, in the dev profile, under
+# library's lab is to find it, `Shuttle: SEEDS` and `Soak: SECONDS` if those are, in so much, and a
+# change to the sources that does nothing unless NVCARACAL_PLANT is NAME. All of them are applied to one copy, which is built once, in the dev profile, under
 # `plants` in the target directory; of the labs those that are needed. First the copy must be clean
 # with no bug turned on. Needs bash, git and cargo. Exit codes: 0 all is well, 1 a bug is not found,
 # a patch does not apply or the copy is not clean, 2 a wrong command line.
@@ -158,6 +159,44 @@ try_library() {
     [ "$status" -eq 101 ]
 }
 
+# Runs a test with a bug, or with none, and with so much of its effort.
+run_test() {
+    local test=$1 effort=$2
+    case $test in
+        shuttle) NVCARACAL_PLANT=$3 NVCARACAL_FIRST_SEED=0 NVCARACAL_EXPLORED=$effort "$shuttle" ;;
+        soak) NVCARACAL_PLANT=$3 NVCARACAL_SOAK_SECONDS=$effort "$soak" ;;
+    esac >"$room/said" 2>&1
+}
+
+# The same for a bug that it is to find; prints its line of the table, and fails if it does not.
+try_test() {
+    local name=$1 test=$2 status=0 noticed='NOT FOUND' seeds=1
+    run_test "$test" "$3" "$name" || status=$?
+    if [ "$status" -eq 101 ]; then
+        noticed="$test: $(sed -nE '/ panicked at /{n;s/:.*//p}' "$room/said" | sed 1q)"
+        if [ "$test" = shuttle ]; then seeds=$(grep -c '^seed ' "$room/said"); fi
+    fi
+    printf '| %s | %s | %s | %s | |\n' "$name" "$(header "$name" Breaks)" "$noticed" "$seeds"
+    [ "$status" -eq 101 ]
+}
+
+# Tries a bug with everything that is to find it.
+try_all() {
+    local name=$1 found=0
+    if [ -n "$(header "$name" Lab)" ]; then
+        try_library "$name" || found=1
+    elif is_of_crashes "$name"; then
+        try "$name" || found=1
+    fi
+    if [ -n "$(header "$name" Shuttle)" ]; then
+        try_test "$name" shuttle "$(header "$name" Shuttle)" || found=1
+    fi
+    if [ -n "$(header "$name" Soak)" ]; then
+        try_test "$name" soak "$(header "$name" Soak)" || found=1
+    fi
+    return "$found"
+}
+
 # Explores with a bug and prints its line of the table; fails if it is not found.
 try() {
     local name=$1 status=0 noticed='NOT FOUND' found shows seeds=$cases
@@ -191,9 +230,16 @@ mkdir -p "$room"
 copy
 room=$(cd "$room" && pwd)
 nvcaracal=$room/build/debug/nvcaracal
-lab=''
+lab='' shuttle='' soak=''
+# Whether the crash lab is to find a bug; whether something of a kind is to find any.
+is_of_crashes() { [ -z "$(header "$1" Lab)$(header "$1" Shuttle)$(header "$1" Soak)" ]; }
+are_any() {
+    local name
+    for name in "${names[@]}"; do if [ -n "$(header "$name" "$1")" ]; then return; fi; done
+    return 1
+}
 of_crashes=()
-for name in "${names[@]}"; do if [ -z "$(header "$name" Lab)" ]; then of_crashes+=("$name"); fi; done
+for name in "${names[@]}"; do if is_of_crashes "$name"; then of_crashes+=("$name"); fi; done
 build() { CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo "$@"; }
 manifest=(--locked --manifest-path "$room/tree/Cargo.toml")
 is_clean=true
@@ -201,10 +247,25 @@ if [ "${#of_crashes[@]}" -gt 0 ]; then
     build build --quiet "${manifest[@]}" -p nvcaracal-cli
     explore '' "$cases_clean" || is_clean=false
 fi
-if [ "${#of_crashes[@]}" -lt "${#names[@]}" ]; then
-    build test --no-run "${manifest[@]}" -p nvcaracal --test lab 2>&1 | tee "$room/said"
-    lab=$(sed -nE 's/^ *Executable .*\((.*)\)$/\1/p' "$room/said")
+# Builds a test of the library; where it is, is in `built`.
+build_test() {
+    build test --no-run "${manifest[@]}" -p nvcaracal "$@" 2>&1 | tee "$room/said"
+    built=$(sed -nE 's/^ *Executable .*\((.*)\)$/\1/p' "$room/said")
+}
+if [ "$is_clean" = true ] && are_any Lab; then
+    build_test --test lab
+    lab=$built
     explore_library '' "$cases_clean" '' || is_clean=false
+fi
+if [ "$is_clean" = true ] && are_any Soak; then
+    build_test --test soak
+    soak=$built
+    run_test soak 3 '' || is_clean=false
+fi
+if [ "$is_clean" = true ] && are_any Shuttle; then
+    build_test --features shuttle --test shuttle
+    shuttle=$built
+    run_test shuttle "$cases_clean" '' || is_clean=false
 fi
 started=$SECONDS
 if [ "$is_clean" = false ]; then
@@ -216,8 +277,7 @@ found=0
 echo '| planted bug | breaks | noticed by | seeds | images |'
 echo '|---|---|---|---|---|'
 for name in "${names[@]}"; do
-    if [ -n "$(header "$name" Lab)" ]; then how=try_library; else how=try; fi
-    if "$how" "$name"; then found=$((found + 1)); fi
+    if try_all "$name"; then found=$((found + 1)); fi
 done
 echo
 echo "$found of ${#names[@]} planted bugs found, at most $cases seeds each, from seed $seed;" \
