@@ -13,10 +13,10 @@ use crate::{Data, Database, Error, Procedure, Result, Ticket};
 
 /// Calls that are submitted together; see [`Database::batch`].
 ///
-/// They run in the order in which they were added, as their [serial
-/// ids](crate::Transaction::serial_id) say, and each commits or aborts by itself. The one exception
-/// is a call that is deferred ([`Procedure::write_set`]): it runs in the next epoch, after all calls
-/// that the epoch of its place held, and before all others of its own.
+/// They run in the order in which they were added, as their serial ids say
+/// ([`Transaction::serial_id`](crate::Transaction::serial_id)), and each commits or aborts by
+/// itself. The one exception is a call that is deferred ([`Procedure::write_set`]): it runs in the
+/// next epoch, after all calls that the epoch of its place held, and before all others of its own.
 ///
 /// Mostly they are part of one epoch and follow each other directly. Calls of others may come in
 /// between behind those that run alone, such as calls of procedures without a write set and all

@@ -350,8 +350,8 @@ fn check_order(ran: &[Ran<'_>], known: &Known) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls of a batch have serial ids in their order. One that came after a later one was deferred: it
-/// may have written what it had not predicted, and ran in a later epoch than that one.
+/// Calls of a batch have serial ids in their order. One that came after a later one was deferred:
+/// it may have written what it had not predicted, and ran in a later epoch than that one.
 fn check_batches(ran: &[Ran<'_>]) -> Result<(), String> {
     let mut batches = BTreeMap::<u64, Vec<(usize, &Ran<'_>)>>::new();
     for call in ran {

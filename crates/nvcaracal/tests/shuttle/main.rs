@@ -1,4 +1,4 @@
-//! Queue, tickets, bell and the sequencer's seat under schedules that `shuttle` chooses from a seed:
+//! Queue, tickets, bell and the sequencer's seat under schedules that `shuttle` chooses by a seed:
 //!
 //!     cargo test -p nvcaracal --features shuttle --test shuttle
 //!
