@@ -37,7 +37,7 @@ pub(crate) fn run(world: &World, caller: u64, random: &mut Random) {
                 Ok(ticket) => tickets.push((number, ticket)),
                 Err(error) => refused(&error),
             },
-            2 => batch(world, (caller, step), random, &mut tickets),
+            2 => batch(world, caller, step << 8, random, &mut tickets),
             3 => drop(db.submit(count).map_err(|error| refused(&error))),
             _ => match db.submit(count) {
                 Ok(ticket) => tickets.push((number, ticket)),
@@ -65,14 +65,15 @@ fn answered(world: &World, number: u64, ticket: Ticket<Counted>) {
 /// Calls that are submitted together, some more than the queue may hold.
 fn batch(
     world: &World,
-    (caller, step): (u64, u64),
+    caller: u64,
+    first: u64,
     random: &mut Random,
     tickets: &mut Vec<(u64, Ticket<Counted>)>,
 ) {
     let mut batch = world.db.batch();
     let added: Vec<_> = (0..1 + random.below(3))
         .map(|at| {
-            let count = call(caller, step << 8 | at);
+            let count = call(caller, first | at);
             (count.call, batch.add(&count).unwrap())
         })
         .collect();
