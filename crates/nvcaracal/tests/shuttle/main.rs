@@ -85,12 +85,19 @@ fn options(random: &mut Random) -> Options {
 /// One schedule of a case.
 fn run(seed: u64) {
     let random = &mut Random::new(seed);
-    let db = options(random).open_device(DeviceSpec::Dram).unwrap();
+    // Many threads wait for room when the database is closed.
+    let is_crowd = seed.is_multiple_of(4);
+    let options = options(random);
+    let options = if is_crowd { options.queue_calls_max(1) } else { options };
+    let db = options.open_device(DeviceSpec::Dram).unwrap();
     let world = Arc::new(World { db, serials: Mutex::default() });
-    let closes_early = random.percent(50);
+    let closes_early = is_crowd || random.percent(50);
     let mut threads = Vec::new();
-    for number in 0..2 + random.below(3) {
-        let (world, seed, is_task) = (Arc::clone(&world), random.word(), random.percent(40));
+    let tasks = if is_crowd { 0 } else { random.pick(&[0, 30, 60]) };
+    let callers = if is_crowd { 7 } else { 2 + random.below(4) };
+    for number in 0..callers {
+        let is_task = random.percent(tasks);
+        let (world, seed) = (Arc::clone(&world), random.word());
         threads.push(thread::spawn(move || match is_task {
             true => tasks::run(&world, number, &mut Random::new(seed)),
             false => callers::run(&world, number, &mut Random::new(seed)),
