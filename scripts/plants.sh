@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Plants bugs in a copy of the sources, one after the other, and sees whether the labs find each of
-# them: the crash lab those of engine and storage, the library's lab (crates/nvcaracal/tests/lab)
-# those that say so. The product's own code has no planted bugs.
+# them. The product's own code has no planted bugs.
 #
-# Usage: scripts/plants.sh [--seed N] [--cases N] [--jobs N] [NAME ...]
+# Usage: scripts/plants.sh [--seed N] [--cases N] [--jobs N] [--sample N [--pick N]] [NAME ...]
 #        scripts/plants.sh --list      the names, and what is wrong
 #        scripts/plants.sh --check     whether all patches apply; builds nothing
 #
@@ -11,45 +10,59 @@
 #   --seed N    the first seed (default 1)
 #   --cases N   seeds in which each must be found (default 400)
 #   --jobs N    threads that explore (default: all cores)
-#   --sample N  only so many of the bugs, chosen at random
+#   --sample N  only so many of those that the crash lab finds quickly, chosen at random
+#   --pick N    which ones are chosen (default: from the clock, and printed)
 #
-# A bug is a file scripts/plants/NAME.patch: what is wrong, which obligations that breaks, perhaps a
-# text that the report of the violation must have (`Shows:`), `Lab: TEST` if that test of the
-# library's lab is to find it, and a change to the sources that does nothing unless NVCARACAL_PLANT
-# is NAME. All of them are applied to one copy, which is built once, in the dev profile, under
-# `plants` in the target directory; of the labs those that are needed. First the copy must be clean
-# with no bug turned on. Needs bash, git and cargo. Exit codes: 0 all is well, 1 a bug is not found,
-# a patch does not apply or the copy is not clean, 2 a wrong command line.
+# A bug is a file scripts/plants/NAME.patch: a head, and a change to the sources that does nothing
+# unless NVCARACAL_PLANT is NAME. The head says:
+#
+#   What:    what is wrong
+#   Breaks:  which obligations that breaks
+#   Test:    the test of `nvcaracal-sim --test all` that is to find it, if it is not the crash lab
+#   Engine:  the same of `nvcaracal-engine --test all`
+#   Lab:     the test of the library's lab (crates/nvcaracal/tests/lab) that is to find it
+#   Shows:   a text that the report of the violation must have, if any
+#   Sample:  `no`, if it takes too long for a sample: more than 60 seeds, or another time each run
+#
+# All patches are applied to one copy, under `plants` in the target directory. It is built in the dev
+# profile, beside everything else in the target directory, so that dependencies are built once; of the
+# labs those that are needed. First the copy must be clean with no bug turned on. Needs bash, git and
+# cargo. Exit codes: 0 all is well, 1 a bug is not found, a patch does not apply or the copy is not
+# clean, 2 a wrong command line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C CARGO_TERM_COLOR=never
 
 patches=scripts/plants
-room=${CARGO_TARGET_DIR:-target}/plants
+target=${CARGO_TARGET_DIR:-target}
+room=$target/plants
 # Enough of a case: most bugs need another case rather than more images.
-images=2000
+images=500
 # Seconds after which the library's lab takes a thread for one that waits for ever.
 patience=15
 # Cases in which nothing may be found when no bug is turned on.
-cases_clean=10
+cases_clean=4
+# What finds a bug that does not say so: the crash lab.
+crash_lab=crash::o_29_seeds_of_the_lab
+# Of the crates of the copy, and of that for a sample, so that cargo tells them from those of the same
+# names beside them. Other crates must take it for the one that they ask for.
+version=0.1.999
+version_of_sample=0.1.998
+# Rows of the covering array, each of which counts as a case.
+rows_of_products=89
 
 wrong() {
     echo "error: $*; see the head of scripts/plants.sh" >&2
     exit 2
 }
 
-seed=1 cases=400 mode=run sample=0
-jobs=() names=()
+seed=1 cases=400 mode=run sample=0 pick='' jobs=$(nproc)
+names=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --seed | --cases | --jobs | --sample)
+        --seed | --cases | --jobs | --sample | --pick)
             [[ ${2:-} =~ ^[0-9]+$ ]] || wrong "$1 needs a number"
-            case $1 in
-                --seed) seed=$2 ;;
-                --cases) cases=$2 ;;
-                --sample) sample=$2 ;;
-                --jobs) jobs=(--jobs "$2") ;;
-            esac
+            printf -v "${1#--}" %s "$2"
             shift
             ;;
         --list | --check) mode=${1#--} ;;
@@ -64,7 +77,6 @@ done
 all=()
 for patch in "$patches"/*.patch; do all+=("$(basename "$patch" .patch)"); done
 if [ "${#names[@]}" -eq 0 ]; then names=("${all[@]}"); fi
-if [ "$sample" -gt 0 ]; then mapfile -t names < <(printf '%s\n' "${names[@]}" | shuf -n "$sample"); fi
 
 # A line of the head of a patch, if it is there: `header NAME KEY`.
 header() { sed -nE "/^diff /q; s/^$2: (.*)/\1/p" "$patches/$1.patch"; }
@@ -107,12 +119,20 @@ copy() {
     git ls-files --cached --others --exclude-standard -- Cargo.toml Cargo.lock crates \
         | while IFS= read -r file; do if [ -f "$file" ]; then printf '%s\n' "$file"; fi; done \
         | xargs -d '\n' cp --parents -t "$fresh"
-    cp "$patches/plant.rs" "$fresh/crates/storage/src/plant.rs"
-    echo 'pub mod plant;' >>"$fresh/crates/storage/src/lib.rs"
+    cp "$patches/plant.rs" "$fresh/crates/pmem/src/plant.rs"
+    echo 'pub mod plant;' >>"$fresh/crates/pmem/src/lib.rs"
+    echo 'pub use pmem::plant;' >>"$fresh/crates/storage/src/lib.rs"
     cat "$patches"/*.patch >"$room/all.patch"
     # As if there was no repository around it, whose directories the patch would not touch.
     (cd "$fresh" && GIT_CEILING_DIRECTORIES=$(cd .. && pwd) git apply -C1 ../all.patch 2>/dev/null)
     grep -q 'plant::planted' "$fresh/crates/engine/src/epoch/checkpoint.rs"
+    if [ "$sample" -gt 0 ]; then
+        # The crash lab by itself needs the engine for one device only.
+        sed -i -e '/^    functions::<Traced>,$/!{ /^    functions::</d }' -e 's/\[fn(); [0-9]*\]/[fn(); 1]/' \
+            -e 's/^use pmem::{.*};/use pmem::{Device, Traced};/' "$fresh/crates/engine/src/instances.rs"
+    fi
+    sed -i '/^\[workspace.package\]/,/^version/ s/^version = .*/version = "'"$version"'"/' "$fresh/Cargo.toml"
+    sed -i '/^name = "nvcaracal/ { n; s/^version = .*/version = "'"$version"'"/ }' "$fresh/Cargo.lock"
     (cd "$fresh" && find . -type f) | while IFS= read -r file; do
         if ! cmp -s "$fresh/$file" "$tree/$file"; then
             mkdir -p "$(dirname "$tree/$file")"
@@ -125,49 +145,56 @@ copy() {
     rm -rf "$fresh"
 }
 
-# The first value of a number in the report, and the text of one in its failure.
-number() { sed -nE "s/^ *\"$1\": ([0-9]+),?\$/\1/p" "$room/report.json" | sed 1q; }
-failure() { sed -n '/^  "failure": {/,$p' "$room/report.json"; }
-
-# Explores so many cases with a bug, or with none; the status is that of the program.
-explore() {
-    NVCARACAL_PLANT=$1 RUST_BACKTRACE=0 "$nvcaracal" sim --seed "$seed" --cases "$2" \
-        --images-per-case "$images" --no-minimise --no-progress --json "$room/report.json" \
-        "${jobs[@]}" >"$room/said" 2>&1
-}
-
-# The same with the library's lab, or with those of its tests whose names have a text.
-explore_library() {
-    NVCARACAL_PLANT=$1 NVCARACAL_FIRST_SEED=$seed NVCARACAL_LAB=$2 NVCARACAL_PATIENCE=$patience \
-        RUST_BACKTRACE=0 "$lab" "$3" >"$room/said" 2>&1
-}
-
-# Explores with a bug of the library and prints its line of the table; fails if it is not found.
-try_library() {
-    local name=$1 status=0 noticed='NOT FOUND' found seeds=$cases
-    explore_library "$name" "$cases" "$(header "$name" Lab)" || status=$?
-    if [ "$status" -eq 101 ]; then
-        found=$(sed -nE 's/^seed ([0-9]+)[:,].*/\1/p' "$room/said" | sed 1q)
-        seeds=$((found - seed + 1))
-        noticed=$(sed -nE 's/^seed [0-9]+[:,] (.*)/\1/p' "$room/said" | sed 1q)
-    elif [ "$status" -ne 0 ]; then
-        cat "$room/said" >&2
-        noticed="exit code $status"
+# The package and the test that are to find a bug.
+package_of() {
+    if [ -n "$(header "$1" Lab)" ]; then
+        echo nvcaracal
+    elif [ -n "$(header "$1" Engine)" ]; then
+        echo nvcaracal-engine
+    else
+        echo nvcaracal-sim
     fi
-    printf '| %s | %s | %s | %s | |\n' "$name" "$(header "$name" Breaks)" "$noticed" "$seeds"
-    [ "$status" -eq 101 ]
 }
+test_of() {
+    local key test
+    for key in Lab Engine Test; do
+        test=$(header "$1" "$key")
+        if [ -n "$test" ]; then
+            echo "$test"
+            return
+        fi
+    done
+    echo "$crash_lab"
+}
+
+# Explores so many cases with a bug, or with none: PACKAGE TEST NAME CASES. The status is that of the
+# test, which is 101 if it finds something.
+explore() {
+    local -a settings=()
+    if [ "$2" = "$crash_lab" ]; then settings=("NVCARACAL_IMAGES=$images"); fi
+    env "${settings[@]}" NVCARACAL_PLANT="$3" NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CASES="$4" \
+        NVCARACAL_JOBS="$jobs" NVCARACAL_DISKS="$4" NVCARACAL_LAB="$4" NVCARACAL_PATIENCE="$patience" \
+        NVCARACAL_PRODUCTS=$((($4 + rows_of_products - 1) / rows_of_products)) RUST_BACKTRACE=0 \
+        "${binaries[$1]}" --nocapture "$2" >"$room/said" 2>&1 || return "$?"
+    if grep -q '^running 0 tests' "$room/said"; then
+        echo "there is no test $2 in $1" >>"$room/said"
+        return 2
+    fi
+}
+
+# The lines of the report that begin with the seed of a failure, without a number that is in front.
+failures() { sed -nE "s/^(disk, )?seed ([0-9]+)[:,] (.*)/\2 \3/p" "$room/said"; }
 
 # Explores with a bug and prints its line of the table; fails if it is not found.
 try() {
-    local name=$1 status=0 noticed='NOT FOUND' found shows seeds=$cases
-    explore "$name" "$cases" || status=$?
-    if [ "$status" -eq 1 ]; then
-        found=$(failure | sed -nE 's/^ *"seed": ([0-9]+),?$/\1/p')
-        seeds=$((found - seed + 1))
-        noticed=$(failure | sed -nE 's/^ *"violation": "([^:]*): .*/\1/p')
+    local name=$1 status=0 noticed='NOT FOUND' shows found what seeds=$cases
+    explore "$(package_of "$name")" "$(test_of "$name")" "$name" "$cases" || status=$?
+    if [ "$status" -eq 101 ]; then
+        read -r found what < <(failures) || true
+        seeds=$((${found:-$seed} - seed + 1))
+        noticed=${what%%: *}
         shows=$(header "$name" Shows)
-        if [[ "$(failure)" != *"$shows"* ]]; then
+        if ! grep -qF -- "$shows" "$room/said"; then
             noticed="$noticed, but without \"$shows\""
             status=0
         fi
@@ -176,8 +203,8 @@ try() {
         noticed="exit code $status"
     fi
     printf '| %s | %s | %s | %s | %s |\n' "$name" "$(header "$name" Breaks)" "$noticed" "$seeds" \
-        "$(number images)"
-    [ "$status" -eq 1 ]
+        "$(sed -nE 's/^([0-9]+) images$/\1/p' "$room/said" | sed 1q)"
+    [ "$status" -eq 101 ]
 }
 
 if [ "$mode" = list ]; then
@@ -187,40 +214,61 @@ fi
 check_patches
 if [ "$mode" = check ]; then exit; fi
 
+if [ "$sample" -gt 0 ]; then
+    pick=${pick:-$(date +%s)}
+    room=$room-sample
+    version=$version_of_sample
+    quick=()
+    for name in "${names[@]}"; do
+        if [ "$(header "$name" Sample)" != no ] && [ "$(test_of "$name")" = "$crash_lab" ]; then
+            quick+=("$name")
+        fi
+    done
+    mapfile -t names < <(printf '%s\n' "${quick[@]}" | shuf -n "$sample" --random-source=<(yes "$pick"))
+    echo "a sample: --sample $sample --pick $pick, which is ${names[*]}"
+fi
+
 mkdir -p "$room"
 copy
 room=$(cd "$room" && pwd)
-nvcaracal=$room/build/debug/nvcaracal
-lab=''
-of_crashes=()
-for name in "${names[@]}"; do if [ -z "$(header "$name" Lab)" ]; then of_crashes+=("$name"); fi; done
-build() { CARGO_TARGET_DIR=$room/build CARGO_INCREMENTAL=1 cargo "$@"; }
-manifest=(--locked --manifest-path "$room/tree/Cargo.toml")
-is_clean=true
-if [ "${#of_crashes[@]}" -gt 0 ]; then
-    build build --quiet "${manifest[@]}" -p nvcaracal-cli
-    explore '' "$cases_clean" || is_clean=false
-fi
-if [ "${#of_crashes[@]}" -lt "${#names[@]}" ]; then
-    build test --no-run "${manifest[@]}" -p nvcaracal --test lab 2>&1 | tee "$room/said"
-    lab=$(sed -nE 's/^ *Executable .*\((.*)\)$/\1/p' "$room/said")
-    explore_library '' "$cases_clean" '' || is_clean=false
-fi
+export CARGO_TARGET_DIR=${room%/*} CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-1}
+declare -A binaries=()
+# Builds the labs that are needed, and has each look for what is not there.
 started=$SECONDS
-if [ "$is_clean" = false ]; then
-    cat "$room/said"
-    echo 'the copy is not clean with no bug turned on: a patch changes more than its switch'
-    exit 1
+build() { cargo "$@" --locked --manifest-path "$room/tree/Cargo.toml"; }
+if [ "$sample" -gt 0 ]; then
+    build build --quiet -p nvcaracal-sim --features seeds --bin nvcaracal-seeds
+    binaries[nvcaracal-sim]=$CARGO_TARGET_DIR/debug/nvcaracal-seeds
 fi
+for name in "${names[@]}"; do
+    package=$(package_of "$name")
+    if [ -n "${binaries[$package]:-}" ]; then continue; fi
+    if [ "$package" = nvcaracal ]; then target=lab; else target=all; fi
+    build test --no-run -p "$package" --test "$target" 2>&1 | tee "$room/said"
+    binaries[$package]=$(sed -nE 's/^ *Executable .*\((.*)\)$/\1/p' "$room/said")
+done
+echo "built in $((SECONDS - started)) s"
+mapfile -t tests < <(for name in "${names[@]}"; do echo "$(package_of "$name") $(test_of "$name")"; done | sort -u)
+for test in "${tests[@]}"; do
+    # shellcheck disable=SC2086  # a package and a test
+    if ! explore $test '' "$cases_clean"; then
+        cat "$room/said"
+        echo 'the copy is not clean with no bug turned on: a patch changes more than its switch'
+        exit 1
+    fi
+done
+started=$SECONDS
 found=0
+missed=()
 echo '| planted bug | breaks | noticed by | seeds | images |'
 echo '|---|---|---|---|---|'
 for name in "${names[@]}"; do
-    if [ -n "$(header "$name" Lab)" ]; then how=try_library; else how=try; fi
-    if "$how" "$name"; then found=$((found + 1)); fi
+    if try "$name"; then found=$((found + 1)); else missed+=("$name"); fi
 done
 echo
 echo "$found of ${#names[@]} planted bugs found, at most $cases seeds each, from seed $seed;" \
     "$((SECONDS - started)) s"
-echo "one of them, made small: NVCARACAL_PLANT=NAME $nvcaracal sim --seed $seed --images-per-case $images"
-[ "$found" -eq "${#names[@]}" ]
+if [ "${#missed[@]}" -gt 0 ]; then
+    echo "again: scripts/plants.sh --seed $seed --cases $cases ${missed[*]}"
+    exit 1
+fi
