@@ -8,8 +8,8 @@
 //! ([`kept`]).
 //!
 //! What the serial part writes is decided by then, so its values have the lengths that they have. A
-//! value of any other call may be as long as its table allows. Where the image would have to grow by
-//! much for such values, the epoch is refused ([`crate::EngineConfig::guessed_growth_max`]).
+//! value of any other call may be as long as its table allows. Where the image would have to grow
+//! by much for such values, the epoch is refused ([`crate::EngineConfig::guessed_growth_max`]).
 
 pub(crate) mod handover;
 pub(crate) mod kept;
