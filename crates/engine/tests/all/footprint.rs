@@ -332,3 +332,34 @@ fn o_43_one_row_that_comes_and_goes_has_one_slot() {
     }
     assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 500 rounds");
 }
+
+/// Rows that come in epochs of two workers of four, and go in those of three, beside one that
+/// stays: the third frees slots in epochs only in which it creates no row.
+#[test]
+fn o_43_workers_that_have_no_part_give_what_they_freed() {
+    let device = Arc::new(Dram::new(1 << 28, 1 << 26).unwrap());
+    let config = EngineConfig {
+        workers: 4,
+        store: StoreOptions { segment_bytes: SEGMENT_BYTES, ..StoreOptions::default() },
+        ..EngineConfig::default()
+    };
+    let mut engine = Engine::open(device, config, &tables(), procedures()).unwrap().0;
+    let mut run = |workers: usize, procedure: u16, keys: std::ops::Range<u64>| {
+        let mut calls = Calls::new();
+        keys.for_each(|key| push(&mut calls, false, procedure, &arguments(LONG, key, 700)));
+        engine.limit_workers(workers);
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+        let memory = engine.memory();
+        (memory.persistent_rows, memory.persistent_values)
+    };
+    run(4, 0, 1000..1001);
+    let mut taken = Vec::new();
+    for round in 0..400 {
+        run(2, 0, 0..60);
+        let now = run(3, 1, 0..60);
+        if round % 100 == 99 {
+            taken.push(now);
+        }
+    }
+    assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 100 rounds");
+}
