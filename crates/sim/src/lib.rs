@@ -6,14 +6,14 @@
 
 #[cfg(not(feature = "bare"))]
 pub mod crash;
-#[cfg(not(feature = "bare"))]
+#[cfg(not(any(feature = "bare", feature = "seeds")))]
 pub mod damage;
-#[cfg(not(feature = "bare"))]
+#[cfg(not(any(feature = "bare", feature = "seeds")))]
 pub mod disk;
-#[cfg(not(feature = "bare"))]
+#[cfg(not(any(feature = "bare", feature = "seeds")))]
 pub mod fuzz;
 pub mod history;
-#[cfg(not(feature = "bare"))]
+#[cfg(not(any(feature = "bare", feature = "seeds")))]
 pub mod product;
 #[cfg(not(feature = "bare"))]
 mod seeds;

@@ -390,6 +390,7 @@ impl SubPool {
             let segment = match self.recyclable() {
                 Some(old) => {
                     let segment = self.free_list.remove(&old).expect("just found");
+                    segments.erase(port, entry);
                     segments.write_entry(port, segment, entry);
                     segment
                 }

@@ -297,6 +297,18 @@ impl Segments {
         Some(taken)
     }
 
+    /// Erases an entry of spare segments, before a segment gets it that is not taken from them.
+    pub fn erase<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) {
+        if self.spare() == 0 {
+            return;
+        }
+        let mut spare = self.spare.lock().expect("no panic while locked");
+        for segment in spare.entered.remove(&entry).unwrap_or_default() {
+            self.write_word(port, segment, 0);
+            spare.blank.push(segment);
+        }
+    }
+
     /// Takes the next segment that was never taken.
     fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
         let usable = (device.image_bytes() - self.first_offset) / self.segment_bytes;

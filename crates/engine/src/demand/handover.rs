@@ -25,7 +25,8 @@ impl Handover {
     }
 }
 
-/// What each worker gives and gets; both add up to the same.
+/// What each worker gives and gets, those that have no part in the epoch at the end; both add up to
+/// the same.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub(crate) gives: Vec<u64>,
@@ -38,31 +39,29 @@ impl Shares {
         self.gives.iter().sum()
     }
 
-    /// For rows: each worker gets what it needs, as far as others have it to spare.
-    pub(crate) fn of_needs(stocks: &[Stock]) -> Option<Self> {
-        Self::of(stocks, |stock| stock.needed)
-    }
-
-    /// For `count` values, of which any worker may take any number. Every worker gets as many slots
-    /// as there are values, if there are enough. If not, slots are dealt evenly, where somebody has
-    /// less than half of an even share: what is not used has to be put back.
-    pub(crate) fn of_values(stocks: &[Stock], count: u64) -> Option<Self> {
-        let all: u64 = stocks.iter().map(Stock::slots).sum();
+    /// For `count` values, of which any of the workers that take part may take any number. Each of
+    /// them gets as many slots as there are values, if there are enough. If not, slots are dealt
+    /// evenly, where one of them has less than half of an even share: what is not used has to be
+    /// put back. Workers that have no part need none.
+    pub(crate) fn of_values(stocks: &[Stock], of_idle: &[Stock], count: u64) -> Option<Self> {
+        let all: u64 = stocks.iter().chain(of_idle).map(Stock::slots).sum();
         let share = all / stocks.len() as u64;
         let least = stocks.iter().map(Stock::slots).min()?;
-        if share >= count {
-            Self::of(stocks, |_| count)
+        let needed = if share >= count {
+            count
         } else if least < share.div_ceil(2) {
-            Self::of(stocks, |_| share)
+            share
         } else {
-            None
-        }
+            return None;
+        };
+        let needs = stocks.iter().map(|stock| Stock { needed, ..*stock });
+        Self::of_needs(&needs.chain(of_idle.iter().copied()).collect::<Vec<_>>())
     }
 
-    /// Each worker gets as many as are `needed` of it, as far as others have them to spare.
-    fn of(stocks: &[Stock], needed: impl Fn(&Stock) -> u64) -> Option<Self> {
-        let short = |stock: &Stock| needed(stock).saturating_sub(stock.slots());
-        let spare = |stock: &Stock| stock.free.min(stock.slots().saturating_sub(needed(stock)));
+    /// Each worker gets what it needs, as far as others have it to spare.
+    pub(crate) fn of_needs(stocks: &[Stock]) -> Option<Self> {
+        let short = |stock: &Stock| stock.needed.saturating_sub(stock.slots());
+        let spare = |stock: &Stock| stock.free.min(stock.slots().saturating_sub(stock.needed));
         let wanted: u64 = stocks.iter().map(short).sum();
         let count = wanted.min(stocks.iter().map(spare).sum());
         let deal = |share: &dyn Fn(&Stock) -> u64| {
@@ -110,7 +109,7 @@ mod tests {
         let plan = |stocks: &[_], count| {
             let stocks: Vec<Stock> =
                 stocks.iter().map(|&(free, fresh)| stock((free, fresh, 0))).collect();
-            Shares::of_values(&stocks, count)
+            Shares::of_values(&stocks, &[], count)
         };
         assert_eq!(plan(&[(3, 0), (0, 3)], 3), None, "each may write all three");
         assert_eq!(plan(&[(8, 0), (1, 0)], 3), shares(&[2, 0], &[0, 2]));
@@ -119,5 +118,17 @@ mod tests {
         assert_eq!(plan(&[(6, 0), (2, 0)], 100), None, "it is not worth it");
         assert_eq!(plan(&[(7, 0), (1, 0)], 100), shares(&[3, 0], &[0, 3]));
         assert_eq!(plan(&[(1, 0), (0, 0)], 100), None, "there is nothing to be dealt");
+    }
+
+    #[test]
+    fn workers_that_have_no_part_give_what_they_have() {
+        let plan = |stocks: &[_], of_idle: &[_], count| {
+            let [stocks, of_idle] = [stocks, of_idle]
+                .map(|stocks| stocks.iter().map(|&free| stock((free, 0, 0))).collect::<Vec<_>>());
+            Shares::of_values(&stocks, &of_idle, count)
+        };
+        assert_eq!(plan(&[3, 3], &[9], 3), None, "both have enough");
+        assert_eq!(plan(&[3, 1], &[9], 3), shares(&[0, 0, 2], &[0, 2, 0]));
+        assert_eq!(plan(&[0, 1], &[2, 5], 100), shares(&[0, 0, 2, 5], &[4, 3, 0, 0]));
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             slots.lock().expect("no panic while locked").extend(given);
         }
     }
-    if epoch.workers == 1 {
+    if epoch.leads(worker) {
         take_from_idle(epoch, worker, &handovers);
     }
     epoch.barrier()?;
@@ -52,7 +52,7 @@ fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, hando
     let mut idle = epoch.shared.idle.lock().expect("no panic while locked");
     for Handover { pool, shares, slots } in handovers {
         let mut slots = slots.lock().expect("no panic while locked");
-        for (idle, &count) in idle.iter_mut().zip(&shares.gives[1..]) {
+        for (idle, &count) in idle.iter_mut().zip(&shares.gives[epoch.workers..]) {
             if count > 0 {
                 slots.extend(idle.give((*pool, count), (&mut *port, segments), sequence));
             }
@@ -76,14 +76,18 @@ pub(super) fn plan<D: Device>(
     let classes = (0..CLASSES).map(|class| (class_pool(class).into(), Some(values.most(class))));
     let classes = classes.filter(|&(_, values)| values > Some(0));
     for (pool, values) in rows.chain(classes) {
+        let of_idle = || {
+            let free = |idle: &Idle| Stock { free: idle.slots(pool), ..Stock::default() };
+            idle.iter().map(free).collect::<Vec<_>>()
+        };
         let shares = match (&demand.stocks[pool][..], values) {
             ([], _) => None,
             ([alone], _) => {
                 let needed = values.unwrap_or(alone.needed);
-                from_idle(Stock { needed, ..*alone }, &idle, pool)
+                from_idle(Stock { needed, ..*alone }, of_idle)
             }
-            (all, None) => Shares::of_needs(all),
-            (all, Some(values)) => Shares::of_values(all, values),
+            (all, None) => Shares::of_needs(&[all, &of_idle()].concat()),
+            (all, Some(values)) => Shares::of_values(all, &of_idle(), values),
         };
         if let Some(shares) = shares {
             demand.hand_over(pool, &shares);
@@ -94,10 +98,16 @@ pub(super) fn plan<D: Device>(
 
 /// What a worker that is alone gets of those that have no part in the epoch, which needs nothing of
 /// them but where it is short.
-fn from_idle(alone: Stock, idle: &[Idle], pool: usize) -> Option<Shares> {
+fn from_idle(alone: Stock, of_idle: impl FnOnce() -> Vec<Stock>) -> Option<Shares> {
     if alone.needed <= alone.slots() {
         return None;
     }
-    let of_idle = idle.iter().map(|idle| Stock { free: idle.slots(pool), ..Stock::default() });
-    Shares::of_needs(&std::iter::once(alone).chain(of_idle).collect::<Vec<_>>())
+    Shares::of_needs(&[vec![alone], of_idle()].concat())
+}
+
+/// Slots of a pool that workers give which have no part in the epoch.
+pub(super) fn given_by_idle<D: Device>(epoch: &Epoch<'_, D>, pool: usize) -> u64 {
+    let handovers = epoch.shared.handovers.read().expect("no panic while locked");
+    let of_pool = handovers.iter().filter(|handover| handover.pool == pool);
+    of_pool.flat_map(|handover| &handover.shares.gives[epoch.workers..]).sum()
 }

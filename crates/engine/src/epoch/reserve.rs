@@ -150,7 +150,11 @@ fn stock_of_all<D: Device>(
 ) -> Stock {
     let mut sum = match epoch.workers {
         1 => stock_of(&worker.medium.sub_pools[pool]),
-        _ => Stock::of_all(&demand.stocks[pool]),
+        // What others give is counted as theirs below.
+        _ => {
+            let all = Stock::of_all(&demand.stocks[pool]);
+            Stock { free: all.free - handover::given_by_idle(epoch, pool), ..all }
+        }
     };
     // A slot may have been freed by another worker than the one that took it.
     for idle in &*epoch.shared.idle.lock().expect("no panic while locked") {

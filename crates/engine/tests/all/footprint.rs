@@ -1,5 +1,6 @@
 //! The space of rows and values follows from the live rows: whatever comes and goes, in epochs of
-//! one worker or of all, the image stops growing.
+//! one worker, of some or of all, and however many epochs lie between two checkpoints, the image
+//! stops growing.
 //!
 //! Each worker frees and takes slots in sub-pools of its own. Where rows came in epochs of one
 //! worker and went in those of another, by turns, free slots piled up with one and the other took
@@ -95,63 +96,92 @@ pub(crate) fn tables() -> Vec<TableDefinition> {
     ]
 }
 
-/// What is known of a table: its live rows, and the most that its slots ever had to hold.
+/// What is known of a table: its live rows, and the most that its slots ever had to hold. What is
+/// freed may be taken again after the next checkpoint.
 #[derive(Default)]
 struct Known {
     live: BTreeMap<u64, u64>,
+    /// Rows that went since the checkpoint, or had a slot that they did not need; and writes.
+    gone: u64,
+    written: u64,
     rows_most: u64,
     written_most: u64,
+    churn_most: u64,
+}
+
+/// What comes and goes for a while, and in which way.
+#[derive(Debug, Default)]
+struct Mood {
+    table: usize,
+    calls: u64,
+    pattern: u64,
+    /// Workers of epochs that delete, and of those that insert, where these are not of one.
+    workers: [u64; 2],
 }
 
 struct History<D: Device> {
+    seed: u64,
     device: Arc<D>,
     engine: Option<Engine<D>>,
+    workers: u64,
     workers_most: u64,
+    checkpoint_every: u64,
     random: Random,
     known: [Known; TABLES],
-    /// What comes and goes for a while, and in which way.
-    mood: (usize, u64, u64),
+    mood: Mood,
 }
 
 impl<D: Device> History<D> {
     fn new(device: D, seed: u64) -> Self {
         let mut history = Self {
+            seed,
             device: Arc::new(device),
             engine: None,
+            workers: 0,
             workers_most: 0,
+            checkpoint_every: 0,
             random: Random(seed),
             known: Default::default(),
-            mood: (0, 0, 0),
+            mood: Mood::default(),
         };
         history.open();
         history
     }
 
-    /// Opens the store, with any number of workers; the one before may not have been closed.
+    /// Opens the store, with any number of workers and any interval. The one before is not closed,
+    /// unless memory may be ahead of the last image snapshot then.
     fn open(&mut self) {
-        self.engine = None;
-        let workers = 1 + self.random.below(3);
-        self.workers_most = self.workers_most.max(workers);
+        match self.engine.take() {
+            Some(engine) if self.device.captures() => engine.close().unwrap(),
+            engine => drop(engine),
+        }
+        self.workers = 1 + self.random.below(4);
+        self.workers_most = self.workers_most.max(self.workers);
+        self.checkpoint_every = [1, 2, 5][self.random.below(3) as usize];
+        self.mood.workers = [self.workers; 2];
         let config = EngineConfig {
-            workers: workers as usize,
-            checkpoint_every: 1,
+            workers: self.workers as usize,
+            checkpoint_every: self.checkpoint_every,
             store: StoreOptions { segment_bytes: SEGMENT_BYTES, ..StoreOptions::default() },
             ..EngineConfig::default()
         };
         let opened = Engine::open(Arc::clone(&self.device), config, &tables(), procedures());
+        // It has come to a checkpoint.
+        self.known.iter_mut().for_each(|known| (known.gone, known.written) = (0, 0));
         self.engine = Some(opened.unwrap().0);
     }
 
-    /// An epoch: inserts, updates or deletes of one table, by one worker or by all.
+    /// An epoch: inserts, updates or deletes of one table, by one worker, some or all.
     fn round(&mut self) {
         if self.random.below(40) == 0 {
-            self.mood = (
-                self.random.below(TABLES as u64) as usize,
-                1 + self.random.below(CALLS_MAX),
-                self.random.below(5),
-            );
+            self.mood = Mood {
+                table: self.random.below(TABLES as u64) as usize,
+                calls: 1 + self.random.below(CALLS_MAX),
+                pattern: self.random.below(6),
+                workers: [0; 2].map(|_| 1 + self.random.below(self.workers)),
+            };
         }
-        let (table, count, pattern) = self.mood;
+        let Mood { table, calls: count, pattern, workers } = self.mood;
         // Which way, and by whom: taking turns, or anyhow.
         let (turn, any) = (self.random.below(2), self.random.below(3));
         let known = &self.known[table];
@@ -160,7 +190,8 @@ impl<D: Device> History<D> {
             1 => (known.live.is_empty(), known.live.is_empty()),
             2 => (known.live.is_empty(), !known.live.is_empty()),
             3 => (any > 0, turn == 0),
-            _ => (any == 0, turn == 0),
+            4 => (any == 0, turn == 0),
+            _ => (known.live.is_empty(), false),
         };
         let mut calls = Calls::new();
         let mut gone = 0;
@@ -169,7 +200,8 @@ impl<D: Device> History<D> {
             let key = self.random.below(KEYS);
             let known = &mut self.known[table];
             if inserts {
-                known.live.insert(key, bytes);
+                // A slot was ready for a row that is there.
+                gone += u64::from(known.live.insert(key, bytes).is_some());
             } else {
                 // What there is; nothing if there is nothing.
                 let found = known.live.range(key..).next().or(known.live.iter().next());
@@ -181,27 +213,39 @@ impl<D: Device> History<D> {
             }
             push(&mut calls, alone, 0, &arguments(table, key, bytes));
         }
-        let outcome = self.engine.as_mut().unwrap().run_epoch(&calls, EpochInfo::default());
-        outcome.unwrap();
+        let engine = self.engine.as_mut().unwrap();
+        engine.limit_workers(workers[usize::from(inserts)] as usize);
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+        let has_checkpoint = engine.checkpoint_epoch() == engine.epoch();
         let known = &mut self.known[table];
-        // Slots that this epoch frees may be taken by the next one.
-        known.rows_most = known.rows_most.max(known.live.len() as u64 + gone);
-        known.written_most = known.written_most.max(calls.len() as u64);
+        known.gone += gone;
+        known.written += calls.len() as u64;
+        known.rows_most = known.rows_most.max(known.live.len() as u64 + known.gone);
+        known.written_most = known.written_most.max(known.written);
+        known.churn_most = known.churn_most.max(known.gone + known.written);
+        if has_checkpoint {
+            self.known.iter_mut().for_each(|known| (known.gone, known.written) = (0, 0));
+        }
     }
 
     /// Most bytes that rows and values may take.
     fn bound(&self) -> (u64, u64) {
         let (workers, entries) = (self.workers_most, SEGMENT_BYTES / 8);
-        // Every worker may have begun a segment, and a list has a segment at each end.
-        let pool = |slots: u64, slot_bytes: u64| {
-            slots.div_ceil(SEGMENT_BYTES / slot_bytes) + workers + workers * (2 + slots / entries)
+        // Every worker may have begun a segment, and a list has a segment at each end. What a list
+        // has lost since the checkpoint before the last is in it still: as many entries as slots
+        // were freed, or handed over and put back.
+        let pool = |slots: u64, churn: u64, slot_bytes: u64| {
+            let lists = workers * (2 + (slots + 2 * churn) / entries);
+            slots.div_ceil(SEGMENT_BYTES / slot_bytes) + workers + lists
         };
-        let rows = (0..TABLES).map(|table| pool(self.known[table].rows_most, ROW_BYTES[table]));
+        let rows = self.known.iter().zip(ROW_BYTES);
+        let rows = rows.map(|(known, bytes)| pool(known.rows_most, known.churn_most, bytes));
         // Both versions of a row, and as many again for each worker as there are writes: in each
         // class, because lengths are random.
         let known = &self.known[LONG];
         let slots = 2 * known.rows_most + (workers + 1) * known.written_most;
-        let classes = [128, 256, 512, 1024].map(|bytes| pool(slots, bytes));
+        let churn = 2 * known.churn_most;
+        let classes = [128, 256, 512, 1024].map(|bytes| pool(slots, churn, bytes));
         (rows.sum::<u64>() * SEGMENT_BYTES, classes.iter().sum::<u64>() * SEGMENT_BYTES)
     }
 
@@ -209,7 +253,10 @@ impl<D: Device> History<D> {
         let (rows, values) = self.bound();
         let now = self.engine.as_ref().unwrap().memory();
         let (rows_are, values_are) = (now.persistent_rows, now.persistent_values);
-        let at = format!("round {round}, now {:?}, {} workers", self.mood, self.workers_most);
+        let at = format!(
+            "seed {}: round {round}, now {:?}, {} workers, a checkpoint every {}",
+            self.seed, self.mood, self.workers, self.checkpoint_every
+        );
         assert!(rows_are <= rows, "{at}: {rows_are} bytes of rows, at most {rows}");
         assert!(values_are <= values, "{at}: {values_are} bytes of values, at most {values}");
     }
@@ -284,4 +331,35 @@ fn o_43_one_row_that_comes_and_goes_has_one_slot() {
         }
     }
     assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 500 rounds");
+}
+
+/// Rows that come in epochs of two workers of four, and go in those of three, beside one that
+/// stays: the third frees slots in epochs only in which it creates no row.
+#[test]
+fn o_43_workers_that_have_no_part_give_what_they_freed() {
+    let device = Arc::new(Dram::new(1 << 28, 1 << 26).unwrap());
+    let config = EngineConfig {
+        workers: 4,
+        store: StoreOptions { segment_bytes: SEGMENT_BYTES, ..StoreOptions::default() },
+        ..EngineConfig::default()
+    };
+    let mut engine = Engine::open(device, config, &tables(), procedures()).unwrap().0;
+    let mut run = |workers: usize, procedure: u16, keys: std::ops::Range<u64>| {
+        let mut calls = Calls::new();
+        keys.for_each(|key| push(&mut calls, false, procedure, &arguments(LONG, key, 700)));
+        engine.limit_workers(workers);
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+        let memory = engine.memory();
+        (memory.persistent_rows, memory.persistent_values)
+    };
+    run(4, 0, 1000..1001);
+    let mut taken = Vec::new();
+    for round in 0..400 {
+        run(2, 0, 0..60);
+        let now = run(3, 1, 0..60);
+        if round % 100 == 99 {
+            taken.push(now);
+        }
+    }
+    assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 100 rounds");
 }

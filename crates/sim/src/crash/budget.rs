@@ -1,7 +1,8 @@
 //! How much of each case of a campaign is explored: of a few cases much, of most of them a little.
 //!
 //! Some bugs need many images of one history, others one history in a hundred. So most seeds get a
-//! small budget, and time for ten times as many remains.
+//! small budget, and time for ten times as many remains. Half of these spend it on all choices at
+//! few crash points, the first ones; the other half on few choices, over the whole history.
 
 use super::explore::Options;
 use crate::history::Random;
@@ -29,6 +30,7 @@ impl Options<'_> {
             return self;
         }
         let nest_one_in = self.nest_one_in.min(BROAD_NEST_ONE_IN);
-        Self { images_max: IMAGES_OF_BROAD, nest_one_in, ..self }
+        let spread = Random::new(seed ^ 0x5b1ead).percent(50);
+        Self { images_max: IMAGES_OF_BROAD, nest_one_in, spread, ..self }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use super::budget::is_deep;
 use super::case::Case;
 use super::explore::{Failure, Options, explore_case};
+use super::minimise::minimise;
 use super::tally::Tally;
+use crate::history::effort;
 use crate::seeds::Seeds;
 
 /// What to run.
@@ -62,4 +64,33 @@ pub fn run(campaign: &Campaign<'_>) -> Outcome {
         clean
     });
     outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Images that the search for a smaller failing case may take.
+const MINIMISE_IMAGES: u64 = 20_000;
+
+/// Explores so many seeds as the environment says, each as much as it says, by default a few:
+/// `NVCARACAL_FIRST_SEED`, `NVCARACAL_CASES`, `NVCARACAL_IMAGES` and `NVCARACAL_JOBS`. With
+/// `NVCARACAL_SHRINK=1` a failing case is made smaller. Returns the number of images.
+///
+/// # Errors
+/// The violation, in words that begin with its seed.
+pub fn run_as_told() -> Result<u64, String> {
+    let options = Options { images_max: effort("NVCARACAL_IMAGES", 60), ..Options::default() };
+    let Outcome { tally, failure } = run(&Campaign {
+        seed: effort("NVCARACAL_FIRST_SEED", 0),
+        cases: Some(effort("NVCARACAL_CASES", 8)),
+        jobs: effort("NVCARACAL_JOBS", 1) as usize,
+        options,
+        stop: &|| false,
+        progress: &|_, _| {},
+    });
+    println!("{} images", tally.images);
+    let Some(mut failure) = failure else { return Ok(tally.images) };
+    if effort("NVCARACAL_SHRINK", 0) == 1 {
+        failure = minimise(failure, &options, MINIMISE_IMAGES);
+    }
+    let Failure { case, violation, cuts } = &*failure;
+    let cuts = cuts.iter().map(|cut| format!("\n  {cut}")).collect::<String>();
+    Err(format!("seed {}: {violation}{cuts}\n{case:?}", case.seed))
 }

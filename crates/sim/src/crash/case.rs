@@ -7,7 +7,7 @@ use crate::history::pair::TABLES_SIZED;
 use crate::history::program::SHORT_SIZES;
 use crate::history::{
     HASHED, Mix, ORDERED, Random, Setup, add_corners, batch, churn, edited, fatal, for_serial_part,
-    long_call, stale_look,
+    long_call, long_stale_looks, stale_look, turns,
 };
 
 /// The image of a store without any segment, with some room for the directory.
@@ -15,11 +15,18 @@ const IMAGE_BYTES_EMPTY: u64 = 600 << 10;
 
 /// One of how many seeds has a log that is nearly full.
 const FULL_LOG_ONE_IN: u64 = 8;
+/// One of how many seeds, half of those with such a log, has long calls that are deferred.
+const DEFERRED_ONE_IN: u64 = 16;
 /// One of how many seeds replaces all of many rows in each epoch.
 const CHURN_ONE_IN: u64 = 16;
+/// One of how many seeds has rows that come, change, go and come back, under snapshots.
+const TURNS_ONE_IN: u64 = 8;
 
 /// One of how many seeds ends with an epoch that a call cannot be taken back from.
 const FATAL_ONE_IN: u64 = 8;
+
+/// How many of a hundred calls that are deferred beside a full log are long ones.
+const LONG_LOOKS_PERCENT: u64 = 25;
 
 /// What the epochs of a case are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +37,8 @@ pub enum Habit {
     FullLog,
     /// All rows are replaced: free lists go through segment after segment.
     Churn,
+    /// Few rows come, change, go and come back.
+    Turns,
 }
 
 /// How large a case is, and so how much of it can be explored.
@@ -97,10 +106,14 @@ impl Case {
             5..10 => Size::Small,
             _ => Size::Large,
         };
-        let case = if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
+        let case = if seed % DEFERRED_ONE_IN == DEFERRED_ONE_IN - 1 {
+            Self::of_deferred(seed, &mut random)
+        } else if seed % FULL_LOG_ONE_IN == FULL_LOG_ONE_IN - 1 {
             Self::of_full_log(seed, size, &mut random)
         } else if seed % CHURN_ONE_IN == CHURN_ONE_IN - 5 {
             Self::of_churn(seed, &mut random)
+        } else if seed % TURNS_ONE_IN == TURNS_ONE_IN - 3 {
+            Self::of_turns(seed, &mut random)
         } else {
             Self::of_size(seed, size, &mut random)
         };
@@ -109,7 +122,7 @@ impl Case {
         let changes = case.close && Random::new(seed ^ 0x5c4e3a).percent(60);
         let case = Self { changes, ..case };
         let case = match case.habit {
-            Habit::Usual => case.with_longer_values(&mut Random::new(seed ^ 0x6407)),
+            Habit::Usual | Habit::Turns => case.with_longer_values(&mut Random::new(seed ^ 0x6407)),
             // These have just the room that they need.
             Habit::FullLog | Habit::Churn => case,
         };
@@ -174,6 +187,27 @@ impl Case {
         Self { size, setup, batches, image_limit_bytes, log_limit_bytes, habit, ..case }
     }
 
+    /// A case of more epochs than others, in which few rows, of the table with indexes above all,
+    /// come, change, go and come back while snapshots are held.
+    #[must_use]
+    pub fn of_turns(seed: u64, random: &mut Random) -> Self {
+        let case = Self::of_size(seed, Size::Tiny, random);
+        let mut spells = Spells::begin(random, case.mix, Habit::Turns);
+        let batches = (0..6 + random.below(4))
+            .map(|_| {
+                let calls = random.below(4);
+                spells.batch(random, calls)
+            })
+            .collect();
+        let setup = Setup {
+            snapshots_every: random.pick(&[1, 1, 2]),
+            checkpoint_every: random.pick(&[1, 1, 2, 3]),
+            ..case.setup
+        };
+        let log_limit_bytes = case.log_limit_bytes.max(64 * setup.segment_bytes);
+        Self { setup, batches, log_limit_bytes, habit: Habit::Turns, ..case }
+    }
+
     /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
     /// enough, but for the calls that are carried over; with a long one the log fills up, most of
     /// the time to its last segment, and only opening the store again empties it. Large cases would
@@ -189,7 +223,7 @@ impl Case {
         let setup = Setup { workers, checkpoint_every, ..case.setup };
         // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
         let carries: &[u64] =
-            if room_for < checkpoint_every { &[0, 0, 0, 1] } else { &[0, 1, 1, 2] };
+            if room_for < checkpoint_every { &[0, 0, 0, 1, 3] } else { &[0, 1, 1, 2, 4] };
         // Each epoch has its streams and a seal; an only stream mostly is one with the seal, for
         // which there must be room nevertheless. The record of the program stays for ever, and
         // epochs cannot have the reserve.
@@ -221,6 +255,30 @@ impl Case {
                 batch
             })
             .collect();
+        let log_limit_bytes = segments * setup.segment_bytes;
+        Self { batches, mix, log_limit_bytes, habit: Habit::FullLog, setup, ..case }
+    }
+
+    /// A case whose log has room for few epochs, most of which defer calls that need several
+    /// segments of it: for the calls, and once more for the next epoch to find them. Where an epoch
+    /// is refused they run by themselves.
+    #[must_use]
+    pub fn of_deferred(seed: u64, random: &mut Random) -> Self {
+        let case = Self::of_size(seed, Size::Tiny, random);
+        let checkpoint_every = random.pick(&[1, 1, 1, 2, 3]);
+        let setup = Setup { workers: 1, checkpoint_every, segment_bytes: 4096, ..case.setup };
+        let mix = Mix { keys: random.pick(&[2, 4]), ..case.mix };
+        let batches = (0..5 + random.below(4))
+            .map(|_| {
+                let calls = random.below(3);
+                let mut all = batch(random, &mix, calls);
+                if random.percent(70) {
+                    all.extend(long_stale_looks(random, &mix));
+                }
+                all
+            })
+            .collect();
+        let segments = u64::from(1 + RESERVE_SEGMENTS) + 3 + random.below(9);
         let log_limit_bytes = segments * setup.segment_bytes;
         Self { batches, mix, log_limit_bytes, habit: Habit::FullLog, setup, ..case }
     }
@@ -328,6 +386,11 @@ impl Spells {
                 }
                 return all;
             }
+            Habit::Turns => {
+                let mut all = turns(random);
+                all.extend(batch(random, &self.mix, calls));
+                return all;
+            }
             Habit::FullLog => {}
         }
         if self.left == 0 {
@@ -345,7 +408,10 @@ impl Spells {
             all = all.into_iter().map(for_serial_part).collect();
         }
         if !self.quiet && (self.for_ever || random.percent(75)) {
-            all.extend(stale_look(random, &self.mix));
+            match random.percent(LONG_LOOKS_PERCENT) {
+                true => all.extend(long_stale_looks(random, &self.mix)),
+                false => all.extend(stale_look(random, &self.mix)),
+            }
         }
         all
     }

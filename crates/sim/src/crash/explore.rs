@@ -1,6 +1,6 @@
 //! The explorer: every crash point, every adversary, and recoveries of recoveries.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Once};
 
@@ -32,6 +32,10 @@ const EPOCHS_AFTER_A_KILL: u64 = 5;
 /// A store of which all rows are replaced in every epoch runs on for so many at most.
 const CHURN_EPOCHS: u64 = 4;
 
+/// Choices of what arrived at a crash point where images are spread over a history: the first is
+/// that nothing did that had not to, which shows what was never made durable.
+const CHOICES_OF_SPREAD: usize = 2;
+
 /// Images that one point of each class costs, with what follows from them: more or less.
 const IMAGES_OF_A_CLASS: u64 = 200;
 
@@ -52,6 +56,9 @@ pub struct Options<'o> {
     pub run_on_one_in: u64,
     /// How often a process is killed in a life, at most; fewer where there are few images.
     pub kills_max: u64,
+    /// Whether few images are spread over the whole history: one crash point of each class in each
+    /// epoch. Otherwise the points are explored from the first one on, as far as the images go.
+    pub spread: bool,
     /// Asked before each image: whether to go on.
     pub go_on: &'o (dyn Fn() -> bool + Sync),
 }
@@ -66,6 +73,7 @@ impl Default for Options<'_> {
             nest_one_in: 50,
             run_on_one_in: 1500,
             kills_max: 12,
+            spread: false,
             go_on: &|| true,
         }
     }
@@ -275,6 +283,11 @@ impl Explorer<'_> {
         beginning: Beginning,
         ended: Option<u64>,
     ) -> Vec<bool> {
+        if self.options.spread {
+            // Half of the images are for what follows from the other half.
+            let most = self.options.images_max / (2 * CHOICES_OF_SPREAD as u64);
+            return spread(points, most.max(1) as usize, &mut self.random);
+        }
         let most = match (self.case.size, beginning.depth) {
             _ if beginning.few => 1,
             (Size::Tiny | Size::Small, 0) => usize::MAX,
@@ -315,8 +328,10 @@ impl Explorer<'_> {
         seen: &mut HashSet<(u128, Class, (u64, u64))>,
     ) -> Done<()> {
         let mut list = choices(replay, self.case.size, &mut self.random);
-        if few {
-            while list.len() > CHOICES_OF_FEW {
+        let is_spread = self.options.spread;
+        if few || is_spread {
+            let most = if is_spread { CHOICES_OF_SPREAD } else { CHOICES_OF_FEW };
+            while list.len() > most {
                 list.swap_remove(1 + self.random.below(list.len() as u64 - 1) as usize);
             }
         } else if point.depth > 0 {
@@ -459,6 +474,22 @@ impl Explorer<'_> {
         }
         batches
     }
+}
+
+/// Crash points over the whole of a life: one of each class in each epoch, at most so many.
+fn spread(points: &[Point], most: usize, random: &mut Random) -> Vec<bool> {
+    let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (position, point) in points.iter().enumerate() {
+        places.entry((point.class, point.depth, point.epochs)).or_default().push(position);
+    }
+    let any = |positions: Vec<usize>| positions[random.below(positions.len() as u64) as usize];
+    let mut left: Vec<usize> = places.into_values().map(any).collect();
+    while left.len() > most {
+        left.swap_remove(random.below(left.len() as u64) as usize);
+    }
+    let mut chosen = vec![false; points.len()];
+    left.into_iter().for_each(|position| chosen[position] = true);
+    chosen
 }
 
 /// Whether the first epoch that a life ran took the place of one with more calls.

@@ -3,12 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::{Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
+use engine::{Answer, Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
 use pmem::{Trace, Traced};
 use storage::StorageError;
 
 use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
+use crate::history::model::REFUSED;
 use crate::history::procedures::procedures;
 use crate::history::{
     Expected, LONG, Model, Pair, Program, Setup, compare_answers, compare_hash, compare_indexes,
@@ -57,6 +58,13 @@ impl Known {
             _ if is_changed => None,
             _ => self.models.get(epoch as usize),
         }
+    }
+
+    /// An epoch was answered.
+    fn answered(&mut self, device: &Traced, model: &Model, answers: Vec<Expected>) {
+        device.mark(Place::Answered(model.epoch).encode());
+        self.models.push(Arc::new(model.clone()));
+        self.answers.push(Arc::new(answers));
     }
 
     /// The newest epoch.
@@ -218,12 +226,13 @@ impl Life {
                 Ran::Refused { by_log } => {
                     refused += 1;
                     refused_by_log += u64::from(by_log);
+                    if let Some(answers) = run_deferred(&mut pair)? {
+                        known.answered(device, &pair.model, answers);
+                        epochs += 1;
+                    }
                 }
                 Ran::Answered(answers) => {
-                    let answers = by_position(answers, batch);
-                    device.mark(Place::Answered(pair.model.epoch).encode());
-                    known.models.push(Arc::new(pair.model.clone()));
-                    known.answers.push(Arc::new(answers));
+                    known.answered(device, &pair.model, by_position(answers, batch));
                     epochs += 1;
                 }
                 Ran::Ended(answers) => {
@@ -241,6 +250,7 @@ impl Life {
                 }
             }
         }
+        pair.end_snapshots()?;
         pair.compare_state()?;
         if plan.close {
             device.mark(Place::Closing.encode());
@@ -258,6 +268,35 @@ impl Life {
 fn by_position(answers: Vec<Expected>, batch: &[Vec<u8>]) -> Vec<Expected> {
     let order = serial_order(answers.len() - batch.len(), batch);
     order.into_iter().map(|number| answers[number].clone()).collect()
+}
+
+/// Runs deferred calls, of which there may be some, in an epoch of their own, because there was no
+/// room for them with others. `None` if there is none for one of them either.
+fn run_deferred(pair: &mut Pair<Traced>) -> Result<Option<Vec<Expected>>, String> {
+    if pair.model.carry.is_empty() {
+        return Ok(None);
+    }
+    let info = crate::history::info(pair.model.epoch + 1);
+    let outcome = match pair.engine.run_deferred(info) {
+        Err(error) if error.is_limit() => return Ok(None),
+        outcome => outcome.map_err(|error| format!("deferred calls: {error}"))?,
+    };
+    let is_refused = matches!(outcome.answer(0), Answer::Failed(why) if why.contains(REFUSED));
+    let expected = pair.model.run_deferred(outcome.len(), is_refused, info.timestamp_ns);
+    compare(pair, &outcome, &expected)?;
+    Ok(Some(expected))
+}
+
+/// Compares everything that an epoch came to.
+fn compare(
+    pair: &mut Pair<Traced>,
+    outcome: &EpochOutcome,
+    expected: &[Expected],
+) -> Result<(), String> {
+    compare_answers(outcome, expected)
+        .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
+    compare_hash(outcome, &pair.engine, &pair.model)?;
+    pair.look_behind()
 }
 
 /// Runs an epoch, if the device has room for it.
@@ -288,9 +327,6 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
             before.carry.len()
         ));
     }
-    compare_answers(&outcome, &expected)
-        .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
-    compare_hash(&outcome, &pair.engine, &pair.model)?;
-    pair.look_behind()?;
+    compare(pair, &outcome, &expected)?;
     Ok(Ran::Answered(expected))
 }

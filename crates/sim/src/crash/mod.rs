@@ -27,7 +27,7 @@ mod tally;
 mod verify;
 
 pub use budget::is_deep;
-pub use campaign::{Campaign, Outcome, run};
+pub use campaign::{Campaign, Outcome, run, run_as_told};
 pub use case::{Case, Grown, Habit, Size, short_batches, shorten};
 pub use choices::Choice;
 pub use decide::Decision;

@@ -28,6 +28,36 @@ pub(crate) fn explore_cuts(
     Ok(())
 }
 
+/// How many of a hundred cuts of long journals lose one sector.
+const ONE_LOST_PERCENT: u64 = 40;
+
+/// Tries cuts where a snapshot of the image is between its journal and its place.
+pub(crate) fn explore_journals(
+    story: &Story,
+    recording: &Recording,
+    random: &mut Random,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), String> {
+    for number in 0..options.cuts {
+        let (at, progress, mut medium) = match number % 2 {
+            0 => recording.cut_in_place(random),
+            _ => recording.cut_in_journal(random),
+        };
+        if random.percent(ONE_LOST_PERCENT) {
+            // Of thousands of sectors other arrivals seldom leave all but a few.
+            medium = medium.cut(Arrival::OneLost(random.below(medium.units().max(1))));
+        }
+        let depth = random.pick(&[0, 0, 1]);
+        let cut = Cut { story, medium, progress, depth };
+        cut.explore(random, options, report).map_err(|error| {
+            let end = recording.events.len();
+            format!("cut of a journal at {at} of {end}, {depth} more in recovery: {error}")
+        })?;
+    }
+    Ok(())
+}
+
 /// Every cut between two calls, and again in the recovery from it.
 #[cfg(test)]
 pub(crate) fn every_cut(

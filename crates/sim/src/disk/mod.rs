@@ -31,7 +31,7 @@ mod explore;
 mod library;
 
 pub use campaign::campaign;
-pub use explore::{Failure, explore};
+pub use explore::{Failure, explore, explore_long_journals};
 pub use faults::{Fault, sweep};
 pub use library::Disk;
 pub use report::{Options, Report};

@@ -32,6 +32,7 @@ pub(crate) fn recover(
     let mut pair = Pair::new(engine, story.models[epoch as usize].clone());
     pair.compare_state()?;
     run_on(&mut pair, random, EPOCHS_AFTER)?;
+    pair.end_snapshots()?;
     let Pair { engine, model, .. } = pair;
     engine.close().map_err(|error| format!("close: {error}"))?;
     drop(device);

@@ -8,7 +8,9 @@ use tempfile::TempDir;
 
 use super::hook::{Event, Lab};
 use super::medium::{Change, Medium};
-use crate::history::{Expected, Mix, Model, Random, Setup, batch, compare_answers, info, to_calls};
+use crate::history::{
+    Expected, Mix, Model, Random, Setup, batch, compare_answers, flood, info, to_calls,
+};
 
 const IMAGE_LIMIT_BYTES: u64 = 64 << 20;
 const LOG_LIMIT_BYTES: u64 = 8 << 20;
@@ -57,18 +59,40 @@ impl Story {
         let mix = Mix { keys, long_values: random.percent(70), lookups: 10 };
         let most = random.pick(&[4, 12, 30]);
         let epochs = 2 + random.below(epochs_max.max(1));
-        let (mut model, mut models) = (Model::default(), vec![Model::default()]);
-        let (mut batches, mut expected) = (Vec::new(), Vec::new());
-        for epoch in 1..=epochs {
-            let calls = 1 + random.below(most);
-            let batch = batch(random, &mix, calls);
-            expected.push(model.run(&batch, info(epoch).timestamp_ns));
-            models.push(model.clone());
-            batches.push(batch);
-        }
+        let calls = |random: &mut Random| 1 + random.below(most);
+        let batch = |random: &mut Random| {
+            let calls = calls(random);
+            batch(random, &mix, calls)
+        };
+        let batches = (0..epochs).map(|_| batch(random)).collect();
         let (settled, closed) = (random.percent(50), random.percent(30));
         let held = if settled { 0 } else { random.pick(&[0, 1, 1, 2]) };
-        Self { setup, batches, models, expected, settled, held, closed }
+        Self { settled, held, closed, ..Self::of(setup, batches) }
+    }
+
+    /// A history whose snapshots of the image have thousands of pages: more than a page of the
+    /// journal's index has entries, more than are read at once, and in the parts of several
+    /// workers.
+    pub(crate) fn of_long_journals(random: &mut Random) -> Self {
+        let setup = Setup {
+            workers: random.pick(&[1, 2, 2, 4]),
+            checkpoint_every: 3,
+            snapshots_every: 0,
+            ..Setup::default()
+        };
+        let batches = (0..6 + random.below(3)).map(|_| flood(random)).collect();
+        Self { settled: true, closed: random.percent(30), ..Self::of(setup, batches) }
+    }
+
+    /// These epochs, with each snapshot of the image waited for.
+    fn of(setup: Setup, batches: Vec<Vec<Vec<u8>>>) -> Self {
+        let mut model = Model::default();
+        let (mut models, mut expected) = (vec![model.clone()], Vec::new());
+        for (epoch, batch) in (1..).zip(&batches) {
+            expected.push(model.run(batch, info(epoch).timestamp_ns));
+            models.push(model.clone());
+        }
+        Self { setup, batches, models, expected, settled: true, held: 0, closed: false }
     }
 
     /// Runs the history on a new directory and returns what happened; nothing may go wrong.
@@ -112,6 +136,23 @@ impl Recording {
     /// A cut at any call: how many were made, how far the program was, what the medium knows.
     pub(crate) fn any_cut(&self, random: &mut Random) -> (usize, Progress, Medium) {
         let at = random.below(self.events.len() as u64 + 1) as usize;
+        let (progress, medium) = Progress::after(&self.events[..at]);
+        (at, progress, medium)
+    }
+
+    /// A cut when all of a journal was written, and it was not synced yet. Any cut if nothing was
+    /// captured.
+    pub(crate) fn cut_in_journal(&self, random: &mut Random) -> (usize, Progress, Medium) {
+        let is_written = |event: Option<&Event>| {
+            matches!(event, Some(Event::Change(DiskFile::Journal, Change::Write(..))))
+        };
+        let is_last =
+            |at: &usize| is_written(self.events.get(*at)) && !is_written(self.events.get(at + 1));
+        let places: Vec<usize> = (0..self.events.len()).filter(is_last).collect();
+        if places.is_empty() {
+            return self.any_cut(random);
+        }
+        let at = random.pick(&places) + 1;
         let (progress, medium) = Progress::after(&self.events[..at]);
         (at, progress, medium)
     }

@@ -14,7 +14,7 @@ pub mod shrink;
 pub mod snapshots;
 
 pub use compare_indexes::compare_indexes;
-pub use corners::{add_corners, churn, fatal, long_call};
+pub use corners::{add_corners, churn, fatal, flood, long_call, long_stale_looks, turns};
 pub use generate::{Mix, batch, batch_with, stale_look};
 pub use indexes::{INDEXES, index_definitions, insert_under};
 pub use model::{Expected, Model, info, serial_order};

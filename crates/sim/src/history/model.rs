@@ -28,6 +28,8 @@ pub enum Expected {
 
 const PANICKED: &str = "panicked";
 const LEFT_OUT: &str = "a verdict in the log";
+/// What a deferred call says for which there was no space by itself.
+pub const REFUSED: &str = "it was deferred and then refused";
 
 /// By which the seed of an epoch becomes that of its calls.
 const SEED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -124,9 +126,34 @@ impl Model {
     /// Runs the next epoch: first what the last one deferred, then those of `calls` that are for
     /// the serial part, then the others. The answers are in the order of their numbers.
     pub fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
+        let carried = std::mem::take(&mut self.carry);
+        self.run_with(&carried, calls, timestamp_ns)
+    }
+
+    /// Runs an epoch of the first so many deferred calls; the others stay deferred. If there was no
+    /// space for the only one, which the engine says, it fails.
+    pub fn run_deferred(
+        &mut self,
+        count: usize,
+        is_refused: bool,
+        timestamp_ns: u64,
+    ) -> Vec<Expected> {
+        let carried: Vec<Vec<u8>> = self.carry.drain(..count).collect();
+        if is_refused {
+            self.epoch += 1;
+            return vec![Expected::Failed(REFUSED)];
+        }
+        self.run_with(&carried, &[], timestamp_ns)
+    }
+
+    fn run_with(
+        &mut self,
+        carried: &[Vec<u8>],
+        calls: &[Vec<u8>],
+        timestamp_ns: u64,
+    ) -> Vec<Expected> {
         self.epoch += 1;
         let before = self.clone();
-        let carried = std::mem::take(&mut self.carry);
         let positions = serial_order(carried.len(), calls);
         let all: Vec<&Vec<u8>> = carried.iter().chain(calls).collect();
         let serial = carried.len() + calls.iter().filter(|call| is_serial(call)).count();

@@ -340,6 +340,14 @@ impl<D: Device> Pair<D> {
         self.snapshots.step(&mut self.engine, &self.model)
     }
 
+    /// After the last epoch: as [`Pair::look_behind`], with all snapshots to their ends.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn end_snapshots(&mut self) -> Result<(), String> {
+        self.snapshots.end(&mut self.engine, &self.model)
+    }
+
     /// Compares all rows of all tables.
     pub fn compare_state(&self) -> Result<(), String> {
         compare_state(&self.engine, &self.model)

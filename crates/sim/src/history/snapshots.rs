@@ -12,7 +12,9 @@ use super::model::Model;
 use super::program::{ROW_TABLES, SEQUENCES, has_long_keys, is_ordered};
 
 /// Most snapshots at a time.
-const HELD_MAX: usize = 3;
+const HELD_MAX: usize = 4;
+/// Rows that are read at a time when nothing runs any more.
+const ROWS_AT_THE_END: usize = 50;
 /// Parts of a hash table that are read between two epochs.
 const PARTS: usize = HASH_PARTS / 4;
 
@@ -38,6 +40,8 @@ struct Held {
     readings: [[Reading; 2]; ROW_TABLES],
     /// By index, the same.
     of_indexes: [[Reading; 2]; INDEXES as usize],
+    /// Whether all of it is read once more, later.
+    is_read_again: bool,
 }
 
 /// The snapshots of one engine.
@@ -74,26 +78,58 @@ impl Snapshots {
             held.read_on(engine, [1, 3, 50][held.epoch as usize % 3])?;
         }
         // Not always the oldest ends first.
-        let ended = |held: &Held| {
-            held.readings.iter().chain(&held.of_indexes).flatten().all(|reading| reading.is_done)
-        };
-        while let Some(at) = self.held.iter().position(ended) {
-            let mut held = self.held.swap_remove(at);
-            held.compare(engine)?;
-            engine.release_snapshot(held.epoch);
+        while let Some(at) = self.held.iter().position(Held::is_read) {
+            let held = &mut self.held[at];
+            held.compare(engine, model)?;
+            if held.is_read_again {
+                // By then later epochs have written and deleted more of what it sees.
+                held.is_read_again = false;
+                (held.readings, held.of_indexes) = Default::default();
+                continue;
+            }
+            engine.release_snapshot(self.held.swap_remove(at).epoch);
         }
         engine.sweep_snapshots(5);
         // No number but 0 is a multiple of 0.
         if self.held.len() < HELD_MAX && self.counted.is_multiple_of(self.every) {
             let (readings, of_indexes) = Default::default();
             let (epoch, model) = (engine.snapshot(), model.clone());
-            self.held.push(Held { epoch, model, readings, of_indexes });
+            let is_read_again = epoch % 2 == 1;
+            self.held.push(Held { epoch, model, readings, of_indexes, is_read_again });
         }
         Ok(())
+    }
+
+    /// Reads all that are left to their ends and compares them, the newest one first or last: what
+    /// each has kept goes over to those that still see it. Nothing is left in the end (O-90).
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn end<D: Device>(&mut self, engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+        self.held.sort_by_key(|held| held.epoch);
+        if self.counted.is_multiple_of(2) {
+            self.held.reverse();
+        }
+        while let Some(mut held) = self.held.pop() {
+            while !held.is_read() {
+                held.read_on(engine, ROWS_AT_THE_END)?;
+            }
+            held.compare(engine, model)?;
+            engine.release_snapshot(held.epoch);
+            while engine.sweep_snapshots(ROWS_AT_THE_END) {}
+        }
+        match engine.memory().snapshots {
+            0 => Ok(()),
+            bytes => Err(format!("{bytes} bytes are kept for snapshots that have ended")),
+        }
     }
 }
 
 impl Held {
+    fn is_read(&self) -> bool {
+        self.readings.iter().chain(&self.of_indexes).flatten().all(|reading| reading.is_done)
+    }
+
     fn read_on<D: Device>(&mut self, engine: &Engine<D>, rows_max: usize) -> Result<(), String> {
         for (table, readings) in (0..).zip(&mut self.readings) {
             for (direction, reading) in readings.iter_mut().enumerate().filter(|(_, r)| !r.is_done)
@@ -116,7 +152,8 @@ impl Held {
         Ok(())
     }
 
-    fn compare<D: Device>(&mut self, engine: &Engine<D>) -> Result<(), String> {
+    /// Compares what was read, and each row that there was then or is now.
+    fn compare<D: Device>(&mut self, engine: &Engine<D>, now: &Model) -> Result<(), String> {
         let wrong = |what: String| Err(format!("snapshot of epoch {}: {what}", self.epoch));
         for (table, readings) in self.readings.iter_mut().enumerate() {
             let expected = self.model.tables[table].iter();
@@ -140,8 +177,9 @@ impl Held {
                 }
             }
             let get = |key: &[u8]| engine.get_at(self.epoch, table as u16, key);
-            for (key, value) in expected.take(5) {
-                if get(key).map_err(|error| error.to_string())?.as_ref() != Some(value) {
+            for key in expected.chain(&now.tables[table]).map(|(key, _)| key) {
+                let found = get(key).map_err(|error| error.to_string())?;
+                if found.as_ref() != self.model.tables[table].get(key) {
                     return wrong(format!("table {table}: another row at {key:02x?}"));
                 }
             }

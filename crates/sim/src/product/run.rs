@@ -50,7 +50,8 @@ pub fn run(row: &[usize], seed: u64, images_max: u64, seen: &mut Seen) -> Result
 
 fn explore(chosen: &Chosen, images_max: u64, seen: &mut Seen) -> Result<(), String> {
     let options = Options {
-        images_max: images_max * [1, 2, 3][chosen.kills],
+        images_max,
+        spread: true,
         nest_one_in: 8,
         run_on: 2,
         run_on_one_in: 20,
@@ -133,7 +134,8 @@ fn epochs<D: Device>(mut pair: Pair<D>, batches: &[Vec<Vec<u8>>]) -> Result<Pair
 }
 
 /// Closes a store and checks it.
-fn close<D: Device>(pair: Pair<D>, next: Next<'_, D>) -> Result<Model, String> {
+fn close<D: Device>(mut pair: Pair<D>, next: Next<'_, D>) -> Result<Model, String> {
+    pair.end_snapshots()?;
     let Pair { engine, model, .. } = pair;
     engine.close().map_err(|error| format!("close: {error}"))?;
     check_clean(&next(None)?, &model)?;

@@ -1,7 +1,14 @@
 //! The crash explorer finds nothing in an engine that is right, and comes everywhere.
 
-use sim::crash::{Case, Class, Options, Size, Tally, explore_case};
+use sim::crash::{Case, Class, Options, Size, Tally, explore_case, run_as_told};
 use sim::history::{Random, effort};
+
+/// O-22 to O-31, O-33 to O-41, O-48, O-53: seeds as `nvcaracal sim` explores them.
+#[test]
+fn o_29_seeds_of_the_lab() {
+    let images = run_as_told().unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(images > 100, "{images} images");
+}
 
 /// O-22 to O-31, O-33 to O-41, O-48, O-53: cases of every size, with recoveries that are cut and
 /// stores that run on.

@@ -13,12 +13,12 @@ use sim::product::{FACTORS, Seen, covering, in_words, levels, run};
 #[test]
 fn o_29_any_three_features_recover() {
     let first = effort("NVCARACAL_FIRST_SEED", 0);
-    let images_max = effort("NVCARACAL_IMAGES", 12);
+    let images_max = effort("NVCARACAL_IMAGES", 80);
     let (rows, started, mut seen) = (covering(&levels()), Instant::now(), Seen::default());
     for seed in first..first + effort("NVCARACAL_PRODUCTS", 1) {
         for (number, row) in rows.iter().enumerate() {
             run(row, seed * 1000 + number as u64, images_max, &mut seen).unwrap_or_else(|what| {
-                panic!("seed {seed}, row {number} ({}): {what}", in_words(row))
+                panic!("seed {seed}: {what}; row {number} ({})", in_words(row))
             });
         }
     }

@@ -174,6 +174,29 @@ fn a_free_pool_gives_its_segments_back() {
     assert_eq!(medium.segments.spare(), 1);
 }
 
+/// O-40, O-54: a crash leaves a spare segment with the entry of a place that the free list comes to
+/// later. What it recycles for the place is the only one of it then.
+#[test]
+fn o_54_a_recycled_segment_is_the_only_one_of_its_place() {
+    let mut medium = Medium::new();
+    let mut sub_pool = medium.sub_pool(1, ENTRIES, 0);
+    sub_pool.checkpointed();
+    medium.push(&mut sub_pool, &[99]);
+
+    // Its second segment is spare after a crash.
+    let mut again = medium.open(1, |_| true);
+    assert_eq!((again.free_list_segments(), medium.segments.spare()), (1, 1));
+    for _ in 0..ENTRIES {
+        again.pop(&mut medium.port, &medium.segments).unwrap();
+    }
+    again.save(&mut medium.port, 2);
+    again.checkpointed();
+    medium.push(&mut again, &[98]);
+    again.save(&mut medium.port, 3);
+    let after = medium.open(3, |_| true);
+    assert_eq!(after.free_slots(medium.device.as_ref(), &medium.segments), [98]);
+}
+
 /// A pool that fills no segment is not emptied: nothing would be gained.
 #[test]
 fn a_pool_of_less_than_a_segment_is_not_emptied() {
