@@ -16,7 +16,7 @@ pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 /// Most calls that one worker publishes: more would be published faster by all.
 const FEW_CALLS: usize = 1000;
 
-/// In which part of its epoch a call runs. Part of the log's format, so that whoever replays it
+/// In which part of its epoch a call runs. Part of the log's format, so that a replay
 /// decides nothing (O-65).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]

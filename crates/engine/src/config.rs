@@ -66,7 +66,7 @@ pub struct EngineConfig {
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
     pub clock: fn() -> u64,
-    /// Who is told where an epoch is; nobody by default. For tests.
+    /// What is told where an epoch is; nothing by default. For tests.
     pub watch: Watch,
 }
 

@@ -14,7 +14,7 @@ pub struct ContendedRow {
     /// Its key.
     pub key: Box<[u8]>,
     /// Calls that wrote it or had declared that they might, whether they committed or not: at least
-    /// two; 0 if fewer did, and somebody waited for it. The same for any number of workers.
+    /// two; 0 if fewer did, and a call waited for it. The same for any number of workers.
     pub writers: u32,
     /// How often calls waited for a version of it, over all workers.
     pub waits: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Contention {
 pub(crate) struct ContendedRows(BTreeMap<RowName, (u32, Waited)>);
 
 impl ContendedRows {
-    /// Somebody has counted the writers of a row. Who has seen more of them is right.
+    /// A worker has counted the writers of a row. The larger count is right.
     pub(crate) fn add_writers(&mut self, table: u16, key: &[u8], writers: u32) {
         let row = self.row(table, key);
         row.0 = row.0.max(writers);

@@ -105,7 +105,7 @@ impl Core {
         &self.stopped
     }
 
-    /// Stops the engine: no epoch runs any more, nobody waits any more (O-50). The first reason
+    /// Stops the engine: no epoch runs any more, no worker waits any more (O-50). The first reason
     /// counts.
     pub(crate) fn stop(&self, reason: String) {
         let mut first = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -123,7 +123,7 @@ impl Core {
     }
 
     /// What the first drawer of a sequence gets in `epoch`: its next number as of the end of the
-    /// epoch before. 0 if nobody ever drew.
+    /// epoch before. 0 if none was ever drawn.
     pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
         let t = self.table(table)?;
         if t.kind != storage::IndexKind::Sequence {

@@ -172,7 +172,7 @@ fn run_together<D: Device>(
     let mut leaves = crew.run(tasks).into_iter().filter_map(std::result::Result::err);
     let Some(mut first) = leaves.next() else { return Ok(()) };
     if matches!(first, Leave::Stopped) {
-        // Whoever stopped them knows more.
+        // The worker that stopped them knows more.
         first = leaves.find(|leave| !matches!(leave, Leave::Stopped)).unwrap_or(first);
     }
     Err(reason(context, first))
@@ -193,7 +193,7 @@ fn reason<D: Device>(context: &Epoch<'_, D>, leave: Leave) -> EngineError {
     }
 }
 
-/// Runs an epoch as one worker; a failure or a panic stops the engine, so that nobody waits (O-50).
+/// Runs an epoch as one worker; a failure or a panic stops the engine, so that none waits (O-50).
 fn run_worker<D: Device>(
     context: &Epoch<'_, D>,
     worker: &mut Worker<D>,

@@ -78,7 +78,7 @@ impl Core {
     }
 }
 
-/// The value that a row had before an epoch, in which nobody writes it yet.
+/// The value that a row had before an epoch, in which it is not written yet.
 pub(crate) fn value_before<'p>(
     core: &Core,
     phase: ReadPhase<'p>,
@@ -87,7 +87,7 @@ pub(crate) fn value_before<'p>(
 ) -> Option<&'p [u8]> {
     let sid = SerialId::new(epoch, 0);
     let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
-    let word = seen.expect("nobody writes the row yet").word;
+    let word = seen.expect("the row is not written yet").word;
     word.charge(reads);
     word.is_value().then(|| phase.bytes(word))
 }
@@ -395,7 +395,7 @@ impl WriteSet<'_> {
     }
 
     /// What the call will write is not known: it is deferred, to run in the serial part of the next
-    /// epoch. Whoever submits such calls better submits them for the serial part at once
+    /// epoch. Such calls better go to the serial part at once
     /// ([`crate::Calls::push_serial`]).
     #[cold]
     pub fn is_unknown(&mut self) {
@@ -470,7 +470,7 @@ impl WriteSet<'_> {
     }
 
     /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the
-    /// previous one, 0 if nobody ever drew from it. The same for all calls of an epoch, so never
+    /// previous one, 0 if none was ever drawn from it. The same for all calls of an epoch, so never
     /// checked again.
     pub fn sequence_start(&mut self, table: u16, key: u64) -> u64 {
         let declaration = &mut self.declaration;

@@ -2,7 +2,7 @@
 //! they differ in nothing else. For experiments: only NVCaracal itself recovers what was answered.
 //!
 //! What a design keeps on the device is written back and charged there, as far as the device
-//! charges anything; where it lies is memory all the same, because nobody recovers it.
+//! charges anything; where it lies is memory all the same, because it is not recovered.
 
 /// Where versions and inputs go.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

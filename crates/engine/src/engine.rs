@@ -483,7 +483,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Somebody reads between two epochs, which no epoch's counters show.
+    /// A read between two epochs, which no epoch's counters show.
     pub(crate) fn reading(&self) -> Reading<D> {
         Reading::new(self.store.device())
     }

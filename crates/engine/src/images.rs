@@ -16,7 +16,7 @@ use crate::table::{KeyWord, Table};
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     pub(crate) live: BTreeMap<u64, usize>,
-    /// Some ended by the limit: whoever holds them may never release them.
+    /// Some ended by the limit: they may never be released.
     pub(crate) have_ended: bool,
 }
 

@@ -1,7 +1,7 @@
 //! In the dev profile: the engine, compiled for the devices of `pmem`.
 //!
-//! The engine is generic over its device, so whoever names an `Engine` of a device compiles all of
-//! it and of `storage` again: six crates and their tests do. At the optimisation level of the dev
+//! The engine is generic over its device, so a crate that names one of a device compiles all of it
+//! and of `storage` again: six crates and their tests do. At the optimisation level of the dev
 //! profile a crate takes a generic function from the crates that it depends on, where they have
 //! compiled it for the same types; so they are compiled here, once. Release builds share nothing,
 //! and are left alone.
@@ -12,7 +12,7 @@ use pmem::{Crash, Dax, Device, Dram, Emulated, File, Traced};
 
 use crate::Engine;
 
-/// Keeps the functions below, which nobody calls.
+/// Keeps the functions below, which are never called.
 #[used]
 static KEPT: [fn(); 6] = [
     functions::<Crash>,

@@ -207,7 +207,7 @@ impl Extra {
     };
 }
 
-/// How far a piece is: 0 as long as nobody knows whether its call commits.
+/// How far a piece is: 0 as long as it is not known whether its call commits.
 const COMMITTED: u32 = 1;
 const ABORTED: u32 = 2;
 const DONE: u32 = 3;
@@ -374,7 +374,7 @@ pub(crate) struct CallView<'d> {
     pub(crate) position: u32,
     pub(crate) declared: &'d [Declared],
     pub(crate) extra: &'d Extra,
-    /// What is known of the rows that it declared by key; empty where nobody looked.
+    /// What is known of the rows that it declared by key; empty where there was no look-up.
     pub(crate) plan: &'d [Access],
 }
 
@@ -471,7 +471,7 @@ pub(crate) struct Local {
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Positions of the calls that it deferred to the next epoch.
     pub(crate) carried: Vec<u32>,
-    /// Which rows calls contended for, if somebody asks.
+    /// Which rows calls contended for, if that is an option of the engine.
     pub(crate) contention: Contention,
 }
 

@@ -109,7 +109,7 @@ impl Cell {
         let (base, place) = (entry.base(), crate::version::NO_PLACE);
         let to =
             Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base, place };
-        medium.publish(&to, write, &mut with).expect("nobody stops");
+        medium.publish(&to, write, &mut with).expect("the engine runs");
         medium.reveal();
     }
 }
@@ -263,7 +263,7 @@ fn o_13_a_barrier_orders_everything_before_it() {
     explore("barrier, 2 workers, 2 rounds", None, model(2, 2));
 }
 
-/// O-50: whoever waits at a barrier or for a version stops waiting when the engine is stopped.
+/// O-50: a worker at a barrier or before a version stops waiting when the engine is stopped.
 #[test]
 fn o_50_nobody_waits_once_the_engine_is_stopped() {
     explore("stop", None, || {

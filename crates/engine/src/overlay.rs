@@ -106,7 +106,7 @@ pub(crate) struct Overlay {
     of_pieces: Vec<(usize, Kept)>,
     /// Rows that are to be written, by their last writers.
     written: Vec<u32>,
-    /// For each row how many calls wrote it, and the last of them, where somebody counts. A row
+    /// For each row how many calls wrote it, and the last of them, where that is counted. A row
     /// that was added since is not here yet.
     writers: Vec<(u32, u32)>,
     /// Procedures of which a call has said what it may write.

@@ -259,7 +259,7 @@ fn scan_port<D: Device>(store: &Store<D>) -> Port<D> {
 }
 
 /// Visits all rows on as many threads as there are workers. Returns what each found, and the hash
-/// of all, which is the checkpoint's if that has one; nothing if nobody needs it.
+/// of all, which is the checkpoint's if that has one; nothing if it is not needed.
 fn scan_rows<D: Device>(
     store: &Store<D>,
     plan: &ScanPlan,

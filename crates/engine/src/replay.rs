@@ -67,7 +67,7 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
     let left_out =
         |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
     match deaths.stuck() {
-        // It was not logged: whoever replays all that is, comes to carry the call.
+        // It was not logged: a replay of all that is comes to carry the call.
         Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
         Some((epoch, position)) if !left_out(epoch, position) => {
             deaths.keep();

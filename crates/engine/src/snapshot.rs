@@ -53,7 +53,7 @@ impl<D: Device> Engine<D> {
         epoch
     }
 
-    /// Nobody reads a snapshot any more who took it. Its memory is freed by
+    /// A snapshot is not read any more. Its memory is freed by
     /// [`Engine::sweep_snapshots`].
     pub fn release_snapshot(&mut self, epoch: u64) {
         if let Some(takers) = self.snapshots.live.get_mut(&epoch) {
@@ -64,7 +64,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Frees memory of snapshots that have ended: of at most `rows_max` rows, so that nobody waits
+    /// Frees memory of snapshots that have ended: of at most `rows_max` rows, so that no call waits
     /// long. Returns whether there is more.
     pub fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         let live = &self.snapshots.live;
@@ -152,7 +152,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Visits rows of an ordered table as a snapshot sees them, until the visitor has enough or the
-    /// part has been visited. Returns the last key, visited or seen by nobody, if there may be
+    /// part has been visited. Returns the last key, visited or not visible, if there may be
     /// more behind it.
     ///
     /// # Errors

@@ -136,7 +136,7 @@ counts! {
         /// Batch append: appends that waited in a buffer, because their row was claimed already.
         batched_appends,
         /// Of these, those that found the row claimed by another worker. The first such look at a
-        /// row brings a copy of its entry from another core; nobody changes it meanwhile.
+        /// row brings a copy of its entry from another core; nothing changes it meanwhile.
         claims_of_others,
         /// Reads of transient versions that another worker had made.
         versions_handed_over,

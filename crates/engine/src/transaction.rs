@@ -3,7 +3,7 @@
 //! Reads see the newest version with a smaller serial id, own writes included. Writes are private
 //! until the body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it
 //! called [`Transaction::commit_point`]. A mistake fails the call even where the body ignores it
-//! (`spoiled.rs`). Knows no device: publishing is done by whoever runs the body.
+//! (`spoiled.rs`). Knows no device: publishing is done by the worker that runs the body.
 
 mod indexed;
 mod modify;
@@ -490,7 +490,7 @@ impl<'a> Transaction<'a> {
     pub fn commit_point(&mut self) -> Result<(), Stop> {
         self.spoiled.check()?;
         if self.is_serial() || self.may_change_indexes() {
-            // In the serial part nobody else runs, so that nothing is gained, and the call may
+            // In the serial part no other call runs, so that nothing is gained, and the call may
             // still fail; one that may change an index may still be deferred.
             return Ok(());
         }
@@ -504,7 +504,7 @@ impl<'a> Transaction<'a> {
     /// piece may run on another worker, and others may see what it writes.
     ///
     /// A procedure that only puts the results into its answer better leaves that to
-    /// [`crate::FinishFn`], which waits for nobody.
+    /// [`crate::FinishFn`], which never waits.
     ///
     /// # Errors
     /// [`Stop`] if there is no such piece, and as [`Transaction::commit_point`].

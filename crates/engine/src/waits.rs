@@ -1,5 +1,5 @@
 //! How long the calls of an epoch waited for rows. A worker notes it where it has waited, so that a
-//! read that finds its version pays nothing for it; and only while somebody has begun a log.
+//! read that finds its version pays nothing for it; and only while a log is begun.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ mod tests {
     fn waits_of_a_row_add_up_while_there_is_a_log() {
         let (one, other) = (1u64, 2u64);
         assert_eq!(noting(&one, || 5), 5);
-        assert!(take().is_empty(), "nobody asked");
+        assert!(take().is_empty(), "no log is begun");
         begin(|| 0);
         noting(&one, || noting(&other, || ()));
         noting(&one, || ());

@@ -1,4 +1,4 @@
-//! A hook for tests: somebody who is told where an epoch is, and what a replay answered. It changes
+//! A hook for tests: it is told where an epoch is, and what a replay answered. It changes
 //! nothing that the engine does.
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Moment {
     Committed,
 }
 
-/// Somebody who watches an engine.
+/// What watches an engine.
 pub trait Watcher: Send + Sync {
     /// An epoch has come to a moment. Called by its first worker.
     fn moment(&self, epoch: u64, moment: Moment);

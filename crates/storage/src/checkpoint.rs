@@ -1,8 +1,8 @@
 //! The two checkpoint records (NV 4.3): which epoch's end the medium holds.
 //!
 //! Order of a checkpoint: every worker has flushed and fenced its rows, values, free lists and
-//! offsets; then this record is written, its epoch last; then a fence. Whoever sees the record sees
-//! all of it (O-22, O-23).
+//! offsets; then this record is written, its epoch last; then a fence. A reader that sees the
+//! record sees all of it (O-22, O-23).
 
 use pmem::{Device, Port};
 use zerocopy::IntoBytes;
@@ -47,7 +47,7 @@ impl CheckpointRecord {
     }
 
     /// Whether it says what it knows of the state hash in a way that we write: neither a missing
-    /// hash nor one that nobody vouches for may pass as the other.
+    /// hash nor one without a check may pass as the other.
     fn is_clear(&self) -> bool {
         match self.hash_state {
             HASH_KNOWN => true,
@@ -174,7 +174,7 @@ mod tests {
         assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
     }
 
-    /// O-48: neither a missing state hash nor one that nobody vouches for may pass as the other.
+    /// O-48: neither a missing state hash nor one without a check may pass as the other.
     #[test]
     fn o_48_a_record_says_whether_it_knows_its_hash() {
         let cases = [

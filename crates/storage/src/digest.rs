@@ -70,8 +70,8 @@ pub struct RowChange {
     pub lines: u64,
 }
 
-/// Compares the values of a row, line by line, where nobody knows what they have in common. A new
-/// value of another length must lie in one piece.
+/// Compares the values of a row, line by line, where it is not known what they have in common. A
+/// new value of another length must lie in one piece.
 #[inline]
 pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> RowChange {
     let seed = row_seed(table, key);
@@ -83,7 +83,7 @@ pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> Row
     if new.changed() == ALL_LINES {
         return compare(seed, old, new);
     }
-    // Whoever knows which lines he changed changed them: they are not compared.
+    // Lines that are known to have changed are not compared.
     let mut gain = Gain::of(seed);
     for_each_run(new.changed(), old.len().div_ceil(LINE), |from, to| {
         (from..to).for_each(|line| gain.add(line, line_of(old, line), new.line(line)));
@@ -155,8 +155,8 @@ pub fn word_gain(table: u16, key: &[u8], old: u64, new: u64) -> u128 {
     join(gain.of_row())
 }
 
-/// The lines in which the values of a row differ, as [`row_change`] finds them, where nobody needs
-/// the hash.
+/// The lines in which the values of a row differ, as [`row_change`] finds them, where there is no need
+/// of the hash.
 pub fn changed_lines(old: &[u8], new: &NewValue<'_>) -> u64 {
     if old.len() != new.len() {
         return ALL_LINES;

@@ -265,7 +265,7 @@ const _: () = {
 };
 
 /// Epoch in the high 40 bits, position in the epoch in the low 24; total order of everything
-/// (O-01). Epochs count from 1, so 0 is nobody.
+/// (O-01). Epochs count from 1, so 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SerialId(pub u64);
 

@@ -26,7 +26,7 @@ pub fn lines_around(bytes: &Range<usize>, value_len: usize) -> Range<usize> {
 }
 
 impl<'v> NewValue<'v> {
-    /// A whole value, of which nobody knows what it has in common with the row before the epoch.
+    /// A whole value, of which it is not known what it has in common with the row before the epoch.
     #[inline(always)]
     pub fn whole(value: &'v [u8]) -> Self {
         Self::changed_in(value, ALL_LINES)

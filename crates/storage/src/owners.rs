@@ -1,4 +1,4 @@
-//! Who owns the value slots, while a store is recovered: nobody may own one twice (O-33).
+//! What owns the value slots, while a store is recovered: none has two owners (O-33).
 //!
 //! A row's stale version is what the major collector frees next. If its pointer is damaged and
 //! names the value of another row, or a slot that is free already, that slot would be allocated
@@ -22,7 +22,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Nobody owns a slot but the free lists. What was collected after the checkpoint may be owned
+    /// Only the free lists own slots. What was collected after the checkpoint may be owned
     /// by a stale version, too: a crash between the two steps of a collection leaves that (O-34).
     ///
     /// # Errors

@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(limit_bytes, segments.image_bytes(1000));
     }
 
-    /// What is kept for those that free space is had by nobody else, and is at most a quarter.
+    /// What is kept for those that free space is not to be had by others, and is at most a quarter.
     #[test]
     fn a_reservation_leaves_what_is_kept() {
         let segments = Segments::new(4096, 100);

@@ -1,8 +1,8 @@
 //! Makes durable what a store shows when it is opened, before anything is built on it.
 //!
 //! A killed process loses no store: the next one sees all of them, also those that are in the
-//! processor's cache and nowhere else, and that nobody would flush any more. A power cut could undo
-//! each of them later, when slots, log and versions were reused because of it. So open flushes
+//! processor's cache and nowhere else, and that would not be flushed any more. A power cut could
+//! undo each of them later, when slots, log and versions were reused because of it. So open flushes
 //! and fences all that it trusts: superblocks, checkpoint records, catalogs, pool states and
 //! segment directory as soon as there is a superblock; entries of free lists when it has read them;
 //! the header of each row, whose stale version may have been cleared, when it has scanned it. That

@@ -65,7 +65,7 @@ fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) ->
     Ok(())
 }
 
-/// One by one, under the lock of each row; with the rows that got an array, if somebody asks.
+/// One by one, under the lock of each row; with the rows that got an array, if wanted.
 struct RowLocks(WorkCounts, Option<Vec<EntryId>>);
 
 impl Method for RowLocks {

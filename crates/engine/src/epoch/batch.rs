@@ -1,6 +1,6 @@
 //! The append step with batch append (CA 3.3, 4.1).
 //!
-//! First every worker claims the rows that nobody claimed yet in this epoch, and puts the other
+//! First every worker claims the rows that are not claimed yet in this epoch, and puts the other
 //! appends into buffers, one for each worker, by the row. A barrier later each worker goes through
 //! what all have put into its buffers, and makes the version arrays. So a row that many calls write
 //! is not written at all while they are declared, and is written by one worker afterwards.

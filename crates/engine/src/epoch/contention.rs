@@ -1,6 +1,6 @@
-//! Which rows the calls of an epoch contended for, if somebody asks ([`crate::EngineConfig`]).
+//! Which rows the calls of an epoch contended for, if that is wanted ([`crate::EngineConfig`]).
 //!
-//! A row with several writers has a version array, and whoever makes it keeps the row's entry in a
+//! A row with several writers has a version array, and its maker keeps the row's entry in a
 //! list: that is all that happens before execution. After it the writers are counted, which are
 //! the versions of the array; and the rows get their names, because they have their keys by then.
 

@@ -273,7 +273,7 @@ impl<D: Device> Runner<'_, '_, D> {
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
-            // Nobody claimed the row.
+            // The row is not claimed.
             let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
             let to = Publication { base: to.entry.next(), ..to };
             let next = change.next.to_le_bytes();

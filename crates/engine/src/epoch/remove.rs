@@ -25,8 +25,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-/// This worker's share of the rows of each table that are gone, whoever ran their last writers:
-/// rows are created by all workers alike, so their slots must be freed by all alike.
+/// This worker's share of the rows of each table that are gone, whichever worker ran their last
+/// writers: rows are created by all workers alike, so their slots must be freed by all alike.
 fn share_evenly<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,

@@ -294,7 +294,7 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
     }
 
     fn run_pieces_before(&mut self, _: &mut Local, _: u32) -> Result<bool, Stopped> {
-        unreachable!("nobody waits in the serial part")
+        unreachable!("no read waits in the serial part")
     }
 
     fn piece_result(&mut self, _: &mut Local, _: &CallView<'_>, _: usize) -> Result<u64, Stopped> {

@@ -82,7 +82,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Whether this worker runs a run: its own, or one of who is late, if nobody has taken it.
+    /// Whether this worker runs a run: its own, or a late worker's that is not taken yet.
     #[inline(always)]
     fn is_for_me(&mut self, run: usize) -> bool {
         let workers = self.progress.len();

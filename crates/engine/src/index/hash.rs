@@ -109,7 +109,7 @@ impl HashIndex {
     }
 
     /// Finds the entry whose word is `word` and for which `same` holds, or else makes sure that
-    /// nobody but the caller adds it. For the insert step, from any number of threads.
+    /// only the caller adds it. For the insert step, from any number of threads.
     #[inline(always)]
     pub fn find_or_begin(
         &self,

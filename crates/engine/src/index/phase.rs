@@ -1,4 +1,4 @@
-//! A check, in debug builds only, that nobody reads an index while it changes.
+//! A check, in debug builds only, that no index is read while it changes.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicIsize, Ordering};

@@ -2,8 +2,8 @@
 //!
 //! Each worker has memory of its own in power-of-two classes. A cached version is a 16-byte header
 //! (epoch of the last access, stamp) and the bytes. Freed only in the initialization phase (O-15),
-//! by pushing it on a free list of whoever frees it; memory never goes back to the system, so a
-//! stale pointer can at worst read another cached version, and stamps tell them apart (O-19).
+//! by pushing it on a free list of the worker that frees it; memory never goes back to the system,
+//! so a stale pointer can at worst read another cached version, and stamps tell them apart (O-19).
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::writes;

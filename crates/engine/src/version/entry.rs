@@ -96,7 +96,7 @@ pub(crate) struct Claimed {
 
 /// The versions of a row in the running epoch.
 pub(crate) enum Versions<'e> {
-    /// Nobody writes it.
+    /// No call writes it.
     None,
     /// One writer.
     Single(SerialId, &'e AtomicU64),
@@ -121,7 +121,7 @@ impl Chain {
     }
 }
 
-/// A row's lock. Given back even where a claim panics: nobody may spin for a worker that died
+/// A row's lock. Given back even where a claim panics: no worker may spin for one that died
 /// (O-50).
 struct Locked<'e> {
     entry: &'e RowEntry,
@@ -142,7 +142,7 @@ impl Drop for Locked<'_> {
 pub(crate) struct AppendedBy(u64);
 
 impl AppendedBy {
-    /// Nobody did.
+    /// None did.
     pub(crate) const NOBODY: Self = Self(0);
 
     pub(crate) fn new(worker: u64, epoch: u64) -> Self {
@@ -230,7 +230,7 @@ impl RowEntry {
 
     /// Adds the row's first pending version of the epoch, or says that there is one already: batch
     /// append (CA 3.3). Who claims a row is the only one who touches its versions until the workers
-    /// meet, so there is no lock, and nobody spins for one that died (O-50).
+    /// meet, so there is no lock, and none spins for one that died (O-50).
     #[inline(always)]
     pub(crate) fn claim(
         &self,
@@ -243,7 +243,7 @@ impl RowEntry {
         if by.is_of_epoch(state) {
             return Err(claimed(state));
         }
-        // Nothing else changes the state in this step, so whoever was faster claimed the row.
+        // Nothing else changes the state in this step, so a faster worker claimed the row.
         self.state
             .compare_exchange(state, by.after(state), Ordering::Relaxed, Ordering::Relaxed)
             .map_err(claimed)?;
@@ -280,7 +280,7 @@ impl RowEntry {
         self.value.store(chain.word(), Ordering::Relaxed);
     }
 
-    /// Puts the array into the entry; by the worker that made it, so nobody else touches the entry.
+    /// Puts the array into the entry; by the worker that made it, so no other touches the entry.
     /// Says whether another worker had claimed the row.
     #[inline(always)]
     pub(super) fn set_array(&self, by: AppendedBy, array: VersionArray) -> bool {
@@ -350,7 +350,7 @@ impl RowEntry {
         (self.state.load(Ordering::Relaxed) >> SAME_SHIFT) as u16
     }
 
-    /// Set with the final write, by its writer: nobody else changes the state in execution.
+    /// Set with the final write, by its writer: nothing else changes the state in execution.
     #[inline(always)]
     pub(crate) fn set_same_parts(&self, parts: u16) {
         let state = self.state.load(Ordering::Relaxed) & ((1 << SAME_SHIFT) - 1);
@@ -396,7 +396,7 @@ impl RowEntry {
         self.cached.store(word.map_or(0, |w| w.0), Ordering::Release);
     }
 
-    /// Publishes a cached version where there is none; false if somebody else was faster.
+    /// Publishes a cached version where there is none; false if another worker was faster.
     pub(crate) fn install_cached(&self, word: ValueWord) -> bool {
         self.cached.compare_exchange(0, word.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }

@@ -375,7 +375,7 @@ pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> u64 {
 
 /// Empties the stale slot of a row whose external value was just collected (NV 4.4).
 pub(crate) fn clear_stale<D: Device>(port: &mut Port<D>, at: u64, slot: usize) {
-    // SAFETY: major collection owns the stale slots of the rows on its list; nobody reads stale
+    // SAFETY: major collection owns the stale slots of the rows on its list; no call reads stale
     // versions.
     unsafe { row::clear_version(port, at, slot) }
 }

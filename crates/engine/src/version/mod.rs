@@ -4,7 +4,7 @@
 //! This module and `index` are the only ones of the crate with unsafe code. What makes it sound are
 //! the phases of an epoch, separated by barriers:
 //! - *append*: version arrays grow, each under its row's lock, or are made by the one worker that
-//!   its row's appends were given to; nobody reads values.
+//!   its row's appends were given to; no value is read.
 //! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
 //!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
@@ -93,7 +93,7 @@ impl ValueWord {
         self.0 >= 1 << 20
     }
 
-    /// It is read, wherever it is, by somebody else than the body of a call.
+    /// It is read, wherever it is, by something else than the body of a call.
     #[inline(always)]
     pub(crate) fn charge(self, reads: &Reads) {
         if reads.are_charged() && self.is_on_medium() {
@@ -170,7 +170,7 @@ impl ValueWord {
 pub(crate) const NO_PLACE: u32 = u32::MAX;
 /// In an access plan: the call's version is the only one of its row.
 pub(crate) const ONLY: u32 = u32::MAX - 1;
-/// In an access plan: the row has a version array in which nobody has looked yet.
+/// In an access plan: the row has a version array that was not searched yet.
 pub(crate) const IN_ARRAY: u32 = u32::MAX - 2;
 
 /// Bytes of a cache line.

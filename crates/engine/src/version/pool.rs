@@ -3,7 +3,7 @@
 //! Most of it is version arrays and versions, and of a hot row an epoch makes thousands of versions
 //! of which only the last few are ever read again. So a version is *retired* when the next one of
 //! its row is published, and its memory is reclaimed once every call up to that next one has
-//! ended: then nobody can see it any more (docs/decisions/0014). Hot rows so stay in the cache.
+//! ended: then no call can see it any more (docs/decisions/0014). Hot rows so stay in the cache.
 
 use std::collections::VecDeque;
 
@@ -71,12 +71,12 @@ pub(crate) struct TransientPool {
     high_water: u64,
     /// Number of the worker.
     pub(crate) worker: u64,
-    /// Versions that this worker's versions replaced, whoever made them, in the order in which
+    /// Versions that this worker's versions replaced, its own or others', in the order in which
     /// that happened.
     retired: VecDeque<Retired>,
     /// How many of them could not be taken back yet when that was tried last.
     kept: usize,
-    /// Blocks whose values nobody sees any more, by class.
+    /// Blocks whose values no call sees any more, by class.
     free: Vec<Vec<usize>>,
 }
 
@@ -110,7 +110,7 @@ impl TransientPool {
     pub(crate) fn reset(&mut self) {
         if cfg!(debug_assertions) {
             let poisoned = self.used.min(1 << 16) as usize;
-            // SAFETY: owned by this worker; nobody reads transient values between epochs.
+            // SAFETY: owned by this worker; transient values are not read between epochs.
             unsafe { self.memory.base().write_bytes(0xdb, poisoned) };
         }
         self.used = 0;
@@ -145,7 +145,7 @@ impl TransientPool {
     #[inline]
     pub(crate) fn store(&mut self, value: &NewValue<'_>, position: u32) -> ValueWord {
         let at = self.block(value.len(), position, value.changed());
-        // SAFETY: the block has room for the value, and nobody else refers to it.
+        // SAFETY: the block has room for the value, and nothing else refers to it.
         unsafe { copy_pieces(value, at) };
         ValueWord::new(Place::Transient, at as usize, value.len())
     }
@@ -163,7 +163,7 @@ impl TransientPool {
         writes(at);
         let maker = Maker { changed, position, worker: self.worker as u32 };
         // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
-        // back after the last call had ended that could see it, so nobody else refers to it.
+        // back after the last call had ended that could see it, so nothing else refers to it.
         unsafe { block.cast::<Maker>().write(maker) };
         at
     }
@@ -193,7 +193,7 @@ impl TransientPool {
             let block = word.address() - size_of::<Maker>();
             if cfg!(debug_assertions) {
                 writes(word.address() as *mut u8);
-                // SAFETY: a block of that class, which nobody refers to any more.
+                // SAFETY: a block of that class, which nothing refers to any more.
                 unsafe { (block as *mut u8).write_bytes(0xdb, bytes) };
             }
             self.free[class].push(block);

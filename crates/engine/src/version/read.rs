@@ -19,7 +19,7 @@ const VERSION_POLLS: u32 = 256;
 
 /// How a reader waits for a pending version of a smaller serial id.
 pub(crate) struct Waiter<'s> {
-    /// Set when a worker failed: nobody may wait for it (O-50).
+    /// Set when a worker failed: no other may wait for it (O-50).
     pub(crate) stopped: &'s AtomicBool,
     /// Reads that found a version pending.
     pub(crate) waits: u64,
@@ -52,7 +52,7 @@ impl<'s> Waiter<'s> {
         noting(entry, || self.until(|| value(cell), || Ok(false)))
     }
 
-    /// Waits until something has come about. Whoever waits does other work meanwhile: what returns
+    /// Waits until something has come about, and does other work meanwhile: what returns
     /// whether there was any.
     #[cold]
     pub(crate) fn until<T>(
@@ -390,7 +390,7 @@ mod tests {
     use crate::version::{EntrySlab, EntrySupply, KeepNext, TransientPool};
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
-    /// still at it, what every serial id sees. Nobody may wait for a version that is not smaller:
+    /// still at it, what every serial id sees. No call may wait for a version that is not smaller:
     /// the engine counts as stopped, so that a wait ends as an error.
     #[test]
     fn o_06_a_reader_sees_the_newest_smaller_version_and_waits_for_no_other() {

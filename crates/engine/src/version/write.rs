@@ -43,7 +43,7 @@ pub(crate) struct Publisher<'w, 's> {
     pub(crate) waiter: Waiter<'s>,
 }
 
-/// A final write that nobody is led to yet: the cell of its version, and where the value lies.
+/// A final write that no reader is led to yet: the cell of its version, and where the value lies.
 pub(crate) struct Hidden {
     pub(super) cell: *const AtomicU64,
     pub(super) word: ValueWord,

@@ -54,7 +54,7 @@ impl Index {
     pub(super) fn keep_one_carry_each(&mut self) {
         let epochs: BTreeSet<u64> = self.carries.keys().map(|(epoch, _)| *epoch).collect();
         for epoch in epochs {
-            // None counts if the seal names another one; whoever needs it will say so.
+            // None counts if the seal names another one; what needs it will say so.
             let counts = self.carry(epoch).map(|(attempt, _)| attempt);
             self.carries.retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
         }

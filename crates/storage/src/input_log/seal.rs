@@ -88,7 +88,7 @@ impl<D: Device> InputLog<D> {
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
     /// [`InputLog::make_durable`], before the checkpoint of `epoch - 1`; released with `epoch`.
     /// Replay of `epoch - 1` writes it again, into the room of the first one: `epoch - 1` has no
-    /// checkpoint then, so nobody needs that one, and there may be no room for two.
+    /// checkpoint then, so that one is not needed, and there may be no room for two.
     ///
     /// # Errors
     /// [`LogError::Full`], with nothing written; the device's.

@@ -3,7 +3,7 @@
 //!
 //! Invariants: a segment is free or in exactly one holding; a holding gives its segments back only
 //! when it is released or abandoned (O-23); `promised` is the sum of the promises of all holdings,
-//! and as long as nobody exceeds a promise there are at least that many free segments (O-43).
+//! and as long as no promise is exceeded there are at least that many free segments (O-43).
 //! Beside them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
 
 use super::format::Kind;
@@ -174,7 +174,7 @@ impl Space {
         carries.filter(|holding| holding.epoch == epoch).max_by_key(|holding| holding.attempt)
     }
 
-    /// Free segments that a holding of this kind may have and nobody was promised.
+    /// Free segments that a holding of this kind may have and that are not promised.
     pub(super) fn surplus(&self, kind: Kind) -> u32 {
         self.free.free.saturating_sub(self.promised + self.reserved_from(kind))
     }

@@ -14,7 +14,7 @@ use super::bucket::{self, Bucket, SLOTS_COUNT};
 /// own.
 const LOCK_POLLS: u32 = 64;
 
-/// What a shard without memory points to. It has no room by its limit, so nobody writes it.
+/// What a shard without memory points to. It has no room by its limit, so it is never written.
 pub(super) static NOTHING: Bucket = Bucket::EMPTY;
 
 /// Where a shard's buckets are. Kept apart from the lock, so that the heads of all shards stay

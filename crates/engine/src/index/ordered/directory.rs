@@ -99,7 +99,7 @@ impl Directory {
     ///
     /// # Safety
     ///
-    /// Nobody else may use the chunks.
+    /// Nothing else may use the chunks.
     pub(super) unsafe fn apply(&mut self, edits: &[Edit], pool: &ChunkPool) {
         let firsts = edits.iter().filter(|edit| edit.kind == EditKind::First);
         firsts.for_each(|edit| {

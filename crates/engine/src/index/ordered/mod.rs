@@ -6,7 +6,7 @@
 //!
 //! 1. [`OrderedIndex::sort_part`]: each worker sorts its list.
 //! 2. [`OrderedIndex::merge_part`]: each worker merges, from all lists, the keys that fall into
-//!    its share of the chunks. It writes nobody else's chunks, reads nobody else's entries,
+//!    its share of the chunks. It writes no other worker's chunks, reads no other's entries,
 //!    and keeps new chunks to itself; the directory stays as it is.
 //! 3. [`OrderedIndex::finish_merge`]: one worker brings the directory up to date.
 //!

@@ -26,7 +26,7 @@ struct State {
     chunks_count: usize,
 }
 
-// SAFETY: the pointers are to the slabs next to them, and only to chunks that nobody uses.
+// SAFETY: the pointers are to the slabs next to them, and only to chunks that are not in use.
 unsafe impl Send for State {}
 
 impl ChunkPool {
@@ -37,12 +37,12 @@ impl ChunkPool {
             state.grow();
         }
         let chunk = state.free.pop().expect("the pool has just grown");
-        // SAFETY: the chunk is mapped, initialised, and owned here since nobody else has it.
+        // SAFETY: the chunk is mapped, initialised, and owned here since nothing else refers to it.
         unsafe { &mut *chunk.as_ptr() }.fill(&[], 0);
         chunk
     }
 
-    /// Takes back a chunk that nobody uses any more.
+    /// Takes back a chunk that is not in use any more.
     pub(super) fn give(&self, chunk: NonNull<Chunk>) {
         self.state().free.push(chunk);
     }
