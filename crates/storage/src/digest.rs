@@ -155,8 +155,8 @@ pub fn word_gain(table: u16, key: &[u8], old: u64, new: u64) -> u128 {
     join(gain.of_row())
 }
 
-/// The lines in which the values of a row differ, as [`row_change`] finds them, where there is no need
-/// of the hash.
+/// The lines in which the values of a row differ, as [`row_change`] finds them, where the hash is
+/// not needed.
 pub fn changed_lines(old: &[u8], new: &NewValue<'_>) -> u64 {
     if old.len() != new.len() {
         return ALL_LINES;

@@ -1,9 +1,9 @@
 //! Why a call can commit no more, whatever its body makes of the error.
 //!
 //! A body that ignores a mistake would commit half of what it means to do. So every function of a
-//! transaction notes its error here before it returns it, and the worker that runs the body looks here
-//! when it has come to its end (O-02). Errors are made on cold paths: a call without one is compared
-//! once.
+//! transaction notes its error here before it returns it, and the worker that runs the body looks
+//! here when it has come to its end (O-02). Errors are made on cold paths: a call without one is
+//! compared once.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
