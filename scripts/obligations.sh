@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Which test or check covers which obligation (O-01 to O-100), as the table of docs/testing.md; what
+# Which test or check covers which obligation (O-01 to O-100), as the table of docs/obligation-tests.md; what
 # they mean is in docs/obligations.md.
 #
 # A file covers an obligation if it names it: tests, the crash lab and scripts anywhere (O-26, or
@@ -7,7 +7,7 @@
 # nothing covers needs a reason in this file.
 #
 # Usage: scripts/obligations.sh           prints the table
-#        scripts/obligations.sh --write   puts it into docs/testing.md
+#        scripts/obligations.sh --write   puts it into docs/obligation-tests.md
 #        scripts/obligations.sh --check   fails if the one there is another, or an obligation is
 #                                         cited that docs/obligations.md does not have
 set -euo pipefail
@@ -61,7 +61,7 @@ table() {
         }'
 }
 
-document=docs/testing.md
+document=docs/obligation-tests.md
 explanations=docs/obligations.md
 begin='<!-- scripts/obligations.sh: begin -->'
 end='<!-- scripts/obligations.sh: end -->'
