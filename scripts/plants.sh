@@ -24,6 +24,7 @@
 #   Shuttle: explored schedules of the library (tests/shuttle) are to find it, in so many seeds
 #   Soak:    the soak of the library (tests/soak.rs) is to find it, in so many seconds
 #   Shows:   a text that the report of the violation must have, if any
+#   Images:  how many images of a case the crash lab has to look at, if 500 do not do
 #   Seeds:   after how many seeds of the crash lab it was found, from the first one on; a sample has
 #            those of at most 60
 #
@@ -173,6 +174,13 @@ target_of() {
     esac
 }
 
+# Images of a case that the crash lab looks at.
+images_of() {
+    local of_bug=''
+    if [ -n "$1" ]; then of_bug=$(header "$1" Images); fi
+    echo "${of_bug:-$images}"
+}
+
 # Explores so many cases with a bug, or with none: KEY VALUE NAME CASES. The status is that of the
 # test, which is 101 if it finds something.
 explore() {
@@ -180,7 +188,7 @@ explore() {
     case $1 in
         Shuttle) settings=("NVCARACAL_FIRST_SEED=0" "NVCARACAL_EXPLORED=$2") tests=() ;;
         Soak) settings=("NVCARACAL_SOAK_SECONDS=$2") tests=() ;;
-        *) if [ "$2" = "$crash_lab" ]; then settings+=("NVCARACAL_IMAGES=$images"); fi ;;
+        *) if [ "$2" = "$crash_lab" ]; then settings+=("NVCARACAL_IMAGES=$(images_of "$3")"); fi ;;
     esac
     env "${settings[@]}" NVCARACAL_PLANT="$3" NVCARACAL_CASES="$4" NVCARACAL_JOBS="$jobs" \
         NVCARACAL_DISKS="$4" NVCARACAL_LAB="$4" NVCARACAL_PATIENCE="$patience" \
