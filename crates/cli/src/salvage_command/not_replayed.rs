@@ -89,11 +89,11 @@ impl NotReplayed {
             self.calls, first.epoch, last.epoch
         )];
         for of in self.epochs.iter().take(EPOCHS_SHOWN) {
-            let procedures: Vec<_> = of.procedures().into_iter().collect();
-            let procedures: Vec<_> =
-                procedures.iter().map(|(name, calls)| format!("{calls} of {name:?}")).collect();
-            let procedures = procedures.join(", ");
-            lines.push(format!("  epoch {}: {} calls: {procedures}", of.epoch, of.calls));
+            let procedures = of.procedures();
+            let procedures = procedures.iter().map(|(name, calls)| format!("{calls} of {name:?}"));
+            let procedures = procedures.collect::<Vec<_>>().join(", ");
+            let colon = if procedures.is_empty() { "" } else { ": " };
+            lines.push(format!("  epoch {}: {} calls{colon}{procedures}", of.epoch, of.calls));
         }
         if self.epochs.len() > EPOCHS_SHOWN {
             lines.push(format!("  and {} more epochs", self.epochs.len() - EPOCHS_SHOWN));
