@@ -18,7 +18,7 @@ PARTS = [
     ("execute, read", r"engine/src/(transaction|reads|procedure|piece|version/(read|mod|cached)|"
                       r"epoch/(execute|piece|split))"),
     ("publish", r"engine/src/(epoch/(publish|reuse)|version/(publication|write|pool))"),
-    ("final write", r"engine/src/version/(final_write|shapes|medium)|"
+    ("final write", r"engine/src/version/(final_write|shapes|device)|"
                     r"storage/src/(row|lines|new_value|pool|format|segments)"),
     ("state hash", r"storage/src/digest"),
     ("device", r"pmem/"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rules of the house that no compiler checks: where unsafe code and on-medium structs may be, what
+# Rules of the house that no compiler checks: where unsafe code and on-device structs may be, what
 # the lower crates must not read, which crate may know which, which files may not import each other, how
 # long lines, functions and files may be, and whether the documents name files that exist. Prints every
 # breach; exit code 1 if there is one.
@@ -80,7 +80,7 @@ breach 'function of more than 70 lines' < <(except "$long_functions" <<<"$source
             }
         }')
 
-# --- Bytes on the medium and unsafe code --------------------------------------------------------
+# --- Bytes on the device and unsafe code --------------------------------------------------------
 
 # `repr(C)` fixes bytes that are kept. The store's own structs are in storage's format files; what
 # workloads, tests, examples and the library's `plain!` lay out are rows and arguments, which the
@@ -90,7 +90,7 @@ rows='^crates/workloads/src/|^crates/nvcaracal/src/data\.rs$|/tests/|/examples/'
 breach 'repr(C) outside of a format file' < <(except "$formats|$rows" <<<"$sources" \
     | search -E '#\[repr\([^)]*\bC\b')
 
-# Unsafe code lives where devices, medium, versions and indexes are, and where the rival engines touch
+# Unsafe code lives where devices, device, versions and indexes are, and where the rival engines touch
 # a device's image; the crates above forbid it.
 unsafe_rooms='^crates/(pmem|storage)/|^crates/engine/src/(version|index)(/|\.rs$)'
 unsafe_rooms+='|^crates/testbed/src/memory\.rs$'

@@ -141,7 +141,7 @@ pub struct Run {
     round: usize,
 }
 
-/// Counts of a transaction that say what a variant does to the medium.
+/// Counts of a transaction that say what a variant does to the device.
 const COUNTERS: [&str; 5] =
     ["lines_written", "bytes_stored", "bytes_stored_nt", "flushes", "fences"];
 

@@ -73,8 +73,8 @@ pub struct Figure {
     pub paper_ratio: Option<f64>,
     /// Whether the ratio is that, within the tolerance.
     pub within_tolerance: Option<bool>,
-    /// Bytes that the medium wrote for each byte of lines written; absent for reads and where no
-    /// medium is imitated.
+    /// Bytes that the device wrote for each byte of lines written; absent for reads and where no
+    /// device is imitated.
     pub write_amplification: Option<f64>,
 }
 

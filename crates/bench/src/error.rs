@@ -46,7 +46,7 @@ impl BenchError {
         matches!(self, Self::Usage(_))
     }
 
-    /// Whether data on the medium is damaged or foreign.
+    /// Whether data on the device is damaged or foreign.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         match self {

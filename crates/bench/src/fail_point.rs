@@ -10,7 +10,7 @@ use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 ///
 /// FILE is `meta`, `image`, `journal`, `log`, `directory` or `any`; CALL is `read`, `write`,
 /// `sync`, `grow`, `any`, or `torn`: a write of which the first half is made, in whole sectors, as
-/// the device's model of the medium has it. On the `file` device these moments of an epoch are such
+/// the device's model of the device has it. On the `file` device these moments of an epoch are such
 /// calls:
 ///
 /// | moment | fail point |
@@ -86,7 +86,7 @@ impl FailPoint {
     }
 }
 
-/// What a medium writes whole or not at all.
+/// What a device writes whole or not at all.
 const SECTOR_BYTES: u64 = 512;
 
 /// Ends the process at a fail point.

@@ -68,20 +68,20 @@ pub struct Latency {
 }
 
 /// What went through a device.
-pub(crate) fn add_counters(totals: &mut Vec<(&'static str, u64)>, medium: &Counters) {
+pub(crate) fn add_counters(totals: &mut Vec<(&'static str, u64)>, device: &Counters) {
     totals.extend([
-        ("lines_read", medium.lines_read),
-        ("blocks_read", medium.blocks_read),
-        ("bytes_stored", medium.bytes_stored),
-        ("bytes_stored_nt", medium.bytes_stored_nt),
-        ("lines_written", medium.lines_written),
-        ("blocks_written", medium.blocks_written),
-        ("flushes", medium.flushes),
-        ("fences", medium.fences),
-        ("log_bytes", medium.log_bytes),
-        ("store_orders", medium.store_orders),
-        ("media_bytes_written", medium.media_bytes_written),
-        ("added_ns", medium.added_ns),
+        ("lines_read", device.lines_read),
+        ("blocks_read", device.blocks_read),
+        ("bytes_stored", device.bytes_stored),
+        ("bytes_stored_nt", device.bytes_stored_nt),
+        ("lines_written", device.lines_written),
+        ("blocks_written", device.blocks_written),
+        ("flushes", device.flushes),
+        ("fences", device.fences),
+        ("log_bytes", device.log_bytes),
+        ("store_orders", device.store_orders),
+        ("media_bytes_written", device.media_bytes_written),
+        ("added_ns", device.added_ns),
     ]);
 }
 

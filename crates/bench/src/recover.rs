@@ -78,8 +78,8 @@ pub struct ImageReads {
 }
 
 impl From<&Counters> for ImageReads {
-    fn from(medium: &Counters) -> Self {
-        Self { lines_read: medium.lines_read, blocks_read: medium.blocks_read }
+    fn from(device: &Counters) -> Self {
+        Self { lines_read: device.lines_read, blocks_read: device.blocks_read }
     }
 }
 

@@ -295,7 +295,7 @@ fn phases(stats: &EpochStats) -> Named {
 
 fn counters(stats: &EpochStats) -> Named {
     let mut totals = stats.work.fields();
-    add_counters(&mut totals, &stats.medium);
+    add_counters(&mut totals, &stats.device);
     let work = &stats.work;
     Named::with_ratios(totals, work.committed + work.aborted + work.failed)
 }

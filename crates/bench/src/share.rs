@@ -87,7 +87,7 @@ pub struct Parts {
     pub log_ns: f64,
     /// Fences.
     pub fences_ns: f64,
-    /// Time that an emulated medium added.
+    /// Time that an emulated device added.
     pub added_ns: f64,
 }
 
@@ -98,7 +98,7 @@ impl Parts {
             ("stores", self.stores_ns),
             ("log", self.log_ns),
             ("fences", self.fences_ns),
-            ("the emulated medium", self.added_ns),
+            ("the emulated device", self.added_ns),
         ]
     }
 
@@ -115,14 +115,14 @@ impl Parts {
 
 /// How a device writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Medium {
+enum DeviceKind {
     /// With flushes, fences and non-temporal stores.
     Persistent,
     /// With ordinary stores; a log in memory, or in a file that is synced.
     Memory { synced: bool },
 }
 
-impl Medium {
+impl DeviceKind {
     fn of(spec: &DeviceSpec) -> Self {
         match spec {
             DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => Self::Persistent,
@@ -146,24 +146,24 @@ pub(crate) fn measure(
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let log = match spec {
         DeviceSpec::File(directory) => {
-            Some((directory.as_path() as &Path, stats.medium.log_bytes / epochs.max(1)))
+            Some((directory.as_path() as &Path, stats.device.log_bytes / epochs.max(1)))
         }
         _ => None,
     };
     let costs = measure_costs(settings.engine.workers.min(cores), log)?;
     drop(bar);
-    Ok(share(stats, epochs, Medium::of(spec), costs))
+    Ok(share(stats, epochs, DeviceKind::of(spec), costs))
 }
 
-fn share(stats: &EpochStats, epochs: u64, medium: Medium, costs: Costs) -> Share {
+fn share(stats: &EpochStats, epochs: u64, kind: DeviceKind, costs: Costs) -> Share {
     let phases: Vec<PhaseShare> = Phase::ALL
         .into_iter()
         .zip(&stats.phases)
         .zip(stats.phase_ns)
         .map(|((phase, did), ns)| {
-            let mut parts = written(did, medium, &costs);
+            let mut parts = written(did, kind, &costs);
             parts.reads_ns = fetched(phase, stats).ns(&costs) / costs.threads as f64;
-            if phase == Phase::LogInputs && medium == (Medium::Memory { synced: true }) {
+            if phase == Phase::LogInputs && kind == (DeviceKind::Memory { synced: true }) {
                 // One sync for each epoch, by one thread.
                 parts.log_ns += costs.log_sync_ns * epochs as f64;
             }
@@ -249,9 +249,9 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
         Phase::Remove => 2 * work.rows_removed,
         Phase::Serial | Phase::Declare | Phase::LogInputs | Phase::Checkpoint => 0,
     };
-    let lines = stats.phases[phase as usize].medium.lines_read;
+    let lines = stats.phases[phase as usize].device.lines_read;
     // Where reads cost something headers are among the lines.
-    let headers = if stats.medium.added_ns > 0 { headers } else { 0 };
+    let headers = if stats.device.added_ns > 0 { headers } else { 0 };
     let next = match phase {
         Phase::Execute => lines.saturating_sub(work.cache_misses + headers),
         _ => 0,
@@ -260,29 +260,29 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
 }
 
 /// What the stores of a phase cost at least.
-fn written(did: &PhaseStats, medium: Medium, costs: &Costs) -> Parts {
-    let count = &did.medium;
+fn written(did: &PhaseStats, kind: DeviceKind, costs: &Costs) -> Parts {
+    let count = &did.device;
     let lines_nt = count.lines_written.saturating_sub(count.flushes);
     // A flush is of one line or few, so the other blocks are those of non-temporal stores.
     let begun = count.blocks_written.saturating_sub(count.flushes);
     let begun = begun.clamp(lines_nt.div_ceil(4), lines_nt) as f64;
     let next = lines_nt as f64 - begun;
-    let (stores_ns, fences_ns) = match medium {
-        Medium::Persistent => (
+    let (stores_ns, fences_ns) = match kind {
+        DeviceKind::Persistent => (
             begun * costs.store_nt_line_ns
                 + next * costs.store_nt_next_line_ns
                 + count.flushes as f64 * costs.flush_line_ns,
             (count.fences + count.store_orders) as f64 * costs.fence_ns,
         ),
         // Next lines are taken for a stream.
-        Medium::Memory { .. } => (
+        DeviceKind::Memory { .. } => (
             (begun + count.flushes as f64) * costs.store_line_ns
                 + next * 64.0 * costs.stream_nt_byte_ns,
             0.0,
         ),
     };
-    let log_ns = match medium {
-        Medium::Memory { synced: true } => 0.0,
+    let log_ns = match kind {
+        DeviceKind::Memory { synced: true } => 0.0,
         _ => count.log_bytes as f64 * costs.stream_nt_byte_ns,
     };
     let threads = costs.threads as f64;
@@ -325,7 +325,7 @@ mod tests {
         (work.rows_inserted, work.persistent_versions, work.cache_misses) = (10, 1010, 1100);
         work.committed = 100;
         let execute = &mut stats.phases[Phase::Execute as usize];
-        execute.medium = Counters {
+        execute.device = Counters {
             lines_read: 1100 * 16,
             lines_written: 2 * 1010,
             blocks_written: 2 * 1010,
@@ -333,7 +333,7 @@ mod tests {
             store_orders: 100,
             ..Counters::default()
         };
-        stats.phases[Phase::LogInputs as usize].medium.log_bytes = 10_000;
+        stats.phases[Phase::LogInputs as usize].device.log_bytes = 10_000;
         stats.phase_ns = [1_000_000; Phase::ALL.len()];
         stats.total_ns = 9_000_000;
         stats
@@ -351,17 +351,17 @@ mod tests {
     }
 
     #[test]
-    fn each_medium_is_charged_for_its_own_way_to_write() {
+    fn each_device_is_charged_for_its_own_way_to_write() {
         let near = |left: f64, right: f64| assert!((left - right).abs() < 1e-6, "{left} {right}");
-        let of = |phase: Phase, medium| written(&stats().phases[phase as usize], medium, &costs());
-        let persistent = of(Phase::Execute, Medium::Persistent);
+        let of = |phase: Phase, kind| written(&stats().phases[phase as usize], kind, &costs());
+        let persistent = of(Phase::Execute, DeviceKind::Persistent);
         near(persistent.stores_ns, 1010.0 * (30.0 + 50.0) / 2.0);
         near(persistent.fences_ns, 100.0 * 100.0 / 2.0);
-        near(of(Phase::LogInputs, Medium::Persistent).log_ns, 10_000.0 * 0.1 / 2.0);
-        let memory = of(Phase::Execute, Medium::Memory { synced: false });
+        near(of(Phase::LogInputs, DeviceKind::Persistent).log_ns, 10_000.0 * 0.1 / 2.0);
+        let memory = of(Phase::Execute, DeviceKind::Memory { synced: false });
         near(memory.stores_ns, 2.0 * 1010.0 * 10.0 / 2.0);
         near(memory.fences_ns, 0.0);
-        let synced = share(&stats(), 3, Medium::Memory { synced: true }, costs());
+        let synced = share(&stats(), 3, DeviceKind::Memory { synced: true }, costs());
         near(synced.phases[Phase::LogInputs as usize].parts.log_ns, 3e6);
     }
 
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn the_whole_is_the_sum_of_the_phases() {
-        let whole = share(&stats(), 1, Medium::Persistent, costs());
+        let whole = share(&stats(), 1, DeviceKind::Persistent, costs());
         let least: f64 = whole.phases.iter().map(|phase| phase.least_ns).sum();
         assert!((whole.percent - least / 9e6 * 100.0).abs() < 1e-9);
         assert!((whole.limit_txn_per_s - 100.0 * 1e9 / least).abs() < 1e-6);

@@ -42,7 +42,7 @@ pub fn render_details(report: &Report) -> String {
         ("Time per phase", phases(report)),
         ("Work", work(report)),
         ("Workers", workers(report)),
-        ("Medium", medium(report)),
+        ("Device", device(report)),
         ("Memory", memory(report)),
     ] {
         let _ = writeln!(text, "\n{title}{}{table}", if title.is_empty() { "" } else { "\n" });
@@ -252,7 +252,7 @@ fn workers(report: &Report) -> Table {
     table(&["", "value", "unit"], rows)
 }
 
-fn medium(report: &Report) -> Table {
+fn device(report: &Report) -> Table {
     counts(
         &report.counters,
         &[
@@ -260,7 +260,7 @@ fn medium(report: &Report) -> Table {
             ("lines read (64 bytes)", "lines_read"),
             ("blocks written (256 bytes)", "blocks_written"),
             ("lines written (64 bytes)", "lines_written"),
-            ("bytes written inside an emulated medium", "media_bytes_written"),
+            ("bytes written inside an emulated device", "media_bytes_written"),
             ("bytes stored", "bytes_stored"),
             ("bytes stored non-temporally", "bytes_stored_nt"),
             ("bytes logged", "log_bytes"),
@@ -281,10 +281,10 @@ fn recovery(found: &RecoverSummary) -> Table {
 }
 
 fn memory(report: &Report) -> Table {
-    let on_medium =
+    let on_device =
         |name: &str| matches!(name, "persistent_rows" | "persistent_values" | "input_log");
     let rows = report.memory_bytes.0.iter().map(|(name, bytes)| {
-        let place = if on_medium(name) { "medium" } else { "DRAM" };
+        let place = if on_device(name) { "device" } else { "DRAM" };
         let mib = bytes.as_f64().unwrap_or(0.0) / MIB;
         vec![name.replace('_', " "), place.to_string(), format!("{mib:.1}")]
     });

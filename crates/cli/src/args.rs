@@ -170,7 +170,7 @@ pub(crate) enum Mix {
 
 #[derive(Debug, Args)]
 pub(crate) struct YcsbArguments {
-    /// Keys of 10 that are hot: low 0, medium 4, high 7 (NV Table 1) [default: low]
+    /// Keys of 10 that are hot: low 0, device 4, high 7 (NV Table 1) [default: low]
     #[arg(long, value_enum)]
     pub(crate) contention: Option<Contention>,
     /// Rows of the table (NV: 16 million) [default: 100000]
@@ -228,7 +228,7 @@ pub(crate) struct SmallBankArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TpccArguments {
-    /// Warehouses: low 8 (NV Table 3: 256), medium 2, high 1 [default: medium]
+    /// Warehouses: low 8 (NV Table 3: 256), device 2, high 1 [default: device]
     #[arg(long, value_enum)]
     pub(crate) contention: Option<Contention>,
     /// Warehouses, instead of the contention's; about 250 MB each
@@ -287,7 +287,7 @@ pub(crate) struct RooflineArguments {
 /// Which device to measure against memory.
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArguments {
-    /// Which medium is imitated
+    /// Which device is imitated
     #[arg(long, default_value = "optane", value_parser = profile_parser())]
     pub(crate) profile: Profile,
     /// MiB of memory of each of up to two threads, and as many of the device, 1 to 4096; a power of
@@ -535,7 +535,7 @@ pub(crate) struct RunArguments {
     /// --resume the file is continued, and the store must not be older than its last line
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_log: Option<PathBuf>,
-    /// Show everything that was measured: times, counts of work, accesses of the medium, memory;
+    /// Show everything that was measured: times, counts of work, accesses of the device, memory;
     /// with --clients the rows for which most calls contended in the last 100 epochs
     #[arg(long)]
     pub(crate) details: bool,
@@ -736,7 +736,7 @@ pub(crate) enum Page {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
-    /// A store, named as for `check`; or the word `format`: every struct on the medium with offsets
+    /// A store, named as for `check`; or the word `format`: every struct on the device with offsets
     pub(crate) path: StorePath,
     /// Which page [default: all of them]
     #[arg(value_enum)]

@@ -45,7 +45,7 @@ fn rows(arguments: &InspectArguments, table: &str) -> Done {
     show(&shown, arguments.json, || shown.text())
 }
 
-/// A struct on the medium.
+/// A struct on the device.
 #[derive(Debug, Serialize)]
 struct Struct {
     space: &'static str,

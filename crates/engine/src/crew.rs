@@ -36,33 +36,33 @@ pub(crate) fn run<D: Device>(
     (result, Some(left))
 }
 
-/// Gives everything that belongs to the medium to the first worker.
+/// Gives everything that belongs to the device to the first worker.
 fn gather<D: Device>(workers: &mut [Worker<D>]) {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
     for other in others {
-        for (pool, sub_pools) in other.medium.sub_pools.iter_mut().enumerate() {
-            first.medium.sub_pools[pool].append(sub_pools);
+        for (pool, sub_pools) in other.row_store.sub_pools.iter_mut().enumerate() {
+            first.row_store.sub_pools[pool].append(sub_pools);
         }
         first.collect.append(&mut other.collect);
-        first.medium.stale.append(&mut other.medium.stale);
+        first.row_store.stale.append(&mut other.row_store.stale);
         first.already_collected.extend(other.already_collected.drain());
     }
-    first.medium.take_over();
+    first.row_store.take_over();
 }
 
 /// After a checkpoint: has the space of pools in which nothing is left serve others (decision 36).
 pub(crate) fn give_back<D: Device>(workers: &mut [Worker<D>], segments: &Segments) {
     for pool in 0..POOLS {
-        if !workers.iter().any(|worker| worker.medium.has_changed(pool)) {
+        if !workers.iter().any(|worker| worker.row_store.has_changed(pool)) {
             continue;
         }
         let mut of_pool: Vec<&mut SubPool> = Vec::new();
         for worker in &mut *workers {
-            of_pool.extend(&mut worker.medium.sub_pools[pool]);
+            of_pool.extend(&mut worker.row_store.sub_pools[pool]);
         }
         of_pool.iter_mut().for_each(|sub_pool| sub_pool.give_back(segments));
         if SubPool::empty_if_free(&mut of_pool, segments) {
-            workers.iter_mut().for_each(|worker| worker.medium.change(pool));
+            workers.iter_mut().for_each(|worker| worker.row_store.change(pool));
         }
     }
 }
@@ -72,17 +72,17 @@ pub(crate) fn give_back<D: Device>(workers: &mut [Worker<D>], segments: &Segment
 /// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
 pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
     if of_epoch < workers.len() {
-        workers.iter_mut().for_each(|w| w.medium.search_all_sub_pools());
+        workers.iter_mut().for_each(|w| w.row_store.search_all_sub_pools());
         return;
     }
     let take = |w: &mut Worker<D>| {
-        (std::mem::take(&mut w.medium.sub_pools), std::mem::take(&mut w.medium.changed))
+        (std::mem::take(&mut w.row_store.sub_pools), std::mem::take(&mut w.row_store.changed))
     };
     let mut sub_pools: Vec<_> = workers.iter_mut().map(take).collect();
     sub_pools.rotate_right(1);
     for (worker, of_other) in workers.iter_mut().zip(sub_pools) {
-        (worker.medium.sub_pools, worker.medium.changed) = of_other;
-        worker.medium.search_all_sub_pools();
+        (worker.row_store.sub_pools, worker.row_store.changed) = of_other;
+        worker.row_store.search_all_sub_pools();
     }
 }
 
@@ -91,9 +91,9 @@ pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]
     let count = workers.len();
     for sub_pool in sub_pools {
         let worker = &mut workers[sub_pool.number() as usize % count];
-        worker.medium.sub_pools[sub_pool.pool() as usize].push(sub_pool);
+        worker.row_store.sub_pools[sub_pool.pool() as usize].push(sub_pool);
     }
-    workers.iter_mut().for_each(|w| w.medium.take_over());
+    workers.iter_mut().for_each(|w| w.row_store.take_over());
 }
 
 /// Runs an epoch on the first workers. The first of them does what the others owe, too (O-81): they
@@ -113,12 +113,12 @@ fn run_on_first<D: Device>(
         other.local.cache.evict(&context.core.entries, context.number);
         if context.ends_in_checkpoint {
             // Their sets of this parity may be older than their last epoch.
-            other.medium.save_by(&mut first.medium.port, sequence);
+            other.row_store.save_by(&mut first.row_store.port, sequence);
         }
     }
     let lend = |other: &mut Worker<D>| Idle {
-        sub_pools: std::mem::take(&mut other.medium.sub_pools),
-        changed: std::mem::take(&mut other.medium.changed),
+        sub_pools: std::mem::take(&mut other.row_store.sub_pools),
+        changed: std::mem::take(&mut other.row_store.changed),
     };
     let idle = || context.shared.idle.lock().expect("no panic while locked");
     idle().extend(others.iter_mut().map(lend));
@@ -127,14 +127,14 @@ fn run_on_first<D: Device>(
         running => run_together(context, running, (crew, all)),
     };
     for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
-        (other.medium.sub_pools, other.medium.changed) = (sub_pools, changed);
+        (other.row_store.sub_pools, other.row_store.changed) = (sub_pools, changed);
     }
     result?;
     if context.ends_in_checkpoint {
         for other in others {
-            other.medium.checkpointed();
+            other.row_store.checkpointed();
             // What they wrote since the checkpoint before can be collected now.
-            other.collect.append(&mut other.medium.stale);
+            other.collect.append(&mut other.row_store.stale);
         }
     }
     Ok(())
@@ -146,7 +146,7 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     let shared = Shared::new(1, context.core.tables.len());
     let alone = Epoch { shared: &shared, workers: 1, ..*context };
     let result = run_worker(&alone, &mut workers[0]).map_err(|leave| reason(&alone, leave));
-    let sub_pools = workers[0].medium.sub_pools.iter_mut().flat_map(std::mem::take).collect();
+    let sub_pools = workers[0].row_store.sub_pools.iter_mut().flat_map(std::mem::take).collect();
     deal(sub_pools, workers);
     (result, shared)
 }

@@ -27,7 +27,7 @@ use crate::reads::{Reading, Reads, Visit};
 use crate::schema::Agreed;
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
-use crate::version::{CachePool, Medium, ReadPhase, TransientPool, Waiter};
+use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 use crate::{EngineConfig, EngineError, Result};
 
@@ -302,7 +302,7 @@ impl<D: Device> Engine<D> {
         if is_replay {
             self.store.device().accept()?;
         }
-        let port = &mut self.workers[0].medium.port;
+        let port = &mut self.workers[0].row_store.port;
         Ok(self.store.log().write_verdict(port, verdict)?)
     }
 
@@ -352,7 +352,7 @@ impl<D: Device> Engine<D> {
         for worker in &mut self.workers[..workers] {
             let calls = worker.local.answers.len() as u64;
             stats.add_worker(&worker.local.work, &worker.laps, calls);
-            stats.medium.add(&worker.medium.port.take_counters());
+            stats.device.add(&worker.row_store.port.take_counters());
         }
         stats.phase_ns = self.workers[0].laps.phase_ns();
         stats.total_ns = (self.core.config.clock)().saturating_sub(started);
@@ -597,7 +597,7 @@ impl<D: Device> Engine<D> {
         let pools = |rows: bool| {
             self.workers
                 .iter()
-                .flat_map(|w| w.medium.sub_pools.iter().flatten())
+                .flat_map(|w| w.row_store.sub_pools.iter().flatten())
                 .filter(|l| ((l.pool() as usize) < TABLES_MAX) == rows)
                 .map(|l| l.bytes(segments))
                 .sum()
@@ -615,10 +615,10 @@ impl<D: Device> Engine<D> {
     }
 
     /// Makes room for rows that are expected in tables, and its pages present, so that no epoch
-    /// pays for the growth. Returns the bytes on the medium.
+    /// pays for the growth. Returns the bytes on the device.
     ///
     /// # Errors
-    /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the medium.
+    /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the device.
     pub fn prepare_rows(&mut self, rows: &[(u16, u64)]) -> Result<u64> {
         for &(table, _) in rows {
             self.core.table(table).map_err(EngineError::Limit)?;
@@ -646,7 +646,7 @@ impl<D: Device> Engine<D> {
         let captures = self.store.device().captures();
         if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
             let bytes = epoch::encode_carry(&self.carry);
-            let port = &mut self.workers[0].medium.port;
+            let port = &mut self.workers[0].row_store.port;
             self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
             self.store.log().make_durable()?;
         }
@@ -667,26 +667,27 @@ impl<D: Device> Engine<D> {
 
     /// Whether space that was freed can be used after the next checkpoint only.
     pub fn waits_for_checkpoint(&self) -> bool {
-        let mut sub_pools = self.workers.iter().flat_map(|w| w.medium.sub_pools.iter().flatten());
+        let mut sub_pools =
+            self.workers.iter().flat_map(|w| w.row_store.sub_pools.iter().flatten());
         self.checkpoint_epoch() < self.epoch && sub_pools.any(SubPool::waits_for_checkpoint)
     }
 
     pub(crate) fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
         for worker in &mut self.workers {
-            for sub_pool in worker.medium.sub_pools.iter_mut().flatten() {
-                sub_pool.save(&mut worker.medium.port, sequence);
+            for sub_pool in worker.row_store.sub_pools.iter_mut().flatten() {
+                sub_pool.save(&mut worker.row_store.port, sequence);
             }
-            worker.medium.port.fence();
+            worker.row_store.port.fence();
         }
         let (hash, rows) = (self.running_hash(), self.totals.rows);
         let carried = self.carry.len() as u32;
-        let port = &mut self.workers[0].medium.port;
+        let port = &mut self.workers[0].row_store.port;
         self.store.commit(port, self.epoch, hash, rows as u64, carried);
         for worker in &mut self.workers {
-            worker.medium.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
-            worker.medium.search_all_sub_pools();
-            worker.collect.append(&mut worker.medium.stale);
+            worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
+            worker.row_store.search_all_sub_pools();
+            worker.collect.append(&mut worker.row_store.stale);
         }
         crew::give_back(&mut self.workers, self.store.segments());
     }
@@ -736,7 +737,7 @@ pub(crate) fn new_worker<D: Device>(
         carried: Vec::new(),
         contention: Contention::default(),
     };
-    let medium = Medium {
+    let row_store = RowStore {
         port: Port::new(Arc::clone(store.device()), number as u32),
         sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         changed: vec![0; storage::format::POOLS],
@@ -757,7 +758,7 @@ pub(crate) fn new_worker<D: Device>(
     };
     Ok(Worker {
         local,
-        medium,
+        row_store,
         log: store.log().stream_writer(),
         collect: Vec::new(),
         already_collected: std::collections::HashSet::new(),

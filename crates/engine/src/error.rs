@@ -96,7 +96,7 @@ impl From<storage::input_log::LogError> for EngineError {
 }
 
 impl EngineError {
-    /// Whether data on the medium is damaged.
+    /// Whether data on the device is damaged.
     pub fn is_corrupt(&self) -> bool {
         matches!(self, Self::Storage(e) if e.is_corrupt())
     }

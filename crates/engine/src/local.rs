@@ -454,7 +454,7 @@ pub(crate) struct Local {
     pub(crate) plans: Vec<Vec<Access>>,
     /// Rows that are being fetched ahead.
     pub(crate) ahead: Vec<AheadRow>,
-    /// Reads of the medium to account for.
+    /// Reads of the device to account for.
     pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,
     /// Bytes of the answers of the last epoch.

@@ -55,7 +55,7 @@ fn fixture() -> &'static Fixture {
         let (mut engine, _) = Engine::open(device, config, &tables, ProcedureTable::new()).unwrap();
         let store = Arc::clone(&engine.store);
         store.segments().reserve(store.device().as_ref(), 4).unwrap();
-        let row = engine.workers[0].medium.allocate(0, store.segments());
+        let row = engine.workers[0].row_store.allocate(0, store.segments());
         Fixture { store, row }
     })
 }
@@ -94,7 +94,7 @@ impl Cell {
     }
 
     fn publish(&self, worker: &mut Worker<Dram>, position: u64, write: Write<'_>) {
-        let Worker { local, medium, .. } = worker;
+        let Worker { local, row_store, .. } = worker;
         let store = &fixture().store;
         let mut with = Publisher {
             segments: store.segments(),
@@ -109,8 +109,8 @@ impl Cell {
         let (base, place) = (entry.base(), crate::version::NO_PLACE);
         let to =
             Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base, place };
-        medium.publish(&to, write, &mut with).expect("the engine runs");
-        medium.reveal();
+        row_store.publish(&to, write, &mut with).expect("the engine runs");
+        row_store.reveal();
     }
 }
 
@@ -128,7 +128,7 @@ fn explore(what: &str, preemptions: Option<usize>, run: impl Fn() + Send + Sync 
     assert!(schedules > 1);
 }
 
-/// O-06, O-15: a reader that waits for a final write sees the whole value, on the medium or in the
+/// O-06, O-15: a reader that waits for a final write sees the whole value, on the device or in the
 /// cache.
 #[test]
 fn o_06_a_value_is_there_before_its_version() {
@@ -162,7 +162,7 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
         });
         cell.publish(&mut last, 2, Write::Ignore);
         assert_eq!(cell.read(sid(3)), Ok(vec![7; 24]));
-        assert!(cell.entry().next().is_on_medium());
+        assert!(cell.entry().next().is_persistent());
         assert_eq!(ReadPhase::begin().bytes(cell.entry().next()), [7; 24]);
         thread.join().unwrap();
     });

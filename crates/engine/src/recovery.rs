@@ -48,7 +48,7 @@ use crate::schema::{self, Agreed};
 use crate::secondary::SecondaryIndexes;
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
-use crate::version::{EntrySlab, ReadPhase, medium_word};
+use crate::version::{EntrySlab, ReadPhase, persistent_word};
 use crate::worker::Worker;
 use crate::{EngineConfig, EngineError, Result};
 
@@ -98,9 +98,9 @@ fn open<D: Device>(
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
-    let Opened { mut store, mut sub_pools, log, created, end_mark, medium } =
+    let Opened { mut store, mut sub_pools, log, created, end_mark, device } =
         Store::open(device, &config.store)?;
-    (report.created, report.load_log) = (created, medium);
+    (report.created, report.load_log) = (created, device);
     report.checkpoint_epoch = store.checkpoint_epoch();
     report.timestamp_ns = log.timestamp_ns;
     let loaded = clock();
@@ -112,7 +112,7 @@ fn open<D: Device>(
     let owners = Owners::new(&store, &sub_pools, &plan)?;
     let (mut found, mut hash) = scan_rows(&store, &plan, &owners, &config)?;
     report.scan = count_planning(&store, &sub_pools);
-    found.iter().for_each(|found| report.scan.add(&found.medium));
+    found.iter().for_each(|found| report.scan.add(&found.device));
     report.hash = match (store.checkpoint().state_hash(), config.state_hash) {
         (Some(_), _) => HashCheck::Verified,
         (None, true) => HashCheck::Computed,
@@ -141,7 +141,7 @@ fn open<D: Device>(
     core.secondary = secondary.map_err(EngineError::Limit)?;
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
-    workers.iter_mut().for_each(|w| report.rebuild.add(&w.medium.port.take_counters()));
+    workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
 
     let rows = store.checkpoint().rows - dropped.rows;
     let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, (hash, rows));
@@ -220,7 +220,7 @@ fn begin_program<D: Device>(
 ) -> Result<()> {
     let store = Arc::clone(&engine.store);
     dropped.free_values(&store, &mut engine.workers)?;
-    let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].medium.port);
+    let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].row_store.port);
     if store.log().program().as_ref() != Some(&bytes) {
         store.log().write_program(port, &bytes)?;
     }
@@ -240,7 +240,7 @@ pub(crate) struct Found {
     pub(crate) rows: Vec<(u16, ScannedRow)>,
     hash: StateHash,
     /// What it read.
-    medium: Counters,
+    device: Counters,
 }
 
 /// Counts and charges the free lists that planning the scan read.
@@ -277,7 +277,7 @@ fn scan_rows<D: Device>(
         }
         settle.finish();
         port.settle_debt();
-        found.medium = port.take_counters();
+        found.device = port.take_counters();
         Ok(found)
     };
     let results: Vec<_> = thread::scope(|scope| {
@@ -323,7 +323,7 @@ fn scan_unit<D: Device>(
             owners.add(store, layout.table, &row)?;
             settle.scanned(row.row);
             if hashes {
-                let word = medium_word(base, &layout, &row);
+                let word = persistent_word(base, &layout, &row);
                 let key = phase.key_at(base, row.row);
                 found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
             }
@@ -341,7 +341,7 @@ fn remember_collected<D: Device>(
 ) {
     let sequence = store.checkpoint().sequence;
     for sub_pool in sub_pools.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
-        sub_pool.count_collected(&mut workers[0].medium.port, store.segments(), sequence);
+        sub_pool.count_collected(&mut workers[0].row_store.port, store.segments(), sequence);
         let slots = sub_pool.collected_slots(store.device().as_ref(), store.segments(), sequence);
         for worker in workers.iter_mut() {
             worker.already_collected.extend(&slots);
@@ -379,9 +379,9 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
         } else {
             ordered.apply_inserts(&mut lists, &RowKeys { core, reads: &reads });
         }
-        reads.account(&mut workers[0].medium.port, core.image_base);
+        reads.account(&mut workers[0].row_store.port, core.image_base);
     }
-    workers[0].medium.port.settle_debt();
+    workers[0].row_store.port.settle_debt();
 }
 
 fn rebuild_share<D: Device>(
@@ -393,12 +393,12 @@ fn rebuild_share<D: Device>(
     let phase = ReadPhase::begin();
     let mut staged = vec![Vec::new(); core.tables.len()];
     let checkpoint_epoch = store.checkpoint_epoch();
-    let port = &mut worker.medium.port;
+    let port = &mut worker.row_store.port;
     for (table, row) in &share.rows {
         let t = &core.tables[*table as usize];
         let id = core.entries.take(&mut worker.local.supply);
         let entry = core.entries.get(id);
-        let next = medium_word(core.image_base, &t.layout, row);
+        let next = persistent_word(core.image_base, &t.layout, row);
         entry.initialise(row.row, next, SerialId(0));
         // A sequence has a short key, and its value is in another line.
         scan::count_row(port, row, &t.layout, t.kind == IndexKind::Sequence);

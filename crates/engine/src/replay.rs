@@ -32,7 +32,7 @@ pub(crate) fn replay<D: Device>(
     let deaths = look_for_deaths(engine, log)?;
     // The record of the program, too, may be a killed process's, and the next seals will name it.
     if !log.sealed.is_empty() || store.device().may_show_undurable() {
-        store.log().harden(&mut engine.workers[0].medium.port)?;
+        store.log().harden(&mut engine.workers[0].row_store.port)?;
     }
     for (index, sealed) in log.sealed.iter().enumerate() {
         let after = log.sealed.get(index + 1).map(|next| next.hash_before);
@@ -142,7 +142,7 @@ fn replay_epoch<D: Device>(
     let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
     engine.core.config.watch.replayed(&outcome);
-    report.replay.add(&outcome.stats.medium);
+    report.replay.add(&outcome.stats.device);
     report.epochs_replayed += 1;
     report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
     report.calls_replayed += calls.len() as u64;

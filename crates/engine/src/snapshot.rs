@@ -47,7 +47,7 @@ impl<D: Device> Engine<D> {
     pub fn snapshot(&mut self) -> u64 {
         let epoch = self.epoch();
         for worker in &mut self.workers {
-            worker.medium.images.know(&self.core.tables);
+            worker.row_store.images.know(&self.core.tables);
         }
         *self.snapshots.live.entry(epoch).or_default() += 1;
         epoch
@@ -70,7 +70,7 @@ impl<D: Device> Engine<D> {
         let live = &self.snapshots.live;
         let mut are_left = self.core.secondary.sweep(live, rows_max);
         for worker in &mut self.workers {
-            are_left |= worker.medium.images.sweep(live, rows_max);
+            are_left |= worker.row_store.images.sweep(live, rows_max);
         }
         are_left
     }
@@ -83,7 +83,7 @@ impl<D: Device> Engine<D> {
 
     /// Bytes that are kept for snapshots from an epoch on, whether they live or not.
     pub(crate) fn kept_bytes(&self, oldest: u64) -> u64 {
-        let images = self.workers.iter().map(|w| w.medium.images.bytes_from(oldest));
+        let images = self.workers.iter().map(|w| w.row_store.images.bytes_from(oldest));
         images.sum::<u64>() + self.core.secondary.removed_bytes()
     }
 
@@ -100,7 +100,7 @@ impl<D: Device> Engine<D> {
         let newest = self.newest_snapshot();
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
-            worker.medium.images.begin(newest, room / workers as u64);
+            worker.row_store.images.begin(newest, room / workers as u64);
         }
     }
 
@@ -118,7 +118,7 @@ impl<D: Device> Engine<D> {
         }
         let mut is_incomplete = false;
         for worker in &mut self.workers {
-            is_incomplete |= std::mem::take(&mut worker.medium.images.is_incomplete);
+            is_incomplete |= std::mem::take(&mut worker.row_store.images.is_incomplete);
         }
         if is_incomplete {
             self.snapshots.live.clear();
@@ -271,7 +271,7 @@ impl<D: Device> Engine<D> {
     /// The layers of all workers that a snapshot sees, in the order in which they count.
     fn layers_from(&self, epoch: u64) -> Vec<&Layer> {
         let mut layers: Vec<&Layer> =
-            self.workers.iter().flat_map(|worker| worker.medium.images.from(epoch)).collect();
+            self.workers.iter().flat_map(|worker| worker.row_store.images.from(epoch)).collect();
         layers.sort_by_key(|layer| layer.epoch);
         layers
     }

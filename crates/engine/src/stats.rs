@@ -100,7 +100,7 @@ counts! {
         /// Transient versions whose memory was taken back within the epoch, because no call could
         /// see them any more.
         versions_reused,
-        /// Versions written to the medium: one for each row written in the epoch.
+        /// Versions written to the device: one for each row written in the epoch.
         persistent_versions,
         /// Versions that became IGNORE.
         ignored_versions,
@@ -116,7 +116,7 @@ counts! {
         major_collections,
         /// Reads served by a cached version.
         cache_hits,
-        /// Reads served by the medium.
+        /// Reads served by the device.
         cache_misses,
         /// Cached versions evicted.
         cache_evictions,
@@ -144,7 +144,7 @@ counts! {
         pieces,
         /// Those of them that updated contended rows apart from their calls (CA 3.4).
         pieces_split,
-        /// Reads of versions on the medium that were written in the same epoch, by this worker or
+        /// Reads of versions on the device that were written in the same epoch, by this worker or
         /// another one.
         final_versions_read,
     }
@@ -153,8 +153,8 @@ counts! {
 /// What all workers did in one phase.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct PhaseStats {
-    /// What went to and from the medium.
-    pub medium: Counters,
+    /// What went to and from the device.
+    pub device: Counters,
     /// Nanoseconds in which workers waited for all others, added up; zero without a clock.
     pub waited_ns: u64,
     /// Nanoseconds in which they did not, added up.
@@ -166,7 +166,7 @@ pub struct PhaseStats {
 impl PhaseStats {
     /// Adds another epoch's.
     fn add(&mut self, other: &Self) {
-        self.medium.add(&other.medium);
+        self.device.add(&other.device);
         self.waited_ns += other.waited_ns;
         self.busy_ns += other.busy_ns;
         self.busiest_ns += other.busiest_ns;
@@ -184,7 +184,7 @@ pub(crate) struct Laps {
 
 #[derive(Debug, Default)]
 struct Lap {
-    medium: Counters,
+    device: Counters,
     elapsed_ns: u64,
     waited_ns: u64,
 }
@@ -201,11 +201,11 @@ impl Laps {
     }
 
     /// A phase ends in which the worker waited so long for others.
-    pub(crate) fn lap(&mut self, phase: Phase, now_ns: u64, waited_ns: u64, medium: &Counters) {
+    pub(crate) fn lap(&mut self, phase: Phase, now_ns: u64, waited_ns: u64, device: &Counters) {
         let lap = &mut self.phases[phase as usize];
         lap.elapsed_ns += now_ns.saturating_sub(self.began_ns);
         lap.waited_ns += waited_ns;
-        lap.medium.add(medium);
+        lap.device.add(device);
         self.began_ns = now_ns;
     }
 }
@@ -215,8 +215,8 @@ impl Laps {
 pub struct EpochStats {
     /// Counts, over all workers.
     pub work: WorkCounts,
-    /// What went to and from the medium, over all workers.
-    pub medium: Counters,
+    /// What went to and from the device, over all workers.
+    pub device: Counters,
     /// Nanoseconds of each phase, as the first worker saw it; zero without a clock. In the order of
     /// [`Phase::ALL`].
     pub phase_ns: [u64; Phase::ALL.len()],
@@ -245,18 +245,18 @@ impl EpochStats {
         self.pieces_most = self.pieces_most.max(work.pieces_split);
         for (phase, lap) in self.phases.iter_mut().zip(&laps.phases) {
             let busy_ns = lap.elapsed_ns.saturating_sub(lap.waited_ns);
-            phase.medium.add(&lap.medium);
+            phase.device.add(&lap.device);
             phase.waited_ns += lap.waited_ns;
             phase.busy_ns += busy_ns;
             phase.busiest_ns = phase.busiest_ns.max(busy_ns);
-            self.medium.add(&lap.medium);
+            self.device.add(&lap.device);
         }
     }
 
     /// Adds another epoch's.
     pub fn add(&mut self, other: &Self) {
         self.work.add(&other.work);
-        self.medium.add(&other.medium);
+        self.device.add(&other.device);
         for (sum, ns) in self.phase_ns.iter_mut().zip(other.phase_ns) {
             *sum += ns;
         }
@@ -284,11 +284,11 @@ pub struct MemoryUse {
     /// DRAM: values and index entries that were overwritten, kept for snapshots that live, or have
     /// ended and are not freed yet.
     pub snapshots: u64,
-    /// Medium: segments of rows and their free lists.
+    /// Device: segments of rows and their free lists.
     pub persistent_rows: u64,
-    /// Medium: segments of values and their free lists.
+    /// Device: segments of values and their free lists.
     pub persistent_values: u64,
-    /// Medium: log space.
+    /// Device: log space.
     pub input_log: u64,
 }
 
@@ -370,9 +370,9 @@ mod tests {
             for worker in 0..2 {
                 let mut laps = Laps::default();
                 laps.start(1000);
-                let medium = Counters { fences: 3, ..Counters::default() };
-                laps.lap(Phase::Append, 1010, 0, &medium);
-                laps.lap(Phase::Execute, 1110, waited[worker], &medium);
+                let device = Counters { fences: 3, ..Counters::default() };
+                laps.lap(Phase::Append, 1010, 0, &device);
+                laps.lap(Phase::Execute, 1110, waited[worker], &device);
                 let work = WorkCounts { appends: 10 * calls[worker], ..WorkCounts::default() };
                 stats.add_worker(&work, &laps, calls[worker]);
                 assert_eq!(laps.phase_ns()[Phase::Execute as usize], 100);
@@ -383,7 +383,7 @@ mod tests {
         sum.add(&epoch([20, 0], [4, 6]));
         let execute = &sum.phases[Phase::Execute as usize];
         assert_eq!((execute.waited_ns, execute.busy_ns, execute.busiest_ns), (80, 320, 200));
-        assert_eq!((execute.medium.fences, sum.medium.fences), (12, 24));
+        assert_eq!((execute.device.fences, sum.device.fences), (12, 24));
         assert_eq!(sum.phases[Phase::Append as usize].busy_ns, 40);
         assert_eq!((sum.calls_most, sum.appends_most, sum.work.appends), (13, 130, 200));
     }

@@ -1,4 +1,4 @@
-//! A worker: its memory of the epoch, its side of the medium, its stream of the log.
+//! A worker: its memory of the epoch, its side of the device, its stream of the log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
@@ -22,13 +22,13 @@ use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
 use crate::taken::Taken;
-use crate::version::{Buffers, Gone, Idle, Medium, Stopped};
+use crate::version::{Buffers, Gone, Idle, RowStore, Stopped};
 use crate::watch::Moment;
 
 /// Everything that one worker owns.
 pub(crate) struct Worker<D: Device> {
     pub(crate) local: Local,
-    pub(crate) medium: Medium<D>,
+    pub(crate) row_store: RowStore<D>,
     pub(crate) log: StreamWriter,
     /// Rows whose stale external version is freed in the next major collection.
     pub(crate) collect: Vec<(EntryId, u32)>,
@@ -357,7 +357,7 @@ impl<D: Device> Epoch<'_, D> {
 
     /// Ends a phase: its time and its counts are taken.
     pub(crate) fn lap(&self, worker: &mut Worker<D>, phase: Phase) {
-        let (now, medium) = ((self.core.config.clock)(), worker.medium.port.take_counters());
-        worker.laps.lap(phase, now, WAITED_NS.take(), &medium);
+        let (now, row_store) = ((self.core.config.clock)(), worker.row_store.port.take_counters());
+        worker.laps.lap(phase, now, WAITED_NS.take(), &row_store);
     }
 }

@@ -57,7 +57,7 @@ pub enum ErrorKind {
     Io,
     /// The database holds other tables, rows or calls than the program takes them for.
     Schema,
-    /// Data on the medium is damaged or not ours.
+    /// Data on the device is damaged or not ours.
     Corrupt,
     /// The database is open elsewhere.
     Locked,
@@ -205,7 +205,7 @@ impl Error {
         self.kind() == ErrorKind::QueueFull
     }
 
-    /// Whether data on the medium is damaged or not ours.
+    /// Whether data on the device is damaged or not ours.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         self.kind() == ErrorKind::Corrupt

@@ -106,7 +106,7 @@
 //! # What an answer means
 //!
 //! When a ticket has its answer, the transaction is durable, and so is every one before it in the
-//! serial order: the input log of its epoch has reached the medium. A transaction whose ticket has
+//! serial order: the input log of its epoch has reached the device. A transaction whose ticket has
 //! no answer when the machine stops has either taken place as a whole or not at all; make calls so
 //! that they can be repeated, for instance by inserting a row under a number that the caller chose.
 //! On the devices `dram` and `emulated` nothing survives the process.

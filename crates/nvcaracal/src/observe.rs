@@ -102,7 +102,7 @@ pub(crate) fn epoch(
             aborted = work.aborted,
             failed = work.failed,
             deferred = work.deferred,
-            log_bytes = stats.medium.log_bytes,
+            log_bytes = stats.device.log_bytes,
             us = stats.total_ns / 1000,
             "epoch"
         );
@@ -110,7 +110,7 @@ pub(crate) fn epoch(
     #[cfg(feature = "metrics")]
     callback(|| {
         metrics::counter!("nvcaracal_epochs_total").increment(1);
-        metrics::counter!("nvcaracal_log_bytes_total").increment(stats.medium.log_bytes);
+        metrics::counter!("nvcaracal_log_bytes_total").increment(stats.device.log_bytes);
         metrics::histogram!("nvcaracal_epoch_seconds").record(stats.total_ns as f64 / 1e9);
         if let Some(latency) = latency {
             metrics::histogram!("nvcaracal_answer_seconds").record(latency.as_secs_f64());

@@ -1,4 +1,4 @@
-//! Which blocks a port has in the medium's buffer of writes.
+//! Which blocks a port has in the device's buffer of writes.
 //!
 //! Optane's media are written in blocks of 256 bytes, through a buffer of 16 KiB in each module,
 //! which combines the lines of a block that arrive near each other (Yang, Kim, Hoseinzadeh,

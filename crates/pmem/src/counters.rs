@@ -2,7 +2,7 @@
 
 use crate::units::{BLOCK_BYTES, LINE_BYTES, units};
 
-/// Counts of one port. Blocks are 256-byte units of the medium, lines are 64-byte cache lines.
+/// Counts of one port. Blocks are 256-byte units of the device, lines are 64-byte cache lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counters {
     /// Cache lines read from the image: in epochs the values that calls read and, where reads cost
@@ -26,11 +26,11 @@ pub struct Counters {
     pub log_bytes: u64,
     /// How often non-temporal stores were ordered with others, which makes nothing durable.
     pub store_orders: u64,
-    /// Bytes that an emulated medium wrote for what was stored and logged, in its own units.
-    /// Divided by the bytes of those lines it is the amplification of writes; 0 where no medium is
+    /// Bytes that an emulated device wrote for what was stored and logged, in its own units.
+    /// Divided by the bytes of those lines it is the amplification of writes; 0 where no device is
     /// imitated.
     pub media_bytes_written: u64,
-    /// Nanoseconds of waiting that an emulated medium added.
+    /// Nanoseconds of waiting that an emulated device added.
     pub added_ns: u64,
 }
 
@@ -86,9 +86,9 @@ impl Counters {
         self.added_ns += other.added_ns;
     }
 
-    /// Bytes that the medium wrote for each byte of the lines and of the log that were written to
-    /// it: less than 1 where lines were written again while the medium still had them in its
-    /// buffer. `None` if nothing was written or no medium is imitated.
+    /// Bytes that the device wrote for each byte of the lines and of the log that were written to
+    /// it: less than 1 where lines were written again while the device still had them in its
+    /// buffer. `None` if nothing was written or no device is imitated.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.lines_written * LINE_BYTES + self.log_bytes;

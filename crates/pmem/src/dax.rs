@@ -1,7 +1,7 @@
 //! A file on persistent memory, mapped so that a flush and a fence make data durable.
 //!
 //! That promise holds only where the kernel maps the file with `MAP_SYNC`: then the page that is
-//! stored to is the medium, and the file system has made durable where it is. On any other file
+//! stored to is the device, and the file system has made durable where it is. On any other file
 //! system a flush would only reach the page cache, so this device refuses there, and there is no
 //! fallback (O-55).
 //!

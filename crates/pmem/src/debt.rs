@@ -1,4 +1,4 @@
-//! What a port owes an emulated medium: time that it has not waited for yet.
+//! What a port owes an emulated device: time that it has not waited for yet.
 
 /// A port owes at most this much before it waits.
 pub(crate) const PAY_ABOVE_NS: u64 = 1_000;
@@ -8,7 +8,7 @@ pub(crate) const PAY_ABOVE_NS: u64 = 1_000;
 pub(crate) struct Debt {
     /// Waiting of its own.
     pub(crate) latency_ns: u64,
-    /// Time of the medium for reads ...
+    /// Time of the device for reads ...
     pub(crate) reading_ns: u64,
     /// ... and for writes.
     pub(crate) writing_ns: u64,

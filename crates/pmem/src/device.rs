@@ -38,9 +38,9 @@ pub struct PortState {
     pub id: u32,
     /// What went through this port.
     pub counters: Counters,
-    /// What it owes to an emulated medium, which it pays in pieces.
+    /// What it owes to an emulated device, which it pays in pieces.
     pub(crate) debt: Debt,
-    /// Which blocks it has in an emulated medium's buffer of writes.
+    /// Which blocks it has in an emulated device's buffer of writes.
     pub(crate) buffered: Buffered,
 }
 
@@ -143,7 +143,7 @@ pub trait Device: Send + Sync + 'static {
         let _ = port;
     }
 
-    /// Starts writing the lines of a range back to the medium; durable after the same port's fence.
+    /// Starts writing the lines of a range back to the device; durable after the same port's fence.
     fn flush(&self, port: &mut PortState, offset: u64, len: u64);
 
     /// As [`Device::flush`], of the line that begins at an offset.
@@ -176,7 +176,7 @@ pub trait Device: Send + Sync + 'static {
     /// Writes into the log space. Two ports never write the same range at the same time.
     ///
     /// # Errors
-    /// [`DeviceError`] when the medium refuses; the error is sticky (obligation O-57).
+    /// [`DeviceError`] when the device refuses; the error is sticky (obligation O-57).
     fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
     -> Result<(), DeviceError>;
 
@@ -193,7 +193,7 @@ pub trait Device: Send + Sync + 'static {
     /// Reads from the log space. Only at recovery and in `check`.
     ///
     /// # Errors
-    /// [`DeviceError`] when the medium cannot be read.
+    /// [`DeviceError`] when the device cannot be read.
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 
     /// The number that the device's own files carry, made up when they were created; `None` where

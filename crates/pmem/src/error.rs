@@ -98,7 +98,7 @@ impl DeviceError {
         matches!(self, Self::Full { .. })
     }
 
-    /// Whether what is on the medium cannot be used as it is.
+    /// Whether what is on the device cannot be used as it is.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Corrupt { .. } | Self::Unfinished { .. })

@@ -4,7 +4,7 @@
 pub const LINE_BYTES: u64 = 64;
 /// One cache line.
 pub type Line = [u8; LINE_BYTES as usize];
-/// Bytes of one access of the persistent medium (Intel Optane's internal granularity, NV 5.3).
+/// Bytes of one access of the persistent device (Intel Optane's internal granularity, NV 5.3).
 pub const BLOCK_BYTES: u64 = 256;
 
 /// How many aligned units of `unit` bytes a range touches.

@@ -1,4 +1,4 @@
-//! The two checkpoint records (NV 4.3): which epoch's end the medium holds.
+//! The two checkpoint records (NV 4.3): which epoch's end the device holds.
 //!
 //! Order of a checkpoint: every worker has flushed and fenced its rows, values, free lists and
 //! offsets; then this record is written, its epoch last; then a fence. A reader that sees the

@@ -29,7 +29,7 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Whether data on the medium is damaged.
+    /// Whether data on the device is damaged.
     pub fn is_corrupt(&self) -> bool {
         match self {
             Self::Corrupt(_) => true,

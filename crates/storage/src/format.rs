@@ -1,4 +1,4 @@
-//! Every struct and word that lies on the medium, with its size and offsets pinned.
+//! Every struct and word that lies on the device, with its size and offsets pinned.
 //!
 //! Little-endian, fixed width, offsets and never addresses (O-45). The image begins with two
 //! superblocks, two checkpoint records, two catalogs, the pool states and the segment directory;
@@ -343,7 +343,7 @@ impl ValuePointer {
     }
 }
 
-/// One field of an on-medium struct, for `inspect format`.
+/// One field of an on-device struct, for `inspect format`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldLayout {
     /// Name in the source.
@@ -356,7 +356,7 @@ pub struct FieldLayout {
     pub meaning: &'static str,
 }
 
-/// One on-medium struct, for `inspect format`.
+/// One on-device struct, for `inspect format`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructLayout {
     /// Name in the source.

@@ -1,8 +1,8 @@
-//! What is on the medium: format, superblock, persistent rows, pools, input log, scan and checker.
+//! What is on the device: format, superblock, persistent rows, pools, input log, scan and checker.
 //!
 //! What survives a power cut is here; what is rebuilt is in `engine`. This crate never knows how an
 //! epoch runs, what a version array is, or what a procedure does. It is generic over the device,
-//! and every store to the medium goes through a [`pmem::Port`].
+//! and every store to the device goes through a [`pmem::Port`].
 
 mod catalog;
 pub mod check;

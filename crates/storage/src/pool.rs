@@ -2,7 +2,7 @@
 //! (NV 5.4, 5.5).
 //!
 //! Invariants:
-//! 1. Offsets are counters that only grow. In DRAM they run ahead; on the medium there are two
+//! 1. Offsets are counters that only grow. In DRAM they run ahead; on the device there are two
 //!    sets, of which the newest checkpoint's parity names the valid one. A crash drops the DRAM
 //!    ones: what was allocated since is free again, what was freed is allocated again (O-38).
 //! 2. The head never passes the tail of the last checkpoint, or of the last major collection, whose

@@ -291,7 +291,7 @@ mod tests {
         VersionWords { serial_id: serial_id.0, pointer }
     }
 
-    /// O-26, O-27: whatever subset of the two words of the overwritten slot reached the medium, in
+    /// O-26, O-27: whatever subset of the two words of the overwritten slot reached the device, in
     /// whatever order, the checkpoint's version is found; so the header needs no repair at
     /// recovery.
     #[test]

@@ -101,7 +101,7 @@ pub struct Opened<D: Device> {
     /// The newest epoch that is known to have ended before this open, if the device knows one.
     pub end_mark: Option<EndMark>,
     /// What went to and from the image.
-    pub medium: Counters,
+    pub device: Counters,
 }
 
 impl<D: Device> Store<D> {
@@ -149,8 +149,8 @@ impl<D: Device> Store<D> {
             checkpoint_epoch: AtomicU64::new(current.epoch),
             current: Mutex::new(current),
         };
-        let medium = port.take_counters();
-        Ok(Opened { store, sub_pools, log: recovered, created, end_mark, medium })
+        let device = port.take_counters();
+        Ok(Opened { store, sub_pools, log: recovered, created, end_mark, device })
     }
 
     /// Finds out what has to change in the catalog for what a program asks for.

@@ -77,7 +77,7 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
     Err(StorageError::Foreign(format!("it begins with the bytes {:02x?}", copies[0].magic)))
 }
 
-/// Whether the words of a superblock are ours, as far as they reached the medium.
+/// Whether the words of a superblock are ours, as far as they reached the device.
 fn is_torn(superblock: &Superblock) -> bool {
     superblock.magic == SUPERBLOCK_MAGIC || superblock.magic == [0; 8]
 }

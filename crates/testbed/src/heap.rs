@@ -1,6 +1,6 @@
 //! Slots of the image: pages are taken by all workers, slots by each from its own lists.
 //!
-//! Two levels: a page is entered on the medium once, for one table, with one fence. Slots are given
+//! Two levels: a page is entered on the device once, for one table, with one fence. Slots are given
 //! out and taken back in DRAM alone: a scan after a crash tells which hold the newest committed
 //! version of a row, and all others are free.
 
@@ -111,7 +111,7 @@ impl<D: Device> Heap<D> {
         port.count_load(page.offset, self.page_bytes);
     }
 
-    /// Enters a new page of a table on the medium; its offset.
+    /// Enters a new page of a table on the device; its offset.
     fn take_page(&self, port: &mut Port<D>, table: usize) -> Result<u64> {
         let number = self.next_page.0.fetch_add(1, Ordering::Relaxed);
         let offset = number * self.page_bytes;

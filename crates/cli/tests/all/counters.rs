@@ -1,4 +1,4 @@
-//! What fixed small runs count (lines and blocks of the medium, flushes, fences, log bytes,
+//! What fixed small runs count (lines and blocks of the device, flushes, fences, log bytes,
 //! versions, collections, cache hits, memory by structure) is exactly what it was: a change of any
 //! of it shows in the golden file, where it is looked at, and is never an accident.
 //!

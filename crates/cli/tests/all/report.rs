@@ -187,7 +187,7 @@ fn the_format_page_is_the_golden_one() {
     let expected = crate::support::golden("format.txt", &page);
     assert_eq!(
         page, expected,
-        "bytes on the medium changed: that needs a new format version or feature bit; then run \
+        "bytes on the device changed: that needs a new format version or feature bit; then run \
          with NVCARACAL_BLESS=1"
     );
     let structs = run("inspect format --json").succeeded().json();

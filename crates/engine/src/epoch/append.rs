@@ -26,7 +26,7 @@ use crate::worker::{Epoch, Leave, Worker};
 const KEYS: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let (local, port) = (&mut worker.local, &mut worker.medium.port);
+    let (local, port) = (&mut worker.local, &mut worker.row_store.port);
     match epoch.core.config.append {
         AppendMethod::RowLock => {
             let mut locks =
@@ -55,12 +55,12 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// Versions are on the device: each append writes the row's line, and its share of the array.
 fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     epoch.barrier()?;
-    let Worker { local, medium, .. } = worker;
+    let Worker { local, row_store, .. } = worker;
     let is_written =
         |declared: &&Declared| declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
     let declared = local.lists.declared.iter().filter(is_written).map(|declared| declared.id);
     for id in declared.chain(local.lists.members.iter().map(|member| member.id)) {
-        medium.write_back_versions(epoch.core.entries.get(id), epoch.number);
+        row_store.write_back_versions(epoch.core.entries.get(id), epoch.number);
     }
     Ok(())
 }
@@ -331,7 +331,7 @@ impl<'c> Claimer<'c> {
 
     /// What smaller serial ids read, as the initial version of NV 4.1.
     fn copy(&mut self, from: ValueWord, pool: &mut TransientPool) -> ValueWord {
-        if from.is_on_medium() {
+        if from.is_persistent() {
             self.reads.note(from.address(), from.len());
         }
         pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), 0)

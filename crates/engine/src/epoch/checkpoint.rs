@@ -30,8 +30,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.reach(worker, Moment::Committed);
     epoch.barrier()?;
     if epoch.ends_in_checkpoint {
-        worker.medium.checkpointed();
-        worker.collect.append(&mut worker.medium.stale);
+        worker.row_store.checkpointed();
+        worker.collect.append(&mut worker.row_store.stale);
     }
     if epoch.ends_in_capture {
         epoch.store.device().capture_part(worker.local.worker, epoch.workers)?;
@@ -46,16 +46,16 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// Step 1.
 fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
-    worker.medium.put_back(epoch.store.segments())?;
-    worker.medium.save(epoch.store.segments(), sequence);
-    worker.medium.port.fence();
+    worker.row_store.put_back(epoch.store.segments())?;
+    worker.row_store.save(epoch.store.segments(), sequence);
+    worker.row_store.port.fence();
     Ok(())
 }
 
 fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut totals = epoch.shared.totals.lock().expect("no panic while locked");
-    totals.hash.merge(std::mem::take(&mut worker.medium.hash));
-    totals.rows += std::mem::take(&mut worker.medium.rows);
+    totals.hash.merge(std::mem::take(&mut worker.row_store.hash));
+    totals.rows += std::mem::take(&mut worker.row_store.rows);
     let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
     carried.append(&mut worker.local.carried);
 }
@@ -101,7 +101,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     if let Some(past) = epoch.replay {
         verify(epoch, past, hash)?;
     }
-    let port = &mut worker.medium.port;
+    let port = &mut worker.row_store.port;
     let store = epoch.store;
     let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
     carried.sort_unstable();

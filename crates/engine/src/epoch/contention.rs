@@ -40,11 +40,11 @@ pub(super) fn find<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     if epoch.leads(worker) && epoch.calls.serial() > 0 {
         find_serial(epoch, worker);
     }
-    let port = &mut worker.medium.port;
+    let port = &mut worker.row_store.port;
     worker.local.reads.account_charged(port, core.image_base);
 }
 
-/// Table and key of a row, as the medium has them. The key of a row that never got a version may be
+/// Table and key of a row, as the device has them. The key of a row that never got a version may be
 /// in the index only.
 fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Option<RowName> {
     let (core, entry) = (epoch.core, epoch.core.entries.get(id));

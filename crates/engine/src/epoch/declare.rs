@@ -30,7 +30,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
         let Local { lists, reads, .. } = &mut worker.local;
         declare_one(epoch, (lists, reads), position, drawer);
-        reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
+        reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
     drawers.clear();

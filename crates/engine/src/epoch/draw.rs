@@ -26,7 +26,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if procedure.steps.draws && !epoch.skips(position) {
             let draw = |draws: &mut Draws<'_>| procedure.draws(arguments, draws);
             draw_one(epoch, &mut worker.local, position as u32, draw);
-            worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
+            worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
         }
     }
     let mine = &epoch.shared.draws[worker.local.worker];

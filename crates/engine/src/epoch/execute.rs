@@ -27,7 +27,7 @@ use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let Worker { local, medium, .. } = worker;
+    let Worker { local, row_store, .. } = worker;
     let mine = &epoch.shared.declarations[local.worker];
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
@@ -38,9 +38,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
     let has_cache = local.cache.is_on();
-    let by_shape = medium.writes_by_shape(has_cache, epoch.checkpoint_epoch, epoch.number);
+    let by_shape = row_store.writes_by_shape(has_cache, epoch.checkpoint_epoch, epoch.number);
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
-    let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, medium, by_shape };
+    let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, row_store, by_shape };
     if local.worker == 0 {
         runner.persist_sequences(local);
     }
@@ -74,13 +74,13 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             }
             let Some(call) = ahead.next() else { break };
             run_call(epoch, local, runner, &call)?;
-            local.reads.account_charged(&mut runner.medium.port, epoch.core.image_base);
+            local.reads.account_charged(&mut runner.row_store.port, epoch.core.image_base);
         }
     }
     ahead.give_back(local);
     reuse::note_progress(epoch, local, u32::MAX);
     runner.drain_pieces(local, u32::MAX)?;
-    local.reads.account(&mut runner.medium.port, epoch.core.image_base);
+    local.reads.account(&mut runner.row_store.port, epoch.core.image_base);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let (mine, segments) = (worker.local.worker, epoch.store.segments());
     for Handover { pool, shares, slots } in &*handovers {
         if shares.gives[mine] > 0 {
-            let given = worker.medium.give(*pool, shares.gives[mine], segments);
+            let given = worker.row_store.give(*pool, shares.gives[mine], segments);
             slots.lock().expect("no panic while locked").extend(given);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if shares.takes[mine] > 0 {
             let mut slots = slots.lock().expect("no panic while locked");
             let left = slots.len() - shares.takes[mine] as usize;
-            worker.medium.receive(*pool, slots.drain(left..));
+            worker.row_store.receive(*pool, slots.drain(left..));
         }
     }
     Ok(())
@@ -47,7 +47,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 /// What workers give that have no part in the epoch.
 fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, handovers: &[Handover]) {
-    let (port, segments) = (&mut worker.medium.port, epoch.store.segments());
+    let (port, segments) = (&mut worker.row_store.port, epoch.store.segments());
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
     let mut idle = epoch.shared.idle.lock().expect("no panic while locked");
     for Handover { pool, shares, slots } in handovers {

@@ -13,7 +13,7 @@ use crate::index::{EntryId, Vacancy};
 use crate::local::{Declarations, Local, Txn};
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{AppendedBy, EntrySupply, Medium, initialise_row};
+use crate::version::{AppendedBy, EntrySupply, RowStore, initialise_row};
 use crate::worker::{Epoch, Leave, StagedKeys, Worker};
 
 /// Keys whose buckets are fetched ahead.
@@ -41,7 +41,7 @@ fn insert_declared<D: Device>(
     let by = AppendedBy::new(worker.local.worker as u64, epoch.number);
     let Local { lists, supply, work, reads, .. } = &mut worker.local;
     let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
-    let mut maker = Maker { epoch, by, medium: &mut worker.medium, supply, reads };
+    let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };
     let (tables, inserts, declared) = (&epoch.core.tables[..], &inserts[..], &mut declared[..]);
     let mut created_count = 0;
     for txn in txns.iter().filter(|txn| txn.extra != Txn::NO_EXTRA) {
@@ -82,7 +82,7 @@ fn insert_declared<D: Device>(
 struct Maker<'m, 'e, D: Device> {
     epoch: &'m Epoch<'e, D>,
     by: AppendedBy,
-    medium: &'m mut Medium<D>,
+    row_store: &'m mut RowStore<D>,
     supply: &'m mut EntrySupply,
     reads: &'m mut Reads,
 }
@@ -116,7 +116,7 @@ impl<D: Device> Maker<'_, '_, D> {
             Ok(id) => Err(self.share(id, sid)),
             Err(vacancy) => Ok(self.create(table, vacancy, word.key, sid)),
         };
-        self.reads.account_charged(&mut self.medium.port, core.image_base);
+        self.reads.account_charged(&mut self.row_store.port, core.image_base);
         found
     }
 
@@ -130,9 +130,9 @@ impl<D: Device> Maker<'_, '_, D> {
     ) -> EntryId {
         let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
         let id = entries.take(self.supply);
-        let row = self.medium.allocate(table.layout.table.into(), epoch.store.segments());
+        let row = self.row_store.allocate(table.layout.table.into(), epoch.store.segments());
         if !key.is_empty() {
-            initialise_row(&mut self.medium.port, row, &table.layout, key);
+            initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
         entries.get(id).create(row, sid, self.by);
         vacancy.fill(id);
@@ -161,7 +161,7 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let table = &epoch.core.tables[changed.table as usize];
             let Local { supply, work, reads, .. } = &mut worker.local;
             let by = AppendedBy::NOBODY;
-            let mut maker = Maker { epoch, by, medium: &mut worker.medium, supply, reads };
+            let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };
             let found = maker.find_or_create(table, changed.key, sid);
             let is_new = found.is_ok();
             state.id = Some(found.unwrap_or_else(|id| id));

@@ -26,7 +26,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     }
     if epoch.workers == 1 {
         write_calls(epoch, worker)?;
-        let (stream, port) = (&mut worker.log, &mut worker.medium.port);
+        let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
         stream.finish_and_seal(epoch.store.log(), port, seal(epoch, Vec::new()))?;
         return begin_sync(epoch);
     }
@@ -36,7 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let mut streams =
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
         streams.sort_unstable_by_key(|s| s.stream);
-        epoch.store.log().seal(&mut worker.medium.port, &seal(epoch, streams))?;
+        epoch.store.log().seal(&mut worker.row_store.port, &seal(epoch, streams))?;
         begin_sync(epoch)?;
     }
     Ok(())
@@ -69,7 +69,7 @@ fn seal<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> SealInf
 
 fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     write_calls(epoch, worker)?;
-    let summary = worker.log.finish(epoch.store.log(), &mut worker.medium.port)?;
+    let summary = worker.log.finish(epoch.store.log(), &mut worker.row_store.port)?;
     epoch.shared.streams.lock().expect("no panic while locked").push(summary);
     Ok(())
 }
@@ -77,7 +77,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
 /// Puts this worker's calls into its stream.
 fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     let log = epoch.store.log();
-    let (stream, port) = (&mut worker.log, &mut worker.medium.port);
+    let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
     stream.start(log, epoch.number, worker.local.worker as u16);
     for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
         stream.append(log, port, epoch.calls.records(run))?;

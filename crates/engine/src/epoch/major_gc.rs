@@ -32,8 +32,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
         let (at, slot) = (entry.row(), 1 - entry.next().slot());
         // Each row is on the list once, so that no line is read twice.
-        worker.medium.port.charge_load(at, row::VERSIONS_BYTES);
-        let stale = row::versions(worker.medium.port.device().as_ref(), at)[slot];
+        worker.row_store.port.charge_load(at, row::VERSIONS_BYTES);
+        let stale = row::versions(worker.row_store.port.device().as_ref(), at)[slot];
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
         let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
@@ -43,7 +43,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         match pointer.external_offset() {
             Some(offset) if !already_collected.contains(&offset) => {
                 let pool = class_pool(class_of(pointer.value_bytes())) as usize;
-                worker.medium.free(pool, offset, segments)?;
+                worker.row_store.free(pool, offset, segments)?;
                 worker.local.work.major_collections += 1;
             }
             Some(_) => {}
@@ -52,7 +52,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
         clear.push((at, slot));
     }
-    let (port, sub_pools) = (&mut worker.medium.port, &mut worker.medium.sub_pools);
+    let (port, sub_pools) = (&mut worker.row_store.port, &mut worker.row_store.sub_pools);
     for sub_pool in of_values(sub_pools) {
         sub_pool.flush(port, segments);
     }

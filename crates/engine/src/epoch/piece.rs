@@ -48,7 +48,7 @@ impl<D: Device> Runner<'_, '_, D> {
         let call = call_at(self.lists, queued.position as usize);
         self.run_piece(local, &call, queued.number as usize, commits)?;
         self.reveal();
-        local.reads.account_charged(&mut self.medium.port, self.epoch.core.image_base);
+        local.reads.account_charged(&mut self.row_store.port, self.epoch.core.image_base);
         local.work.pieces_split += 1;
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::overlay::{Now, Overlay};
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{
-    CachePool, LastVersion, Medium, NO_PLACE, ONLY, Publication, Publisher, ReadPhase, Stopped,
+    CachePool, LastVersion, NO_PLACE, ONLY, Publication, Publisher, ReadPhase, RowStore, Stopped,
     TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::Epoch;
@@ -47,7 +47,7 @@ pub(super) struct Runner<'r, 'e, D: Device> {
     pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
     /// What the calls of the serial part wrote.
     pub(super) overlay: &'r Overlay,
-    pub(super) medium: &'r mut Medium<D>,
+    pub(super) row_store: &'r mut RowStore<D>,
     /// Whether final writes of frequent shapes take the short way (`version/shapes.rs`).
     pub(super) by_shape: bool,
 }
@@ -73,7 +73,7 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
     }
 }
 
-/// What publishing touches besides the medium, of these parts of a worker.
+/// What publishing touches besides the device, of these parts of a worker.
 fn publisher<'w, D: Device>(
     epoch: &Epoch<'w, D>,
     (pool, cache, work): (&'w mut TransientPool, &'w mut CachePool, &'w mut WorkCounts),
@@ -184,7 +184,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 Now::Deleted => Write::Tombstone,
                 Now::Unchanged => unreachable!("it was written"),
             };
-            self.medium.publish(&to, write, with)?;
+            self.row_store.publish(&to, write, with)?;
         }
         self.reveal();
         Ok(())
@@ -209,10 +209,10 @@ impl<D: Device> Runner<'_, '_, D> {
                 let part = (at as usize, &scratch[lines.range()]);
                 // It has no other writer, so it is what the call saw.
                 debug_assert_eq!(seen, entry.base());
-                self.medium.persist_part(&to, seen, part, work)
+                self.row_store.persist_part(&to, seen, part, work)
             }
             PrivateWrite::Value(span) => {
-                self.medium.persist_whole(&to, entry.base(), &scratch[span.range()], work)
+                self.row_store.persist_whole(&to, entry.base(), &scratch[span.range()], work)
             }
             _ => false,
         }
@@ -243,7 +243,7 @@ impl<D: Device> Runner<'_, '_, D> {
             }
         };
         *private = PrivateWrite::Published;
-        self.medium.publish(&to, write, with)
+        self.row_store.publish(&to, write, with)
     }
 
     /// Publishes what a piece wrote to the row of its key.
@@ -256,12 +256,12 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(), Stopped> {
         let Local { pool, cache, work, .. } = local;
         let to = version_of(self.epoch.core, (of.id, of.table, of.word), (sid, NO_PLACE));
-        self.medium.publish(&to, write, &mut publisher(self.epoch, (pool, cache, work)))
+        self.row_store.publish(&to, write, &mut publisher(self.epoch, (pool, cache, work)))
     }
 
     /// Publishes the final writes that still hide.
     pub(super) fn reveal(&mut self) {
-        self.medium.reveal();
+        self.row_store.reveal();
     }
 
     /// The new numbers of sequences, as final writes of their rows.
@@ -277,9 +277,9 @@ impl<D: Device> Runner<'_, '_, D> {
             let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
             let to = Publication { base: to.entry.next(), ..to };
             let next = change.next.to_le_bytes();
-            self.medium.persist(&to, sid, &NewValue::whole(&next), None, with);
+            self.row_store.persist(&to, sid, &NewValue::whole(&next), None, with);
         }
         // Each row is written once, so that nothing was read twice.
-        self.medium.port.end_step();
+        self.row_store.port.end_step();
     }
 }

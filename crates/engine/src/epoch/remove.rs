@@ -33,7 +33,7 @@ fn share_evenly<D: Device>(
 ) -> Result<Vec<Gone>, Leave> {
     let mine = worker.local.worker;
     *epoch.shared.gone[mine].write().expect("no panic while locked") =
-        std::mem::take(&mut worker.medium.gone);
+        std::mem::take(&mut worker.row_store.gone);
     epoch.barrier()?;
     let mut share = Vec::new();
     let mut numbers = vec![0; epoch.core.tables.len()];
@@ -69,8 +69,8 @@ fn remove_one<D: Device>(
         entry.set_cached(None);
         worker.local.cache.retire(cached);
     }
-    worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
-    worker.medium.free(row.table.into(), entry.row(), epoch.store.segments())?;
+    worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
+    worker.row_store.free(row.table.into(), entry.row(), epoch.store.segments())?;
     worker.local.work.rows_removed += 1;
     Ok(())
 }

@@ -44,7 +44,7 @@ pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         (writes > 0 || demand.covered[table]) && epoch.core.tables[table].layout.may_be_external()
     };
     let has_values = demand.collected > 0 || writes.iter().enumerate().any(is_external);
-    for (pool, sub_pools) in worker.medium.sub_pools.iter().enumerate() {
+    for (pool, sub_pools) in worker.row_store.sub_pools.iter().enumerate() {
         let is_concerned = match writes.get(pool) {
             Some(&writes) => writes > 0 || inserts[pool] > 0 || demand.covered[pool],
             None => pool >= TABLES_MAX && has_values,
@@ -149,7 +149,7 @@ fn stock_of_all<D: Device>(
     pool: usize,
 ) -> Stock {
     let mut sum = match epoch.workers {
-        1 => stock_of(&worker.medium.sub_pools[pool]),
+        1 => stock_of(&worker.row_store.sub_pools[pool]),
         // What others give is counted as theirs below.
         _ => {
             let all = Stock::of_all(&demand.stocks[pool]);

@@ -80,7 +80,7 @@ fn run_calls<D: Device>(
             Err(Leaving::Stopped) => return Err(Leave::Stopped),
         }
         lists.clear();
-        local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
+        local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     worker.local.lists = lists;
     worker.local.work.serial += epoch.calls.serial() as u64;

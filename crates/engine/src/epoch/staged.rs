@@ -35,7 +35,7 @@ pub(super) fn sort<D: Device>(
             }
         }
     }
-    reads.account_charged(&mut worker.medium.port, core.image_base);
+    reads.account_charged(&mut worker.row_store.port, core.image_base);
 }
 
 /// Applies the lists of all workers, which must have left them, and empties them.
@@ -55,7 +55,7 @@ pub(super) fn apply<D: Device>(
         let lists: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[table].as_slice()).collect();
         apply_part(epoch, &worker.local, &epoch.core.tables[table], &lists, change);
     }
-    worker.local.reads.account_charged(&mut worker.medium.port, epoch.core.image_base);
+    worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     drop(lists);
     if tables.is_empty() {
         return Ok(());

@@ -7,7 +7,7 @@ use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_poo
 
 use super::Found;
 use crate::Result;
-use crate::version::{ReadPhase, medium_word};
+use crate::version::{ReadPhase, persistent_word};
 use crate::worker::Worker;
 
 /// What goes with the tables that are dropped.
@@ -38,7 +38,7 @@ impl Dropped {
                     return true;
                 }
                 let layout = &store.tables()[usize::from(*table)].layout;
-                let value = phase.bytes(medium_word(base, layout, row));
+                let value = phase.bytes(persistent_word(base, layout, row));
                 hash.remove(row_hash(*table, phase.key_at(base, row.row), value));
                 dropped.rows += 1;
                 let stale = ValuePointer(row.versions[1 - row.slot].pointer);
@@ -75,10 +75,10 @@ impl Dropped {
         segments.reserve(store.device().as_ref(), lists)?;
         for worker in workers {
             for (&(pool, sub_pool), slots) in &freed {
-                worker.medium.free_to(pool, sub_pool, slots, segments)?;
+                worker.row_store.free_to(pool, sub_pool, slots, segments)?;
             }
-            worker.medium.save(segments, None);
-            worker.medium.port.fence();
+            worker.row_store.save(segments, None);
+            worker.row_store.port.fence();
         }
         Ok(())
     }

@@ -94,12 +94,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// [`Transaction::see_declared`] where the plan knows a version on the medium, as it mostly
+    /// [`Transaction::see_declared`] where the plan knows a version on the device, as it mostly
     /// does.
     #[inline(always)]
     pub(super) fn see_planned(&mut self, slot: Slot) -> Option<&'a [u8]> {
         let Access { seen, is_new, .. } = self.call.access(slot.write);
-        if !seen.is_on_medium() {
+        if !seen.is_persistent() {
             return None;
         }
         let Local { fetching, reads, work, .. } = &mut *self.local;
@@ -129,7 +129,7 @@ impl<'a> Transaction<'a> {
             return None;
         }
         let bytes = self.phase.bytes(word);
-        if word.is_on_medium() {
+        if word.is_persistent() {
             self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
             let written_now = !seen.untouched && word != self.core.entries.get(id).base();
@@ -157,7 +157,7 @@ impl<'a> Transaction<'a> {
         Ok(self.see(id, true)?)
     }
 
-    /// Keeps a copy of a value that was read from the medium.
+    /// Keeps a copy of a value that was read from the device.
     #[inline(never)]
     pub(super) fn cache(&mut self, id: EntryId, bytes: &[u8]) {
         let epoch = self.sid.epoch();

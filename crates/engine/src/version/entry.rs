@@ -36,10 +36,10 @@ pub(crate) struct RowEntry {
     /// Value of the only version. In batch append, from the claim until the array is there: the
     /// appends that are linked to the row.
     value: AtomicU64,
-    /// The version before this epoch's: medium, cached or transient; 0 if the row did not exist.
+    /// The version before this epoch's: device, cached or transient; 0 if the row did not exist.
     base: AtomicU64,
     /// The newest persistent version as of the end of the last epoch that wrote it; always on the
-    /// medium.
+    /// device.
     next: AtomicU64,
     /// Offset of the persistent row in 64-byte units; in the high bits the entry's generation.
     row: AtomicU64,

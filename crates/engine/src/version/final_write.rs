@@ -19,9 +19,9 @@ use storage::{
     word_gain,
 };
 
-use super::medium::version_epoch;
+use super::row_store::version_epoch;
 use super::write::{Publication, Publisher, key_of, value_before};
-use super::{LastVersion, Medium, Place, RowEntry, ValueWord};
+use super::{LastVersion, Place, RowEntry, RowStore, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -36,7 +36,7 @@ struct Target {
     in_place: bool,
 }
 
-impl<D: Device> Medium<D> {
+impl<D: Device> RowStore<D> {
     /// The final write of a row. If the value is cached it is published in `cell`; if not, returns
     /// where it lies.
     #[inline(always)]
@@ -98,7 +98,7 @@ impl<D: Device> Medium<D> {
             None => self.write_first(to, (sid, value), with),
         };
         let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::medium(slot), address, value.len());
+        let word = ValueWord::new(Place::persistent(slot), address, value.len());
         to.entry.set_next(word);
         cached.is_none().then_some(word)
     }
@@ -136,7 +136,7 @@ impl<D: Device> Medium<D> {
         let old = to.base;
         // What is inline in a row of one line came with its header.
         let is_in_header = to.layout.is_one_line() && to.layout.fits_half(old.len() as u64);
-        if !before.is_value() || !old.is_on_medium() || is_in_header {
+        if !before.is_value() || !old.is_persistent() || is_in_header {
             return;
         }
         let at = (old.address() - self.port.device().image().base() as usize) as u64;
@@ -218,7 +218,7 @@ impl<D: Device> Medium<D> {
         }
     }
 
-    /// [`Medium::write_update`] of a value that is and stays one word.
+    /// [`RowStore::write_update`] of a value that is and stays one word.
     #[inline(always)]
     fn write_word(
         &mut self,

@@ -18,10 +18,10 @@ mod batch;
 mod cached;
 mod entry;
 mod final_write;
-mod medium;
 mod pool;
 mod publication;
 mod read;
+mod row_store;
 mod shapes;
 mod slab;
 mod write;
@@ -33,10 +33,10 @@ pub(crate) use entry::KeepNext;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
 pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
-pub(crate) use medium::{Gone, Idle, Medium, clear_stale, initialise_row, version_epoch};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, medium_word};
+pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word};
+pub(crate) use row_store::{Gone, Idle, RowStore, clear_stale, initialise_row, version_epoch};
 pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
@@ -59,17 +59,17 @@ pub(crate) enum Place {
     Transient = 0,
     /// In the cache.
     Cached = 1,
-    /// On the medium, in version slot 0 of the persistent row.
-    Medium0 = 2,
-    /// On the medium, in version slot 1.
-    Medium1 = 3,
+    /// On the device, in version slot 0 of the persistent row.
+    Persistent0 = 2,
+    /// On the device, in version slot 1.
+    Persistent1 = 3,
 }
 
 impl Place {
-    /// On the medium, in a version slot of the persistent row.
+    /// On the device, in a version slot of the persistent row.
     #[inline(always)]
-    pub(crate) fn medium(slot: usize) -> Self {
-        if slot == 0 { Self::Medium0 } else { Self::Medium1 }
+    pub(crate) fn persistent(slot: usize) -> Self {
+        if slot == 0 { Self::Persistent0 } else { Self::Persistent1 }
     }
 }
 
@@ -96,14 +96,14 @@ impl ValueWord {
     /// It is read, wherever it is, by something else than the body of a call.
     #[inline(always)]
     pub(crate) fn charge(self, reads: &Reads) {
-        if reads.are_charged() && self.is_on_medium() {
+        if reads.are_charged() && self.is_persistent() {
             reads.charge(self.address(), self.len());
         }
     }
 
     #[inline(always)]
-    pub(crate) fn is_on_medium(self) -> bool {
-        self.0 & Place::Medium0 as u64 != 0
+    pub(crate) fn is_persistent(self) -> bool {
+        self.0 & Place::Persistent0 as u64 != 0
     }
 
     #[inline(always)]
@@ -116,10 +116,10 @@ impl ValueWord {
         self.0 & 3 == Place::Cached as u64
     }
 
-    /// The version slot of a value on the medium.
+    /// The version slot of a value on the device.
     #[inline(always)]
     pub(crate) fn slot(self) -> usize {
-        debug_assert!(self.is_on_medium());
+        debug_assert!(self.is_persistent());
         (self.0 & 1) as usize
     }
 

@@ -12,12 +12,12 @@ use storage::{NewValue, SerialId, row_hash};
 
 use super::array::VersionArray;
 use super::entry::Versions;
-use super::medium::{Gone, Medium};
 use super::read::Stopped;
+use super::row_store::{Gone, RowStore};
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
 use super::{ONLY, ReadPhase, RowEntry, TransientPool, ValueWord};
 
-impl<D: Device> Medium<D> {
+impl<D: Device> RowStore<D> {
     /// Publishes one declared write. The last writer of a row makes it persistent.
     #[inline(always)]
     pub(crate) fn publish(
@@ -53,7 +53,7 @@ impl<D: Device> Medium<D> {
         Ok(())
     }
 
-    /// [`Medium::publish`] where the row has several versions.
+    /// [`RowStore::publish`] where the row has several versions.
     #[inline(never)]
     fn publish_in_array(
         &mut self,
@@ -162,7 +162,7 @@ impl<D: Device> Medium<D> {
     }
 
     /// The final write of a row by the owner of its last version. Unless it was cached, it is
-    /// published by [`Medium::reveal`].
+    /// published by [`RowStore::reveal`].
     #[inline(always)]
     fn persist_hidden(
         &mut self,

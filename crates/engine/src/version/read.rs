@@ -374,11 +374,15 @@ impl<'p> ReadPhase<'p> {
 }
 
 /// Where the checkpoint's version of a scanned row is.
-pub(crate) fn medium_word(image_base: usize, layout: &RowLayout, row: &ScannedRow) -> ValueWord {
+pub(crate) fn persistent_word(
+    image_base: usize,
+    layout: &RowLayout,
+    row: &ScannedRow,
+) -> ValueWord {
     let pointer = row.pointer();
     let at = layout.value_offset(row.row, row.slot, pointer);
     ValueWord::new(
-        Place::medium(row.slot),
+        Place::persistent(row.slot),
         image_base + at as usize,
         pointer.value_bytes() as usize,
     )

@@ -14,9 +14,9 @@ use storage::{
 };
 
 use super::final_write::lines_to_write;
-use super::medium::version_epoch;
+use super::row_store::version_epoch;
 use super::write::Hidden;
-use super::{Medium, Place, ReadPhase, RowEntry, ValueWord};
+use super::{Place, ReadPhase, RowEntry, RowStore, ValueWord};
 use crate::stats::WorkCounts;
 
 /// The last version of a row in this epoch.
@@ -34,14 +34,14 @@ impl LastVersion<'_> {
     }
 }
 
-/// The bytes before this epoch, if there is a row; where the version before is on the medium, as it
+/// The bytes before this epoch, if there is a row; where the version before is on the device, as it
 /// is where nothing is cached.
 #[inline(always)]
 fn bytes_before<'e>(base: ValueWord) -> Option<&'e [u8]> {
-    base.is_on_medium().then(|| ReadPhase::begin().bytes(base))
+    base.is_persistent().then(|| ReadPhase::begin().bytes(base))
 }
 
-impl<D: Device> Medium<D> {
+impl<D: Device> RowStore<D> {
     /// Whether the epoch after a checkpoint may write by shape at all.
     pub(crate) fn writes_by_shape(
         &self,
@@ -100,7 +100,7 @@ impl<D: Device> Medium<D> {
         true
     }
 
-    /// Readers are led to the only version of a row by [`Medium::reveal`].
+    /// Readers are led to the only version of a row by [`RowStore::reveal`].
     #[inline(always)]
     fn hide(&mut self, to: &LastVersion<'_>, word: ValueWord, work: &mut WorkCounts) {
         work.single_write_rows += 1;
@@ -230,7 +230,7 @@ impl<D: Device> Medium<D> {
     #[inline(always)]
     fn end_by_shape(&self, to: &LastVersion<'_>, slot: usize, value: u64, len: usize) -> ValueWord {
         let address = self.port.device().image().base() as usize + value as usize;
-        let word = ValueWord::new(Place::medium(slot), address, len);
+        let word = ValueWord::new(Place::persistent(slot), address, len);
         to.entry.set_next(word);
         word
     }

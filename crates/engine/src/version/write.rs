@@ -33,7 +33,7 @@ pub(crate) struct Publication<'e> {
     pub(crate) place: u32,
 }
 
-/// Everything of a worker that publishing touches besides the medium.
+/// Everything of a worker that publishing touches besides the device.
 pub(crate) struct Publisher<'w, 's> {
     pub(crate) segments: &'s Segments,
     pub(crate) checkpoint_epoch: u64,

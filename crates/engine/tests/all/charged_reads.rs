@@ -159,23 +159,23 @@ impl Run {
 }
 
 fn lines(stats: &EpochStats, phase: Phase) -> u64 {
-    stats.phases[phase as usize].medium.lines_read
+    stats.phases[phase as usize].device.lines_read
 }
 
 /// Lines read in a phase, each read of which was charged.
 fn charged(stats: &EpochStats, phase: Phase, reads: u64) -> u64 {
-    let medium = &stats.phases[phase as usize].medium;
+    let device = &stats.phases[phase as usize].device;
     // A port may take a microsecond of what it owes to the next phase.
-    let added_ns = medium.added_ns + 1_000;
+    let added_ns = device.added_ns + 1_000;
     assert!(added_ns >= reads * READ_NS, "{phase:?}: {added_ns} for {reads}");
-    medium.lines_read
+    device.lines_read
 }
 
 #[test]
 fn values_that_calls_read_are_charged_where_that_costs_something_and_counted_everywhere() {
-    let free = Case { profile: Profile::None, ..Case::new() }.loaded().epoch(READ).medium;
+    let free = Case { profile: Profile::None, ..Case::new() }.loaded().epoch(READ).device;
     assert_eq!((free.lines_read, free.added_ns), (ROWS * VALUE_LINES, 0));
-    let charged = Case::new().loaded().epoch(READ).medium;
+    let charged = Case::new().loaded().epoch(READ).device;
     assert_eq!((charged.lines_read, charged.blocks_read), (free.lines_read, free.blocks_read));
     // For the first block of each, besides what the epoch writes.
     assert!(charged.added_ns >= ROWS * READ_NS, "{}", charged.added_ns);
@@ -184,8 +184,8 @@ fn values_that_calls_read_are_charged_where_that_costs_something_and_counted_eve
 #[test]
 fn where_reads_are_free_a_final_write_counts_none() {
     let mut run = Case { profile: Profile::None, ..Case::new() }.loaded();
-    assert_eq!(run.epoch(WRITE_OTHER).medium.lines_read, 0);
-    assert_eq!(run.epoch(MODIFY).medium.lines_read, ROWS * VALUE_LINES);
+    assert_eq!(run.epoch(WRITE_OTHER).device.lines_read, 0);
+    assert_eq!(run.epoch(MODIFY).device.lines_read, ROWS * VALUE_LINES);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_replay_counts_as_the_epochs_did() {
     let stats = run.epoch(MODIFY);
     let report = run.recover();
     assert_eq!((report.epochs_replayed, report.calls_replayed), (1, ROWS));
-    assert_eq!(report.replay.lines_read, stats.medium.lines_read);
+    assert_eq!(report.replay.lines_read, stats.device.lines_read);
     // The log is written again before it is replayed: it may have been read from a cache.
-    assert!(report.replay.log_bytes >= stats.medium.log_bytes, "{}", report.replay.log_bytes);
+    assert!(report.replay.log_bytes >= stats.device.log_bytes, "{}", report.replay.log_bytes);
 }

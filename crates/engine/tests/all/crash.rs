@@ -1,4 +1,4 @@
-//! Power cuts: whatever the medium kept, recovery finds every epoch that was answered, none that
+//! Power cuts: whatever the device kept, recovery finds every epoch that was answered, none that
 //! was not sealed, and nothing in between; and the engine goes on from there. The exploring is done
 //! by the crash lab (`crates/sim/src/crash/`); here are the cases that the engine's own tests need.
 
@@ -21,7 +21,7 @@ fn write(op: Op, table: u8, key: u8, size: u8) -> Vec<u8> {
     .encode()
 }
 
-/// Few rows with everything that touches the medium: values of all kinds, collections, deletions
+/// Few rows with everything that touches the device: values of all kinds, collections, deletions
 /// and insertions of the same keys, two writers of one row of which the later aborts, a sequence.
 fn tiny_history() -> Batches {
     let insert = |table, key, size| write(Op::Insert, table, key, size);

@@ -50,8 +50,8 @@ fn counted(state_hash: bool) -> EpochStats {
 #[test]
 fn without_the_state_hash_the_same_is_written() {
     let (usual, without) = (counted(true), counted(false));
-    assert!(usual.medium.bytes_stored_nt > 0);
-    assert_eq!((&without.work, &without.medium), (&usual.work, &usual.medium));
+    assert!(usual.device.bytes_stored_nt > 0);
+    assert_eq!((&without.work, &without.device), (&usual.work, &usual.device));
 }
 
 fn open(device: &Arc<Dram>, state_hash: bool) -> (Engine<Dram>, RecoveryReport) {

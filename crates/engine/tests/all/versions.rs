@@ -1,5 +1,5 @@
 //! Which versions an epoch makes: their number and memory, and the serial id that reaches the
-//! medium. No answer and no state depends on these, so that comparing with a model cannot see them.
+//! device. No answer and no state depends on these, so that comparing with a model cannot see them.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn spread(calls: &[Vec<u8>]) -> Vec<Vec<u8>> {
     calls.iter().flat_map(padded).collect()
 }
 
-/// The serial ids of the newest versions of all rows on the medium.
+/// The serial ids of the newest versions of all rows on the device.
 fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(Arc::clone(device), &options).unwrap();

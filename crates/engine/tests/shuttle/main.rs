@@ -3,7 +3,7 @@
 //!     cargo test -p nvcaracal-engine --features shuttle --test shuttle
 //!
 //! Another worker may run before any operation on a shared word or a lock and before any store to
-//! the medium. A wait without end shows as a run of too many steps. Only one worker runs at a time
+//! the device. A wait without end shows as a run of too many steps. Only one worker runs at a time
 //! and sees all that was stored before: what the memory orderings allow beyond that is for `loom`.
 
 mod deaths;

@@ -24,7 +24,7 @@ pub struct UndurableLine {
     pub past_cache: usize,
 }
 
-/// Chooses what arrived on the medium. It is asked once for each line, in the order of
+/// Chooses what arrived on the device. It is asked once for each line, in the order of
 /// [`UndurableLine::ordinal`], and then once for each non-temporal store in that line.
 pub trait Adversary {
     /// How many of the line's ordinary stores arrived, oldest first: from 0 to `line.ordinary`.

@@ -59,7 +59,7 @@ impl Crash {
     }
 
     /// Cuts the power before the event with this number, counted from zero: the first `event`
-    /// events happen, and nothing after them reaches the medium. The run goes on in memory.
+    /// events happen, and nothing after them reaches the device. The run goes on in memory.
     ///
     /// # Panics
     /// If more events than that have happened already.

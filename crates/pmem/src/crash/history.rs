@@ -46,7 +46,7 @@ impl Store {
 
 #[derive(Debug, Clone)]
 struct Line {
-    /// What the medium holds for certain, under `stores`.
+    /// What the device holds for certain, under `stores`.
     base: [u8; LINE],
     /// In program order. Durable ones stay while an older one is not.
     stores: Vec<Store>,

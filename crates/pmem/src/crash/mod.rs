@@ -14,7 +14,7 @@
 //!    still not, and only a flush and a fence of the next process make it so.
 //!
 //! A run can be cut at any numbered event (store, flush or fence): the run goes on in memory, but
-//! the history stops there. An [`Adversary`] then chooses what the medium holds.
+//! the history stops there. An [`Adversary`] then chooses what the device holds.
 //!
 //! There are two ways to use the model. [`Crash`] is a device that can be cut at one event of a
 //! run. [`Traced`] is one that only records a [`Trace`] of a run; a [`Replay`] then goes through

@@ -1,8 +1,8 @@
-//! How long a medium is busy, whichever port made it so: together they get no more than its
+//! How long a device is busy, whichever port made it so: together they get no more than its
 //! bandwidth.
 //!
 //! Time is in nanoseconds since the device was opened. Each direction has a word with the time
-//! until which it is busy. A port that moved something pushes it on by as long as the medium takes
+//! until which it is busy. A port that moved something pushes it on by as long as the device takes
 //! for that, and waits until then. Nothing is reserved for each access: a port does it when it
 //! pays.
 
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::debt::PAY_ABOVE_NS;
 
-/// So much of what an idle medium could have done is made up for: ports report what they moved only
+/// So much of what an idle device could have done is made up for: ports report what they moved only
 /// when they pay, up to [`PAY_ABOVE_NS`] of it and the time in which they moved it later.
 const LATE_NS: u64 = 2 * PAY_ABOVE_NS;
 
-/// One direction of a medium. In a line of its own, because beside it is what every access reads.
+/// One direction of a device. In a line of its own, because beside it is what every access reads.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Direction {
@@ -22,7 +22,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// Takes the medium for so long, as soon as it is free; when it has done that.
+    /// Takes the device for so long, as soon as it is free; when it has done that.
     pub(super) fn take(&self, now_ns: u64, for_ns: u64) -> u64 {
         if for_ns == 0 {
             return now_ns;
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_medium_makes_up_for_little() {
+    fn an_idle_device_makes_up_for_little() {
         let direction = Direction::default();
         let now_ns = 1_000_000;
         assert_eq!(direction.take(now_ns, 5000), now_ns - LATE_NS + 5000);

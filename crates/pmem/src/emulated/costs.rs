@@ -33,13 +33,13 @@ pub(super) const OPTANE_READS_TENTHS: u64 = 32;
 /// What accesses in one direction cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Access {
-    /// The medium works in units of this many bytes.
+    /// The device works in units of this many bytes.
     pub(super) unit: u64,
     /// What the port waits for the first unit of an access ...
     pub(super) first_ns: u64,
     /// ... and for each following one.
     pub(super) next_ns: u64,
-    /// How long each unit takes the medium, which all ports share.
+    /// How long each unit takes the device, which all ports share.
     pub(super) shared_ns: u64,
 }
 
@@ -97,12 +97,12 @@ pub(super) struct Costs {
     pub(super) charges_writes: bool,
     pub(super) reads: Access,
     pub(super) writes: Access,
-    /// Whether the medium combines writes of one block.
+    /// Whether the device combines writes of one block.
     pub(super) combines: bool,
     /// Whether the caches survive a power cut, so that flushes do nothing.
     pub(super) caches_survive: bool,
     /// Whether a fence waits for what the port owes. Where caches survive nothing has to reach the
-    /// medium then.
+    /// device then.
     pub(super) settles_at_fence: bool,
 }
 

@@ -119,7 +119,7 @@ fn two_ports_owe_twice() {
     });
     assert_eq!(taken[1].0 - taken[0].0, reading);
     assert_eq!(taken[1].1 - taken[0].1, writing);
-    // A port waits for what it owes itself, and for the medium.
+    // A port waits for what it owes itself, and for the device.
     let mut ports = [PortState::default(), PortState::default()];
     for port in &mut ports {
         device.flush(port, 0, 1 << 20);
@@ -130,7 +130,7 @@ fn two_ports_owe_twice() {
 }
 
 #[test]
-fn a_long_read_of_the_log_takes_the_medium() {
+fn a_long_read_of_the_log_takes_the_device() {
     let device = device(Profile::Optane);
     device.log_read(0, &mut [0; 1024]).unwrap();
     let after = device.reads.take(0, 1);

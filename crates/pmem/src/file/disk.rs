@@ -298,7 +298,7 @@ impl DiskHandle {
         }
     }
 
-    /// Extends the file with zeros, backed by space on the medium, unless it is long enough. Not
+    /// Extends the file with zeros, backed by space on the device, unless it is long enough. Not
     /// durable before a sync; says whether one is needed.
     pub(super) fn allocate(&self, len: u64) -> Result<bool, DeviceError> {
         let old = self.len()?;

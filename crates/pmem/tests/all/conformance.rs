@@ -132,7 +132,7 @@ fn counters_are_exact<D: Device>(device: D) {
         fences: 1,
         log_bytes: 11,
         store_orders: 1,
-        // What an emulated medium writes, and how long it waits, is its own affair.
+        // What an emulated device writes, and how long it waits, is its own affair.
         media_bytes_written: port.counters().media_bytes_written,
         added_ns: port.counters().added_ns,
     };

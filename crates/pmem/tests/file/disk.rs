@@ -72,9 +72,9 @@ struct FileState {
     pending: Vec<Change>,
 }
 
-/// The files of a directory: what is on the medium, and what may or may not be.
+/// The files of a directory: what is on the device, and what may or may not be.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Medium {
+pub(crate) struct DiskContents {
     files: BTreeMap<DiskFile, FileState>,
     /// Files whose entry in the directory was synced.
     named: BTreeSet<DiskFile>,
@@ -84,7 +84,7 @@ fn extend(bytes: &mut Vec<u8>, len: u64) {
     bytes.resize(bytes.len().max(len as usize), 0);
 }
 
-impl Medium {
+impl DiskContents {
     pub(crate) fn change(&mut self, file: DiskFile, change: &Change) {
         if file == DiskFile::Directory && matches!(change, Change::Sync) {
             self.named.extend(self.files.keys());
@@ -100,7 +100,7 @@ impl Medium {
         }
     }
 
-    /// The medium after a power cut now.
+    /// The device after a power cut now.
     pub(crate) fn cut(&self, mut arrived: Arrived) -> Self {
         let mut after = self.clone();
         after.files.retain(|file, _| self.named.contains(file) || arrived.next());
@@ -112,7 +112,7 @@ impl Medium {
         after
     }
 
-    /// Writes what is on the medium into a directory.
+    /// Writes what is on the device into a directory.
     pub(crate) fn write_to(&self, dir: &Path) {
         for (file, state) in &self.files {
             assert!(state.pending.is_empty(), "cut the power first");

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use pmem::{Device, DiskFile, File, MARK_BYTES};
 
-use crate::disk::{Arrived, Change, Medium, Recorder};
+use crate::disk::{Arrived, Change, DiskContents, Recorder};
 use crate::open::{edit, killed};
 use crate::refused::contents;
 use crate::scenario::{Progress, check, fast_dir, open, options, run};
@@ -70,10 +70,10 @@ fn a_mark_is_one_write_and_is_not_synced() {
     let dir = fast_dir();
     let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
     run(&device, None, &mut Progress::default()).unwrap();
-    let mut medium = Medium::default();
+    let mut contents = DiskContents::default();
     let mut follow = |changes: Vec<(DiskFile, Change)>| {
-        changes.iter().for_each(|(file, change)| medium.change(*file, change));
-        medium.clone()
+        changes.iter().for_each(|(file, change)| contents.change(*file, change));
+        contents.clone()
     };
     follow(recorder.take());
     for number in 1..=9 {
@@ -83,10 +83,10 @@ fn a_mark_is_one_write_and_is_not_synced() {
             panic!("{changes:?}");
         };
         assert!(bytes.len() <= 128 && *offset >= 2 * 4096, "{} at {offset}", bytes.len());
-        let medium = follow(changes);
+        let contents = follow(changes);
         for arrived in [Arrived::Nothing, Arrived::Everything, Arrived::Random(number.into())] {
             let dir = fast_dir();
-            medium.cut(arrived).write_to(dir.path());
+            contents.cut(arrived).write_to(dir.path());
             let device = open(dir.path()).unwrap();
             assert_eq!(check(&device, "marked"), Some(20));
             let found = (1..=number).find(|number| device.mark() == Some(mark(*number)));

@@ -333,7 +333,7 @@ fn a_torn_index_is_a_torn_journal() {
     assert_eq!((device.image().load_u64(0), device.image().load_u64(PAGE_BYTES)), (77, 0));
 }
 
-/// A slot that was torn on a medium worse than the model: the journal still holds that capture.
+/// A slot that was torn on a device worse than the model: the journal still holds that capture.
 #[test]
 fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
     // The journal holds capture 5, and slot 0 names capture 4: damage slot 1 (capture 3), as if the

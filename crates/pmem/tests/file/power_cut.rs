@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pmem::{Device, DiskFile, File, FileOptions, PAGE_BYTES};
 
-use crate::disk::{Arrived, Change, Medium, Recorder};
+use crate::disk::{Arrived, Change, DiskContents, Recorder};
 use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
 
 fn arrivals() -> Vec<Arrived> {
@@ -55,9 +55,9 @@ impl Promised {
         }
     }
 
-    fn check(&self, medium: &Medium, what: &str) {
+    fn check(&self, contents: &DiskContents, what: &str) {
         let dir = fast_dir();
-        medium.write_to(dir.path());
+        contents.write_to(dir.path());
         let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}: {e}"));
         let epoch = check(&device, what);
         let captures = EPOCHS.iter().filter(|made| Some(**made) <= epoch).count();
@@ -75,14 +75,14 @@ impl Promised {
 #[test]
 fn o_56_at_every_call() {
     let changes = recorded_run();
-    let mut medium = Medium::default();
+    let mut contents = DiskContents::default();
     let mut promised = Promised::default();
     for at in 0..=changes.len() {
         for arrived in arrivals() {
-            promised.check(&medium.cut(arrived), &format!("cut at call {at}, {arrived:?}"));
+            promised.check(&contents.cut(arrived), &format!("cut at call {at}, {arrived:?}"));
         }
         if let Some((file, change)) = changes.get(at) {
-            medium.change(*file, change);
+            contents.change(*file, change);
             promised.change(*file, change);
         }
     }
@@ -92,12 +92,12 @@ fn o_56_at_every_call() {
 #[test]
 fn at_every_call_of_the_recovery_from_a_power_cut() {
     let changes = recorded_run();
-    let mut medium = Medium::default();
+    let mut contents = DiskContents::default();
     let mut promised = Promised::default();
     for (at, (file, change)) in changes.iter().enumerate() {
-        medium.change(*file, change);
+        contents.change(*file, change);
         promised.change(*file, change);
-        let cut = medium.cut(Arrived::Random(at as u64));
+        let cut = contents.cut(Arrived::Random(at as u64));
         let dir = fast_dir();
         cut.write_to(dir.path());
         let recorder = Arc::new(Recorder::default());
@@ -119,15 +119,15 @@ fn o_56_growth_is_durable_when_it_returns() {
     let dir = fast_dir();
     let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
     device.accept().unwrap();
-    let mut medium = Medium::default();
+    let mut contents = DiskContents::default();
     for pages in [1, 7, 40] {
         device.grow_image(pages * PAGE_BYTES).unwrap();
         device.grow_log((pages + 1) * PAGE_BYTES).unwrap();
         for (file, change) in recorder.take() {
-            medium.change(file, &change);
+            contents.change(file, &change);
         }
         let dir = fast_dir();
-        medium.cut(Arrived::Nothing).write_to(dir.path());
+        contents.cut(Arrived::Nothing).write_to(dir.path());
         let after = open(dir.path()).unwrap();
         assert_eq!(after.image_bytes(), pages * PAGE_BYTES);
         assert_eq!(after.log_bytes(), (pages + 1) * PAGE_BYTES);
@@ -166,17 +166,17 @@ fn whole_log(device: &File) -> Vec<u8> {
 }
 
 /// After `kill -9` the files show every write, synced or not. A power cut after the next open must
-/// still find what that open found: recovery does not build on writes that are not on the medium.
+/// still find what that open found: recovery does not build on writes that are not on the device.
 #[test]
 fn after_a_killed_process() {
     let changes = recorded_run();
     for at in 0..changes.len() {
-        let mut medium = Medium::default();
+        let mut contents = DiskContents::default();
         for (file, change) in &changes[..at] {
-            medium.change(*file, change);
+            contents.change(*file, change);
         }
         let dir = fast_dir();
-        medium.cut(Arrived::Everything).write_to(dir.path());
+        contents.cut(Arrived::Everything).write_to(dir.path());
         let recorder = Arc::new(Recorder::default());
         let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
         let found = check(&device, "after the kill");
@@ -186,11 +186,11 @@ fn after_a_killed_process() {
         }
         drop(device);
         for (file, change) in recorder.take() {
-            medium.change(file, &change);
+            contents.change(file, &change);
         }
         let what = format!("killed at call {at}, then a power cut");
         let dir = fast_dir();
-        medium.cut(Arrived::Nothing).write_to(dir.path());
+        contents.cut(Arrived::Nothing).write_to(dir.path());
         let device = open(dir.path()).unwrap();
         assert_eq!(check(&device, &what), found, "{what}");
         assert!(whole_log(&device) == log_found, "{what}: the log is another");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pmem::{Device, DiskCall, DiskFile, DiskHook, File, Outcome, PortState};
 use tempfile::TempDir;
 
-use crate::disk::{Arrived, Change, Medium, Recorder};
+use crate::disk::{Arrived, Change, DiskContents, Recorder};
 use crate::open::{filled, killed};
 use crate::scenario::{EPOCHS, Progress, check, fast_dir, image_at, open, options, run};
 
@@ -56,10 +56,10 @@ fn stores() -> [(&'static str, BTreeMap<String, Vec<u8>>); 3] {
         *file == DiskFile::Journal && matches!(change, Change::Sync)
     };
     let last = changes.iter().rposition(commit).unwrap();
-    let mut medium = Medium::default();
-    changes[..=last].iter().for_each(|(file, change)| medium.change(*file, change));
+    let mut disk = DiskContents::default();
+    changes[..=last].iter().for_each(|(file, change)| disk.change(*file, change));
     let cut = fast_dir();
-    medium.cut(Arrived::Nothing).write_to(cut.path());
+    disk.cut(Arrived::Nothing).write_to(cut.path());
     [
         ("killed", contents(filled().path())),
         ("closed", contents(closed.path())),

@@ -1,9 +1,9 @@
-//! Power cuts: whatever the medium kept, recovery must find every epoch that was answered, none
+//! Power cuts: whatever the device kept, recovery must find every epoch that was answered, none
 //! that was not sealed, and nothing in between, and the engine must go on from there.
 //!
 //! A [`Case`] follows from a seed. Its history runs once, on a device that records every store,
 //! flush and fence: that is a *life*. The explorer then goes through the record. At each crash
-//! point it lets adversaries choose what the medium kept; each such *image* is recovered, checked,
+//! point it lets adversaries choose what the device kept; each such *image* is recovered, checked,
 //! and compared with the oracle: the whole state, and every answer of the epochs that were
 //! replayed. From some images another life begins: only the recovery, which is cut in its turn,
 //! three deep; or the recovery and a hundred epochs more.

@@ -1,7 +1,7 @@
 //! Power cuts and kills at any call of a run, and again at any call of the recovery from them.
 
+use super::contents::{Arrival, DiskContents};
 use super::hook::Lab;
-use super::medium::{Arrival, Medium};
 use super::recover::recover;
 use super::report::{Options, Report};
 use super::story::{Progress, Recording, Story, fast_dir, open_device};
@@ -16,10 +16,10 @@ pub(crate) fn explore_cuts(
     report: &mut Report,
 ) -> Result<(), String> {
     for _ in 0..options.cuts {
-        let (at, progress, medium) = recording.any_cut(random);
+        let (at, progress, contents) = recording.any_cut(random);
         let depth = random.pick(&[0, 0, 1, 1, 2, 3]);
         let seed = random.word();
-        let cut = Cut { story, medium, progress, depth };
+        let cut = Cut { story, contents, progress, depth };
         cut.explore(&mut Random::new(seed), options, report).map_err(|error| {
             let (end, setup) = (recording.events.len(), story.setup);
             format!("cut at {at} of {end}, {depth} more in recovery, {setup:?}: {error}")
@@ -40,16 +40,16 @@ pub(crate) fn explore_journals(
     report: &mut Report,
 ) -> Result<(), String> {
     for number in 0..options.cuts {
-        let (at, progress, mut medium) = match number % 2 {
+        let (at, progress, mut contents) = match number % 2 {
             0 => recording.cut_in_place(random),
             _ => recording.cut_in_journal(random),
         };
         if random.percent(ONE_LOST_PERCENT) {
             // Of thousands of sectors other arrivals seldom leave all but a few.
-            medium = medium.cut(Arrival::OneLost(random.below(medium.units().max(1))));
+            contents = contents.cut(Arrival::OneLost(random.below(contents.units().max(1))));
         }
         let depth = random.pick(&[0, 0, 1]);
-        let cut = Cut { story, medium, progress, depth };
+        let cut = Cut { story, contents, progress, depth };
         cut.explore(random, options, report).map_err(|error| {
             let end = recording.events.len();
             format!("cut of a journal at {at} of {end}, {depth} more in recovery: {error}")
@@ -66,15 +66,15 @@ pub(crate) fn every_cut(
     report: &mut Report,
 ) -> Result<(), String> {
     let options = Options::default();
-    let (mut progress, mut medium) = (Progress::default(), Medium::default());
+    let (mut progress, mut contents) = (Progress::default(), DiskContents::default());
     for (at, event) in recording.events.iter().enumerate() {
         for depth in [0, 1] {
             let mut random = Random::new(at as u64 * 2 + depth);
-            let cut = Cut { story, medium: medium.clone(), progress, depth };
+            let cut = Cut { story, contents: contents.clone(), progress, depth };
             cut.explore(&mut random, &options, report)
                 .map_err(|error| format!("cut at {at}, depth {depth}: {error}"))?;
         }
-        progress.follow(event, &mut medium);
+        progress.follow(event, &mut contents);
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ pub(crate) fn every_cut(
 /// A moment at which the power is cut or the process killed.
 struct Cut<'a> {
     story: &'a Story,
-    medium: Medium,
+    contents: DiskContents,
     progress: Progress,
     /// How many recoveries are cut too.
     depth: u64,
@@ -111,16 +111,16 @@ impl Cut<'_> {
     }
 
     /// What the files hold after a power cut or a kill. After a kill they show every write, but
-    /// what was not synced is not on the medium: a power cut can still take it back.
-    fn left(&mut self, random: &mut Random, report: &mut Report) -> (Medium, String) {
+    /// what was not synced is not on the device: a power cut can still take it back.
+    fn left(&mut self, random: &mut Random, report: &mut Report) -> (DiskContents, String) {
         if random.percent(25) {
             report.kills += 1;
-            return (self.medium.cut(Arrival::Everything), "killed".into());
+            return (self.contents.cut(Arrival::Everything), "killed".into());
         }
         report.power_cuts += 1;
-        let arrival = Arrival::random(random, self.medium.units());
-        self.medium = self.medium.cut(arrival);
-        (self.medium.clone(), format!("{arrival:?} arrived"))
+        let arrival = Arrival::random(random, self.contents.units());
+        self.contents = self.contents.cut(arrival);
+        (self.contents.clone(), format!("{arrival:?} arrived"))
     }
 
     /// Opens what is left and cuts that, after any of its calls.
@@ -139,7 +139,7 @@ impl Cut<'_> {
         let events = lab.events();
         let at = random.below(events.len() as u64 + 1) as usize;
         for event in &events[..at] {
-            self.progress.follow(event, &mut self.medium);
+            self.progress.follow(event, &mut self.contents);
         }
         if at == events.len() {
             // Somebody was told that the store is at this epoch.
@@ -151,7 +151,7 @@ impl Cut<'_> {
 }
 
 /// Saves what failed for those who want to look at it; says where.
-fn keep(left: &Medium) -> Option<String> {
+fn keep(left: &DiskContents) -> Option<String> {
     let dir = fast_dir().ok()?.keep();
     left.write_to(&dir).ok()?;
     Some(format!(" (kept in {})", dir.display()))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use engine::EngineError;
 use pmem::{DeviceError, File, FileOptions, Outcome};
 
+use super::contents::Arrival;
 use super::hook::{EINTR, EIO, ENOSPC, Event, Lab, Spoiled};
-use super::medium::Arrival;
 use super::recover::recover;
 use super::report::Report;
 use super::story::{Progress, Story, fast_dir};
@@ -120,14 +120,14 @@ impl<'a> Run<'a> {
             report.failures += 1;
         }
         let events = self.lab.events();
-        let (progress, medium) = Progress::after(&events);
+        let (progress, contents) = Progress::after(&events);
         // As after a kill: the files are as the failed process left them.
         recover(self.dir.path(), self.story, progress, random)
             .map_err(|error| format!("{:?}, reopened: {error}", self.failure))?;
         // And as after a power cut at the end: a failed write may have arrived, or not.
-        let arrival = Arrival::random(random, medium.units());
+        let arrival = Arrival::random(random, contents.units());
         let dir = fast_dir()?;
-        medium.cut(arrival).write_to(dir.path()).map_err(|error| error.to_string())?;
+        contents.cut(arrival).write_to(dir.path()).map_err(|error| error.to_string())?;
         report.images += 2;
         recover(dir.path(), self.story, progress, random)
             .map_err(|error| format!("{:?}, {arrival:?} arrived: {error}", self.failure))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 
-use super::medium::{Change, Medium};
+use super::contents::{Change, DiskContents};
 use crate::history::Random;
 
 pub(crate) const EINTR: i32 = 4;
@@ -45,7 +45,7 @@ pub(crate) struct BadRead {
     pub(crate) how: BadReadKind,
     pub(crate) seed: u64,
     /// Where bytes from elsewhere or from earlier come from.
-    pub(crate) donor: Medium,
+    pub(crate) donor: DiskContents,
 }
 
 /// How a read goes wrong.
@@ -227,7 +227,7 @@ impl DiskHook for Lab {
         let mut state = self.state();
         let outcome = state.decide(call.operation);
         let (kind, change) = match (call.operation, outcome) {
-            // A write that failed may have reached the medium all the same, or in part; one that
+            // A write that failed may have reached the device all the same, or in part; one that
             // was interrupted did not begin.
             (DiskOperation::Write { .. }, Outcome::Fail(EINTR)) => ("write", None),
             (DiskOperation::Write { offset, bytes }, outcome) => {

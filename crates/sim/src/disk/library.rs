@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pmem::DiskHook;
 
+use super::contents::{Arrival, DiskContents};
 use super::hook::{Event, Lab};
-use super::medium::{Arrival, Medium};
 use crate::history::Random;
 
 /// One of how many crashes is a kill, in a hundred.
@@ -18,7 +18,7 @@ const KILLS: u64 = 30;
 pub struct Disk {
     lab: Arc<Lab>,
     /// What it held when it was opened.
-    begun: Medium,
+    begun: DiskContents,
 }
 
 impl Disk {
@@ -41,16 +41,16 @@ impl Disk {
     /// # Errors
     /// What the file system says.
     pub fn crash(&self, at: usize, random: &mut Random, dir: &Path) -> std::io::Result<Self> {
-        let mut medium = self.begun.clone();
+        let mut contents = self.begun.clone();
         for event in &self.lab.events()[..at] {
             if let Event::Change(file, change) = event {
-                medium.change(*file, change);
+                contents.change(*file, change);
             }
         }
         let (left, begun) = match random.percent(KILLS) {
-            true => (medium.cut(Arrival::Everything), medium),
+            true => (contents.cut(Arrival::Everything), contents),
             false => {
-                let left = medium.cut(Arrival::random(random, medium.units()));
+                let left = contents.cut(Arrival::random(random, contents.units()));
                 (left.clone(), left)
             }
         };

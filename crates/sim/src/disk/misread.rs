@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::EngineError;
 use pmem::{DiskFile, File};
 
+use super::contents::{Arrival, DiskContents};
 use super::hook::{BAD_READ_KINDS, BadRead, BadReadKind, Lab};
-use super::medium::{Arrival, Medium};
 use super::recover::{recover, run_on};
 use super::report::{Options, Report};
 use super::story::{Progress, Recording, Story, fast_dir};
@@ -27,7 +27,7 @@ pub(crate) fn explore_reads(
         return Ok(());
     }
     for _ in 0..options.bad_reads {
-        let (at, progress, medium) = match random.below(3) {
+        let (at, progress, contents) = match random.below(3) {
             0 => recording.cut_in_place(random),
             _ => recording.any_cut(random),
         };
@@ -35,7 +35,7 @@ pub(crate) fn explore_reads(
             continue;
         }
         let how = random.pick(&BAD_READ_KINDS);
-        let left = medium.cut(Arrival::Everything);
+        let left = contents.cut(Arrival::Everything);
         let donor = if how == BadReadKind::Earlier {
             let earlier = random.below(at as u64 + 1) as usize;
             Progress::after(&recording.events[..earlier]).1.cut(Arrival::Everything)
@@ -62,7 +62,7 @@ fn any_read(reads: &[DiskFile], random: &mut Random) -> u64 {
 }
 
 /// The file of each read of an open.
-fn list_reads(story: &Story, left: &Medium) -> Result<Vec<DiskFile>, String> {
+fn list_reads(story: &Story, left: &DiskContents) -> Result<Vec<DiskFile>, String> {
     let dir = fast_dir()?;
     left.write_to(dir.path()).map_err(|error| error.to_string())?;
     let lab = Lab::recording();
@@ -80,7 +80,7 @@ enum Opening {
 fn one_read(
     story: &Story,
     progress: Progress,
-    left: &Medium,
+    left: &DiskContents,
     bad: BadRead,
     random: &mut Random,
     report: &mut Report,
@@ -116,7 +116,7 @@ fn open(
     story: &Story,
     progress: Progress,
     dir: &tempfile::TempDir,
-    left: &Medium,
+    left: &DiskContents,
     lab: &Arc<Lab>,
 ) -> Result<Opening, String> {
     let options = pmem::FileOptions { hook: Some(lab.clone()), ..super::story::options() };

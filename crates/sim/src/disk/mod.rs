@@ -1,7 +1,7 @@
 //! The `file` device on a simulated disk: whole engines, power cuts, kills, faults and bad reads.
 //!
 //! The device runs on real files in a temporary directory, in memory where the system has one, and
-//! a hook sees every call that it makes. From the recorded calls a model of the medium makes what
+//! a hook sees every call that it makes. From the recorded calls a model of the device makes what
 //! a power cut may leave: between two syncs of a file each 512-byte sector written to it is old or
 //! new, in any combination, growth is there or not, and a new file may lack its name until the
 //! directory is synced. What is left is written into a fresh directory, an engine opens it, and the
@@ -13,7 +13,7 @@
 //!
 //! Knows nothing of what the bytes mean.
 
-mod medium;
+mod contents;
 
 mod hook;
 
@@ -36,5 +36,5 @@ pub use faults::{Fault, sweep};
 pub use library::Disk;
 pub use report::{Options, Report};
 
-pub(crate) use medium::{Arrival, Medium};
+pub(crate) use contents::{Arrival, DiskContents};
 pub(crate) use story::{Progress, Story, fast_dir, open_device, options};

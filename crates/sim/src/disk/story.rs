@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pmem::{Device, DiskFile, DiskHook, File, FileOptions};
 use tempfile::TempDir;
 
+use super::contents::{Change, DiskContents};
 use super::hook::{Event, Lab};
-use super::medium::{Change, Medium};
 use crate::history::{
     Expected, Mix, Model, Random, Setup, batch, compare_answers, flood, info, to_calls,
 };
@@ -133,16 +133,16 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// A cut at any call: how many were made, how far the program was, what the medium knows.
-    pub(crate) fn any_cut(&self, random: &mut Random) -> (usize, Progress, Medium) {
+    /// A cut at any call: how many were made, how far the program was, what the device knows.
+    pub(crate) fn any_cut(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
         let at = random.below(self.events.len() as u64 + 1) as usize;
-        let (progress, medium) = Progress::after(&self.events[..at]);
-        (at, progress, medium)
+        let (progress, contents) = Progress::after(&self.events[..at]);
+        (at, progress, contents)
     }
 
     /// A cut when all of a journal was written, and it was not synced yet. Any cut if nothing was
     /// captured.
-    pub(crate) fn cut_in_journal(&self, random: &mut Random) -> (usize, Progress, Medium) {
+    pub(crate) fn cut_in_journal(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
         let is_written = |event: Option<&Event>| {
             matches!(event, Some(Event::Change(DiskFile::Journal, Change::Write(..))))
         };
@@ -153,13 +153,13 @@ impl Recording {
             return self.any_cut(random);
         }
         let at = random.pick(&places) + 1;
-        let (progress, medium) = Progress::after(&self.events[..at]);
-        (at, progress, medium)
+        let (progress, contents) = Progress::after(&self.events[..at]);
+        (at, progress, contents)
     }
 
     /// A cut right after a write into the image: its capture is in place in part, and only the
     /// journal has the rest. Any cut if nothing was captured.
-    pub(crate) fn cut_in_place(&self, random: &mut Random) -> (usize, Progress, Medium) {
+    pub(crate) fn cut_in_place(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
         let in_place =
             |event: &Event| matches!(event, Event::Change(DiskFile::Image, Change::Write(..)));
         let places: Vec<usize> =
@@ -168,8 +168,8 @@ impl Recording {
             return self.any_cut(random);
         }
         let at = random.pick(&places) + 1;
-        let (progress, medium) = Progress::after(&self.events[..at]);
-        (at, progress, medium)
+        let (progress, contents) = Progress::after(&self.events[..at]);
+        (at, progress, contents)
     }
 }
 
@@ -185,22 +185,22 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Follows an event, and makes it on a medium.
-    pub(crate) fn follow(&mut self, event: &Event, medium: &mut Medium) {
+    /// Follows an event, and makes it on a device.
+    pub(crate) fn follow(&mut self, event: &Event, contents: &mut DiskContents) {
         match event {
-            Event::Change(file, change) => medium.change(*file, change),
+            Event::Change(file, change) => contents.change(*file, change),
             Event::Opened => self.opened = true,
             Event::Started => self.started = self.answered + 1,
             Event::Answered => self.answered += 1,
         }
     }
 
-    /// The medium and the progress after so many events.
-    pub(crate) fn after(events: &[Event]) -> (Self, Medium) {
-        let (mut progress, mut medium) = (Self::default(), Medium::default());
+    /// The device and the progress after so many events.
+    pub(crate) fn after(events: &[Event]) -> (Self, DiskContents) {
+        let (mut progress, mut contents) = (Self::default(), DiskContents::default());
         for event in events {
-            progress.follow(event, &mut medium);
+            progress.follow(event, &mut contents);
         }
-        (progress, medium)
+        (progress, contents)
     }
 }

@@ -7,7 +7,7 @@ use pmem::{DiskFile, File};
 
 use super::edit::{Editor, Files};
 use super::subject::{Case, Subject, Verdict};
-use crate::disk::{Arrival, Medium, Progress, Story, fast_dir, options};
+use crate::disk::{Arrival, DiskContents, Progress, Story, fast_dir, options};
 use crate::history::{Pair, Random, batch, info, to_calls};
 
 const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Image, DiskFile::Journal, DiskFile::Log];
@@ -15,10 +15,10 @@ const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Image, DiskFile::Journal
 /// Epochs that a store which opened must run.
 const EPOCHS_AFTER: u64 = 3;
 
-fn files_of(medium: &Medium) -> Files {
+fn files_of(contents: &DiskContents) -> Files {
     let mut files = Files::default();
     for file in FILES {
-        files.0.extend(medium.contents(file).map(|bytes| (file.name(), bytes)));
+        files.0.extend(contents.contents(file).map(|bytes| (file.name(), bytes)));
     }
     files
 }
@@ -49,10 +49,10 @@ impl StoreSubject {
         if files_of(&Progress::after(&events[..at]).1.cut(Arrival::Everything)).0.is_empty() {
             at = events.len();
         }
-        let (progress, medium) = Progress::after(&events[..at]);
+        let (progress, contents) = Progress::after(&events[..at]);
         let earlier = random.below(at as u64 + 1) as usize;
         let earlier = Progress::after(&events[..earlier]).1.cut(Arrival::Everything);
-        let files = files_of(&medium.cut(Arrival::Everything));
+        let files = files_of(&contents.cut(Arrival::Everything));
         let editor = Editor::new(&files, files_of(&earlier));
         Ok(Self { story, files, editor, progress })
     }

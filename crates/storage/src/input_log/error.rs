@@ -179,7 +179,7 @@ impl LogError {
         }
     }
 
-    /// Whether what is on the medium is damaged.
+    /// Whether what is on the device is damaged.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         match self {

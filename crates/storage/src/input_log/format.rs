@@ -1,4 +1,4 @@
-//! The bytes of the input log on the medium.
+//! The bytes of the input log on the device.
 //!
 //! Integers are little-endian and unaligned types, so structs have no padding and read the same on
 //! every machine. The header of a segment is one cache line and carries a checksum of its own and
@@ -49,7 +49,7 @@ pub enum Kind {
 pub const PROGRAM_EPOCH: u64 = u64::MAX >> 1;
 
 impl Kind {
-    /// The kind of a number on the medium.
+    /// The kind of a number on the device.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         use Kind::{Carry, Epoch, Program, Seal, Stream, Verdict};

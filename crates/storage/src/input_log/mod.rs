@@ -2,7 +2,7 @@
 //!
 //! The log space of a device is an array of equal segments. A segment in use begins with a checked
 //! header that says to which epoch, attempt, stream and position its payload belongs; nothing else
-//! is needed to find everything again, and no table of segments is kept on the medium. Each worker
+//! is needed to find everything again, and no table of segments is kept on the device. Each worker
 //! writes one stream per epoch; the coordinator then writes the *seal*, which names every stream
 //! with its length and digest. An epoch counts as sealed only if its seal and everything that the
 //! seal names is there; anything less reads as an epoch that was never started (obligation O-24).
@@ -18,7 +18,7 @@
 //!    segments be written again (O-23).
 //!
 //! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the
-//! medium. An epoch number is reused after a crash that lost its log, and the segments of the
+//! device. An epoch number is reused after a crash that lost its log, and the segments of the
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
 //!

@@ -59,7 +59,7 @@ pub struct LoggedEpoch {
 impl<D: Device> InputLog<D> {
     /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
     ///
-    /// Changes nothing on the medium, but first makes durable what an earlier process wrote and did
+    /// Changes nothing on the device, but first makes durable what an earlier process wrote and did
     /// not sync: what is found sealed here must not be lost by a power cut later (O-13).
     /// `segment_bytes` must be the same for all the life of the store.
     ///

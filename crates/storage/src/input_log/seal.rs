@@ -137,7 +137,7 @@ impl<D: Device> InputLog<D> {
 
     /// Writes everything that was found at open again, in place and with the same bytes, and makes
     /// it durable. Recovery calls it before it replays, so that an epoch that was read from a cache
-    /// (after a killed process, or after a failed sync that the kernel forgot) is on the medium
+    /// (after a killed process, or after a failed sync that the kernel forgot) is on the device
     /// before anything is built on it. A crash on the way leaves the same bytes.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl<D: Device> InputLog<D> {
         for (epoch, attempt, segment) in segments {
             let offset = self.geometry().offset(segment);
             self.device().log_read(offset, &mut scratch.segment)?;
-            // A bad read must not be written over what is still right on the medium.
+            // A bad read must not be written over what is still right on the device.
             let used = self.intact_bytes(epoch, attempt, offset, &scratch.segment)?;
             port.log_write(offset, &scratch.segment[..used])?;
         }

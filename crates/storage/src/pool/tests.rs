@@ -15,13 +15,13 @@ const ENTRIES: u64 = SEGMENT_BYTES / 8;
 const SLOT_BYTES: u64 = 96;
 const SLOTS: u64 = SEGMENT_BYTES / SLOT_BYTES;
 
-struct Medium {
+struct TestDevice {
     device: Arc<Dram>,
     port: Port<Dram>,
     segments: Segments,
 }
 
-impl Medium {
+impl TestDevice {
     fn new() -> Self {
         let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
         let port = Port::new(Arc::clone(&device), 0);
@@ -82,9 +82,9 @@ fn o_54_offsets_need_their_segments() {
         (1, ENTRIES + 20, ENTRIES + 20),
     ];
     for (fresh, freed, popped) in sub_pools {
-        let mut medium = Medium::new();
-        medium.sub_pool(fresh, freed, popped);
-        medium.open(1, |_| true).validate().unwrap();
+        let mut test = TestDevice::new();
+        test.sub_pool(fresh, freed, popped);
+        test.open(1, |_| true).validate().unwrap();
         let slots = (0..fresh.div_ceil(SLOTS)).map(|ordinal| (SegmentKind::Slots, ordinal, true));
         let lists = (0..freed.div_ceil(ENTRIES)).map(|ordinal| {
             // Some entry of the segment is not taken yet.
@@ -94,7 +94,7 @@ fn o_54_offsets_need_their_segments() {
         });
         for (kind, ordinal, is_needed) in slots.chain(lists) {
             let lost = SegmentUse { kind, pool: POOL, sub_pool: SUB_POOL, ordinal: ordinal as u32 };
-            let found = medium.open(1, |entry| *entry != lost).validate();
+            let found = test.open(1, |entry| *entry != lost).validate();
             let expected = is_needed.then(|| {
                 let kind = if kind == SegmentKind::Slots { "slot" } else { "free-list" };
                 let of = format!("pool {POOL} sub-pool {SUB_POOL}");
@@ -116,24 +116,24 @@ fn o_54_offsets_need_their_segments() {
 /// entered the segment yet.
 #[test]
 fn o_43_a_sub_pool_has_room_where_its_next_slot_has_a_segment() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.open(0, |_| true);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.open(0, |_| true);
     assert!(!sub_pool.has_room());
     for bumped in 1..=3 * SLOTS {
-        medium.bump(&mut sub_pool, 1);
+        test.bump(&mut sub_pool, 1);
         assert_eq!(sub_pool.has_room(), !bumped.is_multiple_of(SLOTS), "after {bumped} slots");
         assert_eq!(sub_pool.room() > 0, sub_pool.has_room(), "after {bumped} slots");
     }
     // The segments of slots that a crash took back are spare, and come to the same places again.
     for kept in [0, 1, SLOTS - 1, SLOTS, 2 * SLOTS + 5, 3 * SLOTS] {
-        let mut medium = Medium::new();
-        let mut sub_pool = medium.sub_pool(kept, 0, 0);
-        let slots = medium.bump(&mut sub_pool, 3 * SLOTS - kept);
-        let mut again = medium.open(1, |_| true);
-        assert_eq!(medium.segments.spare(), 3 - kept.div_ceil(SLOTS), "{kept}");
+        let mut test = TestDevice::new();
+        let mut sub_pool = test.sub_pool(kept, 0, 0);
+        let slots = test.bump(&mut sub_pool, 3 * SLOTS - kept);
+        let mut again = test.open(1, |_| true);
+        assert_eq!(test.segments.spare(), 3 - kept.div_ceil(SLOTS), "{kept}");
         assert_eq!(again.room(), kept.next_multiple_of(SLOTS) - kept);
-        assert_eq!(medium.bump(&mut again, 3 * SLOTS - kept), slots);
-        assert_eq!((medium.segments.spare(), medium.segments.used()), (0, 3));
+        assert_eq!(test.bump(&mut again, 3 * SLOTS - kept), slots);
+        assert_eq!((test.segments.spare(), test.segments.used()), (0, 3));
     }
 }
 
@@ -141,70 +141,70 @@ fn o_43_a_sub_pool_has_room_where_its_next_slot_has_a_segment() {
 /// checkpoint has saved that, and other pools get the others.
 #[test]
 fn a_free_pool_gives_its_segments_back() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(3 * SLOTS, 3 * SLOTS - 1, 0);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(3 * SLOTS, 3 * SLOTS - 1, 0);
     sub_pool.checkpointed();
-    let first = medium.segments.offset(sub_pool.data[0]);
-    assert!(!SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments));
-    medium.push(&mut sub_pool, &[first]);
-    let is_free = SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments);
+    let first = test.segments.offset(sub_pool.data[0]);
+    assert!(!SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments));
+    test.push(&mut sub_pool, &[first]);
+    let is_free = SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments);
     assert!(!is_free, "a crash would take the slot that was freed last");
-    sub_pool.save(&mut medium.port, 2);
+    sub_pool.save(&mut test.port, 2);
     sub_pool.checkpointed();
-    assert!(SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments));
-    assert_eq!(medium.segments.spare(), 0, "a crash needs them all");
-    assert_eq!(medium.open(2, |_| true).offsets().bump, 3 * SLOTS);
+    assert!(SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments));
+    assert_eq!(test.segments.spare(), 0, "a crash needs them all");
+    assert_eq!(test.open(2, |_| true).offsets().bump, 3 * SLOTS);
 
-    assert_eq!(medium.bump(&mut sub_pool, 1), [first]);
-    sub_pool.save(&mut medium.port, 3);
+    assert_eq!(test.bump(&mut sub_pool, 1), [first]);
+    sub_pool.save(&mut test.port, 3);
     sub_pool.checkpointed();
-    sub_pool.give_back(&medium.segments);
-    assert_eq!((medium.segments.spare(), sub_pool.slots()), (2, SLOTS));
-    assert_eq!(sub_pool.bytes(&medium.segments), 2 * SEGMENT_BYTES, "slots, and the free list");
-    sub_pool.give_back(&medium.segments);
-    assert_eq!(medium.segments.spare(), 2);
+    sub_pool.give_back(&test.segments);
+    assert_eq!((test.segments.spare(), sub_pool.slots()), (2, SLOTS));
+    assert_eq!(sub_pool.bytes(&test.segments), 2 * SEGMENT_BYTES, "slots, and the free list");
+    sub_pool.give_back(&test.segments);
+    assert_eq!(test.segments.spare(), 2);
 
     // Another pool gets one of them, which a crash may well leave with its old entry.
     let of_other =
         SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, sub_pool: SUB_POOL, ordinal: 9 };
-    let taken = medium.segments.take(&mut medium.port, of_other).unwrap();
-    assert_eq!((medium.segments.spare(), medium.segments.used()), (1, 4));
-    assert_eq!(medium.segments.use_of(medium.device.as_ref(), taken), Some(of_other));
-    assert_eq!(medium.open(3, |entry| entry.pool == POOL).slots(), SLOTS);
-    assert_eq!(medium.segments.spare(), 1);
+    let taken = test.segments.take(&mut test.port, of_other).unwrap();
+    assert_eq!((test.segments.spare(), test.segments.used()), (1, 4));
+    assert_eq!(test.segments.use_of(test.device.as_ref(), taken), Some(of_other));
+    assert_eq!(test.open(3, |entry| entry.pool == POOL).slots(), SLOTS);
+    assert_eq!(test.segments.spare(), 1);
 }
 
 /// O-40, O-54: a crash leaves a spare segment with the entry of a place that the free list comes to
 /// later. What it recycles for the place is the only one of it then.
 #[test]
 fn o_54_a_recycled_segment_is_the_only_one_of_its_place() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(1, ENTRIES, 0);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(1, ENTRIES, 0);
     sub_pool.checkpointed();
-    medium.push(&mut sub_pool, &[99]);
+    test.push(&mut sub_pool, &[99]);
 
     // Its second segment is spare after a crash.
-    let mut again = medium.open(1, |_| true);
-    assert_eq!((again.free_list_segments(), medium.segments.spare()), (1, 1));
+    let mut again = test.open(1, |_| true);
+    assert_eq!((again.free_list_segments(), test.segments.spare()), (1, 1));
     for _ in 0..ENTRIES {
-        again.pop(&mut medium.port, &medium.segments).unwrap();
+        again.pop(&mut test.port, &test.segments).unwrap();
     }
-    again.save(&mut medium.port, 2);
+    again.save(&mut test.port, 2);
     again.checkpointed();
-    medium.push(&mut again, &[98]);
-    again.save(&mut medium.port, 3);
-    let after = medium.open(3, |_| true);
-    assert_eq!(after.free_slots(medium.device.as_ref(), &medium.segments), [98]);
+    test.push(&mut again, &[98]);
+    again.save(&mut test.port, 3);
+    let after = test.open(3, |_| true);
+    assert_eq!(after.free_slots(test.device.as_ref(), &test.segments), [98]);
 }
 
 /// A pool that fills no segment is not emptied: nothing would be gained.
 #[test]
 fn a_pool_of_less_than_a_segment_is_not_emptied() {
     for (slots, is_emptied) in [(0, false), (SLOTS - 1, false), (SLOTS, true)] {
-        let mut medium = Medium::new();
-        let mut sub_pool = medium.sub_pool(slots, slots, 0);
+        let mut test = TestDevice::new();
+        let mut sub_pool = test.sub_pool(slots, slots, 0);
         sub_pool.checkpointed();
-        let found = SubPool::empty_if_free(&mut [&mut sub_pool], &medium.segments);
+        let found = SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments);
         assert_eq!(found, is_emptied, "{slots}");
     }
 }
@@ -212,46 +212,46 @@ fn a_pool_of_less_than_a_segment_is_not_emptied() {
 /// What a sub-pool refers to is in the directory once.
 #[test]
 fn o_54_two_segments_of_one_place_are_refused() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(SLOTS, 1, 0);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(SLOTS, 1, 0);
     let entry = SegmentUse { kind: SegmentKind::Slots, pool: POOL, sub_pool: SUB_POOL, ordinal: 0 };
     for entry in [entry, SegmentUse { kind: SegmentKind::FreeList, ..entry }] {
-        let error = sub_pool.attach(9, entry, &medium.segments).unwrap_err();
+        let error = sub_pool.attach(9, entry, &test.segments).unwrap_err();
         assert!(error.to_string().contains("and 9 have the same place"), "{error}");
         let behind = SegmentUse { ordinal: 1, ..entry };
-        sub_pool.attach(9, behind, &medium.segments).unwrap();
+        sub_pool.attach(9, behind, &test.segments).unwrap();
     }
-    assert_eq!(medium.segments.spare(), 2);
+    assert_eq!(test.segments.spare(), 2);
 }
 
 /// O-54: what is taken from a free list is written to, so each entry is a slot of the pool.
 #[test]
 fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(SLOTS + 1, 0, 0);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(SLOTS + 1, 0, 0);
     let other =
         SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, sub_pool: SUB_POOL, ordinal: 0 };
-    let other = medium.segments.take(&mut medium.port, other).unwrap();
-    let first = medium.segments.offset(sub_pool.data[0]);
-    medium.push(&mut sub_pool, &[first]);
-    let list = medium.segments.offset(sub_pool.free_list[&0]);
+    let other = test.segments.take(&mut test.port, other).unwrap();
+    let first = test.segments.offset(sub_pool.data[0]);
+    test.push(&mut sub_pool, &[first]);
+    let list = test.segments.offset(sub_pool.free_list[&0]);
     let cases = [
         ("the first slot", first, true),
         ("the second slot", first + SLOT_BYTES, true),
         ("the last slot", first + (SLOTS - 1) * SLOT_BYTES, true),
-        ("a slot of the second segment", medium.segments.offset(sub_pool.data[1]), true),
+        ("a slot of the second segment", test.segments.offset(sub_pool.data[1]), true),
         ("behind the last slot", first + SLOTS * SLOT_BYTES, false),
         ("within a slot", first + 8, false),
         ("just before a slot", first + SLOT_BYTES - 8, false),
-        ("a slot of another pool", medium.segments.offset(other), false),
+        ("a slot of another pool", test.segments.offset(other), false),
         ("the free list", list, false),
-        ("a segment that nobody has", medium.segments.offset(other + 1), false),
+        ("a segment that nobody has", test.segments.offset(other + 1), false),
         ("before the segments", 0, false),
     ];
     for (what, offset, is_slot) in cases {
         let mut sub_pool = sub_pool.clone();
-        medium.push(&mut sub_pool, &[offset]);
-        let found = sub_pool.validate_free_list(medium.device.as_ref(), &medium.segments);
+        test.push(&mut sub_pool, &[offset]);
+        let found = sub_pool.validate_free_list(test.device.as_ref(), &test.segments);
         match found {
             Ok(()) => assert!(is_slot, "{what}"),
             Err(StorageError::Corrupt(text)) => {
@@ -267,30 +267,30 @@ fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
 /// collection freed, which stays freed.
 #[test]
 fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(5, 0, 0);
-    let first = medium.segments.offset(sub_pool.data[0]);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(5, 0, 0);
+    let first = test.segments.offset(sub_pool.data[0]);
     let slot = |number: u64| first + number * SLOT_BYTES;
     let saved = sub_pool.offsets();
-    medium.push(&mut sub_pool, &[slot(0), slot(3)]);
-    assert_eq!(medium.open(1, |_| true).offsets(), saved, "not counted yet");
-    sub_pool.collected(&mut medium.port);
+    test.push(&mut sub_pool, &[slot(0), slot(3)]);
+    assert_eq!(test.open(1, |_| true).offsets(), saved, "not counted yet");
+    sub_pool.collected(&mut test.port);
     // Freed after the collection, which a crash undoes.
-    medium.push(&mut sub_pool, &[slot(1)]);
-    medium.bump(&mut sub_pool, 2);
+    test.push(&mut sub_pool, &[slot(1)]);
+    test.bump(&mut sub_pool, 2);
 
-    let reopened = medium.open(1, |_| true);
+    let reopened = test.open(1, |_| true);
     assert_eq!(reopened.offsets(), PoolOffsets { tail: 2, ..saved });
-    let device = medium.device.as_ref();
-    assert_eq!(reopened.free_slots(device, &medium.segments), [slot(0), slot(3)]);
-    assert_eq!(reopened.collected_slots(device, &medium.segments, 1), [slot(0), slot(3)]);
+    let device = test.device.as_ref();
+    assert_eq!(reopened.free_slots(device, &test.segments), [slot(0), slot(3)]);
+    assert_eq!(reopened.collected_slots(device, &test.segments, 1), [slot(0), slot(3)]);
     assert_eq!(reopened.available(), 2, "can be taken before the next checkpoint");
-    sub_pool.save(&mut medium.port, 2);
-    let after = medium.open(2, |_| true);
+    sub_pool.save(&mut test.port, 2);
+    let after = test.open(2, |_| true);
     assert_eq!(after.offsets(), sub_pool.offsets());
-    assert_eq!(after.collected_slots(device, &medium.segments, 2), [0; 0]);
+    assert_eq!(after.collected_slots(device, &test.segments, 2), [0; 0]);
     // The set of the checkpoint before is still there.
-    assert_eq!(medium.open(1, |_| true).offsets(), PoolOffsets { tail: 2, ..saved });
+    assert_eq!(test.open(1, |_| true).offsets(), PoolOffsets { tail: 2, ..saved });
 }
 
 /// O-43: an epoch reserves by these figures, so a sub-pool has exactly as many slots and entries as
@@ -300,28 +300,28 @@ fn o_43_room_is_what_needs_no_segment() {
     for (fresh, freed, popped) in
         [(0, 0, 0), (1, 1, 0), (SLOTS, ENTRIES, 3), (2 * SLOTS + 5, ENTRIES + 7, ENTRIES + 2)]
     {
-        let mut medium = Medium::new();
-        let mut sub_pool = medium.sub_pool(fresh, freed, popped);
+        let mut test = TestDevice::new();
+        let mut sub_pool = test.sub_pool(fresh, freed, popped);
         let what = format!("{fresh} fresh, {freed} freed, {popped} popped");
         assert_eq!(sub_pool.available(), freed - popped, "{what}");
         assert_eq!(sub_pool.room(), fresh.next_multiple_of(SLOTS) - fresh, "{what}");
         assert_eq!(sub_pool.has_room(), sub_pool.room() > 0, "{what}");
         assert_eq!(sub_pool.free_list_room(), freed.next_multiple_of(ENTRIES) - freed, "{what}");
         let segments = fresh.div_ceil(SLOTS) + freed.div_ceil(ENTRIES);
-        assert_eq!(sub_pool.bytes(&medium.segments), segments * SEGMENT_BYTES, "{what}");
+        assert_eq!(sub_pool.bytes(&test.segments), segments * SEGMENT_BYTES, "{what}");
         assert_eq!(sub_pool.slots_per_segment(), SLOTS);
         let used: Vec<_> = sub_pool.used_segments().map(|(_, slots)| slots).collect();
         assert_eq!(used.iter().sum::<u64>(), fresh, "{what}: {used:?}");
         assert!(used.iter().all(|&slots| (1..=SLOTS).contains(&slots)), "{what}: {used:?}");
 
-        let before = medium.segments.used();
+        let before = test.segments.used();
         let room = sub_pool.room();
-        medium.bump(&mut sub_pool, room);
+        test.bump(&mut sub_pool, room);
         let entries = vec![0; sub_pool.free_list_room() as usize];
-        medium.push(&mut sub_pool, &entries);
-        assert_eq!(medium.segments.used(), before, "{what}");
-        medium.bump(&mut sub_pool, 1);
-        assert_eq!(medium.segments.used(), before + 1, "{what}");
+        test.push(&mut sub_pool, &entries);
+        assert_eq!(test.segments.used(), before, "{what}");
+        test.bump(&mut sub_pool, 1);
+        assert_eq!(test.segments.used(), before + 1, "{what}");
     }
 }
 
@@ -330,46 +330,46 @@ fn o_43_room_is_what_needs_no_segment() {
 #[test]
 fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
     for (popped, recycles) in [(ENTRIES - 1, false), (ENTRIES, true), (ENTRIES + 1, true)] {
-        let mut medium = Medium::new();
-        let mut sub_pool = medium.sub_pool(1, 2 * ENTRIES, popped);
+        let mut test = TestDevice::new();
+        let mut sub_pool = test.sub_pool(1, 2 * ENTRIES, popped);
         sub_pool.checkpointed();
-        let before = medium.segments.used();
-        medium.push(&mut sub_pool, &[99]);
-        let taken = medium.segments.used() - before;
+        let before = test.segments.used();
+        test.push(&mut sub_pool, &[99]);
+        let taken = test.segments.used() - before;
         assert_eq!(taken, u64::from(!recycles), "{popped} popped");
-        assert_eq!(sub_pool.free_slots(medium.device.as_ref(), &medium.segments).last(), Some(&99));
+        assert_eq!(sub_pool.free_slots(test.device.as_ref(), &test.segments).last(), Some(&99));
     }
     // The head has left the segment since the checkpoint only.
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.sub_pool(1, 2 * ENTRIES, ENTRIES);
-    let before = medium.segments.used();
-    medium.push(&mut sub_pool, &[99]);
-    assert_eq!(medium.segments.used(), before + 1);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(1, 2 * ENTRIES, ENTRIES);
+    let before = test.segments.used();
+    test.push(&mut sub_pool, &[99]);
+    assert_eq!(test.segments.used(), before + 1);
 }
 
 /// O-54: offsets that were damaged fail the checksum of their set, whichever set is read.
 #[test]
 fn o_54_damaged_offsets_are_refused() {
     for sequence in [1, 2] {
-        let mut medium = Medium::new();
-        let mut sub_pool = medium.sub_pool(SLOTS + 1, 20, 3);
-        sub_pool.save(&mut medium.port, 2);
-        let load = |medium: &Medium| {
-            let segments = &medium.segments;
-            SubPool::load(medium.device.as_ref(), segments, POOL, SUB_POOL, SLOT_BYTES, sequence)
+        let mut test = TestDevice::new();
+        let mut sub_pool = test.sub_pool(SLOTS + 1, 20, 3);
+        sub_pool.save(&mut test.port, 2);
+        let load = |test: &TestDevice| {
+            let segments = &test.segments;
+            SubPool::load(test.device.as_ref(), segments, POOL, SUB_POOL, SLOT_BYTES, sequence)
         };
-        assert_eq!(load(&medium).unwrap().offsets(), sub_pool.offsets());
+        assert_eq!(load(&test).unwrap().offsets(), sub_pool.offsets());
         let set = sequence % 2;
         for word in [set * 3, set * 3 + 1, set * 3 + 2, 7] {
             let at = state_offset(POOL, SUB_POOL) + word * 8;
-            let was = medium.device.image().load_u64(at);
+            let was = test.device.image().load_u64(at);
             let flipped = if word == 7 { 1 << (set * 32) } else { 1 };
             // SAFETY: this test owns the device.
-            unsafe { medium.port.store_u64(at, was ^ flipped) };
-            let refused = load(&medium).err();
+            unsafe { test.port.store_u64(at, was ^ flipped) };
+            let refused = load(&test).err();
             assert!(matches!(refused, Some(StorageError::Corrupt(_))), "word {word}: {refused:?}");
             // SAFETY: as above.
-            unsafe { medium.port.store_u64(at, was) };
+            unsafe { test.port.store_u64(at, was) };
         }
     }
 }
@@ -377,20 +377,20 @@ fn o_54_damaged_offsets_are_refused() {
 /// O-22: each entry of a free list is flushed: those that were appended, and all of them at open.
 #[test]
 fn o_22_every_entry_is_flushed() {
-    let mut medium = Medium::new();
-    let mut sub_pool = medium.open(0, |_| true);
-    let slots = medium.bump(&mut sub_pool, 7);
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.open(0, |_| true);
+    let slots = test.bump(&mut sub_pool, 7);
     let mut entries = 0;
     for count in [90, 2 * ENTRIES] {
-        medium.push(&mut sub_pool, slots.iter().cycle().take(count as usize));
-        medium.port.take_counters();
-        sub_pool.flush(&mut medium.port, &medium.segments);
-        let flushed = medium.port.take_counters().flushes;
+        test.push(&mut sub_pool, slots.iter().cycle().take(count as usize));
+        test.port.take_counters();
+        sub_pool.flush(&mut test.port, &test.segments);
+        let flushed = test.port.take_counters().flushes;
         assert!((count.div_ceil(8)..=count.div_ceil(8) + 1).contains(&flushed), "{flushed}");
         entries += count;
-        sub_pool.flush(&mut medium.port, &medium.segments);
-        assert_eq!(medium.port.take_counters().flushes, 0, "nothing was appended");
+        sub_pool.flush(&mut test.port, &test.segments);
+        assert_eq!(test.port.take_counters().flushes, 0, "nothing was appended");
     }
-    sub_pool.flush_entries(&mut medium.port, &medium.segments);
-    assert_eq!(medium.port.take_counters().flushes, entries.div_ceil(8_u64));
+    sub_pool.flush_entries(&mut test.port, &test.segments);
+    assert_eq!(test.port.take_counters().flushes, entries.div_ceil(8_u64));
 }

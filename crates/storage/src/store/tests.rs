@@ -354,7 +354,7 @@ fn tables_are_added_once() {
     let again = open(&device).unwrap();
     assert_eq!(again.store.tables().len(), TABLES_MAX);
     assert_eq!(again.sub_pools.len(), (TABLES_MAX + 6) * SUB_POOLS, "classes of up to 4096 bytes");
-    assert!(again.medium.lines_read > 0);
+    assert!(again.device.lines_read > 0);
 }
 
 /// O-92: the pool of a table that is dropped is empty, and keeps its segments for the next table of

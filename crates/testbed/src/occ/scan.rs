@@ -2,7 +2,7 @@
 //! index. Workers take pages as they come, and read each of them front to back, which is counted as
 //! one read: it costs less than one for each slot.
 //!
-//! A deleted row has a version that says so, which must stay on the medium as long as an older
+//! A deleted row has a version that says so, which must stay on the device as long as an older
 //! version of the row does: without it the older one would be the newest. So its slot is given back
 //! only if no older version was met; else it waits for a later recovery.
 
@@ -85,7 +85,7 @@ fn on_pages<D: Device, P: Steps<D>, R: Send>(
     })
 }
 
-/// The newest timestamps on the medium.
+/// The newest timestamps on the device.
 #[derive(Debug)]
 pub(crate) struct Newest {
     /// By worker: of a version that ends a transaction.

@@ -176,7 +176,7 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
         })
     }
 
-    /// The same tables, once it is known what was on the medium: transactions get places after
+    /// The same tables, once it is known what was on the device: transactions get places after
     /// `clock`.
     pub(crate) fn starting_at(mut self, clock: u64, persist: P) -> Self {
         *self.clock.0.get_mut() = clock;

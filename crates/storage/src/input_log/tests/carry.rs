@@ -1,11 +1,11 @@
 //! Calls that an epoch hands over to the next one.
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
-fn write_carry(log: &InputLog<Medium>, device: &Arc<Medium>, epoch: u64, bytes: &[u8]) {
+fn write_carry(log: &InputLog<TestDevice>, device: &Arc<TestDevice>, epoch: u64, bytes: &[u8]) {
     log.write_carry(&mut Port::new(device.clone(), 0), epoch, bytes).unwrap();
     log.make_durable().unwrap();
 }
@@ -13,7 +13,7 @@ fn write_carry(log: &InputLog<Medium>, device: &Arc<Medium>, epoch: u64, bytes: 
 #[test]
 fn carry_round_trip_and_release() {
     for len in [0, 1, PAYLOAD_BYTES, PAYLOAD_BYTES + 1, 5 * PAYLOAD_BYTES + 3] {
-        let device = Arc::new(Medium::new(LIMIT));
+        let device = Arc::new(TestDevice::new(LIMIT));
         let (log, _) = open(&device, 0).unwrap();
         log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
         let bytes = Random::new(len as u64).bytes(len);
@@ -39,7 +39,7 @@ fn carry_round_trip_and_release() {
 /// exist.
 #[test]
 fn torn_carry_reads_as_none() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
     device.take_history();
@@ -47,7 +47,7 @@ fn torn_carry_reads_as_none() {
     for write in device.take_history() {
         let mut image = device.log();
         image[write.offset as usize + 70] ^= 1;
-        let (log, _) = open(&Arc::new(Medium::with_log(image, LIMIT)), 1).unwrap();
+        let (log, _) = open(&Arc::new(TestDevice::with_log(image, LIMIT)), 1).unwrap();
         assert_eq!((log.carry(2).unwrap(), log.bytes_in_use()), (None, 0));
     }
 }
@@ -55,7 +55,7 @@ fn torn_carry_reads_as_none() {
 /// A carry that is written again replaces that of its own epoch, and no other one.
 #[test]
 fn a_carry_replaces_that_of_its_epoch() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     for epoch in 1..=3 {
         log_epoch(&log, &device, epoch, &[vec![1; 10]]).unwrap();
@@ -75,7 +75,7 @@ fn a_carry_replaces_that_of_its_epoch() {
 /// The seal names the carry: losing it would make replay compute something else.
 #[test]
 fn lost_carry_of_a_sealed_epoch_is_corruption() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
     device.take_history();
@@ -84,7 +84,7 @@ fn lost_carry_of_a_sealed_epoch_is_corruption() {
     log_epoch(&log, &device, 2, &[vec![2; 10]]).unwrap();
     let mut image = device.log();
     image[carry.offset as usize + 64] ^= 1;
-    let damaged = Arc::new(Medium::with_log(image, LIMIT));
+    let damaged = Arc::new(TestDevice::with_log(image, LIMIT));
     let error = open(&damaged, 1).map(|_| ()).unwrap_err();
     assert!(matches!(error, LogError::CarryDamaged { epoch: 2, bytes: 99 }), "{error}");
     let (log, recovered) = open(&damaged, 0).unwrap();
@@ -95,7 +95,7 @@ fn lost_carry_of_a_sealed_epoch_is_corruption() {
 /// Replay writes a carry again, over the first one; it is freed with its epoch.
 #[test]
 fn carry_written_again_by_replay() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
     write_carry(&log, &device, 2, b"same");
@@ -114,7 +114,7 @@ fn carry_written_again_by_replay() {
 #[test]
 #[should_panic(expected = "carry to epoch 2 but only 0 is durable")]
 fn carry_from_an_epoch_that_is_not_durable() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let info = log_streams(&log, &device, 1, &[]).unwrap();
     log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();

@@ -1,7 +1,7 @@
 //! Power cuts between any two calls: what was made durable is always there, and nothing else is
 //! ever half there (O-13, O-22, O-24, O-25).
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 
 const LIMIT: u64 = 256 * SEGMENT_BYTES;
@@ -19,7 +19,7 @@ struct Promised {
 
 /// Checks one image; returns how many epochs it has sealed.
 fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
-    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, recovered) =
         open(&device, promised.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
     let last = log.sealed_epoch() as usize;
@@ -41,7 +41,7 @@ fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
     last
 }
 
-fn check_images(device: &Medium, promised: &Promised, random: &mut Random, what: &str) {
+fn check_images(device: &TestDevice, promised: &Promised, random: &mut Random, what: &str) {
     for _ in 0..8 {
         check_image(device.crash_image(random), promised, what);
     }
@@ -56,8 +56,8 @@ fn some_bytes(random: &mut Random, len: usize) -> Vec<u8> {
 
 /// One epoch, with a look at possible images after every step.
 fn run_epoch(
-    log: &InputLog<Medium>,
-    device: &Arc<Medium>,
+    log: &InputLog<TestDevice>,
+    device: &Arc<TestDevice>,
     promised: &mut Promised,
     random: &mut Random,
     what: &str,
@@ -105,7 +105,7 @@ fn run_epoch(
 fn every_power_cut_keeps_what_was_durable() {
     for seed in 0..40 {
         let mut random = Random::new(seed);
-        let mut device = Arc::new(Medium::new(LIMIT));
+        let mut device = Arc::new(TestDevice::new(LIMIT));
         let mut promised = Promised::default();
         let (mut log, _) = open(&device, 0).unwrap();
         for step in 0..12 {
@@ -119,11 +119,11 @@ fn every_power_cut_keeps_what_was_durable() {
 
 /// Cuts the power in the middle of the next epoch and goes on with what is left.
 fn power_cut(
-    log: &InputLog<Medium>,
-    device: &Arc<Medium>,
+    log: &InputLog<TestDevice>,
+    device: &Arc<TestDevice>,
     promised: &mut Promised,
     random: &mut Random,
-) -> (InputLog<Medium>, Arc<Medium>) {
+) -> (InputLog<TestDevice>, Arc<TestDevice>) {
     let epoch = promised.epochs.len() as u64 + 1;
     if random.below(2) == 0 {
         let bytes = some_bytes(random, 3500);
@@ -141,7 +141,7 @@ fn power_cut(
     let last = check_image(image.clone(), promised, "power cut");
     promised.epochs.truncate(last); // what was not sealed was never started
     promised.durable = last;
-    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, _) = open(&device, promised.checkpoint).unwrap();
     log.harden(&mut Port::new(device.clone(), 0)).unwrap();
     (log, device)
@@ -150,7 +150,7 @@ fn power_cut(
 /// O-22: a port that did not fence before the sync would lose its stream, so `finish` fences.
 #[test]
 fn every_port_is_fenced_before_the_sync() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 10], vec![3; 5000]]).unwrap();
     let ports: Vec<u32> = device.take_history().iter().map(|write| write.port).collect();

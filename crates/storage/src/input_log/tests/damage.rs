@@ -1,6 +1,6 @@
 //! Whatever happens to its bytes, an epoch reads back unchanged or not at all (O-24, O-54).
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::format::SegmentHeader;
 use super::*;
 use zerocopy::IntoBytes;
@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 /// Two sealed epochs, small enough to try everything.
 fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
-    let device = Arc::new(Medium::new(16 * SEGMENT_BYTES));
+    let device = Arc::new(TestDevice::new(16 * SEGMENT_BYTES));
     let (log, _) = open(&device, 0).unwrap();
     let mut random = Random::new(1);
     let epochs =
@@ -23,7 +23,7 @@ fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
 
 /// Opens a damaged log and returns the sealed epochs, or `None` if the damage was reported.
 fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Vec<u64>> {
-    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     match open(&device, 0) {
         Ok((log, recovered)) => {
             for epoch in sealed(&recovered) {
@@ -46,7 +46,7 @@ fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Ve
 #[test]
 fn a_stream_of_a_copy_does_not_count() {
     let logged = |stream: Vec<u8>| {
-        let device = Arc::new(Medium::new(16 * SEGMENT_BYTES));
+        let device = Arc::new(TestDevice::new(16 * SEGMENT_BYTES));
         let (log, _) = open(&device, 0).unwrap();
         device.take_history();
         log_epoch(&log, &device, 1, &[stream]).unwrap();
@@ -59,7 +59,7 @@ fn a_stream_of_a_copy_does_not_count() {
         assert_eq!(stream.offset, segment.offset, "both took the same segment");
         let mut mixed = own.clone();
         mixed[stream.offset as usize..][..stream.bytes.len()].copy_from_slice(&stream.bytes);
-        let found = open(&Arc::new(Medium::with_log(mixed, u64::MAX)), 0);
+        let found = open(&Arc::new(TestDevice::with_log(mixed, u64::MAX)), 0);
         // The last epoch of a log may be torn, so it is not sealed then.
         let (_, recovered) = found.unwrap();
         assert!(sealed(&recovered).is_empty(), "a stream of another past was read");
@@ -104,7 +104,7 @@ fn every_truncation_is_harmless_or_reported() {
 /// O-24: an epoch is sealed if and only if every segment that was written for it is there.
 #[test]
 fn every_subset_of_segments() {
-    let device = Arc::new(Medium::new(64 * SEGMENT_BYTES));
+    let device = Arc::new(TestDevice::new(64 * SEGMENT_BYTES));
     let (log, _) = open(&device, 0).unwrap();
     let mut random = Random::new(2);
     let streams =
@@ -122,7 +122,7 @@ fn every_subset_of_segments() {
             assert!(at < writes.len());
             image[write.offset as usize..][..write.bytes.len()].copy_from_slice(&write.bytes);
         }
-        let device = Arc::new(Medium::with_log(image, u64::MAX));
+        let device = Arc::new(TestDevice::with_log(image, u64::MAX));
         let (log, recovered) = open(&device, 0).unwrap();
         let complete = subset == (1 << writes.len()) - 1;
         assert_eq!(sealed(&recovered), if complete { vec![1] } else { vec![] });
@@ -143,8 +143,9 @@ fn damage_before_a_sealed_epoch_names_the_place() {
     let (log, epochs) = small_log();
     let mut payload = log.clone();
     payload[HEADER_BYTES + 3] ^= 1; // first segment: stream 0 of epoch 1
-    let open_error =
-        |log: Vec<u8>| open(&Arc::new(Medium::with_log(log, u64::MAX)), 0).map(|_| ()).unwrap_err();
+    let open_error = |log: Vec<u8>| {
+        open(&Arc::new(TestDevice::with_log(log, u64::MAX)), 0).map(|_| ()).unwrap_err()
+    };
     match open_error(payload) {
         LogError::Damaged { epoch: 1, stream: 0, ordinal: 0, offset: 0, what } => {
             assert!(what.contains("checksum"));
@@ -178,7 +179,7 @@ fn damage_before_a_sealed_epoch_names_the_place() {
 #[test]
 fn segments_of_others() {
     let (log, _) = small_log();
-    let device = Arc::new(Medium::with_log(log.clone(), u64::MAX));
+    let device = Arc::new(TestDevice::with_log(log.clone(), u64::MAX));
     let (foreign, recovered) = InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, 0).unwrap();
     assert_eq!((sealed(&recovered), foreign.bytes_in_use()), (vec![], 0));
     assert_eq!(recovered.foreign, Some(INSTANCE), "the store that it is of");
@@ -191,7 +192,7 @@ fn segments_of_others() {
         let crc = crc32fast::hash(&header.as_bytes()[..60]);
         log[..60].copy_from_slice(&header.as_bytes()[..60]);
         log[60..64].copy_from_slice(&crc.to_le_bytes());
-        Arc::new(Medium::with_log(log, u64::MAX))
+        Arc::new(TestDevice::with_log(log, u64::MAX))
     };
     let newer = change(&|header| header.version = U16::new(99));
     assert!(matches!(open(&newer, 0), Err(LogError::Codec { version: 99, offset: 0, .. })));
@@ -201,7 +202,7 @@ fn segments_of_others() {
     assert!(error.is_corrupt() && error.to_string().contains("any store reaches"), "{error}");
     let unknown = change(&|header| header.kind = U16::new(9));
     assert!(matches!(open(&unknown, 0), Err(LogError::Codec { kind: 9, .. })));
-    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     let larger = |checkpoint| InputLog::open(device.clone(), INSTANCE, 8192, checkpoint);
     assert!(matches!(larger(0), Err(LogError::OtherSegmentBytes { stored: 4096, .. })));
     assert!(larger(2).is_ok(), "obsolete segments of another size do not matter");
@@ -215,7 +216,7 @@ fn segments_of_others() {
 #[test]
 fn damage_after_open_is_found() {
     let (log, _) = small_log();
-    let device = Arc::new(Medium::with_log(log, u64::MAX));
+    let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     let (log, _) = open(&device, 0).unwrap();
     device.log_write(&mut pmem::PortState::default(), 100, &[0xff; 4]).unwrap();
     assert!(matches!(log.read_epoch(1), Err(LogError::Damaged { epoch: 1, stream: 0, .. })));
@@ -228,7 +229,7 @@ fn damage_after_open_is_found() {
 fn o_54_hardening_does_not_write_a_bad_read_back() {
     let (bytes, _) = small_log();
     for at in [HEADER_BYTES + 3, 20, 0] {
-        let device = Arc::new(Medium::with_log(bytes.clone(), u64::MAX));
+        let device = Arc::new(TestDevice::with_log(bytes.clone(), u64::MAX));
         let (log, _) = open(&device, 0).unwrap();
         let mut port = Port::new(Arc::clone(&device), 0);
         port.log_write(at as u64, &[bytes[at] ^ 1]).unwrap();
@@ -248,7 +249,7 @@ fn o_54_hardening_does_not_write_another_segment_back() {
     let epoch_of = |number| SegmentHeader::parse(segment(number)).unwrap().epoch.get();
     let other = (0..5).find(|&number| epoch_of(number) == 2).unwrap();
     assert_eq!(epoch_of(0), 1);
-    let device = Arc::new(Medium::with_log(bytes.clone(), u64::MAX));
+    let device = Arc::new(TestDevice::with_log(bytes.clone(), u64::MAX));
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(Arc::clone(&device), 0);
     port.log_write(0, segment(other)).unwrap();

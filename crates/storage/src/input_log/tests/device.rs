@@ -33,11 +33,11 @@ struct State {
 
 /// See the module's documentation. Nothing is durable before its port fenced *and* the log was
 /// synced.
-pub(super) struct Medium {
+pub(super) struct TestDevice {
     state: Mutex<State>,
 }
 
-impl Medium {
+impl TestDevice {
     pub(super) fn new(limit_bytes: u64) -> Self {
         Self::with_log(Vec::new(), limit_bytes)
     }
@@ -105,9 +105,9 @@ fn failed() -> DeviceError {
     DeviceError::Sticky { first: "a failure that the test asked for".to_string() }
 }
 
-impl Device for Medium {
+impl Device for TestDevice {
     fn description(&self) -> Description {
-        Description { name: "medium".to_string(), durable: true, note: String::new() }
+        Description { name: "device".to_string(), durable: true, note: String::new() }
     }
 
     fn image(&self) -> &Mapping {

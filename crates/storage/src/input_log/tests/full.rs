@@ -2,7 +2,7 @@
 
 use pmem::DeviceError;
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::geometry::Geometry;
 use super::space::{FreeMap, RESERVE_SEGMENTS};
 use super::*;
@@ -42,7 +42,7 @@ fn free_map_refuses_a_second_free() {
 /// time.
 #[test]
 fn long_streams_are_contiguous() {
-    let device = Arc::new(Medium::new(1 << 30));
+    let device = Arc::new(TestDevice::new(1 << 30));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, carry_bytes: 0 }).unwrap();
     let mut workers: Vec<_> = (0..2)
@@ -76,7 +76,7 @@ fn long_streams_are_contiguous() {
 fn what_was_reserved_can_be_written() {
     for seed in 0..400 {
         let mut random = Random::new(seed);
-        let device = Arc::new(Medium::new((6 + random.below(40)) * SEGMENT_BYTES));
+        let device = Arc::new(TestDevice::new((6 + random.below(40)) * SEGMENT_BYTES));
         let (log, _) = open(&device, 0).unwrap();
         let mut epoch = 1;
         for _ in 0..12 {
@@ -111,7 +111,7 @@ fn full_with(segments: u64) -> u64 {
 /// a second one: the store did not open any more.
 #[test]
 fn carry_again_needs_no_more_space() {
-    let device = Arc::new(Medium::new(full_with(3)));
+    let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
     write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
     for crash in 0..4 {
@@ -130,7 +130,7 @@ fn carry_again_needs_no_more_space() {
 /// the calls to be made again: the store did not open any more.
 #[test]
 fn o_43_verdicts_fit_into_a_full_log() {
-    let device = Arc::new(Medium::new(full_with(3)));
+    let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand { carry_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
     seal_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
@@ -157,7 +157,7 @@ fn o_43_verdicts_fit_into_a_full_log() {
 /// takes room.
 #[test]
 fn an_older_carry_takes_no_space() {
-    let device = Arc::new(Medium::new(5 * SEGMENT_BYTES));
+    let device = Arc::new(TestDevice::new(5 * SEGMENT_BYTES));
     let (log, _) = open(&device, 0).unwrap();
     write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
     // The first one stays whole, in another place.
@@ -171,7 +171,7 @@ fn an_older_carry_takes_no_space() {
     let (old, at) = (image[carry].to_vec(), 4 * SEGMENT_BYTES as usize);
     both.resize(5 * SEGMENT_BYTES as usize, 0);
     both[at..].copy_from_slice(&old);
-    let device = Arc::new(Medium::with_log(both, 5 * SEGMENT_BYTES));
+    let device = Arc::new(TestDevice::with_log(both, 5 * SEGMENT_BYTES));
     let (log, _) = open(&device, 1).unwrap();
     assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]));
     assert_eq!(log.bytes_in_use(), SEGMENT_BYTES);
@@ -179,8 +179,8 @@ fn an_older_carry_takes_no_space() {
 
 /// All streams are written at the same time, so that each may hold segments that it does not need.
 fn write_interleaved(
-    log: &InputLog<Medium>,
-    device: &Arc<Medium>,
+    log: &InputLog<TestDevice>,
+    device: &Arc<TestDevice>,
     epoch: u64,
     streams: &[Vec<u8>],
     carry_bytes: u64,
@@ -195,8 +195,8 @@ fn write_interleaved(
 }
 
 fn seal_interleaved(
-    log: &InputLog<Medium>,
-    device: &Arc<Medium>,
+    log: &InputLog<TestDevice>,
+    device: &Arc<TestDevice>,
     epoch: u64,
     streams: &[Vec<u8>],
 ) -> Result<(), LogError> {
@@ -221,7 +221,7 @@ fn seal_interleaved(
 /// A tiny log is full with figures that help, and usable again after a checkpoint.
 #[test]
 fn full_log_says_so_and_recovers() {
-    let device = Arc::new(Medium::new(full_with(4)));
+    let device = Arc::new(TestDevice::new(full_with(4)));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 5000]]).unwrap();
     let error = log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap_err();
@@ -239,7 +239,7 @@ fn full_log_says_so_and_recovers() {
 /// More than was reserved is written if there is room; if not, the epoch is abandoned.
 #[test]
 fn more_than_reserved() {
-    let device = Arc::new(Medium::new(full_with(8)));
+    let device = Arc::new(TestDevice::new(full_with(8)));
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(device.clone(), 0);
     let mut writer = log.stream_writer();
@@ -259,7 +259,7 @@ fn more_than_reserved() {
 /// The log grows in large pieces where it may.
 #[test]
 fn growth_is_rare() {
-    let device = Arc::new(Medium::new(1 << 30));
+    let device = Arc::new(TestDevice::new(1 << 30));
     let (log, _) = open(&device, 0).unwrap();
     let mut sizes = vec![0];
     for epoch in 1..=40 {
@@ -279,7 +279,7 @@ fn growth_is_rare() {
 #[test]
 fn growth_ends_where_segments_have_no_number() {
     const LIMIT: u64 = u32::MAX as u64 * SEGMENT_BYTES;
-    let device = Arc::new(Medium::new(0));
+    let device = Arc::new(TestDevice::new(0));
     let (log, _) = open(&device, 0).unwrap();
     let refused = |exact, roomy| match log.grow(exact, roomy).unwrap_err() {
         DeviceError::Full { wanted_bytes, limit_bytes, .. } => (wanted_bytes, limit_bytes),
@@ -296,7 +296,7 @@ fn growth_ends_where_segments_have_no_number() {
 #[test]
 fn streams_have_no_empty_segments() {
     for (bytes, segments) in [(0, 0), (1, 1), (PAYLOAD_BYTES, 1), (3 * PAYLOAD_BYTES, 3)] {
-        let device = Arc::new(Medium::new(1 << 20));
+        let device = Arc::new(TestDevice::new(1 << 20));
         let (log, _) = open(&device, 0).unwrap();
         log_epoch(&log, &device, 1, &[vec![], vec![1; bytes]]).unwrap();
         assert_eq!(log.bytes_in_use(), (segments + 1) * SEGMENT_BYTES, "{bytes}, and the seal");

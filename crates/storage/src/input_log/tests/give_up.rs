@@ -1,6 +1,6 @@
 //! The end of a log that is given up on purpose, and the records that belong to no stream.
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
@@ -10,13 +10,13 @@ fn streams_of(epoch: u64) -> Vec<Vec<u8>> {
     vec![Random::new(epoch).bytes(PAYLOAD_BYTES + 40 * epoch as usize)]
 }
 
-fn port(device: &Arc<Medium>) -> Port<Medium> {
+fn port(device: &Arc<TestDevice>) -> Port<TestDevice> {
     Port::new(device.clone(), 0)
 }
 
 /// Four epochs under a program; calls wait for epoch 3 (which took them) and for epoch 5.
-fn logged() -> Arc<Medium> {
-    let device = Arc::new(Medium::new(LIMIT));
+fn logged() -> Arc<TestDevice> {
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log.write_program(&mut port(&device), b"program").unwrap();
     for epoch in 1..=EPOCHS {
@@ -67,14 +67,14 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
 /// O-65: what sealed epochs mean is not known without the program that logged them.
 #[test]
 fn o_65_a_log_that_lost_its_program_is_refused() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log.write_program(&mut port(&device), &[7; 100]).unwrap();
     log_epoch(&log, &device, 1, &streams_of(1)).unwrap();
     let mut bytes = device.log();
     // The first segment is the program's.
     bytes[..SEGMENT_BYTES as usize].fill(0);
-    let device = Arc::new(Medium::with_log(bytes, LIMIT));
+    let device = Arc::new(TestDevice::with_log(bytes, LIMIT));
     let error = open(&device, 0).err().expect("epoch 1 is of a program");
     assert!(matches!(error, LogError::ProgramLost { epoch: 1 }), "{error}");
 }
@@ -107,12 +107,12 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
         }
     }
     for last in 2..=EPOCHS {
-        let device = Arc::new(Medium::with_log(image.clone(), LIMIT));
+        let device = Arc::new(TestDevice::with_log(image.clone(), LIMIT));
         let error = InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, last)).unwrap_err();
         assert!(error.to_string().contains("epoch 2"), "{error}");
         assert_eq!(device.log(), image);
     }
-    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let device = Arc::new(TestDevice::with_log(image, LIMIT));
     InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, 1)).unwrap();
     assert_eq!(sealed(&open(&device, 0).unwrap().1), [1]);
 }
@@ -150,7 +150,7 @@ fn o_49_a_verdict_is_released_with_its_epoch() {
 /// A newer program takes the place of the one before it, also in space.
 #[test]
 fn o_65_the_newest_program_counts() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     assert_eq!(log.program(), None);
     for length in [3, 0, 2 * PAYLOAD_BYTES, 7] {

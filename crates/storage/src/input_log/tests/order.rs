@@ -1,6 +1,6 @@
 //! Order of calls, failures of the device, and old attempts that still lie around.
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
@@ -9,7 +9,7 @@ const LIMIT: u64 = 64 * SEGMENT_BYTES;
 /// must not complete the log of the attempt after it.
 #[test]
 fn segments_of_an_earlier_attempt_do_not_count() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_streams(&log, &device, 1, &[vec![1; 100], vec![2; 5000]]).unwrap();
     let old = device.log();
@@ -27,7 +27,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
     for write in device.take_history() {
         let mut torn = device.log();
         torn[write.offset as usize..][..64].fill(0);
-        let (_, recovered) = open(&Arc::new(Medium::with_log(torn, LIMIT)), 0).unwrap();
+        let (_, recovered) = open(&Arc::new(TestDevice::with_log(torn, LIMIT)), 0).unwrap();
         assert!(recovered.sealed.is_empty(), "a piece of the old attempt took the place");
     }
     let (log, _) = open(&device, 0).unwrap();
@@ -37,7 +37,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
 /// O-24: the log of the epoch before, good in every respect, is obsolete after its checkpoint.
 #[test]
 fn stale_epoch_with_good_checksums_is_ignored() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 100]]).unwrap();
     log_epoch(&log, &device, 2, &[vec![2; 100]]).unwrap();
@@ -52,7 +52,7 @@ fn stale_epoch_with_good_checksums_is_ignored() {
 /// An epoch that was abandoned is begun again; its first segments do not count.
 #[test]
 fn abandoned_epoch_is_begun_again() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_streams(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
     assert!(log.bytes_in_use() > 0);
@@ -68,14 +68,14 @@ fn abandoned_epoch_is_begun_again() {
 fn failures_of_the_device_are_reported() {
     let streams = [vec![1; 9000], vec![2; 100]];
     for writes in 0..5 {
-        let device = Arc::new(Medium::new(LIMIT));
+        let device = Arc::new(TestDevice::new(LIMIT));
         let (log, _) = open(&device, 0).unwrap();
         device.fail_after(Some(writes), None);
         let error = log_epoch(&log, &device, 1, &streams).unwrap_err();
         assert!(matches!(error, LogError::Device(_)) && !error.is_limit(), "{error}");
         assert!(log.make_durable().is_err());
     }
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     device.fail_after(None, Some(1));
     log_epoch(&log, &device, 1, &streams).unwrap();
@@ -90,7 +90,7 @@ fn failures_of_the_device_are_reported() {
 #[test]
 fn of_a_settled_log_only_headers_are_read() {
     let segments = (1 << 20) / SEGMENT_BYTES + 7;
-    let device = Arc::new(Medium::new(segments * SEGMENT_BYTES));
+    let device = Arc::new(TestDevice::new(segments * SEGMENT_BYTES));
     device.grow_log(segments * SEGMENT_BYTES).unwrap();
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; (segments as usize - 4) * PAYLOAD_BYTES]]).unwrap();
@@ -109,7 +109,7 @@ fn of_a_settled_log_only_headers_are_read() {
 /// `harden` writes again exactly what it found, and nothing else.
 #[test]
 fn harden_rewrites_what_was_found() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
     log.write_carry(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
@@ -117,8 +117,8 @@ fn harden_rewrites_what_was_found() {
     let mut expected = device.take_history();
     expected.pop(); // the stream of the epoch that is not sealed
     let before = device.log();
-    // A kernel that forgot a failed sync: everything is readable and nothing is on the medium.
-    let cached = Arc::new(Medium::with_log(before.clone(), LIMIT));
+    // A kernel that forgot a failed sync: everything is readable and nothing is on the device.
+    let cached = Arc::new(TestDevice::with_log(before.clone(), LIMIT));
     let (log, _) = open(&cached, 0).unwrap();
     log.harden(&mut Port::new(cached.clone(), 0)).unwrap();
     let mut written = cached.take_history();
@@ -136,7 +136,7 @@ fn harden_rewrites_what_was_found() {
 #[test]
 #[should_panic(expected = "epoch 1 is durable before the next is sealed")]
 fn seal_waits_for_the_epoch_before() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(device.clone(), 0);
     let info = log_streams(&log, &device, 1, &[]).unwrap();
@@ -148,7 +148,7 @@ fn seal_waits_for_the_epoch_before() {
 #[test]
 #[should_panic(expected = "epoch 2 is sealed after 0")]
 fn seal_leaves_no_gap() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let _ = log_epoch(&log, &device, 2, &[]);
 }
@@ -156,7 +156,7 @@ fn seal_leaves_no_gap() {
 /// What is released cannot be read any more, as its segments are free, and what follows can.
 #[test]
 fn a_released_epoch_is_not_read() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     (1..=3).for_each(|epoch| drop(log_epoch(&log, &device, epoch, &[vec![7; 100]]).unwrap()));
     let (log, recovered) = open(&device, 0).unwrap();
@@ -173,7 +173,7 @@ fn a_released_epoch_is_not_read() {
 #[test]
 #[should_panic(expected = "epoch 1 is sealed before it is released")]
 fn release_of_an_open_epoch() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand::default()).unwrap();
     log.release(1);
@@ -182,7 +182,7 @@ fn release_of_an_open_epoch() {
 #[test]
 #[should_panic(expected = "epoch 1 is begun once")]
 fn begin_twice() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand::default()).unwrap();
     let _ = log.begin(1, Demand::default());
@@ -191,7 +191,7 @@ fn begin_twice() {
 #[test]
 #[should_panic(expected = "epoch 1 was not begun, or is sealed or abandoned")]
 fn start_after_abandon() {
-    let device = Arc::new(Medium::new(LIMIT));
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand::default()).unwrap();
     log.abandon(1);

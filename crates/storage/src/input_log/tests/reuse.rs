@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 
 /// What must be readable, and where it lies.
@@ -18,7 +18,7 @@ struct Model {
 
 impl Model {
     /// Checks that no write hits what is needed, and remembers the writes as needed by `epoch`.
-    fn absorb(&mut self, device: &Medium, epoch: u64, keep: bool, seed: u64) {
+    fn absorb(&mut self, device: &TestDevice, epoch: u64, keep: bool, seed: u64) {
         let mut ranges = Vec::new();
         for write in device.take_history() {
             let (from, to) = (write.offset, write.offset + write.bytes.len() as u64);
@@ -47,7 +47,7 @@ impl Model {
         self.needed.retain(|epoch, _| *epoch > checkpoint);
     }
 
-    fn check(&self, device: &Arc<Medium>, seed: u64) -> InputLog<Medium> {
+    fn check(&self, device: &Arc<TestDevice>, seed: u64) -> InputLog<TestDevice> {
         let (log, recovered) = open(device, self.checkpoint).unwrap();
         let expected: Vec<u64> = self.epochs.keys().copied().collect();
         assert_eq!(sealed(&recovered), expected, "seed {seed}");
@@ -76,7 +76,7 @@ fn random_streams(random: &mut Random) -> Vec<Vec<u8>> {
 fn random_histories_overwrite_nothing_that_is_needed() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
-        let device = Arc::new(Medium::new(1 << 24));
+        let device = Arc::new(TestDevice::new(1 << 24));
         let (mut log, _) = open(&device, 0).unwrap();
         let mut model = Model { next: 1, ..Model::default() };
         for _ in 0..60 {

@@ -1,14 +1,14 @@
 //! Epochs of one write: stream and seal in one segment (O-82).
 
-use super::device::Medium;
+use super::device::TestDevice;
 use super::*;
 use crate::input_log::format::seal_bytes;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const SECTOR: usize = 512;
 
-fn new_log() -> (Arc<Medium>, InputLog<Medium>) {
-    let device = Arc::new(Medium::new(LIMIT));
+fn new_log() -> (Arc<TestDevice>, InputLog<TestDevice>) {
+    let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     (device, log)
 }
@@ -42,7 +42,7 @@ fn o_82_a_small_epoch_is_one_write_in_one_segment() {
 
 /// What a log with one record may come to: nothing, or the record of one of two images.
 fn check_mixture(image: Vec<u8>, checkpoint: u64, whole: [&[u8]; 2]) -> Option<usize> {
-    let device = Arc::new(Medium::with_log(image, LIMIT));
+    let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, recovered) = open(&device, checkpoint).unwrap();
     if recovered.sealed.is_empty() {
         return None;
@@ -60,7 +60,7 @@ fn check_mixture(image: Vec<u8>, checkpoint: u64, whole: [&[u8]; 2]) -> Option<u
 fn o_82_a_record_counts_only_whole() {
     let (old, new) = (Random::new(1).bytes(2900), Random::new(2).bytes(3100));
     let image = |epochs: &[(u64, &[u8])], instance| {
-        let device = Arc::new(Medium::new(LIMIT));
+        let device = Arc::new(TestDevice::new(LIMIT));
         let (log, _) = InputLog::open(device.clone(), instance, SEGMENT_BYTES, 0).unwrap();
         for (epoch, bytes) in epochs {
             log_whole(&log, &device, *epoch, bytes).unwrap();
@@ -125,7 +125,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
     for shorter in [3500, 600] {
         for lacks in 1..SECTORS - 1 {
             let what = format!("sector {lacks} is lacking, then {shorter} bytes");
-            let device = Arc::new(Medium::new(LIMIT));
+            let device = Arc::new(TestDevice::new(LIMIT));
             let (log, _) = open(&device, 0).unwrap();
             for epoch in [1, 2] {
                 log_whole(&log, &device, epoch, &noise).unwrap();
@@ -142,7 +142,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
             torn[sector..sector + SECTOR].copy_from_slice(&before[sector..sector + SECTOR]);
 
             // It is logged again, in the first segment, and answered; then 5 takes its place.
-            let device = Arc::new(Medium::with_log(torn, LIMIT));
+            let device = Arc::new(TestDevice::with_log(torn, LIMIT));
             let (log, recovered) = open(&device, 3).unwrap();
             assert_eq!((sealed(&recovered), recovered.unsealed), (vec![], vec![4]), "{what}");
             log_whole(&log, &device, 4, b"answered").unwrap();
@@ -156,7 +156,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
                     let at = SEGMENT_BYTES as usize + sector * SECTOR;
                     mixed[at..at + SECTOR].copy_from_slice(&after[at..at + SECTOR]);
                 }
-                let device = Arc::new(Medium::with_log(mixed, LIMIT));
+                let device = Arc::new(TestDevice::with_log(mixed, LIMIT));
                 let (log, _) = open(&device, 3)
                     .unwrap_or_else(|error| panic!("{what}, sectors {mask:b}: {error}"));
                 let read = log.read_epoch(4).unwrap();
@@ -180,7 +180,7 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
             0 => log_whole(&log, &device, 2, &random.bytes(3000)).unwrap(),
             _ => drop(log_streams(&log, &device, 2, &[random.bytes(9000), vec![1]]).unwrap()),
         }
-        let device = Arc::new(Medium::with_log(device.crash_image(&mut random), LIMIT));
+        let device = Arc::new(TestDevice::with_log(device.crash_image(&mut random), LIMIT));
         let (log, recovered) = open(&device, 0).unwrap();
         assert!(device.take_history().is_empty(), "seed {seed}: an open writes nothing");
         let last = log.sealed_epoch();
@@ -194,7 +194,7 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
         assert!(erasing.iter().all(|write| write.bytes == [0; HEADER_BYTES]), "seed {seed}");
         erased += erasing.len();
         for image in [device.crash_image(&mut random), device.log()] {
-            let device = Arc::new(Medium::with_log(image, LIMIT));
+            let device = Arc::new(TestDevice::with_log(image, LIMIT));
             let (log, _) = open(&device, 0).unwrap();
             assert_eq!(log.sealed_epoch(), last, "seed {seed}");
             log.begin(last + 1, demand(&[vec![0; 10]])).unwrap();

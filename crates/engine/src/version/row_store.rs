@@ -1,4 +1,4 @@
-//! One worker's side of the medium: its port, its sub-pools of every pool, and what it has to
+//! One worker's side of the device: its port, its sub-pools of every pool, and what it has to
 //! remember until the next checkpoint.
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use crate::images::{Image, Images};
 use crate::index::EntryId;
 use crate::table::KeyWord;
 
-/// One worker's side of the medium: its port, its sub-pools of every pool, and what it has to
+/// One worker's side of the device: its port, its sub-pools of every pool, and what it has to
 /// remember until the next checkpoint.
-pub(crate) struct Medium<D: Device> {
+pub(crate) struct RowStore<D: Device> {
     pub(crate) port: Port<D>,
     /// Sub-pools of this worker, by pool.
     pub(crate) sub_pools: Vec<Vec<SubPool>>,
@@ -67,7 +67,7 @@ impl Gone {
     }
 }
 
-impl<D: Device> Medium<D> {
+impl<D: Device> RowStore<D> {
     /// Frees the external values of a row that is being deleted; reverted by a crash, like the
     /// deletion.
     pub(super) fn free_values_of(
@@ -287,7 +287,7 @@ impl<D: Device> Medium<D> {
 pub(crate) struct Idle {
     /// By pool.
     pub(crate) sub_pools: Vec<Vec<SubPool>>,
-    /// As in [`Medium`].
+    /// As in [`RowStore`].
     pub(crate) changed: Vec<u8>,
 }
 

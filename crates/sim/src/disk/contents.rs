@@ -1,4 +1,4 @@
-//! What is on the medium, what is on its way there, and what a power cut makes of it.
+//! What is on the device, what is on its way there, and what a power cut makes of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use pmem::DiskFile;
 
 use crate::history::Random;
 
-/// What the medium writes whole or not at all.
+/// What the device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 const PAGE_BYTES: usize = pmem::PAGE_BYTES as usize;
 
@@ -136,7 +136,7 @@ impl Content {
 
 /// The files of a directory.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Medium {
+pub(crate) struct DiskContents {
     durable: BTreeMap<DiskFile, Content>,
     /// Files whose name in the directory is durable.
     named: BTreeSet<DiskFile>,
@@ -144,7 +144,7 @@ pub(crate) struct Medium {
     pending: Vec<(DiskFile, Change)>,
 }
 
-impl Medium {
+impl DiskContents {
     /// Makes a change, as far as the program is concerned.
     pub(crate) fn change(&mut self, file: DiskFile, change: &Change) {
         match change {
@@ -173,7 +173,7 @@ impl Medium {
         counting.unit
     }
 
-    /// The medium after a power cut now.
+    /// The device after a power cut now.
     pub(crate) fn cut(&self, arrival: Arrival) -> Self {
         let mut after = self.clone();
         after.settle(&mut Arriving::new(arrival));
@@ -207,7 +207,7 @@ impl Medium {
         }
     }
 
-    /// Reads what a file on the medium holds; zeros where there is nothing.
+    /// Reads what a file on the device holds; zeros where there is nothing.
     pub(crate) fn read(&self, file: DiskFile, offset: u64, into: &mut [u8]) {
         match self.durable.get(&file) {
             Some(content) => content.read(offset, into),
@@ -237,7 +237,7 @@ impl Medium {
         Ok(true)
     }
 
-    /// Writes what is on the medium into an empty directory.
+    /// Writes what is on the device into an empty directory.
     pub(crate) fn write_to(&self, dir: &Path) -> io::Result<()> {
         assert!(self.pending.is_empty(), "cut the power first");
         for (file, content) in &self.durable {
@@ -266,36 +266,36 @@ mod tests {
         Change::Write(offset, bytes.into())
     }
 
-    fn log(medium: &Medium, len: usize) -> Vec<u8> {
+    fn log(contents: &DiskContents, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        medium.read(DiskFile::Log, 0, &mut bytes);
+        contents.read(DiskFile::Log, 0, &mut bytes);
         bytes
     }
 
     #[test]
     fn a_sync_makes_the_files_own_writes_durable_and_no_others() {
-        let mut medium = Medium::default();
-        medium.change(DiskFile::Log, &write(510, &[1; 4]));
-        medium.change(DiskFile::Image, &write(0, &[2; 4]));
-        medium.change(DiskFile::Log, &Change::Sync);
-        medium.change(DiskFile::Directory, &Change::Sync);
-        let after = medium.cut(Arrival::Nothing);
+        let mut contents = DiskContents::default();
+        contents.change(DiskFile::Log, &write(510, &[1; 4]));
+        contents.change(DiskFile::Image, &write(0, &[2; 4]));
+        contents.change(DiskFile::Log, &Change::Sync);
+        contents.change(DiskFile::Directory, &Change::Sync);
+        let after = contents.cut(Arrival::Nothing);
         assert_eq!(log(&after, 515)[509..], [0, 1, 1, 1, 1, 0]);
         assert_eq!(after.durable[&DiskFile::Image].len, 0);
-        assert_eq!(medium.units(), 1);
+        assert_eq!(contents.units(), 1);
     }
 
     #[test]
     fn sectors_arrive_one_by_one_and_names_too() {
-        let mut medium = Medium::default();
-        medium.change(DiskFile::Log, &write(510, &[1; 4]));
-        medium.change(DiskFile::Log, &write(510, &[2; 4]));
-        assert_eq!(medium.units(), 5, "four sectors and a name");
-        let after = medium.cut(Arrival::OneLost(3));
+        let mut contents = DiskContents::default();
+        contents.change(DiskFile::Log, &write(510, &[1; 4]));
+        contents.change(DiskFile::Log, &write(510, &[2; 4]));
+        assert_eq!(contents.units(), 5, "four sectors and a name");
+        let after = contents.cut(Arrival::OneLost(3));
         assert_eq!(log(&after, 514)[510..], [2, 2, 1, 1]);
-        let after = medium.cut(Arrival::OneLost(4));
+        let after = contents.cut(Arrival::OneLost(4));
         assert!(after.durable.is_empty(), "the file has no name");
-        let after = medium.cut(Arrival::AllButFirst(2));
+        let after = contents.cut(Arrival::AllButFirst(2));
         assert_eq!(log(&after, 514)[510..], [2, 2, 2, 2]);
     }
 }
