@@ -18,9 +18,9 @@ use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 /// | in recovery | `any-read`, and `log-write` (hardening) of a store with sealed epochs |
 /// | while inputs are logged | `log-write`, `log-torn` |
 /// | before an epoch is sealed for good | `log-sync` |
-/// | after it, before its capture | `image-sync` |
-/// | while the capture is written | `journal-write`, `journal-torn`, `meta-write` |
-/// | before the capture counts | `journal-sync` |
+/// | after it, before its image snapshot | `image-sync` |
+/// | while the image snapshot is written | `journal-write`, `journal-torn`, `meta-write` |
+/// | before the image snapshot counts | `journal-sync` |
 /// | after it, while pages are put in place | `image-write`, `image-torn` |
 /// | while files grow | `image-grow`, `journal-grow`, `log-grow` |
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -220,7 +220,7 @@ impl<'a, D: Device> Run<'a, D> {
 
     /// Makes room for the rows that the epochs will insert: the papers' systems take their memory
     /// before they measure, too. Where there is not enough, the epochs will tell. Then waits for a
-    /// capture that loading began: the epochs pay for their own.
+    /// image snapshot that loading began: the epochs pay for their own.
     fn prepare(&mut self) -> Result<()> {
         let done = self.engine.epoch().saturating_sub(self.job.loading_epochs());
         let rows = self.job.inserts(self.settings.epochs.saturating_sub(done));
@@ -228,7 +228,7 @@ impl<'a, D: Device> Run<'a, D> {
             Err(error) if error.is_limit() => {}
             result => result.map(drop)?,
         }
-        let bar = self.settings.progress.bar("settling", 1, "captures");
+        let bar = self.settings.progress.bar("settling", 1, "image snapshots");
         self.device.settle()?;
         bar.step("");
         Ok(())

@@ -4,10 +4,10 @@
 //! fetch, all of them in flight as well as the machine can, and the lines, log bytes and fences
 //! that it wrote, divided by the threads. No instruction, no wait of one worker for another and no
 //! miss that is not overlapped is in it. What cannot be said is left out, so it is rather too
-//! small:
-//! what declarations and bodies keep to themselves, what is read beside declared keys in append,
-//! version arrays, captures of the image. It can still be larger than the time that was measured,
-//! where the processor's caches held the lines: they are charged as if they never did.
+//! small: what declarations and bodies keep to themselves, what is read beside declared keys in
+//! append, version arrays, image snapshots of the image. It can still be larger than the time that
+//! was measured, where the processor's caches held the lines: they are charged as if they never
+//! did.
 
 use std::path::Path;
 

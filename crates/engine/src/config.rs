@@ -25,7 +25,7 @@ pub struct EngineConfig {
     /// Which values are cached.
     pub cache_policy: CachePolicy,
     /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
-    /// devices that capture, the image is captured that often while every epoch ends consistent.
+    /// devices that snapshot, the image is saved that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
     pub checkpoint_every: u64,
     /// Split-on-demand (CA 3.4): rows with at least so many versions in an epoch are contended, and
@@ -97,18 +97,18 @@ impl Default for EngineConfig {
 
 /// Cache on devices whose reads take longer than those of DRAM.
 const CACHE_BYTES: u64 = 256 << 20;
-/// A capture writes whole pages and syncs three files, which costs more than the log of many small
-/// epochs.
-const CAPTURE_EVERY: u64 = 100;
+/// An image snapshot writes whole pages and syncs three files, which costs more than the log of
+/// many small epochs.
+const SNAPSHOT_EVERY: u64 = 100;
 
 impl EngineConfig {
     /// The defaults for a device: a cache where reading takes longer than from DRAM, which
-    /// `emulated:none` does not; a checkpoint every hundredth epoch where it captures the image.
+    /// `emulated:none` does not; a checkpoint every hundredth epoch where it snapshots the image.
     pub fn for_device(device: &DeviceSpec) -> Self {
         let (cache_bytes, checkpoint_every) = match device {
             DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => (0, 1),
             DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => (CACHE_BYTES, 1),
-            DeviceSpec::File(_) => (0, CAPTURE_EVERY),
+            DeviceSpec::File(_) => (0, SNAPSHOT_EVERY),
         };
         Self { cache_bytes, checkpoint_every, ..Self::default() }
     }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_only_where_reading_is_slow_and_few_captures() {
+    fn a_cache_only_where_reading_is_slow_and_few_image_snapshots() {
         for (device, cache_bytes, checkpoint_every) in [
             ("dram", 0, 1),
             ("crash", 0, 1),

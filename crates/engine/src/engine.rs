@@ -51,7 +51,7 @@ pub struct Engine<D: Device> {
     carry: Calls,
     table_ids: Vec<u16>,
     procedure_ids: Vec<u16>,
-    last_capture: u64,
+    last_image_snapshot: u64,
     pub(crate) snapshots: Snapshots,
 }
 
@@ -78,7 +78,7 @@ impl<D: Device> Engine<D> {
             carry: Calls::new(),
             table_ids: agreed.change.numbers.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
-            last_capture: checkpoint.epoch,
+            last_image_snapshot: checkpoint.epoch,
             snapshots: Snapshots::default(),
             store,
         }
@@ -213,7 +213,7 @@ impl<D: Device> Engine<D> {
         let started = (self.core.config.clock)();
         self.reset_shared(calls.len(), workers);
         self.begin_images(workers);
-        let captures = self.store.device().captures();
+        let takes_snapshots = self.store.device().takes_snapshots();
         let every = self.core.config.checkpoint_every;
         let checkpoint_epoch = self.store.checkpoint_epoch();
         // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
@@ -236,15 +236,15 @@ impl<D: Device> Engine<D> {
             number,
             workers,
             checkpoint_epoch,
-            ends_in_checkpoint: captures || due(checkpoint_epoch),
-            ends_in_capture: captures && due(self.last_capture),
+            ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
+            ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
             replay: past,
             before: self.totals,
             deaths: past.map(|past| past.deaths).or(live.as_ref()),
             still_carried: &still_carried,
         };
-        let (ends_in_checkpoint, ends_in_capture) =
-            (context.ends_in_checkpoint, context.ends_in_capture);
+        let (ends_in_checkpoint, ends_in_image_snapshot) =
+            (context.ends_in_checkpoint, context.ends_in_image_snapshot);
         // After a replay in which the process died, calls run one by one, to find out in which.
         let one_by_one = past.is_some_and(|past| past.deaths.are_known());
         let (result, left) = crew::run(&context, &mut self.workers, &mut self.crew, one_by_one);
@@ -256,8 +256,8 @@ impl<D: Device> Engine<D> {
         }
         self.epoch = number;
         self.end_images();
-        if ends_in_capture {
-            self.last_capture = number;
+        if ends_in_image_snapshot {
+            self.last_image_snapshot = number;
         }
         if ends_in_checkpoint {
             crew::give_back(&mut self.workers, self.store.segments());
@@ -452,8 +452,8 @@ impl<D: Device> Engine<D> {
     /// Newest epoch from which a recovery would start now.
     pub fn checkpoint_epoch(&self) -> u64 {
         let device = self.store.device();
-        if device.captures() {
-            device.captured_epoch().unwrap_or(0)
+        if device.takes_snapshots() {
+            device.snapshot_epoch().unwrap_or(0)
         } else {
             self.store.checkpoint_epoch()
         }
@@ -643,7 +643,7 @@ impl<D: Device> Engine<D> {
         if let Some(reason) = self.core.stop_reason() {
             return Err(EngineError::Poisoned(reason));
         }
-        let captures = self.store.device().captures();
+        let takes_snapshots = self.store.device().takes_snapshots();
         if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
             let bytes = epoch::encode_carry(&self.carry);
             let port = &mut self.workers[0].row_store.port;
@@ -653,10 +653,10 @@ impl<D: Device> Engine<D> {
         if self.store.checkpoint_epoch() < self.epoch {
             self.commit_now();
         }
-        if captures && self.last_capture < self.epoch {
-            self.store.device().capture_part(0, 1)?;
-            self.store.device().capture_commit(self.epoch)?;
-            self.last_capture = self.epoch;
+        if takes_snapshots && self.last_image_snapshot < self.epoch {
+            self.store.device().snapshot_part(0, 1)?;
+            self.store.device().snapshot_commit(self.epoch)?;
+            self.last_image_snapshot = self.epoch;
         }
         self.store.device().settle()?;
         if self.core.config.design.logs() {

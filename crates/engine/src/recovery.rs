@@ -160,7 +160,7 @@ fn open<D: Device>(
 
 /// Where only what is logged is durable, there has to be a log.
 fn check_design<D: Device>(config: &EngineConfig, device: &D) -> Result<()> {
-    if config.design.logs() || !device.captures() {
+    if config.design.logs() || !device.takes_snapshots() {
         return Ok(());
     }
     Err(EngineError::Limit(format!(
@@ -190,7 +190,7 @@ fn check_collected<D: Device>(
 /// Clears what calls have published that are left out, on devices where it stays: no replay writes
 /// it over, and the checkpoint at the end of its epoch would make it count (O-49).
 fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, plan: &ScanPlan) {
-    if !log.verdicts.is_empty() && !store.device().captures() {
+    if !log.verdicts.is_empty() && !store.device().takes_snapshots() {
         storage::repair::clear_versions(store, plan, store.checkpoint_epoch());
     }
 }
@@ -229,7 +229,7 @@ fn begin_program<D: Device>(
         engine.commit_now();
     }
     if created || agreed.change.is_change {
-        storage::capture(store.device().as_ref(), store.checkpoint_epoch())?;
+        storage::snapshot_image(store.device().as_ref(), store.checkpoint_epoch())?;
     }
     Ok(())
 }

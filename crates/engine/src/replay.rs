@@ -49,7 +49,7 @@ pub(crate) fn replay<D: Device>(
         replay_epoch(engine, sealed.epoch, past, report)?;
         report.skipped.extend(verdicts.cloned());
     }
-    if engine.store.device().captures() {
+    if engine.store.device().takes_snapshots() {
         engine.store.device().settle()?;
     }
     judge_carried(engine, deaths, last_logged)

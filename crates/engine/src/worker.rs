@@ -226,8 +226,8 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) checkpoint_epoch: u64,
     /// Whether this epoch ends with a checkpoint.
     pub(crate) ends_in_checkpoint: bool,
-    /// Whether this epoch ends with a capture of the image.
-    pub(crate) ends_in_capture: bool,
+    /// Whether this epoch ends with an image snapshot of the image.
+    pub(crate) ends_in_image_snapshot: bool,
     /// Recovery: the inputs come from the log and are not logged again.
     pub(crate) replay: Option<Past<'e>>,
     /// State hash and rows before the epoch.

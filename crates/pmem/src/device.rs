@@ -6,7 +6,7 @@
 //! device can count it, slow it down, mark a page dirty, or record it for crash exploration. The
 //! engine is generic over `Device`: on `dram` a store compiles to a store.
 //!
-//! This module knows nothing of rows, versions or epochs, except that a capture carries a number.
+//! This module knows nothing of rows, versions or epochs, except that a snapshot carries a number.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub const MARK_BYTES: usize = 48;
 pub struct Description {
     /// Short name as given on the command line: `dram`, `emulated:optane`, `file:DIR`.
     pub name: String,
-    /// Whether what was fenced (and captured) survives a power cut.
+    /// Whether what was fenced (and saved) survives a power cut.
     pub durable: bool,
     /// One sentence that says what the figures of this device mean.
     pub note: String,
@@ -205,7 +205,7 @@ pub trait Device: Send + Sync + 'static {
 
     /// The caller has read and verified the state and is going to change it. Until then a device
     /// that keeps its bytes in files changes none of them, so that an open that is refused leaves
-    /// every byte as it was. Called before growth of the log and any capture; once it succeeded,
+    /// every byte as it was. Called before growth of the log and any snapshot; once it succeeded,
     /// further calls do nothing.
     ///
     /// # Errors
@@ -254,39 +254,39 @@ pub trait Device: Send + Sync + 'static {
         false
     }
 
-    /// Whether a checkpoint must capture the image (`file`), because fences alone make nothing
+    /// Whether a checkpoint must snapshot the image (`file`), because fences alone make nothing
     /// durable.
-    fn captures(&self) -> bool {
+    fn takes_snapshots(&self) -> bool {
         false
     }
 
-    /// Copies part `part` of `parts` of what changed since the last capture aside. All workers call
-    /// it for their part while nothing stores to the image.
+    /// Copies part `part` of `parts` of what changed since the last snapshot aside. All workers
+    /// call it for their part while nothing stores to the image.
     ///
     /// # Errors
-    /// [`DeviceError`] if an earlier capture failed.
-    fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
+    /// [`DeviceError`] if an earlier snapshot failed.
+    fn snapshot_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
         let _ = (part, parts);
         Ok(())
     }
 
-    /// Hands the captured parts to the background writer, as the state at the end of `epoch`. Waits
-    /// while the capture before is still being written, which bounds memory.
+    /// Hands the saved parts to the background writer, as the state at the end of `epoch`. Waits
+    /// while the snapshot before is still being written, which bounds memory.
     ///
     /// # Errors
-    /// The error of an earlier capture, sticky.
-    fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+    /// The error of an earlier snapshot, sticky.
+    fn snapshot_commit(&self, epoch: u64) -> Result<(), DeviceError> {
         let _ = epoch;
         Ok(())
     }
 
-    /// Number of the newest capture that would survive a crash now; `None` if this device does not
-    /// capture or nothing was captured yet.
-    fn captured_epoch(&self) -> Option<u64> {
+    /// Number of the newest snapshot that would survive a crash now; `None` if this device does not
+    /// snapshot or nothing was saved yet.
+    fn snapshot_epoch(&self) -> Option<u64> {
         None
     }
 
-    /// Waits until the newest committed capture is durable.
+    /// Waits until the newest committed snapshot is durable.
     ///
     /// # Errors
     /// The error of the background writer, sticky.

@@ -1,7 +1,7 @@
 //! Devices for persistent memory: where the database keeps its bytes, and what makes them durable.
 //!
 //! Every device offers the same interface, [`Device`]: a byte-addressed **image**, a **log** space,
-//! and the verbs that make stores durable (flush, fence, capture, sync). The layers above are
+//! and the verbs that make stores durable (flush, fence, snapshot, sync). The layers above are
 //! generic over it, so that a store to [`Dram`] compiles to a store.
 //!
 //! | device | what it is | durable |
@@ -9,11 +9,11 @@
 //! | [`Dram`] | memory, no flushing: the floor for comparisons | no |
 //! | [`Emulated`] | memory with real flushes and the time of persistent memory added | no |
 //! | [`Dax`] | a file on persistent memory, mapped so that a flush makes data durable | yes |
-//! | [`File`] | an ordinary file system: memory, captured atomically; a synced log | yes |
+//! | [`File`] | an ordinary file system: memory, saved atomically; a synced log | yes |
 //! | [`Crash`] | memory that knows what could be left after a power cut | simulated |
 //! | [`Traced`] | the same, as a recording that is looked at later | simulated |
 //!
-//! This crate must never know what the bytes mean: no rows, no versions, no epochs. (A capture
+//! This crate must never know what the bytes mean: no rows, no versions, no epochs. (A snapshot
 //! carries a number, which is the epoch of the caller, but nothing here depends on its value.)
 //!
 //! Unsafe code is allowed here. Two rules make it sound: a range is *mapped* as long as its

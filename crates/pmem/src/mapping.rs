@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::DeviceError;
 
-/// Bytes of one page: images and logs are sized, captured and written in this unit.
+/// Bytes of one page: images and logs are sized, saved and written in this unit.
 pub const PAGE_BYTES: u64 = 4096;
 /// Alignment of a mapping, so that the processor can use pages of this size.
 #[cfg_attr(miri, expect(dead_code, reason = "the interpreter has no pages"))]

@@ -61,7 +61,7 @@ fn place(sequence: u64) -> u64 {
     CHECKPOINTS_OFFSET + sequence % 2 * CHECKPOINT_STRIDE
 }
 
-/// Writes the record and makes it durable (on devices that capture: with the next capture).
+/// Writes the record and makes it durable (on devices that snapshot: with the next image snapshot).
 pub fn write<D: Device>(port: &mut Port<D>, mut record: CheckpointRecord) {
     record.crc = crc(&record);
     let words: [u64; 8] = zerocopy::transmute!(record);

@@ -44,7 +44,7 @@ pub use owners::Owners;
 pub use pool::SubPool;
 pub use row::{RowLayout, Shape};
 pub use segments::{SegmentKind, SegmentUse, Segments};
-pub use store::{Opened, Store, StoreOptions, StoredTable, capture};
+pub use store::{Opened, Store, StoreOptions, StoredTable, snapshot_image};
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, StorageError>;

@@ -36,7 +36,7 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
         keep_no_carry(device, instance, segment_bytes, last)?;
     }
     EndMark { epoch: last, hash: None }.write(device.as_ref())?;
-    if !device.captures() {
+    if !device.takes_snapshots() {
         forget_versions(device, last)?;
     }
     Ok(given_up)

@@ -271,7 +271,7 @@ pub fn write<D: Device, T: Device>(
     store.write_catalog(&mut port, &change);
     let hash = found.hash(opened);
     store.commit(&mut port, epoch, Some(hash), found.rows.len() as u64, 0);
-    crate::capture(store.device().as_ref(), epoch)?;
+    crate::snapshot_image(store.device().as_ref(), epoch)?;
     Ok(hash)
 }
 

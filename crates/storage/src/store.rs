@@ -121,7 +121,7 @@ impl<D: Device> Store<D> {
         };
         check_instance(&superblock, device.as_ref())?;
         check_geometry(&superblock, device.as_ref())?;
-        check_capture(device.as_ref())?;
+        check_snapshot(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         settle::metadata(&mut port, &segments);
         let current = checkpoint::read(device.as_ref())?;
@@ -290,14 +290,14 @@ impl<D: Device> Store<D> {
     }
 }
 
-/// Captures the whole image, on devices that need it, and waits until it is durable.
+/// Snapshots the whole image, on devices that need it, and waits until it is durable.
 ///
 /// # Errors
 /// The device's.
-pub fn capture<D: Device>(device: &D, epoch: u64) -> Result<()> {
-    if device.captures() {
-        device.capture_part(0, 1)?;
-        device.capture_commit(epoch)?;
+pub fn snapshot_image<D: Device>(device: &D, epoch: u64) -> Result<()> {
+    if device.takes_snapshots() {
+        device.snapshot_part(0, 1)?;
+        device.snapshot_commit(epoch)?;
         device.settle()?;
     }
     Ok(())
@@ -344,12 +344,13 @@ fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Super
     Ok(superblock)
 }
 
-/// A capture is made at a checkpoint: a device that names another epoch holds another image.
-fn check_capture<D: Device>(device: &D) -> Result<()> {
+/// An image snapshot is made at a checkpoint: a device that names another epoch holds another
+/// image.
+fn check_snapshot<D: Device>(device: &D) -> Result<()> {
     let epoch = checkpoint::read(device)?.epoch;
-    match device.captured_epoch() {
-        Some(captured) if captured != epoch => Err(StorageError::Corrupt(format!(
-            "the image was captured at epoch {captured}, but its checkpoint is of epoch {epoch}"
+    match device.snapshot_epoch() {
+        Some(saved) if saved != epoch => Err(StorageError::Corrupt(format!(
+            "the image was saved at epoch {saved}, but its checkpoint is of epoch {epoch}"
         ))),
         _ => Ok(()),
     }

@@ -125,9 +125,9 @@ impl<D: Device> Heap<D> {
     }
 }
 
-/// Fails on a device whose fences make nothing durable by themselves: nothing here captures.
+/// Fails on a device whose fences make nothing durable by themselves: nothing here image snapshots.
 fn require_fences<D: Device>(device: &D) -> Result<()> {
-    if device.captures() {
+    if device.takes_snapshots() {
         let name = device.description().name;
         return Err(Error::Limit(format!("fences of {name} do not make stores durable")));
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_must_capture_is_refused() {
+    fn a_device_that_must_save_snapshots_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let device = File::open(dir.path(), &FileOptions::new(1 << 20, 1 << 20)).unwrap();
         let error = Heap::create(Arc::new(device), 1, &specs(8), 8192).err().unwrap();

@@ -151,8 +151,9 @@ fn damaged_files_are_found() {
     }
 }
 
-/// Flips one bit of each value of rows that are in the image only, not in the newest capture's
-/// journal beside it: the digest of the image says so, and if it is forged, the state hash (O-48).
+/// Flips one bit of each value of rows that are in the image only, not in the newest image
+/// snapshot's journal beside it: the digest of the image says so, and if it is forged, the state
+/// hash (O-48).
 #[test]
 fn o_48_flipped_bits_in_rows_are_found() {
     let room = Room::new();

@@ -51,7 +51,7 @@ fn damaged(store: &Path) {
     file.accept().unwrap();
     let Opened { store, sub_pools, log, .. } = opened;
     repair::clear_versions(&store, &scan::plan(&store, &sub_pools, &log), last);
-    storage::capture(file.as_ref(), store.checkpoint_epoch()).unwrap();
+    storage::snapshot_image(file.as_ref(), store.checkpoint_epoch()).unwrap();
 }
 
 fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -5,8 +5,8 @@
 //! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
 //!    the epoch came to before; it makes carried calls durable, then writes the checkpoint record.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
-//! 4. On devices that capture, and if a capture is due, every worker copies its share of the image
-//!    aside.
+//! 4. On devices that snapshot, and if an image snapshot is due, every worker copies its share of
+//!    the image aside.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         worker.row_store.checkpointed();
         worker.collect.append(&mut worker.row_store.stale);
     }
-    if epoch.ends_in_capture {
-        epoch.store.device().capture_part(worker.local.worker, epoch.workers)?;
+    if epoch.ends_in_image_snapshot {
+        epoch.store.device().snapshot_part(worker.local.worker, epoch.workers)?;
         epoch.barrier()?;
         if epoch.leads(worker) {
-            epoch.store.device().capture_commit(epoch.number)?;
+            epoch.store.device().snapshot_commit(epoch.number)?;
         }
     }
     Ok(())
@@ -105,9 +105,9 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let store = epoch.store;
     let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
     carried.sort_unstable();
-    let captures = store.device().captures();
+    let takes_snapshots = store.device().takes_snapshots();
     let recovery_starts_here =
-        if captures { epoch.ends_in_capture } else { epoch.ends_in_checkpoint };
+        if takes_snapshots { epoch.ends_in_image_snapshot } else { epoch.ends_in_checkpoint };
     let logs = epoch.core.config.design.logs();
     // Without a log a crash loses calls that are deferred, as it does those that wait.
     let carried_on = if logs { epoch.still_carried.len() + carried.len() } else { 0 };
@@ -124,8 +124,11 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     if epoch.ends_in_checkpoint {
         store.commit(port, epoch.number, hash, sum.rows as u64, carried_on as u32);
     }
-    let durable =
-        if captures { store.device().captured_epoch() } else { Some(store.checkpoint_epoch()) };
+    let durable = if takes_snapshots {
+        store.device().snapshot_epoch()
+    } else {
+        Some(store.checkpoint_epoch())
+    };
     if let Some(durable) = durable
         && logs
     {

@@ -47,7 +47,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
     let store = std::sync::Arc::clone(epoch.store);
     let is_alone = epoch.workers == 1 && epoch.calls.are_few();
-    if is_alone || !store.device().captures() {
+    if is_alone || !store.device().takes_snapshots() {
         return Ok(store.log().make_durable()?);
     }
     let sync = pmem::sync::thread::spawn(move || store.log().make_durable());

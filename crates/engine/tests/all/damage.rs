@@ -144,8 +144,8 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
     }
     drop(pair);
     device.settle().unwrap();
-    device.capture_part(0, 1).unwrap();
-    device.capture_commit(device.captured_epoch().unwrap()).unwrap();
+    device.snapshot_part(0, 1).unwrap();
+    device.snapshot_commit(device.snapshot_epoch().unwrap()).unwrap();
     let rows = live_rows(&device);
     drop(device);
     let path = dir.path().join("image");
@@ -193,10 +193,10 @@ fn o_54_a_lost_pool_state_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let options = pmem::FileOptions::new(IMAGE_BYTES, LOG_BYTES);
     let (device, _) = store(pmem::File::open(dir.path(), &options).unwrap());
-    // A capture of nothing, so that no journal is copied over what follows.
+    // An image snapshot of nothing, so that no journal is copied over what follows.
     device.settle().unwrap();
-    device.capture_part(0, 1).unwrap();
-    device.capture_commit(device.captured_epoch().unwrap()).unwrap();
+    device.snapshot_part(0, 1).unwrap();
+    device.snapshot_commit(device.snapshot_epoch().unwrap()).unwrap();
     drop(device);
     let path = dir.path().join("image");
     let mut image = std::fs::read(&path).unwrap();

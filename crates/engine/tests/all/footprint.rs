@@ -152,7 +152,7 @@ impl<D: Device> History<D> {
     /// unless memory may be ahead of the last image snapshot then.
     fn open(&mut self) {
         match self.engine.take() {
-            Some(engine) if self.device.captures() => engine.close().unwrap(),
+            Some(engine) if self.device.takes_snapshots() => engine.close().unwrap(),
             engine => drop(engine),
         }
         self.workers = 1 + self.random.below(4);

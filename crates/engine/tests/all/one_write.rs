@@ -50,7 +50,7 @@ fn o_82_a_small_epoch_is_one_write_and_one_sync() {
     let recorder = Arc::new(Recorder::default());
     let mut options = FileOptions::new(256 << 20, 64 << 20);
     options.hook = Some(recorder.clone());
-    // No capture: those are written beside the epochs.
+    // No image snapshot: those are written beside the epochs.
     let setup = Setup { checkpoint_every: 1000, segment_bytes: 64 << 10, ..Setup::default() };
     let segment_bytes = setup.config().store.log_segment_bytes;
     let device = Arc::new(File::open(dir.path(), &options).unwrap());

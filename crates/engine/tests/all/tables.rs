@@ -8,7 +8,7 @@ use storage::TableDefinition;
 
 use crate::support::rows;
 
-/// On a device of captures they are captured at once: a process that is killed before its first
+/// On a device of image snapshots they are saved at once: a process that is killed before its first
 /// epoch leaves them behind, as on memory.
 #[test]
 fn tables_that_are_added_outlive_a_process_that_ran_no_epoch() {

@@ -137,7 +137,7 @@ fn files_of_two_stores_are_not_mixed() {
         assert!(error.is_corrupt(), "{name}: {error}");
         fs::write(killed.join(name), own).unwrap();
     }
-    // The journal has the pages of the newest capture, so that the image may be anything.
+    // The journal has the pages of the newest image snapshot, so that the image may be anything.
     fs::copy(other.join("image"), killed.join("image")).unwrap();
     assert_whole(&killed);
 }

@@ -164,7 +164,7 @@ fn an_open_knows_the_last_timestamp() {
                 .max()
                 .unwrap();
         }
-        // A copy of a store that captures its image meanwhile is none.
+        // A copy of a store that snapshots its image meanwhile is none.
         let is_whole = epochs > 1;
         if is_whole {
             copy(&path, &killed);

@@ -1,4 +1,4 @@
-//! The device itself: the image in memory, captures handed to the writer, the log in its file.
+//! The device itself: the image in memory, snapshots handed to the writer, the log in its file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -7,7 +7,7 @@ use super::directory::load_mark;
 use super::dirty::{DirtyPages, Staged};
 use super::disk::Files;
 use super::format::journal_bytes;
-use super::journal::{Capture, CaptureWriter, write_in_place};
+use super::journal::{ImageSnapshot, SnapshotWriter, write_in_place};
 use super::mark::Marks;
 use super::open::{FileOptions, Opened, State, open};
 use super::writer::Background;
@@ -19,7 +19,7 @@ use crate::{
     Description, Device, DeviceError, LoadMark, Mapping, PAGE_BYTES, PortState, ReplayMarks,
 };
 
-/// So many neighbouring pages go to one of those who copy a capture aside, the next ones to the
+/// So many neighbouring pages go to one of those who copy a snapshot aside, the next ones to the
 /// next: what is new lies together at the end, and all should have their share of it.
 const PART_PAGES: u64 = (4 << 20) / PAGE_BYTES;
 
@@ -38,7 +38,7 @@ pub struct File {
     staged: Mutex<Vec<Staged>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
-    /// The capture that was opened.
+    /// The snapshot that was opened.
     opened_epoch: Option<u64>,
     instance: u64,
     marks: Mutex<Marks>,
@@ -46,7 +46,7 @@ pub struct File {
     /// What is changed stays in memory.
     detached: bool,
     health: Arc<Health>,
-    /// Writes captures, from the moment on when the state was accepted.
+    /// Writes snapshots, from the moment on when the state was accepted.
     background: OnceLock<Background>,
     files: Arc<Files>,
 }
@@ -89,7 +89,7 @@ impl File {
     }
 
     /// Makes the files as large as an image needs them: room for a journal of all of it first, so
-    /// that a capture never runs out of space.
+    /// that a snapshot never runs out of space.
     fn extend_image(&self, bytes: u64) -> Result<(), DeviceError> {
         self.health.note(self.files.check_place())?;
         let lengths =
@@ -116,12 +116,12 @@ impl File {
         Ok(())
     }
 
-    /// The writer of captures.
+    /// The writer of snapshots.
     ///
     /// # Panics
     /// If the state was not accepted: the caller changes what it did not verify.
     fn background(&self) -> &Background {
-        self.background.get().expect("the store was accepted before it is captured")
+        self.background.get().expect("the store was accepted before it is saved")
     }
 }
 
@@ -130,7 +130,7 @@ impl Device for File {
         Description {
             name: format!("file:{}", self.dir.display()),
             durable: true,
-            note: "memory, captured into files; what was captured or synced to the log survives"
+            note: "memory, saved into files; what was saved or synced to the log survives"
                 .to_string(),
         }
     }
@@ -179,7 +179,7 @@ impl Device for File {
     #[inline(always)]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
-        // SAFETY: forwarded to the caller. The capture reads the page soon, so the store is an
+        // SAFETY: forwarded to the caller. The snapshot reads the page soon, so the store is an
         // ordinary one.
         unsafe { self.store_bytes(port, offset, bytes) }
     }
@@ -267,9 +267,9 @@ impl Device for File {
             self.health.note(write_in_place(&self.files, &state.newest, index))?;
         }
         let (newest, digest) = (state.newest, std::mem::take(&mut state.digest));
-        let writer = CaptureWriter::new(Arc::clone(&self.files), newest, state.named, digest);
+        let writer = SnapshotWriter::new(Arc::clone(&self.files), newest, state.named, digest);
         let background = Background::start(writer, newest.epoch, Arc::clone(&self.health))
-            .map_err(|e| DeviceError::io("start the capture thread for", &self.dir, e));
+            .map_err(|e| DeviceError::io("start the snapshot thread for", &self.dir, e));
         let first = self.background.set(self.health.note(background)?);
         assert!(first.is_ok(), "a state is accepted once");
         *opened = None;
@@ -300,11 +300,11 @@ impl Device for File {
         Some(load_mark(&self.dir))
     }
 
-    fn captures(&self) -> bool {
+    fn takes_snapshots(&self) -> bool {
         true
     }
 
-    fn capture_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
+    fn snapshot_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
         assert!(part < parts, "part {part} of {parts}");
         self.health.check()?;
         if self.detached {
@@ -315,13 +315,13 @@ impl Device for File {
             .step_by(parts * PART_PAGES as usize)
             .map(|first| first..pages.min(first + PART_PAGES));
         let mut staged = self.background().spare();
-        // SAFETY: nothing stores to the image while parts are captured (rule of the trait).
+        // SAFETY: nothing stores to the image while parts are saved (rule of the trait).
         unsafe { self.dirty.take(ranges, self.image(), &mut staged)? };
         lock(&self.staged).push(staged);
         Ok(())
     }
 
-    fn capture_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+    fn snapshot_commit(&self, epoch: u64) -> Result<(), DeviceError> {
         self.health.check()?;
         if self.detached {
             return Ok(());
@@ -329,11 +329,11 @@ impl Device for File {
         self.health.note(self.files.check_place())?;
         let parts = std::mem::take(&mut *lock(&self.staged));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
-        self.background().submit(Capture { epoch, image_bytes, log_bytes, parts })
+        self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts })
     }
 
-    fn captured_epoch(&self) -> Option<u64> {
-        self.background.get().map_or(self.opened_epoch, Background::captured_epoch)
+    fn snapshot_epoch(&self) -> Option<u64> {
+        self.background.get().map_or(self.opened_epoch, Background::snapshot_epoch)
     }
 
     fn settle(&self) -> Result<(), DeviceError> {

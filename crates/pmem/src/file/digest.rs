@@ -1,6 +1,6 @@
-//! The digest by which an image is known: of which capture it is, and whether every page is whole.
+//! The digest by which an image is known: of which snapshot it is, and whether every page is whole.
 //!
-//! It is a sum over all pages, so that a capture that changes a few pages changes it by a few
+//! It is a sum over all pages, so that a snapshot that changes a few pages changes it by a few
 //! terms. A page of zeros adds nothing, so neither do holes nor growth.
 
 use crate::PAGE_BYTES;

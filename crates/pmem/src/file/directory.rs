@@ -122,7 +122,7 @@ fn check_no_meta_was_lost(dir: &Path) -> Result<(), DeviceError> {
         return Ok(());
     }
     let what = "it is missing or empty, but there is a journal, so there was an image that was \
-                captured: put it back from where the other files come from";
+                saved: put it back from where the other files come from";
     Err(DeviceError::corrupt(&dir.join(DiskFile::Meta.name()), what))
 }
 

@@ -1,4 +1,4 @@
-//! Which pages were stored to since the last capture.
+//! Which pages were stored to since the last snapshot.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,7 +23,7 @@ impl DirtyPages {
         Self { marks: unsafe { marks.assume_init() } }
     }
 
-    /// Marks the pages of a range. Relaxed, because captures and stores are in different phases,
+    /// Marks the pages of a range. Relaxed, because snapshots and stores are in different phases,
     /// which a barrier separates; test before set, so that a page that many workers store to is not
     /// fought over.
     #[inline(always)]
@@ -44,7 +44,7 @@ impl DirtyPages {
     /// their marks.
     ///
     /// # Safety
-    /// Nobody stores to these pages meanwhile (phase rule of a capture).
+    /// Nobody stores to these pages meanwhile (phase rule of a snapshot).
     ///
     /// # Errors
     /// [`DeviceError::Io`] when there is no address space for the copy; nothing has changed then.
@@ -85,7 +85,7 @@ impl Staged {
         let bytes = count as u64 * PAGE_BYTES;
         if self.memory.as_ref().map_or(0, Mapping::len) < bytes {
             self.memory = None;
-            // Memory that is not touched costs nothing, and the next capture may be larger.
+            // Memory that is not touched costs nothing, and the next snapshot may be larger.
             self.memory = Some(if bytes < LARGE_BYTES_MIN {
                 Mapping::anonymous(bytes, Pages::Small)?
             } else {
@@ -120,8 +120,8 @@ impl Staged {
         })
     }
 
-    /// Forgets the content. The memory stays for the next capture: taking it anew costs the workers
-    /// more than the copying.
+    /// Forgets the content. The memory stays for the next snapshot: taking it anew costs the
+    /// workers more than the copying.
     pub(super) fn recycle(mut self) -> Self {
         self.pages.clear();
         self

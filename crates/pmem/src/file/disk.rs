@@ -20,18 +20,18 @@ use crate::{DeviceError, PAGE_BYTES, Process};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
-/// Pieces of captures of at least this many bytes are written with direct I/O: copying them
+/// Pieces of snapshots of at least this many bytes are written with direct I/O: copying them
 /// into it takes the processor from the workers. Shorter ones would wait for the disk one by one.
 const DIRECT_BYTES_MIN: usize = 256 << 10;
 
 /// One of the files of a database directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DiskFile {
-    /// Identity, and which capture the image holds.
+    /// Identity, and which snapshot the image holds.
     Meta,
     /// The pages of the image.
     Image,
-    /// The newest capture.
+    /// The newest snapshot.
     Journal,
     /// The log space.
     Log,
@@ -107,7 +107,7 @@ pub enum Outcome {
 }
 
 /// Watches every call, and decides what becomes of it. Called on the thread that makes the call,
-/// which for captures is the background writer.
+/// which for snapshots is the background writer.
 pub trait DiskHook: std::fmt::Debug + Send + Sync {
     /// Called before `call` is made.
     fn before(&self, call: &DiskCall<'_>) -> Outcome;

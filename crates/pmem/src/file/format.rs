@@ -7,16 +7,16 @@
 //! |---|---|---|
 //! | 0 | 8 | magic |
 //! | 8 | 4 | format version |
-//! | 12 | 4 | 1 if there is an epoch, 0 if nothing was captured |
+//! | 12 | 4 | 1 if there is an epoch, 0 if nothing was saved |
 //! | 16 | 8 | instance: made up when the database was created, equal in all its files |
-//! | 24 | 8 | sequence: number of the capture, from 1, without gaps |
-//! | 32 | 8 | epoch that the caller gave the capture |
-//! | 40 | 8 | bytes of the image at the capture |
+//! | 24 | 8 | sequence: number of the snapshot, from 1, without gaps |
+//! | 32 | 8 | epoch that the caller gave the snapshot |
+//! | 40 | 8 | bytes of the image at the snapshot |
 //! | 48 | 8 | pages in the journal (zero in `meta`) |
 //! | 56 | 4 | CRC-32 of the index (zero in `meta`) |
 //! | 60 | 4 | zero |
-//! | 64 | 8 | digest of the whole image at the capture ([`super::digest`]) |
-//! | 72 | 8 | bytes of the log space at the capture |
+//! | 64 | 8 | digest of the whole image at the snapshot ([`super::digest`]) |
+//! | 72 | 8 | bytes of the log space at the snapshot |
 //! | 80 | 44 | zero |
 //! | 124 | 4 | CRC-32 of the 124 bytes before |
 //!
@@ -43,7 +43,7 @@ pub(super) const ENTRY_BYTES: usize = 16;
 const _: () = assert!(HEADER_BYTES <= 512, "a header fits a sector");
 const _: () = assert!((PAGE_BYTES as usize).is_multiple_of(ENTRY_BYTES));
 
-/// One capture, as named by a header. The default is that of a new database: nothing.
+/// One snapshot, as named by a header. The default is that of a new database: nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) instance: u64,
@@ -140,7 +140,7 @@ fn is_version_1(bytes: &[u8; HEADER_BYTES]) -> bool {
     u32_at(bytes, 8) == 1 && crc32fast::hash(&bytes[..60]) == u32_at(bytes, 60)
 }
 
-/// Where a slot of `meta` is, for a given capture.
+/// Where a slot of `meta` is, for a given snapshot.
 pub(super) fn slot_offset(sequence: u64) -> u64 {
     (sequence % 2) * PAGE_BYTES
 }

@@ -1,4 +1,4 @@
-//! Writing a capture, and reading it back. The steps are those of the module's documentation.
+//! Writing a snapshot, and reading it back. The steps are those of the module's documentation.
 
 use std::sync::Arc;
 
@@ -11,54 +11,54 @@ use super::format::{
 };
 use crate::{DeviceError, Mapping, PAGE_BYTES};
 
-/// What a capture consists of, handed to the background writer.
+/// What a snapshot consists of, handed to the background writer.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(super) struct ImageSnapshot {
     pub(super) epoch: u64,
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
     pub(super) parts: Vec<Staged>,
 }
 
-/// Writes captures. Used by one thread.
+/// Writes snapshots. Used by one thread.
 #[derive(Debug)]
-pub(super) struct CaptureWriter {
+pub(super) struct SnapshotWriter {
     files: Arc<Files>,
-    /// The newest capture, which `image` holds in place.
+    /// The newest snapshot, which `image` holds in place.
     newest: Header,
-    /// The capture that `meta` names.
+    /// The snapshot that `meta` names.
     named: u64,
-    /// What the newest capture has in each page. Ahead of it after a failure, which is final.
+    /// What the newest snapshot has in each page. Ahead of it after a failure, which is final.
     digest: ImageDigest,
 }
 
-impl CaptureWriter {
+impl SnapshotWriter {
     pub(super) fn new(files: Arc<Files>, newest: Header, named: u64, digest: ImageDigest) -> Self {
         assert_eq!(digest.value(), newest.image_digest, "the image was verified");
         Self { files, newest, named, digest }
     }
 
-    /// Makes a capture durable. Calls `committed` as soon as it would survive a power cut.
+    /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
     pub(super) fn write(
         &mut self,
-        capture: &mut Capture,
+        snapshot: &mut ImageSnapshot,
         committed: impl FnOnce(),
     ) -> Result<(), DeviceError> {
-        capture.parts.sort_by_key(|part| part.pages.first().copied());
+        snapshot.parts.sort_by_key(|part| part.pages.first().copied());
         self.name_newest()?;
         // Step 3: the commit point.
-        let header = self.write_journal(capture)?;
+        let header = self.write_journal(snapshot)?;
         self.files.journal.sync()?;
         committed();
-        // Step 4: in place, durable with step 1 of the next capture.
-        for (page, bytes) in capture.parts.iter().flat_map(Staged::runs) {
+        // Step 4: in place, durable with step 1 of the next snapshot.
+        for (page, bytes) in snapshot.parts.iter().flat_map(Staged::runs) {
             self.files.image.write_all_at(page * PAGE_BYTES, bytes)?;
         }
         self.newest = header;
         Ok(())
     }
 
-    /// Steps 1 and 2: the image holds the newest capture, durably, and meta says so. At the end of
+    /// Steps 1 and 2: the image holds the newest snapshot, durably, and meta says so. At the end of
     /// the device, too, so that the next open need not apply the journal again.
     pub(super) fn name_newest(&mut self) -> Result<(), DeviceError> {
         self.files.image.sync()?;
@@ -69,9 +69,9 @@ impl CaptureWriter {
         Ok(())
     }
 
-    fn write_journal(&mut self, capture: &Capture) -> Result<Header, DeviceError> {
+    fn write_journal(&mut self, snapshot: &ImageSnapshot) -> Result<Header, DeviceError> {
         let mut index = Vec::new();
-        for part in &capture.parts {
+        for part in &snapshot.parts {
             for (page, bytes) in part.pages.iter().zip(part.bytes().chunks(PAGE_BYTES as usize)) {
                 let crc = crc32fast::hash(bytes);
                 push_entry(&mut index, *page, crc);
@@ -80,12 +80,12 @@ impl CaptureWriter {
         }
         let header = Header {
             sequence: self.newest.sequence + 1,
-            epoch: Some(capture.epoch),
-            image_bytes: capture.image_bytes,
+            epoch: Some(snapshot.epoch),
+            image_bytes: snapshot.image_bytes,
             pages_count: (index.len() / ENTRY_BYTES) as u64,
             index_crc: crc32fast::hash(&index),
             image_digest: self.digest.value(),
-            log_bytes: capture.log_bytes,
+            log_bytes: snapshot.log_bytes,
             ..self.newest
         };
         let journal = &self.files.journal;
@@ -93,7 +93,7 @@ impl CaptureWriter {
         journal.allocate(journal_bytes(header.pages_count))?;
         journal.write_all_at(INDEX_OFFSET, &index)?;
         let mut at = pages_offset(header.pages_count);
-        for part in &capture.parts {
+        for part in &snapshot.parts {
             journal.write_all_at(at, part.bytes())?;
             at += part.bytes().len() as u64;
         }
@@ -102,9 +102,9 @@ impl CaptureWriter {
     }
 }
 
-/// Writes the slot of `meta` that names a capture, and syncs it.
-pub(super) fn write_meta(files: &Files, capture: &Header) -> Result<(), DeviceError> {
-    let header = Header { pages_count: 0, index_crc: 0, ..*capture };
+/// Writes the slot of `meta` that names a snapshot, and syncs it.
+pub(super) fn write_meta(files: &Files, snapshot: &Header) -> Result<(), DeviceError> {
+    let header = Header { pages_count: 0, index_crc: 0, ..*snapshot };
     files.meta.write_all_at(slot_offset(header.sequence), &header.encode(META_MAGIC))?;
     files.meta.sync()
 }

@@ -1,4 +1,4 @@
-//! Opening: decide which capture is the state, verify it, load it. Changes no file.
+//! Opening: decide which snapshot is the state, verify it, load it. Changes no file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct FileOptions {
     /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
     /// be replayed before it can be read.
     pub detached: bool,
-    /// Whether the log may be shorter than it was at the newest capture: somebody gives up what it
+    /// Whether the log may be shorter than it was at the newest snapshot: somebody gives up what it
     /// has lost. [`crate::Device::accept`] makes it as long again, with zeros.
     pub lost_log: bool,
     /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
@@ -70,14 +70,14 @@ pub(super) struct Opened {
     pub(super) marks: Marks,
 }
 
-/// Which capture is the state, and what `accept` has to do so that the files hold it.
+/// Which snapshot is the state, and what `accept` has to do so that the files hold it.
 #[derive(Debug)]
 pub(super) struct State {
-    /// The capture that memory holds.
+    /// The snapshot that memory holds.
     pub(super) newest: Header,
-    /// The capture that `meta` names.
+    /// The snapshot that `meta` names.
     pub(super) named: u64,
-    /// What memory holds in each page, as of the capture.
+    /// What memory holds in each page, as of the snapshot.
     pub(super) digest: ImageDigest,
     /// The index of the journal, if its pages are in memory only and not in `image`.
     pub(super) to_write: Option<Vec<u8>>,
@@ -108,7 +108,7 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
 
 /// What `meta` says.
 struct Meta {
-    /// The capture that it names.
+    /// The snapshot that it names.
     named: Header,
     /// Its other slot is damaged: what is wrong with it.
     doubt: Option<String>,
@@ -119,7 +119,7 @@ pub(super) fn check_is_ours(meta: &DiskHandle) -> Result<(), DeviceError> {
     find_named(meta).map(drop)
 }
 
-/// The capture that `meta` names.
+/// The snapshot that `meta` names.
 fn find_named(meta: &DiskHandle) -> Result<Meta, DeviceError> {
     let slot = |offset| Ok(Header::decode(&read_header(meta, offset)?, META_MAGIC));
     let slots: [Found; 2] = [slot(0)?, slot(PAGE_BYTES)?];
@@ -148,13 +148,13 @@ fn find_named(meta: &DiskHandle) -> Result<Meta, DeviceError> {
     Ok(found)
 }
 
-/// The header of the journal; `None` if nothing was ever captured.
+/// The header of the journal; `None` if nothing was ever saved.
 fn find_journal(files: &Files, named: &Header) -> Result<Option<Header>, DeviceError> {
     let path = files.journal.path();
     match Header::decode(&read_header(&files.journal, 0)?, JOURNAL_MAGIC) {
         // Opening, case 6.
         Found::Zero if named.sequence == 0 => Ok(None),
-        Found::Zero => Err(DeviceError::corrupt(path, "empty, but something was captured")),
+        Found::Zero => Err(DeviceError::corrupt(path, "empty, but something was saved")),
         Found::Foreign(what) => Err(DeviceError::foreign(path, what)),
         Found::Damaged(what) => Err(DeviceError::corrupt(path, what)),
         Found::Header(header) => check_length(files, &header).map(|()| Some(header)),
@@ -201,7 +201,7 @@ unsafe fn load_image(
     Ok(digest)
 }
 
-/// All that is needed to decide which capture is the state.
+/// All that is needed to decide which snapshot is the state.
 struct Loaded<'a> {
     files: &'a Files,
     meta: Meta,
@@ -251,24 +251,24 @@ impl Loaded<'_> {
         }
         self.check_sure()?;
         if found != named.image_digest {
-            let what = "it is damaged, and its capture was already being written into the image: \
+            let what = "it is damaged, and its snapshot was already being written into the image: \
                         restore the whole directory from a copy";
             return Err(DeviceError::corrupt(self.files.journal.path(), what));
         }
         state(named, digest, None)
     }
 
-    /// Checks that the files have the lengths that they had at a capture; they never shrink.
-    fn check_lengths(&self, capture: &Header) -> Result<(), DeviceError> {
+    /// Checks that the files have the lengths that they had at a snapshot; they never shrink.
+    fn check_lengths(&self, snapshot: &Header) -> Result<(), DeviceError> {
         let Files { image, log, .. } = self.files;
         let lengths = [
-            (image, self.image_bytes, capture.image_bytes),
-            (log, self.log_bytes, capture.log_bytes),
+            (image, self.image_bytes, snapshot.image_bytes),
+            (log, self.log_bytes, snapshot.log_bytes),
         ];
-        for (file, there, captured) in lengths {
+        for (file, there, saved) in lengths {
             let is_given_up = self.lost_log && std::ptr::eq(file, log);
-            if there < captured && !is_given_up {
-                let what = self.words_for_short(file, (there, captured), capture);
+            if there < saved && !is_given_up {
+                let what = self.words_for_short(file, (there, saved), snapshot);
                 return Err(DeviceError::corrupt(file.path(), what));
             }
         }
@@ -278,29 +278,29 @@ impl Loaded<'_> {
     fn words_for_short(
         &self,
         file: &DiskHandle,
-        (there, captured): (u64, u64),
-        capture: &Header,
+        (there, saved): (u64, u64),
+        snapshot: &Header,
     ) -> String {
-        let what = format!("{there} bytes, but {captured} were captured: truncated?");
+        let what = format!("{there} bytes, but {saved} were saved: truncated?");
         if !std::ptr::eq(file, &self.files.log) {
             return what;
         }
-        let epoch = capture.epoch.unwrap_or(0);
+        let epoch = snapshot.epoch.unwrap_or(0);
         format!(
             "{what} Restore it, or accept the loss of everything after epoch {epoch} with \
              `nvcaracal recover --accept-loss-after {epoch} PATH`"
         )
     }
 
-    /// Checks that what is in memory is a capture.
-    fn check_image(&self, capture: &Header, digest: u64) -> Result<(), DeviceError> {
-        self.check_lengths(capture)?;
-        if digest == capture.image_digest {
+    /// Checks that what is in memory is a snapshot.
+    fn check_image(&self, snapshot: &Header, digest: u64) -> Result<(), DeviceError> {
+        self.check_lengths(snapshot)?;
+        if digest == snapshot.image_digest {
             return Ok(());
         }
-        let (number, wanted) = (capture.sequence, capture.image_digest);
+        let (number, wanted) = (snapshot.sequence, snapshot.image_digest);
         let what = format!(
-            "its digest is {digest:016x}, that of capture {number} is {wanted:016x}: it is \
+            "its digest is {digest:016x}, that of snapshot {number} is {wanted:016x}: it is \
              damaged, or of another moment or database than the other files; restore the whole \
              directory from a copy"
         );
@@ -308,7 +308,7 @@ impl Loaded<'_> {
     }
 
     /// A slot that is torn, on a device worse than the model, is harmless while the journal holds
-    /// the capture after the one that the other slot names. Otherwise nobody knows what it said.
+    /// the snapshot after the one that the other slot names. Otherwise nobody knows what it said.
     fn check_sure(&self) -> Result<(), DeviceError> {
         match &self.meta.doubt {
             None => Ok(()),
@@ -331,10 +331,10 @@ impl Loaded<'_> {
     fn misfit(&self, journal: &Header, digest: u64) -> DeviceError {
         let (held, named) = (journal.sequence, self.meta.named.sequence);
         let (file, what) = if digest == journal.image_digest {
-            let what = format!("it names capture {named}, but journal and image hold {held}");
+            let what = format!("it names snapshot {named}, but journal and image hold {held}");
             (&self.files.meta, what)
         } else {
-            let what = format!("it holds capture {held}, but meta names capture {named}");
+            let what = format!("it holds snapshot {held}, but meta names snapshot {named}");
             (&self.files.journal, what)
         };
         let what = format!(

@@ -1,20 +1,20 @@
-//! The thread that writes captures while the engine goes on.
+//! The thread that writes snapshots while the engine goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::dirty::Staged;
-use super::journal::{Capture, CaptureWriter};
+use super::journal::{ImageSnapshot, SnapshotWriter};
 use crate::health::{Health, lock};
 use crate::{DeviceError, Process};
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: Option<Capture>,
+    waiting: Option<ImageSnapshot>,
     busy: bool,
     stop: bool,
-    captured_epoch: Option<u64>,
+    snapshot_epoch: Option<u64>,
     spare: Vec<Staged>,
 }
 
@@ -36,23 +36,23 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn start(
-        mut writer: CaptureWriter,
-        captured_epoch: Option<u64>,
+        mut writer: SnapshotWriter,
+        snapshot_epoch: Option<u64>,
         health: Arc<Health>,
     ) -> std::io::Result<Self> {
-        let state = Mutex::new(State { captured_epoch, ..State::default() });
+        let state = Mutex::new(State { snapshot_epoch, ..State::default() });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let (theirs, their_health) = (Arc::clone(&shared), Arc::clone(&health));
         let thread = std::thread::Builder::new()
-            .name("pmem-capture".to_string())
+            .name("pmem-snapshot".to_string())
             .spawn(move || run(&theirs, &their_health, &mut writer))?;
         Ok(Self { shared, health, thread: Some(thread), process: Process::current() })
     }
 
-    /// Hands a capture over, after the one before is written.
-    pub(super) fn submit(&self, capture: Capture) -> Result<(), DeviceError> {
+    /// Hands a snapshot over, after the one before is written.
+    pub(super) fn submit(&self, snapshot: ImageSnapshot) -> Result<(), DeviceError> {
         let mut state = self.idle()?;
-        state.waiting = Some(capture);
+        state.waiting = Some(snapshot);
         self.shared.changed.notify_all();
         Ok(())
     }
@@ -62,11 +62,11 @@ impl Background {
         self.idle().map(drop)
     }
 
-    pub(super) fn captured_epoch(&self) -> Option<u64> {
-        lock(&self.shared.state).captured_epoch
+    pub(super) fn snapshot_epoch(&self) -> Option<u64> {
+        lock(&self.shared.state).snapshot_epoch
     }
 
-    /// Memory of an earlier capture, to be reused.
+    /// Memory of an earlier snapshot, to be reused.
     pub(super) fn spare(&self) -> Staged {
         lock(&self.shared.state).spare.pop().unwrap_or_default()
     }
@@ -95,34 +95,34 @@ impl Drop for Background {
     }
 }
 
-fn run(shared: &Shared, health: &Health, writer: &mut CaptureWriter) {
-    while let Some(mut capture) = next(shared) {
-        let epoch = capture.epoch;
-        let committed = || lock(&shared.state).captured_epoch = Some(epoch);
+fn run(shared: &Shared, health: &Health, writer: &mut SnapshotWriter) {
+    while let Some(mut snapshot) = next(shared) {
+        let epoch = snapshot.epoch;
+        let committed = || lock(&shared.state).snapshot_epoch = Some(epoch);
         let result = health.check().and_then(|()| {
-            let write = AssertUnwindSafe(|| writer.write(&mut capture, committed));
+            let write = AssertUnwindSafe(|| writer.write(&mut snapshot, committed));
             catch_unwind(write).unwrap_or_else(|_| {
-                let first = format!("the writer of capture {epoch} panicked");
+                let first = format!("the writer of snapshot {epoch} panicked");
                 Err(DeviceError::Sticky { first })
             })
         });
         // The error reaches the caller with the next call: it is remembered.
         let _ = health.note(result);
         let mut state = lock(&shared.state);
-        state.spare.extend(capture.parts.into_iter().map(Staged::recycle));
+        state.spare.extend(snapshot.parts.into_iter().map(Staged::recycle));
         state.busy = false;
         shared.changed.notify_all();
     }
-    // If this fails, the next open applies the journal: the newest capture is durable in it.
+    // If this fails, the next open applies the journal: the newest snapshot is durable in it.
     let _ = health.check().and_then(|()| health.note(writer.name_newest()));
 }
 
-/// Waits for the next capture; `None` when there will be none.
-fn next(shared: &Shared) -> Option<Capture> {
+/// Waits for the next snapshot; `None` when there will be none.
+fn next(shared: &Shared) -> Option<ImageSnapshot> {
     let state = lock(&shared.state);
     let wait = shared.changed.wait_while(state, |s| s.waiting.is_none() && !s.stop);
     let mut state = wait.unwrap_or_else(PoisonError::into_inner);
-    let capture = state.waiting.take();
-    state.busy = capture.is_some();
-    capture
+    let snapshot = state.waiting.take();
+    state.busy = snapshot.is_some();
+    snapshot
 }

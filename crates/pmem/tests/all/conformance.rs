@@ -17,7 +17,7 @@ fn conformance<D: Device>(make: impl Fn() -> D) {
     the_log_keeps_what_was_written(&make());
     counters_are_exact(make());
     two_ports_work_side_by_side(make());
-    captures_are_consistent(make());
+    snapshots_are_consistent(make());
     assert!(!make().description().name.is_empty());
     assert!(!make().description().note.is_empty());
 }
@@ -170,18 +170,18 @@ fn two_ports_work_side_by_side<D: Device>(device: D) {
     }
 }
 
-fn captures_are_consistent<D: Device>(device: D) {
+fn snapshots_are_consistent<D: Device>(device: D) {
     device.grow_image(10 * PAGE_BYTES).unwrap();
-    assert_eq!(device.captured_epoch(), None);
+    assert_eq!(device.snapshot_epoch(), None);
     for epoch in 5..8 {
         for part in 0..3 {
-            device.capture_part(part, 3).unwrap();
+            device.snapshot_part(part, 3).unwrap();
         }
-        device.capture_commit(epoch).unwrap();
+        device.snapshot_commit(epoch).unwrap();
     }
     device.settle().unwrap();
-    let expected = device.captures().then_some(7);
-    assert_eq!(device.captured_epoch(), expected);
+    let expected = device.takes_snapshots().then_some(7);
+    assert_eq!(device.snapshot_epoch(), expected);
 }
 
 #[test]

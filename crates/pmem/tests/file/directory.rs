@@ -162,7 +162,7 @@ fn o_52_two_paths_to_one_directory_exclude_each_other() {
         assert!(open(path).unwrap_err().is_locked());
     }
     drop(device);
-    assert_eq!(open(&link).unwrap().captured_epoch(), EPOCHS.last().copied());
+    assert_eq!(open(&link).unwrap().snapshot_epoch(), EPOCHS.last().copied());
     assert!(!dir.path().join("lock").exists(), "no file is there only to be locked");
 }
 
@@ -193,13 +193,13 @@ fn a_directory_that_is_removed_or_replaced_stops_its_device() {
     };
     let changes: [fn(&Path); 3] = [replaced, removed, image_replaced];
     for (number, change) in changes.into_iter().enumerate() {
-        let capture = |device: &File| {
-            device.capture_part(0, 1).and_then(|()| device.capture_commit(1)).unwrap_err()
+        let snapshot = |device: &File| {
+            device.snapshot_part(0, 1).and_then(|()| device.snapshot_commit(1)).unwrap_err()
         };
         let grow_log =
             |device: &File| device.grow_log(device.log_bytes() + (64 << 10)).unwrap_err();
         let grow_image = |device: &File| device.grow_image(512 << 10).unwrap_err();
-        let steps: [fn(&File) -> DeviceError; 3] = [capture, grow_log, grow_image];
+        let steps: [fn(&File) -> DeviceError; 3] = [snapshot, grow_log, grow_image];
         for step in steps {
             let room = fast_dir();
             let path = room.path().join("db");
@@ -230,7 +230,7 @@ fn a_link_that_leads_elsewhere_later_stops_nobody() {
     device.accept().unwrap();
     fs::remove_file(&link).unwrap();
     symlink(other.path(), &link).unwrap();
-    device.capture_part(0, 1).and_then(|()| device.capture_commit(30)).unwrap();
+    device.snapshot_part(0, 1).and_then(|()| device.snapshot_commit(30)).unwrap();
     device.settle().unwrap();
 }
 

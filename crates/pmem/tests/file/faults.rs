@@ -44,17 +44,17 @@ fn sweep(outcome: Outcome, each: impl Fn((usize, bool), &File, Result<(), Device
         match File::open(dir.path(), &options(Some(fault.clone()))) {
             Ok(device) => {
                 let result = run(&device, None, &mut progress);
-                progress.captured = device.captured_epoch();
+                progress.saved = device.snapshot_epoch();
                 let was_made = fault.calls.load(Ordering::SeqCst) > at;
                 each((at, was_made), &device, result);
             }
             Err(error) => each_open_error(&what, outcome, &error),
         }
         let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}, reopened: {e}"));
-        assert!(check(&device, &what) >= progress.captured, "{what}: a capture was lost");
+        assert!(check(&device, &what) >= progress.saved, "{what}: a snapshot was lost");
         check_log(&device, progress.logged, &what);
         if fault.calls.load(Ordering::SeqCst) <= at {
-            assert_eq!(progress.captured, EPOCHS.last().copied());
+            assert_eq!(progress.saved, EPOCHS.last().copied());
             assert!(at > 60, "only {at} calls were swept");
             return;
         }
@@ -72,8 +72,8 @@ fn assert_sticky(device: &File, what: &str) {
         ("log_sync", device.log_sync()),
         ("grow_image", device.grow_image(device.image_bytes() + 1)),
         ("grow_log", device.grow_log(device.log_bytes() + 1)),
-        ("capture_part", device.capture_part(0, 1)),
-        ("capture_commit", device.capture_commit(99)),
+        ("snapshot_part", device.snapshot_part(0, 1)),
+        ("snapshot_commit", device.snapshot_commit(99)),
         ("settle", device.settle()),
         ("write_mark", device.write_mark(&[1; pmem::MARK_BYTES])),
     ];
@@ -106,7 +106,7 @@ fn o_58_a_full_file_system_while_growing_can_be_tried_again() {
             refused.fetch_add(1, Ordering::SeqCst);
             let from = {
                 let _ = device.settle();
-                device.captured_epoch()
+                device.snapshot_epoch()
             };
             let mut progress = Progress::default();
             run(device, from, &mut progress).unwrap_or_else(|e| panic!("call {at}: {e}"));

@@ -1,4 +1,4 @@
-//! The file device: captures, power cuts, faults, locks and foreign files.
+//! The file device: snapshots, power cuts, faults, locks and foreign files.
 
 mod directory;
 mod disk;

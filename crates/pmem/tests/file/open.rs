@@ -1,4 +1,4 @@
-//! Opening again: what was captured is there, what was not is gone, and nothing foreign is touched.
+//! Opening again: what was saved is there, what was not is gone, and nothing foreign is touched.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn filled() -> tempfile::TempDir {
     killed(dir.path(), &device)
 }
 
-/// The files of a device that does not get to its end, with all its captures written.
+/// The files of a device that does not get to its end, with all its snapshots written.
 pub(crate) fn killed(dir: &Path, device: &File) -> tempfile::TempDir {
     device.settle().unwrap();
     let copy = fast_dir();
@@ -48,7 +48,7 @@ pub(crate) fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_capture_survives_and_later_stores_do_not() {
+fn a_snapshot_survives_and_later_stores_do_not() {
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
     run(&device, None, &mut Progress::default()).unwrap();
@@ -69,14 +69,14 @@ fn dropping_the_device_finishes_what_was_committed() {
     let device = open(dir.path()).unwrap();
     device.accept().unwrap();
     device.grow_image(image_bytes(3)).unwrap();
-    device.capture_part(0, 1).unwrap();
-    device.capture_commit(3).unwrap();
+    device.snapshot_part(0, 1).unwrap();
+    device.snapshot_commit(3).unwrap();
     drop(device);
-    assert_eq!(open(dir.path()).unwrap().captured_epoch(), Some(3));
+    assert_eq!(open(dir.path()).unwrap().snapshot_epoch(), Some(3));
 }
 
-/// Makes three captures, of most pages, of all and of a few, and looks for them after a reopen.
-fn large_captures(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
+/// Makes three snapshots, of most pages, of all and of a few, and looks for them after a reopen.
+fn large_snapshots(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
     const PAGES: u64 = 20 << 20 >> 12;
     let changed: [fn(&u64) -> bool; 3] = [|page| page % 7 != 3, |_| true, |page| page % 999 == 5];
     let options = FileOptions { hook, ..FileOptions::new(PAGES * PAGE_BYTES, LOG_LIMIT_BYTES) };
@@ -88,16 +88,16 @@ fn large_captures(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
     for ((epoch, changed), parts) in (1..).zip(changed).zip([4, 1, 3]) {
         for page in (0..PAGES).filter(changed) {
             expected[page as usize] = page * 10 + epoch;
-            // SAFETY: this test owns the device, and no part is being captured.
+            // SAFETY: this test owns the device, and no part is being saved.
             unsafe { device.store_u64(&mut port, page * PAGE_BYTES + 8, page * 10 + epoch) };
         }
         std::thread::scope(|scope| {
             for part in 0..parts {
                 let device = &device;
-                scope.spawn(move || device.capture_part(part, parts).unwrap());
+                scope.spawn(move || device.snapshot_part(part, parts).unwrap());
             }
         });
-        device.capture_commit(epoch).unwrap();
+        device.snapshot_commit(epoch).unwrap();
         device.settle().unwrap();
         // After the second one the journal has every page. An open that finds a torn image reads
         // it in several pieces.
@@ -111,17 +111,17 @@ fn large_captures(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
 
 fn check_large(dir: &Path, options: &FileOptions, epoch: u64, expected: &[u64]) {
     let device = File::open(dir, options).unwrap();
-    assert_eq!(device.captured_epoch(), Some(epoch));
+    assert_eq!(device.snapshot_epoch(), Some(epoch));
     for (page, expected) in (0..).zip(expected) {
         let found = device.image().load_u64(page * PAGE_BYTES + 8);
-        assert_eq!(found, *expected, "page {page} of capture {epoch}");
+        assert_eq!(found, *expected, "page {page} of snapshot {epoch}");
     }
 }
 
 /// In memory and on a disk, which writes long runs with direct I/O; and where writes end
 /// early, so that their rest is not aligned to anything.
 #[test]
-fn a_large_capture_takes_several_pieces() {
+fn a_large_snapshot_takes_several_pieces() {
     #[derive(Debug)]
     struct Shortened;
     impl DiskHook for Shortened {
@@ -130,9 +130,9 @@ fn a_large_capture_takes_several_pieces() {
         }
     }
     for dir in [fast_dir(), tempfile::tempdir().unwrap()] {
-        large_captures(dir.path(), None);
+        large_snapshots(dir.path(), None);
     }
-    large_captures(tempfile::tempdir().unwrap().path(), Some(Arc::new(Shortened)));
+    large_snapshots(tempfile::tempdir().unwrap().path(), Some(Arc::new(Shortened)));
 }
 
 #[test]
@@ -197,11 +197,11 @@ fn o_54_damaged_and_foreign_files_are_refused() {
         ("meta", "truncated", |b| b.truncate(2 * 4096)),
         ("meta", "missing or damaged", |b| b[..128].fill(0)),
         ("meta", "do not belong together", |b| b.copy_within(0..4096, 4096)),
-        ("image", "were captured", |b| b.truncate(5000)),
-        ("image", "were captured", |b| b.clear()),
+        ("image", "were saved", |b| b.truncate(5000)),
+        ("image", "were saved", |b| b.clear()),
         ("image", "its digest is", |b| b[9 * 4096 + 7] ^= 1),
-        ("log", "were captured: truncated? Restore it, or accept the loss", |b| b.truncate(4096)),
-        ("journal", "empty, but something was captured", |b| b.fill(0)),
+        ("log", "were saved: truncated? Restore it, or accept the loss", |b| b.truncate(4096)),
+        ("journal", "empty, but something was saved", |b| b.fill(0)),
         ("journal", "magic number", |b| b[0] ^= 1),
         ("journal", "header checksum", |b| b[30] ^= 1),
         ("journal", "truncated", |b| b.truncate(6000)),
@@ -276,8 +276,8 @@ fn o_59_the_stranger_among_the_files_is_named() {
         device.grow_image(PAGE_BYTES).unwrap();
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut PortState::default(), 0, 1) };
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(1).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(1).unwrap();
         let other = killed(other.path(), &device);
         fs::copy(other.path().join(name), dir.path().join(name)).unwrap();
         let error = open(dir.path()).unwrap_err().to_string();
@@ -299,13 +299,13 @@ fn o_59_mixed_files_are_refused() {
     device.grow_image(PAGE_BYTES).unwrap();
     let old = fs::read(dir.path().join("meta")).unwrap();
     for epoch in 0..4 {
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(epoch).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(epoch).unwrap();
     }
     drop(device);
     fs::write(dir.path().join("meta"), old).unwrap();
     let error = open(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("meta is corrupt: it names capture 0"), "{error}");
+    assert!(error.to_string().contains("meta is corrupt: it names snapshot 0"), "{error}");
 }
 
 /// A torn index must not send a page to a wrong place, even if the page itself is whole.
@@ -320,8 +320,8 @@ fn a_torn_index_is_a_torn_journal() {
     for epoch in [1, 2] {
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut port, 0, 76 + epoch) };
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(epoch).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(epoch).unwrap();
         device.settle().unwrap();
         images.push(fs::read(dir.path().join("image")).unwrap());
     }
@@ -329,15 +329,15 @@ fn a_torn_index_is_a_torn_journal() {
     fs::write(dir.path().join("image"), &images[0]).unwrap();
     edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
     let device = open(dir.path()).unwrap();
-    assert_eq!(device.captured_epoch(), Some(1));
+    assert_eq!(device.snapshot_epoch(), Some(1));
     assert_eq!((device.image().load_u64(0), device.image().load_u64(PAGE_BYTES)), (77, 0));
 }
 
-/// A slot that was torn on a device worse than the model: the journal still holds that capture.
+/// A slot that was torn on a device worse than the model: the journal still holds that snapshot.
 #[test]
 fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
-    // The journal holds capture 5, and slot 0 names capture 4: damage slot 1 (capture 3), as if the
-    // cut had come while it was being overwritten.
+    // The journal holds snapshot 5, and slot 0 names snapshot 4: damage slot 1 (snapshot 3), as if
+    // the cut had come while it was being overwritten.
     let with_torn_slot = || {
         let dir = filled();
         edit(dir.path(), "meta", |bytes| bytes[4096 + 30] ^= 1);
@@ -345,7 +345,7 @@ fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
     };
     let dir = with_torn_slot();
     assert_eq!(check(&open(dir.path()).unwrap(), "torn slot"), EPOCHS.last().copied());
-    // A torn journal does no harm on top of it, because the image holds its capture already; but
+    // A torn journal does no harm on top of it, because the image holds its snapshot already; but
     // if the image does not, nobody knows what it holds.
     let dir = with_torn_slot();
     edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);

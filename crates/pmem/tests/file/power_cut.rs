@@ -1,4 +1,4 @@
-//! A power cut between any two calls, with any sectors arrived, leaves the capture before or the
+//! A power cut between any two calls, with any sectors arrived, leaves the snapshot before or the
 //! one being written, whole and with the right number; and so does a power cut while that is
 //! recovered.
 
@@ -21,16 +21,16 @@ fn recorded_run() -> Vec<(DiskFile, Change)> {
     let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
     let mut progress = Progress::default();
     run(&device, None, &mut progress).unwrap();
-    assert_eq!(progress.captured, EPOCHS.last().copied());
+    assert_eq!(progress.saved, EPOCHS.last().copied());
     drop(device);
     recorder.take()
 }
 
-/// What must have survived after so many changes: captures are committed by a sync of the journal
+/// What must have survived after so many changes: snapshots are committed by a sync of the journal
 /// that follows a write to it, log records by a sync of the log that follows a small write to it.
 #[derive(Debug, Default)]
 struct Promised {
-    captures: usize,
+    snapshots: usize,
     records: usize,
     journal_written: bool,
     record_written: bool,
@@ -41,7 +41,7 @@ impl Promised {
         match (file, change) {
             (DiskFile::Journal, Change::Write(0, _)) => self.journal_written = true,
             (DiskFile::Journal, Change::Sync) if self.journal_written => {
-                self.captures += 1;
+                self.snapshots += 1;
                 self.journal_written = false;
             }
             (DiskFile::Log, Change::Write(_, bytes)) if bytes.len() == 700 => {
@@ -60,9 +60,9 @@ impl Promised {
         contents.write_to(dir.path());
         let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}: {e}"));
         let epoch = check(&device, what);
-        let captures = EPOCHS.iter().filter(|made| Some(**made) <= epoch).count();
-        let possible = self.captures..=self.captures + 1;
-        assert!(possible.contains(&captures), "{what}: {captures} captures of {possible:?}");
+        let snapshots = EPOCHS.iter().filter(|made| Some(**made) <= epoch).count();
+        let possible = self.snapshots..=self.snapshots + 1;
+        assert!(possible.contains(&snapshots), "{what}: {snapshots} snapshots of {possible:?}");
         check_log(&device, EPOCHS[..self.records].last().copied(), what);
         // And it goes on from there to the same end.
         let mut progress = Progress::default();
@@ -86,7 +86,7 @@ fn o_56_at_every_call() {
             promised.change(*file, change);
         }
     }
-    assert_eq!(promised.captures, EPOCHS.len());
+    assert_eq!(promised.snapshots, EPOCHS.len());
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn at_every_call_of_the_recovery_from_a_power_cut() {
     }
 }
 
-/// O-56: what growth returned is there after a power cut, before anything was captured or synced.
+/// O-56: what growth returned is there after a power cut, before anything was saved or synced.
 #[test]
 fn o_56_growth_is_durable_when_it_returns() {
     let recorder = Arc::new(Recorder::default());

@@ -111,10 +111,10 @@ fn a_detached_device_takes_changes_and_keeps_none() {
         port.log_write(log_bytes, &[7; 64]).unwrap();
         device.log_sync().unwrap();
         device.write_mark(&[7; MARK_BYTES]).unwrap();
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(1_000).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(1_000).unwrap();
         device.settle().unwrap();
-        assert_eq!(device.captured_epoch(), newest, "nothing is captured");
+        assert_eq!(device.snapshot_epoch(), newest, "nothing is saved");
         let mut beyond = [1; 64];
         device.log_read(log_bytes, &mut beyond).unwrap();
         assert_eq!(beyond, [0; 64]);

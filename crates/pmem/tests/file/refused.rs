@@ -31,8 +31,8 @@ fn copy(files: &BTreeMap<String, Vec<u8>>) -> TempDir {
     dir
 }
 
-/// Opens a damaged store: refused, or in a state that was captured. Returns the error or the
-/// capture. Nothing may have changed, whichever it is.
+/// Opens a damaged store: refused, or in a state that was saved. Returns the error or the
+/// snapshot. Nothing may have changed, whichever it is.
 fn opened(dir: &Path, what: &str) -> Result<Option<u64>, String> {
     let before = contents(dir);
     let result = open(dir).map(|device| {
@@ -44,7 +44,7 @@ fn opened(dir: &Path, what: &str) -> Result<Option<u64>, String> {
     result.map_err(|error| error.to_string())
 }
 
-/// A store with all captures: killed, closed, and cut off before the newest capture was in place.
+/// A store with all snapshots: killed, closed, and cut off before the newest snapshot was in place.
 fn stores() -> [(&'static str, BTreeMap<String, Vec<u8>>); 3] {
     let closed = fast_dir();
     let recorder = Arc::new(Recorder::default());
@@ -126,7 +126,7 @@ fn o_59_files_of_another_store_or_moment() {
     device.accept().unwrap();
     let mut donors = vec![("created", contents(dir.path()))];
     run(&device, None, &mut Progress::default()).unwrap();
-    donors.push(("all captures", contents(killed(dir.path(), &device).path())));
+    donors.push(("all snapshots", contents(killed(dir.path(), &device).path())));
     drop(device);
     donors.push(("closed", contents(dir.path())));
     let early = fast_dir();
@@ -136,8 +136,8 @@ fn o_59_files_of_another_store_or_moment() {
     for epoch in [3, 4] {
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut pmem::PortState::default(), epoch * 64, epoch) };
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(epoch).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(epoch).unwrap();
         let at = contents(killed(early.path(), &device).path());
         donors.push(("the same or another store, early", at));
     }
@@ -240,22 +240,22 @@ fn what_was_opened_is_written_when_it_is_accepted() {
     device.accept().unwrap();
     device.accept().unwrap();
     let image = fs::read(dir.path().join("image")).unwrap();
-    assert!(image == image_at(Some(20))[..bytes as usize + 3 * 4096], "the capture, and no store");
+    assert!(image == image_at(Some(20))[..bytes as usize + 3 * 4096], "the snapshot, and no store");
     drop(device);
     assert_eq!(opened(dir.path(), "accepted"), Ok(Some(20)));
 }
 
 /// A caller that changes what it did not accept has a bug.
 #[test]
-fn before_a_state_is_accepted_nothing_can_be_captured() {
+fn before_a_state_is_accepted_nothing_can_be_saved() {
     let dir = filled();
     let device = open(dir.path()).unwrap();
     let caught = |what: &str, change: &dyn Fn()| {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(change));
         assert!(result.is_err(), "{what}");
     };
-    caught("capture_part", &|| drop(device.capture_part(0, 1)));
-    caught("capture_commit", &|| drop(device.capture_commit(21)));
+    caught("snapshot_part", &|| drop(device.snapshot_part(0, 1)));
+    caught("snapshot_commit", &|| drop(device.snapshot_commit(21)));
     caught("grow_log", &|| drop(device.grow_log(device.log_bytes() + 1)));
     caught("write_mark", &|| drop(device.write_mark(&[0; pmem::MARK_BYTES])));
     let mut port = pmem::PortState::default();
@@ -283,7 +283,7 @@ fn o_54_a_damaged_slot_of_meta_leaves_doubt() {
     }
 }
 
-/// Two copies of a store that both went on have captures of one number and different content.
+/// Two copies of a store that both went on have snapshots of one number and different content.
 #[test]
 fn o_54_a_journal_of_another_copy_is_refused() {
     let before = contents(filled().path());
@@ -293,8 +293,8 @@ fn o_54_a_journal_of_another_copy_is_refused() {
         device.accept().unwrap();
         // SAFETY: nobody else uses the device.
         unsafe { device.store_bytes(&mut PortState::default(), 0, &[byte; 8]) };
-        device.capture_part(0, 1).unwrap();
-        device.capture_commit(99).unwrap();
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(99).unwrap();
         drop(device);
         contents(dir.path())
     });

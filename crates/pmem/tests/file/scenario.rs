@@ -1,4 +1,4 @@
-//! A small run with several captures, growth and log writes, and what must be left of it.
+//! A small run with several snapshots, growth and log writes, and what must be left of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use pmem::{Device, DeviceError, DiskHook, File, FileOptions, PAGE_BYTES, PortSta
 
 pub(crate) const IMAGE_LIMIT_BYTES: u64 = 1 << 20;
 pub(crate) const LOG_LIMIT_BYTES: u64 = 1 << 20;
-/// Captures of the scenario, in order. Numbers may have gaps.
+/// Snapshots of the scenario, in order. Numbers may have gaps.
 pub(crate) const EPOCHS: [u64; 5] = [3, 4, 7, 8, 20];
 
 /// A directory in memory if the system has one: these tests make thousands of syncs.
@@ -24,12 +24,12 @@ pub(crate) fn open(dir: &Path) -> Result<File, DeviceError> {
     File::open(dir, &options(None))
 }
 
-/// Bytes of the image in use before a capture.
+/// Bytes of the image in use before a snapshot.
 pub(crate) fn image_bytes(epoch: u64) -> u64 {
     if epoch < 7 { 6 * PAGE_BYTES } else { 11 * PAGE_BYTES }
 }
 
-/// Stores made for one capture: some in pages that every capture changes, some across pages.
+/// Stores made for one snapshot: some in pages that every snapshot changes, some across pages.
 fn stores(epoch: u64) -> Vec<(u64, Vec<u8>)> {
     let last = image_bytes(epoch) - 16;
     let mut stores = vec![
@@ -38,12 +38,12 @@ fn stores(epoch: u64) -> Vec<(u64, Vec<u8>)> {
         (last, vec![epoch as u8; 16]),
     ];
     if epoch == 8 {
-        stores.clear(); // A capture without changes.
+        stores.clear(); // A snapshot without changes.
     }
     stores
 }
 
-/// The whole image as it was at a capture.
+/// The whole image as it was at a snapshot.
 pub(crate) fn image_at(epoch: Option<u64>) -> Vec<u8> {
     let mut image = vec![0; IMAGE_LIMIT_BYTES as usize];
     for made in EPOCHS.into_iter().take_while(|made| Some(*made) <= epoch) {
@@ -57,8 +57,8 @@ pub(crate) fn image_at(epoch: Option<u64>) -> Vec<u8> {
 /// What a run made durable before it ended or failed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Progress {
-    /// The newest capture that the device said is durable.
-    pub(crate) captured: Option<u64>,
+    /// The newest snapshot that the device said is durable.
+    pub(crate) saved: Option<u64>,
     /// The newest log record that was synced.
     pub(crate) logged: Option<u64>,
 }
@@ -71,7 +71,7 @@ fn log_offset(epoch: u64) -> u64 {
     epoch * 1000
 }
 
-/// Accepts what was opened and runs all captures from `from` on; stops at the first error.
+/// Accepts what was opened and runs all snapshots from `from` on; stops at the first error.
 pub(crate) fn run(
     device: &File,
     from: Option<u64>,
@@ -90,33 +90,33 @@ pub(crate) fn run(
             unsafe { device.store_bytes(&mut port, offset, &bytes) };
         }
         for part in 0..3 {
-            device.capture_part(part, 3)?;
+            device.snapshot_part(part, 3)?;
         }
-        device.capture_commit(epoch)?;
-        // Every other capture goes on in the background while the next one is staged.
+        device.snapshot_commit(epoch)?;
+        // Every other snapshot goes on in the background while the next one is staged.
         if epoch % 2 == 0 {
             device.settle()?;
         }
-        progress.captured = device.captured_epoch();
+        progress.saved = device.snapshot_epoch();
     }
     device.settle()?;
-    progress.captured = device.captured_epoch();
+    progress.saved = device.snapshot_epoch();
     Ok(())
 }
 
 /// Checks that a device holds exactly what it says it holds.
 pub(crate) fn check(device: &File, what: &str) -> Option<u64> {
-    let epoch = device.captured_epoch();
+    let epoch = device.snapshot_epoch();
     let usable = device.image_bytes();
     if let Some(epoch) = epoch {
-        assert!(EPOCHS.contains(&epoch), "{what}: capture {epoch} was never made");
-        assert!(usable >= image_bytes(epoch), "{what}: {usable} bytes at capture {epoch}");
+        assert!(EPOCHS.contains(&epoch), "{what}: snapshot {epoch} was never made");
+        assert!(usable >= image_bytes(epoch), "{what}: {usable} bytes at snapshot {epoch}");
     }
     // SAFETY: nobody stores.
     let image = unsafe { device.image().slice(0, usable) };
     let expected = image_at(epoch);
     let wrong = image.iter().zip(&expected).position(|(a, b)| a != b);
-    assert_eq!(wrong, None, "{what}: first wrong byte of capture {epoch:?}");
+    assert_eq!(wrong, None, "{what}: first wrong byte of snapshot {epoch:?}");
     epoch
 }
 

@@ -88,7 +88,7 @@ fn live(setup: &Setup, random: &mut Random) -> Result<Life, String> {
         outcome.map_err(|error| format!("epoch {epoch}: {error}"))?;
         life.hashes.push(engine.state_hash());
         if epoch == epochs || random.percent(40) {
-            // Nothing runs but perhaps the writer of a capture, which would tear the copy.
+            // Nothing runs but perhaps the writer of an image snapshot, which would tear the copy.
             pmem::Device::settle(device.as_ref()).map_err(|error| error.to_string())?;
             life.moments.push(Moment { files: read_files(dir.path())?, epoch, closed: false });
         }

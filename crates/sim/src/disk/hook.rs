@@ -87,21 +87,21 @@ struct State {
     read_changed: bool,
     /// Epochs that were answered.
     answered: u64,
-    /// Captures that were held back until epochs were answered.
+    /// Snapshots that were held back until epochs were answered.
     overlaps: u64,
 }
 
-/// Holds the writer of captures back, so that a capture is not durable before epochs that follow it
-/// have ended, and the log was released beside it.
+/// Holds the writer of snapshots back, so that a snapshot is not durable before epochs that follow
+/// it have ended, and the log was released beside it.
 #[derive(Debug)]
 struct Hold {
     /// Who runs epochs: everybody else who calls is the writer.
     runner: ThreadId,
-    /// Epochs that a capture waits for.
+    /// Epochs that a snapshot waits for.
     epochs: u64,
 }
 
-/// No capture is held back longer: whoever runs epochs may wait for it.
+/// No snapshot is held back longer: whoever runs epochs may wait for it.
 const HOLD: Duration = Duration::from_millis(20);
 
 /// The hook.
@@ -117,7 +117,7 @@ impl Lab {
         Arc::default()
     }
 
-    /// One that records, and lets every capture wait for so many epochs that this thread runs.
+    /// One that records, and lets every snapshot wait for so many epochs that this thread runs.
     pub(crate) fn holding(epochs: u64) -> Arc<Self> {
         let runner = thread::current().id();
         Arc::new(Self { hold: Some(Hold { runner, epochs }), ..Self::default() })
@@ -147,7 +147,7 @@ impl Lab {
         self.answered.notify_all();
     }
 
-    /// Holds the commit point of a capture back.
+    /// Holds the commit point of a snapshot back.
     fn hold(&self, call: &DiskCall<'_>) {
         let Some(Hold { runner, epochs }) = &self.hold else { return };
         let commits = (call.file, call.operation) == (DiskFile::Journal, DiskOperation::Sync);
@@ -161,7 +161,7 @@ impl Lab {
         state.overlaps += u64::from(state.answered >= enough);
     }
 
-    /// Captures that were held back until epochs were answered.
+    /// Snapshots that were held back until epochs were answered.
     pub(crate) fn overlaps(&self) -> u64 {
         self.state().overlaps
     }

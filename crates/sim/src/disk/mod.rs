@@ -7,9 +7,9 @@
 //! directory is synced. What is left is written into a fresh directory, an engine opens it, and the
 //! serial oracle says whether it may look like that.
 //!
-//! The order of calls follows from the seed as long as captures are waited for. Half of the
-//! histories overlap captures with the next epoch, as a real run does; there the exact order is the
-//! operating system's choice, and [`Options::keep`] saves the directory that failed.
+//! The order of calls follows from the seed as long as snapshots are waited for. Half of the
+//! histories overlap snapshots with the next epoch, as a real run does; there the exact order is
+//! the operating system's choice, and [`Options::keep`] saves the directory that failed.
 //!
 //! Knows nothing of what the bytes mean.
 

@@ -37,7 +37,7 @@ pub struct Report {
     pub power_cuts: u64,
     /// Kills, those in recoveries too.
     pub kills: u64,
-    /// Captures that were not durable before epochs after them were answered, and the log was
+    /// Snapshots that were not durable before epochs after them were answered, and the log was
     /// released beside them.
     pub overlaps: u64,
     /// Runs with a fault.
@@ -82,7 +82,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} histories, {} images: {} power cuts, {} kills; {} captures beside later epochs",
+            "{} histories, {} images: {} power cuts, {} kills; {} snapshots beside later epochs",
             self.histories, self.images, self.power_cuts, self.kills, self.overlaps
         )?;
         writeln!(

@@ -44,9 +44,9 @@ pub(crate) struct Story {
     pub(crate) models: Vec<Model>,
     /// The answers of each epoch, from 1.
     pub(crate) expected: Vec<Vec<Expected>>,
-    /// Whether each capture is waited for, so that the order of calls is always the same.
+    /// Whether each snapshot is waited for, so that the order of calls is always the same.
     pub(crate) settled: bool,
-    /// How many epochs a capture is held back for, where none is waited for.
+    /// How many epochs a snapshot is held back for, where none is waited for.
     pub(crate) held: u64,
     /// Whether the store is closed at the end.
     pub(crate) closed: bool,
@@ -128,7 +128,7 @@ impl Story {
 pub(crate) struct Recording {
     pub(crate) events: Vec<Event>,
     pub(crate) kinds: std::collections::BTreeSet<(pmem::DiskFile, &'static str)>,
-    /// Captures that were not durable before epochs after them were answered.
+    /// Snapshots that were not durable before epochs after them were answered.
     pub(crate) overlaps: u64,
 }
 
@@ -141,7 +141,7 @@ impl Recording {
     }
 
     /// A cut when all of a journal was written, and it was not synced yet. Any cut if nothing was
-    /// captured.
+    /// saved.
     pub(crate) fn cut_in_journal(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
         let is_written = |event: Option<&Event>| {
             matches!(event, Some(Event::Change(DiskFile::Journal, Change::Write(..))))
@@ -157,8 +157,8 @@ impl Recording {
         (at, progress, contents)
     }
 
-    /// A cut right after a write into the image: its capture is in place in part, and only the
-    /// journal has the rest. Any cut if nothing was captured.
+    /// A cut right after a write into the image: its snapshot is in place in part, and only the
+    /// journal has the rest. Any cut if nothing was saved.
     pub(crate) fn cut_in_place(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
         let in_place =
             |event: &Event| matches!(event, Event::Change(DiskFile::Image, Change::Write(..)));

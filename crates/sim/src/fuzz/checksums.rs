@@ -53,7 +53,7 @@ pub fn fit_headers_in(dir: &Path) -> io::Result<()> {
 }
 
 /// Makes the headers of the `file` device name the digest of an image that was changed: that of the
-/// newest capture the one with the journal's pages in place, that of `meta` the one without.
+/// newest image snapshot the one with the journal's pages in place, that of `meta` the one without.
 fn fit_headers(meta: &mut [u8], journal: &mut [u8], image: &[u8]) {
     let sequence = |bytes: &[u8], slot: usize| word(bytes, slot + SEQUENCE_AT).unwrap_or(0);
     let slot = [0, PAGE_BYTES].into_iter().max_by_key(|slot| sequence(meta, *slot)).unwrap_or(0);

@@ -34,19 +34,19 @@ fn o_24_a_changed_input_log() {
 
 /// Found by fuzzing: a journal that names another epoch than the image's checkpoint.
 #[test]
-fn o_54_a_capture_of_another_epoch_is_refused() {
+fn o_54_an_image_snapshot_of_another_epoch_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let options = FileOptions::new(64 << 20, 8 << 20);
     let setup = Setup { segment_bytes: 4096, ..Setup::default() };
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
     setup.open(&device).unwrap().close().unwrap();
-    device.capture_part(0, 1).unwrap();
-    device.capture_commit(77).unwrap();
+    device.snapshot_part(0, 1).unwrap();
+    device.snapshot_commit(77).unwrap();
     device.settle().unwrap();
     drop(device);
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
     let error = setup.open(&device).err().expect("another epoch");
-    assert!(error.is_corrupt() && error.to_string().contains("captured at epoch 77"), "{error}");
+    assert!(error.is_corrupt() && error.to_string().contains("saved at epoch 77"), "{error}");
 }
 
 type Nested = (u64, String, Vec<(u8, Option<String>)>, Vec<Vec<u32>>, Vec<()>, [i16; 3]);

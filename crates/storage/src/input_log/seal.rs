@@ -66,7 +66,8 @@ impl<D: Device> InputLog<D> {
         let kind = Kind::Epoch;
         let place = Place { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
         complete_header(self.geometry(), place, &mut buffer[..end]);
-        let written = if port.device().captures() { end.next_multiple_of(PAGE_BYTES) } else { end };
+        let written =
+            if port.device().takes_snapshots() { end.next_multiple_of(PAGE_BYTES) } else { end };
         buffer[end..written].fill(0);
         port.log_write(self.geometry().offset(segments[0]), &buffer[..written])?;
         port.log_fence();

@@ -23,7 +23,7 @@ struct Told {
 struct Says {
     instance: Option<u64>,
     mark: Option<[u8; MARK_BYTES]>,
-    captured: Option<u64>,
+    saved: Option<u64>,
     may_show_undurable: bool,
     /// Bytes that the image lost at its end.
     cut_bytes: u64,
@@ -129,8 +129,8 @@ impl Device for Told {
         Ok(())
     }
 
-    fn captured_epoch(&self) -> Option<u64> {
-        self.says().captured
+    fn snapshot_epoch(&self) -> Option<u64> {
+        self.says().saved
     }
 
     fn mark(&self) -> Option<[u8; MARK_BYTES]> {
@@ -180,15 +180,15 @@ fn an_image_of_another_store_is_refused() {
     }
 }
 
-/// A device that captured the image at another epoch than that of its checkpoint holds another one.
+/// A device that saved the image at another epoch than that of its checkpoint holds another one.
 #[test]
 fn an_image_of_another_moment_is_refused() {
     let device = used();
-    for (captured, fits) in [(None, true), (Some(0), true), (Some(1), false)] {
-        device.say(|says| says.captured = captured);
+    for (saved, fits) in [(None, true), (Some(0), true), (Some(1), false)] {
+        device.say(|says| says.saved = saved);
         match open(&device).map(|opened| opened.created) {
-            Ok(created) => assert!(fits && !created, "{captured:?}"),
-            Err(error) => assert!(!fits && error.is_corrupt(), "{captured:?}: {error}"),
+            Ok(created) => assert!(fits && !created, "{saved:?}"),
+            Err(error) => assert!(!fits && error.is_corrupt(), "{saved:?}: {error}"),
         }
     }
 }
