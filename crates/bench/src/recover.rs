@@ -37,7 +37,7 @@ pub struct RecoverSummary {
     /// Calls that were left out: epoch, position and reason.
     pub skipped: Vec<String>,
     /// Calls that wait for the next epoch.
-    pub carried: u64,
+    pub deferred: u64,
     /// Worker threads.
     pub workers: usize,
     /// Opening the device (on `file`: reading the image into memory).
@@ -143,7 +143,7 @@ impl DeviceVisitor for Recover<'_> {
         let (engine, found) = Engine::open(device, config, &tables, job.procedures().table)?;
         let finished = now_ns();
         let RecoveryReport { epoch, checkpoint_epoch, rows, .. } = found;
-        let (state_digest, carried) = (engine.state_hash().to_string(), engine.carried() as u64);
+        let (state_digest, deferred) = (engine.state_hash().to_string(), engine.deferred() as u64);
         let mut all = Counters::default();
         let parts = [&found.load_log, &found.scan, &found.rebuild, &found.replay];
         parts.into_iter().for_each(|part| all.add(part));
@@ -164,7 +164,7 @@ impl DeviceVisitor for Recover<'_> {
                 .iter()
                 .map(|v| format!("call {} of epoch {}: {}", v.position, v.epoch, v.reason))
                 .collect(),
-            carried,
+            deferred,
             workers,
             open_device_ms: ms(opened - started),
             load_log_ms: ms(found.load_log_ns),

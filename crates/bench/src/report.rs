@@ -42,7 +42,7 @@ pub struct Report {
     /// How often a transaction was put off to the next epoch.
     pub deferred: u64,
     /// Transactions that wait for an epoch after the last one; not answered, not lost.
-    pub carried: u64,
+    pub waiting: u64,
     /// Time in epochs.
     pub seconds: f64,
     /// Committed transactions per second of that time.
@@ -182,7 +182,7 @@ impl Report {
             failed: work.failed,
             first_failure: tally.first_failure.clone(),
             deferred: work.deferred,
-            carried: 0,
+            waiting: 0,
             seconds: seconds(tally.run_ns),
             throughput_txn_per_s: tally.throughput(),
             latency_ns: Latency {
@@ -234,7 +234,7 @@ impl Report {
     ) {
         self.rows = engine.rows();
         self.epoch = engine.epoch();
-        self.carried = engine.carried() as u64;
+        self.waiting = engine.deferred() as u64;
         self.resumed_at_epoch = recovery.epoch;
         self.recovered_hash = recovery.hash.name();
         self.state_digest = engine.state_hash().to_string();

@@ -143,7 +143,7 @@ struct Run<'a, D: Device> {
     verifier: Option<Verifier<'a>>,
     observer: Option<Box<dyn Observer>>,
     /// Calls that the last epoch deferred, in order.
-    carried: Vec<(ProcedureId, Vec<u8>)>,
+    deferred: Vec<(ProcedureId, Vec<u8>)>,
     calls: Calls,
     tally: Tally,
     generate_ns: u64,
@@ -174,8 +174,8 @@ impl<'a, D: Device> Run<'a, D> {
         if let Some(verifier) = &mut verifier {
             verifier.catch_up(epoch, engine.state_hash().0)?;
         }
-        let carried = (0..engine.carried()).map(|i| engine.carried_call(i));
-        let carried = carried.map(|(procedure, args)| (procedure, args.to_vec())).collect();
+        let deferred = (0..engine.deferred()).map(|i| engine.deferred_call(i));
+        let deferred = deferred.map(|(procedure, args)| (procedure, args.to_vec())).collect();
         Ok(Self {
             job,
             settings,
@@ -185,7 +185,7 @@ impl<'a, D: Device> Run<'a, D> {
             ack,
             verifier,
             observer: None,
-            carried,
+            deferred,
             calls: Calls::new(),
             tally: Tally::new()?,
             generate_ns: 0,
@@ -296,7 +296,7 @@ impl<'a, D: Device> Run<'a, D> {
 
     /// Hands all answers of an epoch to the observer, and keeps what was deferred.
     fn tell_observer(&mut self, outcome: &EpochOutcome) {
-        let before = std::mem::take(&mut self.carried);
+        let before = std::mem::take(&mut self.deferred);
         for position in 0..outcome.len() {
             let (procedure, args) = match before.get(position) {
                 Some((procedure, args)) => (*procedure, args.as_slice()),
@@ -304,7 +304,7 @@ impl<'a, D: Device> Run<'a, D> {
             };
             let answer = answer(&outcome.answer(position));
             if answer == workloads::Answer::Deferred {
-                self.carried.push((procedure, args.to_vec()));
+                self.deferred.push((procedure, args.to_vec()));
             }
             if let Some(observer) = &mut self.observer {
                 observer.observe(procedure, args, answer);

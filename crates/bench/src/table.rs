@@ -145,7 +145,7 @@ fn figures(report: &Report) -> Table {
             row("aborted", grouped(report.aborted as f64), "txn"),
             row("failed", grouped(report.failed as f64), "txn"),
             row("deferred", grouped(report.deferred as f64), "times"),
-            row("waiting for the next epoch", grouped(report.carried as f64), "txn"),
+            row("waiting for the next epoch", grouped(report.waiting as f64), "txn"),
             row("rows", grouped(report.rows as f64), "rows"),
         ],
     )

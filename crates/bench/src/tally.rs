@@ -24,7 +24,7 @@ pub(crate) struct Tally {
     pub(crate) latency: Histogram<u64>,
     /// Words of the first failed call.
     pub(crate) first_failure: Option<String>,
-    /// Time that the calls that are carried over have waited already, in order.
+    /// Time that the calls that are deferred have waited already, in order.
     waited_ns: Vec<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
         let mut waited = Vec::new();
         let mut fresh = 0;
         for position in 0..outcome.len() {
-            let before = match position < outcome.carried_in {
+            let before = match position < outcome.deferred_in {
                 true => self.waited_ns.get(position).copied().unwrap_or(0),
                 false => 0,
             };

@@ -19,7 +19,7 @@ const BYTES_SHOWN: usize = 48;
 
 /// A call that must run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Carried {
+struct Deferred {
     procedure: ProcedureId,
     args: Vec<u8>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Verifier<'j> {
     job: &'j Job,
     names: Vec<&'static str>,
     oracle: Oracle,
-    carried: Vec<Carried>,
+    deferred: Vec<Deferred>,
     /// Last epoch that the oracle has run.
     epoch: u64,
 }
@@ -38,7 +38,7 @@ impl<'j> Verifier<'j> {
     pub(crate) fn new(job: &'j Job) -> Self {
         let mut oracle = job.oracle();
         oracle.watch_chains();
-        Self { job, names: job.procedures().names, oracle, carried: Vec::new(), epoch: 0 }
+        Self { job, names: job.procedures().names, oracle, deferred: Vec::new(), epoch: 0 }
     }
 
     /// Calls in the longest chain of the last epoch in which each needs what the one before left.
@@ -58,21 +58,21 @@ impl<'j> Verifier<'j> {
 
     /// Runs the epoch that the engine has just run, and compares every answer.
     pub(crate) fn compare(&mut self, calls: &Calls, outcome: &EpochOutcome) -> Result<()> {
-        let carried: Vec<ProcedureId> = self.carried.iter().map(|call| call.procedure).collect();
+        let deferred: Vec<ProcedureId> = self.deferred.iter().map(|call| call.procedure).collect();
         let expected = self.run_epoch(calls);
-        if outcome.carried_in != carried.len() || outcome.len() != expected.len() {
+        if outcome.deferred_in != deferred.len() || outcome.len() != expected.len() {
             return Err(BenchError::Difference(format!(
                 "{}: the engine ran {} calls, {} of them deferred; the oracle {} and {}",
                 self.job.epoch_name(self.epoch),
                 outcome.len(),
-                outcome.carried_in,
+                outcome.deferred_in,
                 expected.len(),
-                carried.len()
+                deferred.len()
             )));
         }
         let where_at = |position: usize| {
-            let fresh = || calls.get(position - carried.len()).0;
-            let procedure = carried.get(position).copied().unwrap_or_else(fresh);
+            let fresh = || calls.get(position - deferred.len()).0;
+            let procedure = deferred.get(position).copied().unwrap_or_else(fresh);
             let name = self.names.get(usize::from(procedure)).copied().unwrap_or("unknown");
             format!("{}, position {position}, {name}", self.job.epoch_name(self.epoch))
         };
@@ -143,18 +143,18 @@ impl<'j> Verifier<'j> {
     }
 
     fn run_epoch(&mut self, calls: &Calls) -> Vec<OracleAnswer> {
-        let before = std::mem::take(&mut self.carried);
-        let carried = before.iter().map(|call| (call.procedure, call.args.as_slice()));
+        let before = std::mem::take(&mut self.deferred);
+        let deferred = before.iter().map(|call| (call.procedure, call.args.as_slice()));
         let batch: Vec<(ProcedureId, &[u8])> =
-            carried.chain((0..calls.len()).map(|i| calls.get(i))).collect();
+            deferred.chain((0..calls.len()).map(|i| calls.get(i))).collect();
         let answers = self.oracle.run_epoch(&batch, before.len());
-        let mut carried = Vec::new();
+        let mut deferred = Vec::new();
         for ((procedure, args), answer) in batch.iter().zip(&answers) {
             if *answer == OracleAnswer::Deferred {
-                carried.push(Carried { procedure: *procedure, args: args.to_vec() });
+                deferred.push(Deferred { procedure: *procedure, args: args.to_vec() });
             }
         }
-        self.carried = carried;
+        self.deferred = deferred;
         self.epoch += 1;
         answers
     }

@@ -15,7 +15,7 @@ use crate::signals::Signals;
 
 const ROUNDS_DEFAULT: u64 = 3;
 
-/// Carries a `bench ablation` command out.
+/// Runs a `bench ablation` command.
 pub(crate) fn run(arguments: &AblationArguments) -> Done {
     let signals = Signals::listen()?;
     let programs = Programs::find(arguments)?;

@@ -21,7 +21,7 @@ use crate::signals::Signals;
 /// The engine's limit.
 const CHECKPOINT_EVERY_MAX: u64 = 1_000_000;
 
-/// Carries a `bench` command out.
+/// Runs a `bench` command.
 pub(crate) fn run(command: BenchCommand) -> Done {
     match command {
         BenchCommand::Ycsb(options) => run_workload(&options),

@@ -46,7 +46,7 @@ impl DeviceVisitor for Check {
     }
 }
 
-/// Carries a `check` command out.
+/// Runs a `check` command.
 pub(crate) fn run(arguments: &StoreArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
     let found = match bench::open_device(&spec, Limits::read_only(&spec), Check) {

@@ -7,7 +7,7 @@ use crate::args::ContentionArguments;
 use crate::output::{Done, JsonTarget};
 use crate::runs::workers;
 
-/// Carries a `bench contention` command out.
+/// Runs a `bench contention` command.
 pub(crate) fn run(arguments: &ContentionArguments) -> Done {
     let quick = arguments.quick;
     let load = Load {

@@ -6,7 +6,7 @@ use bench::device_speed::{Settings, render};
 use crate::args::DeviceArguments;
 use crate::output::{Done, JsonTarget};
 
-/// Carries a `bench device` command out.
+/// Runs a `bench device` command.
 pub(crate) fn run(arguments: &DeviceArguments) -> Done {
     let settings = Settings {
         profile: arguments.profile,

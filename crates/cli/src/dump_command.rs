@@ -16,7 +16,7 @@ use crate::load_command::state_hash_of_files;
 use crate::output::{Done, Failure};
 use crate::rows::{Looked, Table};
 
-/// Carries a `dump` command out.
+/// Runs a `dump` command.
 pub(crate) fn run(arguments: &DumpArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
     bench::open_device(&spec, Limits::read_only(&spec), Dump(arguments))?

@@ -17,7 +17,7 @@ use crate::args::{InspectArguments, Page};
 use crate::output::{Done, Failure, show};
 use crate::rows::OfTable;
 
-/// Carries an `inspect` command out.
+/// Runs an `inspect` command.
 pub(crate) fn run(arguments: &InspectArguments) -> Done {
     let path: &Path = arguments.path.as_ref();
     if path == Path::new("format") && arguments.page.is_none() {
@@ -137,7 +137,7 @@ struct SuperblockPage {
     checkpoint_epoch: u64,
     state_digest: Option<String>,
     rows: u64,
-    calls_carried: u32,
+    calls_deferred: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -180,7 +180,7 @@ struct LogEpoch {
     bytes: u64,
     streams: u32,
     segments: u32,
-    carry_bytes: Option<u64>,
+    deferred_bytes: Option<u64>,
 }
 
 struct Inspect;
@@ -217,7 +217,7 @@ fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
         checkpoint_epoch: checkpoint.epoch,
         state_digest: checkpoint.state_hash().map(|hash| hash.to_string()),
         rows: checkpoint.rows,
-        calls_carried: checkpoint.carry_calls,
+        calls_deferred: checkpoint.deferred_calls,
     }
 }
 
@@ -275,7 +275,7 @@ fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
         bytes: epoch.bytes,
         streams: epoch.streams,
         segments: epoch.segments,
-        carry_bytes: epoch.carry_bytes,
+        deferred_bytes: epoch.deferred_bytes,
     });
     LogPage {
         space_bytes: opened.store.device().log_bytes(),
@@ -349,7 +349,7 @@ fn superblock_text(text: &mut String, page: &SuperblockPage) {
         ("checkpoint epoch", page.checkpoint_epoch.to_string()),
         ("state digest", page.state_digest.clone().unwrap_or_else(|| "not known".into())),
         ("rows", page.rows.to_string()),
-        ("calls carried over", page.calls_carried.to_string()),
+        ("deferred calls", page.calls_deferred.to_string()),
     ];
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<20} {value}");
@@ -369,14 +369,14 @@ fn log_text(text: &mut String, log: &LogPage) {
         let _ = writeln!(
             text,
             "{:>10} {:>10} {:>12} {:>8} {:>9} {:>12}",
-            "epoch", "calls", "bytes", "streams", "segments", "carry bytes"
+            "epoch", "calls", "bytes", "streams", "segments", "deferred bytes"
         );
     }
     for e in &log.sealed {
-        let carry = e.carry_bytes.map_or("-".to_string(), |bytes| bytes.to_string());
+        let deferred_calls = e.deferred_bytes.map_or("-".to_string(), |bytes| bytes.to_string());
         let _ = writeln!(
             text,
-            "{:>10} {:>10} {:>12} {:>8} {:>9} {carry:>12}",
+            "{:>10} {:>10} {:>12} {:>8} {:>9} {deferred_calls:>12}",
             e.epoch, e.calls, e.bytes, e.streams, e.segments
         );
     }

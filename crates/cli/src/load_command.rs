@@ -59,7 +59,7 @@ struct LoadedTable {
     counts: Counts,
 }
 
-/// Carries a `load` command out.
+/// Runs a `load` command.
 pub(crate) fn run(arguments: &LoadArguments) -> Done {
     let files = files(&arguments.files)?;
     let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;

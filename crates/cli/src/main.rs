@@ -2,7 +2,7 @@
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check, or a violation that `sim` found); 2 the command line cannot
-//! be carried out as it is; 3 a salvage is done, and rows or calls are lost; 130 or 143 a run was
+//! be made as it is; 3 a salvage is done, and rows or calls are lost; 130 or 143 a run was
 //! interrupted by SIGINT or SIGTERM. Results go to standard output, everything else to standard
 //! error. Nothing here knows how the engine works.
 

@@ -8,7 +8,7 @@ use peers::{Settings, render};
 use crate::args::PeersArguments;
 use crate::output::{Done, Failure, JsonTarget};
 
-/// Carries a `bench peers` command out.
+/// Runs a `bench peers` command.
 pub(crate) fn run(arguments: &PeersArguments) -> Done {
     let (seconds, clients) = match arguments.quick {
         true => (2.0, vec![1, 64]),

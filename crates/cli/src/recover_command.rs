@@ -13,7 +13,7 @@ use crate::rows::Looked;
 use crate::runs::workers;
 use crate::salvage_command;
 
-/// Carries a `recover` command out.
+/// Runs a `recover` command.
 pub(crate) fn run(arguments: &RecoverArguments) -> Done {
     if let Some(epoch) = arguments.accept_loss_after {
         return repair_command::run(arguments, Decision::AcceptLossAfter(epoch));
@@ -72,7 +72,7 @@ fn text(summary: &RecoverSummary) -> String {
         ),
         format!(
             "{} epochs were compared with what they came to before, {} calls wait for the next one",
-            summary.epochs_verified, summary.carried,
+            summary.epochs_verified, summary.deferred,
         ),
     ];
     if summary.recovered_hash != "verified" {

@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     skipped_position: Option<u32>,
 }
 
-/// Carries a decision out.
+/// Runs a decision.
 pub(crate) fn run(arguments: &RecoverArguments, decision: Decision) -> Done {
     let store = &arguments.store;
     let spec = bench::spec_of_path(&store.path)?;

@@ -21,7 +21,7 @@ use crate::signals::Signals;
 /// With this code a `bench` command refuses a command line: a design or option that it has not.
 const REFUSED: i32 = 2;
 
-/// Carries a `reproduce` command out.
+/// Runs a `reproduce` command.
 pub(crate) fn run(arguments: &ReproduceArguments) -> Done {
     let figures = figures_named(&arguments.figures)?;
     let plan = Plan {

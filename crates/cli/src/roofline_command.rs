@@ -7,7 +7,7 @@ use crate::args::RooflineArguments;
 use crate::output::{Done, JsonTarget};
 use crate::runs::workers;
 
-/// Carries a `bench roofline` command out.
+/// Runs a `bench roofline` command.
 pub(crate) fn run(arguments: &RooflineArguments) -> Done {
     let settings = Settings {
         memory_mib: arguments.memory_mib,

@@ -112,10 +112,10 @@ impl<D: Device> Looked<D> {
     pub(crate) fn later(&self) -> Option<String> {
         let (checkpoint, sealed) = (self.opened.store.checkpoint(), &self.opened.log.sealed);
         let calls: u64 = sealed.iter().map(|epoch| epoch.calls).sum();
-        match (sealed.len(), checkpoint.carry_calls) {
+        match (sealed.len(), checkpoint.deferred_calls) {
             (0, 0) => None,
-            (0, carried) => Some(format!(
-                "{carried} calls wait for the epoch after the checkpoint of epoch {}",
+            (0, deferred) => Some(format!(
+                "{deferred} calls wait for the epoch after the checkpoint of epoch {}",
                 checkpoint.epoch
             )),
             (epochs, _) => Some(format!(

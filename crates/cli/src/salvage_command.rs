@@ -73,7 +73,7 @@ struct Lost {
     why: String,
 }
 
-/// Carries `recover --salvage` out.
+/// Runs `recover --salvage`.
 pub(crate) fn run(store: &StoreArguments, target: &Path) -> Done {
     let spec = bench::spec_of_path(&store.path)?;
     if fs::symlink_metadata(target).is_ok() {

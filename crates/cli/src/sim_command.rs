@@ -60,7 +60,7 @@ struct Explored {
 /// Images that came to what few of them come to.
 #[derive(Debug, Serialize)]
 struct SeldomShown {
-    images_with_a_carry: u64,
+    images_with_deferred_calls: u64,
     images_with_an_empty_epoch: u64,
     images_decided_about: u64,
     lives_after_a_larger_epoch: u64,
@@ -87,7 +87,7 @@ struct FailureShown {
     repeat: String,
 }
 
-/// Carries a `sim` command out.
+/// Runs a `sim` command.
 pub(crate) fn run(arguments: &SimArguments) -> Done {
     let signals = Signals::listen()?;
     let seed = arguments.seed.unwrap_or_else(new_seed);
@@ -189,7 +189,7 @@ fn explored(
         kills: tally.kills,
         lives_ended_by_a_call: tally.ended,
         seldom: SeldomShown {
-            images_with_a_carry: tally.seldom.carried,
+            images_with_deferred_calls: tally.seldom.deferred,
             images_with_an_empty_epoch: tally.seldom.empty,
             images_decided_about: tally.seldom.decided,
             lives_after_a_larger_epoch: tally.seldom.smaller,
@@ -317,7 +317,7 @@ fn render_seldom(explored: &Explored, to: &mut String) -> std::fmt::Result {
         to,
         "{} images with deferred calls; {} with an epoch without calls; {} lives after the loss of \
          a larger epoch",
-        seldom.images_with_a_carry,
+        seldom.images_with_deferred_calls,
         seldom.images_with_an_empty_epoch,
         seldom.lives_after_a_larger_epoch
     )?;

@@ -39,7 +39,7 @@ impl Part {
     }
 
     /// Whether an epoch before deferred the call.
-    pub(crate) fn is_carried(self) -> bool {
+    pub(crate) fn was_deferred(self) -> bool {
         matches!(self, Self::Deferred | Self::Refused)
     }
 }
@@ -93,7 +93,7 @@ pub struct Calls {
     /// Calls that are to run in the serial part ...
     serial: usize,
     /// ... and those of them that an epoch before deferred.
-    carried: usize,
+    deferred: usize,
 }
 
 impl Calls {
@@ -127,7 +127,7 @@ impl Calls {
         self.starts.clear();
         self.words.clear();
         self.procedures = 0;
-        (self.serial, self.carried) = (0, 0);
+        (self.serial, self.deferred) = (0, 0);
     }
 
     /// Appends a call; its position is the number of calls before it.
@@ -158,7 +158,7 @@ impl Calls {
         self.starts.push(self.words.len());
         self.words.push(Header::new(procedure, part, args.len()).0.to_le());
         self.serial += usize::from(part != Part::Parallel);
-        self.carried += usize::from(part.is_carried());
+        self.deferred += usize::from(part.was_deferred());
         let (whole, rest) = args.as_chunks();
         self.words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
         if !rest.is_empty() {
@@ -193,7 +193,7 @@ impl Calls {
         if calls.serial > 0 {
             let parts = || positions.clone().map(|position| calls.call(position).part);
             self.serial += parts().filter(|&part| part != Part::Parallel).count();
-            self.carried += parts().filter(|part| part.is_carried()).count();
+            self.deferred += parts().filter(|part| part.was_deferred()).count();
         }
         Ok(())
     }
@@ -228,8 +228,8 @@ impl Calls {
     }
 
     /// Those of them that an epoch before deferred: the first.
-    pub(crate) fn carried(&self) -> usize {
-        self.carried
+    pub(crate) fn deferred(&self) -> usize {
+        self.deferred
     }
 
     /// Some of the calls, for a part of an epoch.
@@ -244,9 +244,9 @@ impl Calls {
 
     /// Deferred calls and others in their serial order (O-71): those that were deferred, those for
     /// the serial part, the rest; and the position of each of the others.
-    pub(crate) fn in_serial_order(carried: &Self, calls: &Self) -> Result<(Self, Vec<u32>)> {
-        let (mut all, mut positions) = (carried.clone(), vec![0; calls.len()]);
-        check_count(carried.len() + calls.len())?;
+    pub(crate) fn in_serial_order(deferred: &Self, calls: &Self) -> Result<(Self, Vec<u32>)> {
+        let (mut all, mut positions) = (deferred.clone(), vec![0; calls.len()]);
+        check_count(deferred.len() + calls.len())?;
         for is_serial in [true, false] {
             for (number, position) in positions.iter_mut().enumerate() {
                 let call = calls.call(number);
@@ -538,7 +538,7 @@ pub struct EpochOutcome {
     /// Its number.
     pub epoch: u64,
     /// The first answers are those to calls that an epoch before deferred: this many.
-    pub carried_in: usize,
+    pub deferred_in: usize,
     /// Which answers are [`Answer::Deferred`], in the order in which these calls run next.
     pub deferred: Vec<u32>,
     /// Procedures of which a call of the serial part said what it may write: it did not call
@@ -567,7 +567,7 @@ impl EpochOutcome {
     /// positions.
     pub(crate) fn number_as_submitted(&mut self, positions: &[u32]) {
         let mut number_of: Vec<u32> = (0..self.places.len() as u32).collect();
-        for (number, &position) in (self.carried_in as u32..).zip(positions) {
+        for (number, &position) in (self.deferred_in as u32..).zip(positions) {
             number_of[position as usize] = number;
         }
         let mut places = self.places.clone();
@@ -585,7 +585,7 @@ impl EpochOutcome {
         self.uncommitted.iter().map(|&number| (number as usize, self.answer(number as usize)))
     }
 
-    /// Calls of the epoch, those carried in included.
+    /// Calls of the epoch, those deferred in included.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -596,7 +596,7 @@ impl EpochOutcome {
     }
 
     /// The answer to a call, in the order in which they were submitted: the first of the batch is
-    /// at `carried_in`.
+    /// at `deferred_in`.
     ///
     /// # Panics
     /// If the epoch had not as many calls.

@@ -48,7 +48,7 @@ pub struct Engine<D: Device> {
     epoch: u64,
     totals: Totals,
     /// Calls that are deferred to the next epoch.
-    carry: Calls,
+    deferred_calls: Calls,
     table_ids: Vec<u16>,
     procedure_ids: Vec<u16>,
     last_image_snapshot: u64,
@@ -75,7 +75,7 @@ impl<D: Device> Engine<D> {
             crew: None,
             epoch: checkpoint.epoch,
             totals: Totals { hash, rows: rows as i64 },
-            carry: Calls::new(),
+            deferred_calls: Calls::new(),
             table_ids: agreed.change.numbers.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: checkpoint.epoch,
@@ -93,10 +93,10 @@ impl<D: Device> Engine<D> {
     /// Any other error stops the engine: open the store again.
     pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(calls)?;
-        if self.carry.is_empty() && calls.serial() == 0 {
+        if self.deferred_calls.is_empty() && calls.serial() == 0 {
             return self.run(calls, info, None);
         }
-        let (all, positions) = Calls::in_serial_order(&self.carry, calls)?;
+        let (all, positions) = Calls::in_serial_order(&self.deferred_calls, calls)?;
         let mut outcome = self.run(&all, info, None)?;
         outcome.number_as_submitted(&positions);
         Ok(outcome)
@@ -110,13 +110,13 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
     pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(&Calls::new())?;
-        let mut count = self.carry.len();
+        let mut count = self.deferred_calls.len();
         loop {
-            let first = self.carry.cut(0..count);
+            let first = self.deferred_calls.cut(0..count);
             match self.run(&first, info, None) {
                 Err(error) if error.is_limit() && count > 1 => count /= 2,
                 Err(error) if error.is_limit() && count == 1 => {
-                    let first = self.carry.some(0..1, Part::Refused)?;
+                    let first = self.deferred_calls.some(0..1, Part::Refused)?;
                     return self.run(&first, info, None);
                 }
                 result => return result,
@@ -125,16 +125,16 @@ impl<D: Device> Engine<D> {
     }
 
     /// The deferred calls that an epoch of these calls does not run: the last ones.
-    fn still_carried(&self, calls: &Calls) -> Calls {
-        self.carry.cut(calls.carried()..self.carry.len())
+    fn still_deferred(&self, calls: &Calls) -> Calls {
+        self.deferred_calls.cut(calls.deferred()..self.deferred_calls.len())
     }
 
     /// A deferred call will not run: its answer is that it was refused.
-    pub(crate) fn refuse_carried(&mut self, position: usize) -> Result<()> {
-        let mut carry = self.carry.cut(0..position);
-        carry.append(&self.carry.some(position..position + 1, Part::Refused)?)?;
-        carry.append(&self.carry.cut(position + 1..self.carry.len()))?;
-        self.carry = carry;
+    pub(crate) fn refuse_deferred(&mut self, position: usize) -> Result<()> {
+        let mut deferred_calls = self.deferred_calls.cut(0..position);
+        deferred_calls.append(&self.deferred_calls.some(position..position + 1, Part::Refused)?)?;
+        deferred_calls.append(&self.deferred_calls.cut(position + 1..self.deferred_calls.len()))?;
+        self.deferred_calls = deferred_calls;
         Ok(())
     }
 
@@ -142,11 +142,11 @@ impl<D: Device> Engine<D> {
         if let Some(reason) = self.core.stop_reason() {
             return Err(EngineError::Poisoned(reason));
         }
-        if (calls.len() + self.carry.len()) as u64 > EPOCH_CALLS_MAX {
+        if (calls.len() + self.deferred_calls.len()) as u64 > EPOCH_CALLS_MAX {
             return Err(EngineError::Limit(format!(
-                "an epoch of {} calls and {} carried over, at most {EPOCH_CALLS_MAX}",
+                "an epoch of {} calls and {} deferred, at most {EPOCH_CALLS_MAX}",
                 calls.len(),
-                self.carry.len()
+                self.deferred_calls.len()
             )));
         }
         if self.epoch >= EPOCH_MAX {
@@ -222,8 +222,8 @@ impl<D: Device> Engine<D> {
             None => number - before >= every,
             Some(past) => past.last,
         };
-        let still_carried = self.still_carried(calls);
-        let live = (past.is_none() && calls.carried() > 0)
+        let still_deferred = self.still_deferred(calls);
+        let live = (past.is_none() && calls.deferred() > 0)
             .then(|| Deaths::live(self.store.device().as_ref(), number))
             .transpose()?;
         let context = Epoch {
@@ -241,7 +241,7 @@ impl<D: Device> Engine<D> {
             replay: past,
             before: self.totals,
             deaths: past.map(|past| past.deaths).or(live.as_ref()),
-            still_carried: &still_carried,
+            still_deferred: &still_deferred,
         };
         let (ends_in_checkpoint, ends_in_image_snapshot) =
             (context.ends_in_checkpoint, context.ends_in_image_snapshot);
@@ -314,10 +314,10 @@ impl<D: Device> Engine<D> {
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
         shared.handovers.write().expect("no panic while locked").clear();
-        *shared.carry_bytes.get_mut() = 0;
+        *shared.deferred_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
-        shared.carried.get_mut().expect("no panic while locked").clear();
+        shared.deferred.get_mut().expect("no panic while locked").clear();
         *shared.has_pieces.get_mut() = false;
         shared.contended.get_mut().expect("no panic while locked").clear();
         shared.streams.get_mut().expect("no panic while locked").clear();
@@ -335,11 +335,11 @@ impl<D: Device> Engine<D> {
         self.totals.hash.merge(sum.hash);
         self.totals.rows += sum.rows;
         let deferred =
-            std::mem::take(self.shared.carried.get_mut().expect("no panic while locked"));
-        self.carry = self.still_carried(calls);
+            std::mem::take(self.shared.deferred.get_mut().expect("no panic while locked"));
+        self.deferred_calls = self.still_deferred(calls);
         for &position in &deferred {
             let (procedure, arguments) = calls.get(position as usize);
-            self.carry.push_to(Part::Deferred, procedure, arguments)?;
+            self.deferred_calls.push_to(Part::Deferred, procedure, arguments)?;
         }
         let predicted = match calls.serial() {
             0 => BTreeSet::new(),
@@ -362,7 +362,7 @@ impl<D: Device> Engine<D> {
             .collect();
         Ok(EpochOutcome {
             epoch,
-            carried_in: calls.carried(),
+            deferred_in: calls.deferred(),
             deferred,
             predicted,
             state_hash: self.running_hash(),
@@ -397,8 +397,8 @@ impl<D: Device> Engine<D> {
         })
     }
 
-    pub(crate) fn set_carry(&mut self, carry: Calls) {
-        self.carry = carry;
+    pub(crate) fn set_deferred_calls(&mut self, deferred_calls: Calls) {
+        self.deferred_calls = deferred_calls;
     }
 
     /// Last finished epoch; 0 for a new store.
@@ -435,8 +435,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Calls that are deferred; they are the first of the next epoch.
-    pub fn carried(&self) -> usize {
-        self.carry.len()
+    pub fn deferred(&self) -> usize {
+        self.deferred_calls.len()
     }
 
     /// For each table passed to [`Engine::open`], its id in procedures and calls.
@@ -584,8 +584,8 @@ impl<D: Device> Engine<D> {
     ///
     /// # Panics
     /// If there are not as many.
-    pub fn carried_call(&self, index: usize) -> (u16, &[u8]) {
-        self.carry.get(index)
+    pub fn deferred_call(&self, index: usize) -> (u16, &[u8]) {
+        self.deferred_calls.get(index)
     }
 
     /// Bytes by structure.
@@ -644,10 +644,10 @@ impl<D: Device> Engine<D> {
             return Err(EngineError::Poisoned(reason));
         }
         let takes_snapshots = self.store.device().takes_snapshots();
-        if self.checkpoint_epoch() < self.epoch && !self.carry.is_empty() {
-            let bytes = epoch::encode_carry(&self.carry);
+        if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
+            let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
             let port = &mut self.workers[0].row_store.port;
-            self.store.log().write_carry(port, self.epoch + 1, &bytes)?;
+            self.store.log().write_deferred_calls(port, self.epoch + 1, &bytes)?;
             self.store.log().make_durable()?;
         }
         if self.store.checkpoint_epoch() < self.epoch {
@@ -681,9 +681,9 @@ impl<D: Device> Engine<D> {
             worker.row_store.port.fence();
         }
         let (hash, rows) = (self.running_hash(), self.totals.rows);
-        let carried = self.carry.len() as u32;
+        let deferred = self.deferred_calls.len() as u32;
         let port = &mut self.workers[0].row_store.port;
-        self.store.commit(port, self.epoch, hash, rows as u64, carried);
+        self.store.commit(port, self.epoch, hash, rows as u64, deferred);
         for worker in &mut self.workers {
             worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
             worker.row_store.search_all_sub_pools();
@@ -734,7 +734,7 @@ pub(crate) fn new_worker<D: Device>(
         sort_room: SortRoom::default(),
         work: crate::stats::WorkCounts::default(),
         sequences: Vec::new(),
-        carried: Vec::new(),
+        deferred: Vec::new(),
         contention: Contention::default(),
     };
     let row_store = RowStore {

@@ -470,7 +470,7 @@ pub(crate) struct Local {
     /// Sequences that changed in this epoch (first worker only): row, next number, serial position.
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Positions of the calls that it deferred to the next epoch.
-    pub(crate) carried: Vec<u32>,
+    pub(crate) deferred: Vec<u32>,
     /// Which rows calls contended for, if that is an option of the engine.
     pub(crate) contention: Contention,
 }
@@ -491,7 +491,7 @@ impl Local {
         self.lists.clear();
         self.drawers.clear();
         self.sequences.clear();
-        self.carried.clear();
+        self.deferred.clear();
         self.pieces.clear();
         self.work = WorkCounts::default();
         self.answers = WorkerAnswers::default();

@@ -6,7 +6,7 @@ use storage::Opened;
 
 use crate::Result;
 use crate::calls::Calls;
-use crate::epoch::{decode_calls, decode_carry};
+use crate::epoch::{decode_calls, decode_deferred_calls};
 use crate::program::logged_types;
 
 /// A call that a replay would run.
@@ -40,20 +40,20 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
         found.extend((from..calls.len()).map(|position| {
             let call = calls.call(position);
             let (procedure, types) = procedures[usize::from(call.procedure)].clone();
-            let is_deferred = call.part.is_carried();
+            let is_deferred = call.part.was_deferred();
             let (position, arguments) = (position as u32, call.arguments.to_vec());
             LoggedCall { epoch, position, is_deferred, procedure, types, arguments }
         }));
     };
     let next = checkpoint.epoch + 1;
-    if checkpoint.carry_calls > 0
-        && let Some(bytes) = log.carry(next)?
+    if checkpoint.deferred_calls > 0
+        && let Some(bytes) = log.deferred_calls(next)?
     {
-        list(next, &decode_carry(&bytes, procedures.len())?, 0);
+        list(next, &decode_deferred_calls(&bytes, procedures.len())?, 0);
     }
     for sealed in &opened.log.sealed {
         let calls = decode_calls(&log.read_epoch(sealed.epoch)?, procedures.len())?;
-        list(sealed.epoch, &calls, calls.carried());
+        list(sealed.epoch, &calls, calls.deferred());
     }
     Ok(found)
 }

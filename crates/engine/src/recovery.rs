@@ -39,7 +39,7 @@ use crate::core::{Core, RowKeys, SequenceState};
 use crate::crew::deal;
 use crate::definitions::Definitions;
 use crate::engine::{Engine, new_worker};
-use crate::epoch::decode_carry;
+use crate::epoch::decode_deferred_calls;
 use crate::index::EntryId;
 use crate::procedure::ProcedureTable;
 use crate::reads::Reads;
@@ -121,7 +121,7 @@ fn open<D: Device>(
     let scanned = clock();
 
     let agreed = schema::agree(&store, &log, &mut definitions)?;
-    let carry = read_carry(&store, agreed.procedures.len())?;
+    let deferred_calls = read_deferred_calls(&store, agreed.procedures.len())?;
     remember_collected(&store, &sub_pools, &mut workers);
     check_collected(&agreed, &log, &workers)?;
     if log.sealed.is_empty() && !created {
@@ -147,7 +147,7 @@ fn open<D: Device>(
     let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, (hash, rows));
     engine.build_indexes()?;
     let rebuilt = clock();
-    engine.set_carry(carry);
+    engine.set_deferred_calls(deferred_calls);
     replay(&mut engine, &log, end_mark, &mut report)?;
     begin_program(&mut engine, &agreed, &dropped, created)?;
     report.epoch = engine.epoch();
@@ -196,18 +196,18 @@ fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, plan: &ScanPlan)
 }
 
 /// The calls that the checkpoint hands over to the next epoch.
-fn read_carry<D: Device>(store: &Store<D>, procedures: usize) -> Result<Calls> {
+fn read_deferred_calls<D: Device>(store: &Store<D>, procedures: usize) -> Result<Calls> {
     let checkpoint = store.checkpoint();
-    if checkpoint.carry_calls == 0 {
+    if checkpoint.deferred_calls == 0 {
         return Ok(Calls::new());
     }
-    let bytes = store.log().carry(checkpoint.epoch + 1)?.ok_or_else(|| {
-        let calls = checkpoint.carry_calls;
+    let bytes = store.log().deferred_calls(checkpoint.epoch + 1)?.ok_or_else(|| {
+        let calls = checkpoint.deferred_calls;
         let what =
             format!("{calls} calls that were to be made again in the next epoch are missing");
         LogError::Lost { last: checkpoint.epoch, what }
     })?;
-    decode_carry(&bytes, procedures)
+    decode_deferred_calls(&bytes, procedures)
 }
 
 /// Everything that was logged is replayed and durable: from now on store and log are those of this

@@ -52,7 +52,7 @@ pub(crate) fn replay<D: Device>(
     if engine.store.device().takes_snapshots() {
         engine.store.device().settle()?;
     }
-    judge_carried(engine, deaths, last_logged)
+    judge_deferred(engine, deaths, last_logged)
 }
 
 /// What earlier replays left that ended in the death of their process.
@@ -60,14 +60,14 @@ pub(crate) fn replay<D: Device>(
 /// # Errors
 /// `StuckCall` if two did at the same call, and there is no verdict on it.
 fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result<Deaths> {
-    if log.sealed.is_empty() && engine.carried() == 0 {
+    if log.sealed.is_empty() && engine.deferred() == 0 {
         return Ok(Deaths::default());
     }
     let mut deaths = Deaths::open(engine.store.device().as_ref())?;
     let left_out =
         |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
     match deaths.stuck() {
-        // It was not logged: a replay of all that is comes to carry the call.
+        // It was not logged: a replay of all that is comes to have the call.
         Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
         Some((epoch, position)) if !left_out(epoch, position) => {
             deaths.keep();
@@ -84,16 +84,16 @@ fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
 
 /// Everything is replayed: a deferred call in which the process died twice is refused; if it died
 /// in it once, that is kept for the next open.
-fn judge_carried<D: Device>(
+fn judge_deferred<D: Device>(
     engine: &mut Engine<D>,
     mut deaths: Deaths,
     last_logged: u64,
 ) -> Result<()> {
     match deaths.stuck() {
         Some((epoch, position))
-            if epoch > last_logged && (position as usize) < engine.carried() =>
+            if epoch > last_logged && (position as usize) < engine.deferred() =>
         {
-            engine.refuse_carried(position as usize)?;
+            engine.refuse_deferred(position as usize)?;
         }
         _ if deaths.last_epoch().is_some_and(|epoch| epoch > last_logged) => deaths.keep(),
         _ => {}
@@ -132,8 +132,8 @@ fn replay_epoch<D: Device>(
 ) -> Result<()> {
     let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
-    if calls.carried() > engine.carried() {
-        let (are, were) = (calls.carried(), engine.carried());
+    if calls.deferred() > engine.deferred() {
+        let (are, were) = (calls.deferred(), engine.deferred());
         let what = format!("epoch {epoch} has {are} calls that were deferred to it, of {were}");
         return Err(StorageError::Corrupt(what).into());
     }

@@ -2,9 +2,9 @@
 //! that it has (O-91 to O-95).
 //!
 //! What is new is added at any open. Everything else that changes, changes only where neither the
-//! log nor the carry has calls: they were made, or are to be made again, under the definitions of
-//! before. All of it begins to count with one checkpoint record, after the replay if there is one
-//! (`storage`: `catalog.rs`).
+//! log nor the record of deferred calls has calls: they were made, or are to be made again, under
+//! the definitions of before. All of it begins to count with one checkpoint record, after the
+//! replay if there is one (`storage`: `catalog.rs`).
 
 use pmem::Device;
 use storage::input_log::Recovered;
@@ -38,8 +38,8 @@ pub(crate) fn agree<D: Device>(
 ) -> Result<Agreed> {
     let logged = Program::decode(&store.log().program().unwrap_or_default())?;
     let change = plan(store, definitions, logged.as_ref())?;
-    // Calls that were logged or carried over, and must run again.
-    let has_past = !log.sealed.is_empty() || store.checkpoint().carry_calls > 0;
+    // Calls that were logged or deferred, and must run again.
+    let has_past = !log.sealed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
     let registered = (definitions.procedures)(&change.numbers)?;
     let (procedures, procedure_ids) = number(&registered, past.as_ref(), definitions.in_order)?;

@@ -2,7 +2,7 @@
 //!
 //! A snapshot is the number of a finished epoch. While one lives, whoever replaces a value that it
 //! sees keeps an image of it (`images.rs`, O-85). It is read between epochs, in parts that are
-//! short and carry on by key, so epochs wait for a part at most (O-87). What it sees of a key is an
+//! short and go on by key, so epochs wait for a part at most (O-87). What it sees of a key is an
 //! image, or else the row, unless that was written later (O-86).
 
 mod secondary;

@@ -138,7 +138,7 @@ pub(crate) struct Shared {
     /// Sub-pools of the workers that have no part in a small epoch.
     pub(crate) idle: Mutex<Vec<Idle>>,
     /// Bytes of calls that might be deferred.
-    pub(crate) carry_bytes: AtomicU64,
+    pub(crate) deferred_bytes: AtomicU64,
     /// Rows that do not exist any more, by the worker that ran their last writers.
     pub(crate) gone: Vec<RwLock<Vec<Gone>>>,
     /// Finished log streams.
@@ -156,7 +156,7 @@ pub(crate) struct Shared {
     /// Sums over workers.
     pub(crate) totals: Mutex<Totals>,
     /// Positions of the calls that are deferred to the next epoch.
-    pub(crate) carried: Mutex<Vec<u32>>,
+    pub(crate) deferred: Mutex<Vec<u32>>,
     /// What the serial part has written.
     pub(crate) overlay: RwLock<Overlay>,
     /// A call that failed when it was too late to take its writes back: position, and what
@@ -168,7 +168,7 @@ impl Shared {
     /// Takes over what an epoch left that ran with another `Shared`.
     pub(crate) fn take_results(&mut self, other: Shared) {
         self.totals = other.totals;
-        self.carried = other.carried;
+        self.deferred = other.deferred;
         self.poisoned = other.poisoned;
         self.overlay = other.overlay;
     }
@@ -196,7 +196,7 @@ impl Shared {
             demand: Mutex::new(SpaceDemand::new(tables)),
             handovers: RwLock::default(),
             idle: Mutex::default(),
-            carry_bytes: AtomicU64::new(0),
+            deferred_bytes: AtomicU64::new(0),
             gone: (0..workers).map(|_| RwLock::default()).collect(),
             streams: Mutex::default(),
             sync: Mutex::default(),
@@ -205,7 +205,7 @@ impl Shared {
             contended: Mutex::default(),
             pieces: (0..workers).map(|_| Mutex::default()).collect(),
             totals: Mutex::default(),
-            carried: Mutex::default(),
+            deferred: Mutex::default(),
             overlay: RwLock::default(),
             poisoned: Mutex::default(),
         }
@@ -236,7 +236,7 @@ pub(crate) struct Epoch<'e, D: Device> {
     /// deferred calls run.
     pub(crate) deaths: Option<&'e Deaths>,
     /// Deferred calls that this epoch does not run.
-    pub(crate) still_carried: &'e Calls,
+    pub(crate) still_deferred: &'e Calls,
 }
 
 /// What recovery knows of an epoch that it replays.

@@ -125,9 +125,9 @@ impl Database {
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = driver.schema();
         // Whoever only reads does not run what the last process left to run.
-        let carried = if limits.read_only { 0 } else { driver.status().carried };
-        let (carried, last_ns) = ((carried, epochs), report.timestamp_ns);
-        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), carried, last_ns);
+        let deferred = if limits.read_only { 0 } else { driver.status().deferred };
+        let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
+        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), deferred, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));

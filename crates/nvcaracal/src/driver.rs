@@ -66,7 +66,7 @@ pub(crate) struct Status {
     pub(crate) checkpoint_epoch: u64,
     pub(crate) rows: u64,
     pub(crate) state_hash: StateHash,
-    pub(crate) carried: usize,
+    pub(crate) deferred: usize,
 }
 
 struct Hosted<D: Device> {
@@ -169,7 +169,7 @@ impl<D: Device> Driver for Hosted<D> {
             checkpoint_epoch: engine.checkpoint_epoch(),
             rows: engine.rows(),
             state_hash: engine.state_hash(),
-            carried: engine.carried(),
+            deferred: engine.deferred(),
         }
     }
 

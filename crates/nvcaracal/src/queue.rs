@@ -103,8 +103,8 @@ pub(crate) enum Work {
     Epoch(Batch),
     /// Requests that are there.
     Requests(Vec<Request>),
-    /// Nothing is waiting, but the engine carries calls over.
-    Carried,
+    /// Nothing is waiting, but the engine defers calls.
+    Deferred,
     /// The queue is closed and empty.
     Close,
 }
@@ -437,14 +437,14 @@ impl Queue {
 
     /// Waits for work. If fewer calls than `enough` are there, waits for more, but not longer than
     /// `most`.
-    pub(crate) fn wait(&self, carries: bool, enough: usize, most: Duration) {
+    pub(crate) fn wait(&self, deferred_records: bool, enough: usize, most: Duration) {
         let mut inner = self.inner();
         let mut waited = most.is_zero();
         loop {
             let calls = self.calls(&inner);
             let is_all = calls == 0 || calls >= enough;
             let is_urgent = !inner.requests.is_empty() || inner.ended.is_some();
-            let has_work = is_urgent || calls > 0 || carries;
+            let has_work = is_urgent || calls > 0 || deferred_records;
             if has_work && (is_all || waited || is_urgent) {
                 return self.shards.wake_never();
             }
@@ -462,7 +462,7 @@ impl Queue {
     }
 
     /// Takes what is there.
-    pub(crate) fn take(&self, carries: bool) -> Option<Work> {
+    pub(crate) fn take(&self, deferred_records: bool) -> Option<Work> {
         let mut inner = self.inner();
         let calls = self.calls(&inner);
         // Readers who ask again and again keep nobody from writing, nor the other way round.
@@ -477,8 +477,8 @@ impl Queue {
             inner.is_calls_turn = false;
             return Some(Work::Epoch(self.take_batch(inner)));
         }
-        if carries {
-            return Some(Work::Carried);
+        if deferred_records {
+            return Some(Work::Deferred);
         }
         inner.ended.is_some().then_some(Work::Close)
     }

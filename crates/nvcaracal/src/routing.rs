@@ -63,7 +63,7 @@ impl Routing {
     /// An epoch of these calls has run.
     pub(crate) fn learn(&self, calls: &Calls, outcome: &EpochOutcome) {
         self.learn_predictions(calls, |procedure| outcome.predicted.contains(&procedure));
-        let deferred = outcome.deferred.iter().map(|&at| at as usize - outcome.carried_in);
+        let deferred = outcome.deferred.iter().map(|&at| at as usize - outcome.deferred_in);
         self.learn_deferred(outcome.epoch, calls, deferred);
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Pace {
     calls: AtomicUsize,
     ns: AtomicU64,
     /// Whether calls are deferred.
-    is_carrying: AtomicBool,
+    has_deferred_calls: AtomicBool,
 }
 
 /// The sequencer, until the database is closed or something has failed.
@@ -118,7 +118,7 @@ pub(crate) struct Sequencer {
     /// Where procedures run, on whichever thread has the seat; absent while it is in use.
     stack: Option<Stack>,
     /// Owners of the calls that come first in the next epoch.
-    carried: VecDeque<Owner>,
+    deferred: VecDeque<Owner>,
     /// The group of the epoch that runs.
     running: Option<Arc<Group>>,
     clock: Clock,
@@ -189,15 +189,15 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
     loop {
         let calls = pace.calls.load(Ordering::Relaxed);
         let most = (Duration::from_nanos(pace.ns.load(Ordering::Relaxed)) / 8).min(wait_max);
-        let is_carrying = || pace.is_carrying.load(Ordering::Relaxed);
-        shared.queue.wait(is_carrying(), calls / 2, most);
+        let has_deferred_calls = || pace.has_deferred_calls.load(Ordering::Relaxed);
+        shared.queue.wait(has_deferred_calls(), calls / 2, most);
         let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sequencer) = seat.as_mut() else {
             // A caller's epoch has ended it, and the queue with it.
             return Err(shared.queue.why_ended());
         };
-        // What was carried a caller's epoch may have run.
-        let Some(work) = shared.queue.take(is_carrying()) else { continue };
+        // What was deferred a caller's epoch may have run.
+        let Some(work) = shared.queue.take(has_deferred_calls()) else { continue };
         match sequencer.attend(work) {
             Ok(true) => {}
             Ok(false) => {
@@ -221,7 +221,7 @@ impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         (driver, stack): (Box<dyn Driver>, Stack),
-        (carried, epochs): (usize, Epochs),
+        (deferred, epochs): (usize, Epochs),
         last_timestamp_ns: u64,
     ) -> Self {
         let status = driver.status();
@@ -230,9 +230,9 @@ impl Sequencer {
             recorder.place(status);
             tallies = Some(recorder.tallies());
         });
-        shared.pace.is_carrying.store(carried > 0, Ordering::Relaxed);
+        shared.pace.has_deferred_calls.store(deferred > 0, Ordering::Relaxed);
         Self {
-            carried: (0..carried).map(|_| None).collect(),
+            deferred: (0..deferred).map(|_| None).collect(),
             shared,
             tallies: tallies.expect("just made"),
             workers: WorkerChoice::new(driver.workers()),
@@ -248,7 +248,7 @@ impl Sequencer {
     fn attend(&mut self, work: Work) -> Result<bool> {
         let attend = |sequencer: &mut Self| match work {
             Work::Epoch(batch) => sequencer.run_batch(batch).map(|()| true),
-            Work::Carried => sequencer.run_deferred().map(|()| true),
+            Work::Deferred => sequencer.run_deferred().map(|()| true),
             Work::Requests(requests) => {
                 let driver = &mut sequencer.driver;
                 requests.into_iter().for_each(|request| request(Ok(driver.as_mut())));
@@ -258,7 +258,7 @@ impl Sequencer {
         };
         let result = caught(|| self.on_stack(attend))
             .unwrap_or_else(|panic| Err(Error::stopped(panicked(&panic))));
-        self.shared.pace.is_carrying.store(!self.carried.is_empty(), Ordering::Relaxed);
+        self.shared.pace.has_deferred_calls.store(!self.deferred.is_empty(), Ordering::Relaxed);
         result
     }
 
@@ -318,7 +318,7 @@ impl Sequencer {
         }
         let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
         let mut result = self.run_part(&calls, &all)?;
-        while result.is_err() && !self.carried.is_empty() {
+        while result.is_err() && !self.deferred.is_empty() {
             // Deferred calls go first, and each epoch of them brings some to their end (O-75).
             self.run_deferred()?;
             result = self.run_part(&calls, &all)?;
@@ -396,14 +396,14 @@ impl Sequencer {
         }
     }
 
-    /// Hands out the answers of an epoch: of calls that were carried in, then of its own.
+    /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
         observe::contention(outcome.epoch, &contention);
         let outcome = Arc::new(outcome);
-        let carried_in = outcome.carried_in;
+        let deferred_in = outcome.deferred_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };
-        let index = |position| part.first + (position - carried_in) as u32;
+        let index = |position| part.first + (position - deferred_in) as u32;
         // Counted before anybody can ask.
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
@@ -417,23 +417,23 @@ impl Sequencer {
         });
 
         // No call is deferred twice.
-        for (position, owner) in self.carried.drain(..carried_in).enumerate() {
+        for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {
                 group.answer_one(index, Ok(place(position)));
             }
         }
         let deferred = outcome.deferred.iter().map(|&position| {
             let position = position as usize;
-            (index(position), calls.get(position - carried_in).0)
+            (index(position), calls.get(position - deferred_in).0)
         });
-        self.carried.extend(
+        self.deferred.extend(
             deferred.map(|(index, procedure)| Some((Arc::clone(&part.group), index, procedure))),
         );
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
-            return part.group.answer_all(place(carried_in));
+            return part.group.answer_all(place(deferred_in));
         }
-        for position in carried_in..outcome.len() {
+        for position in deferred_in..outcome.len() {
             if outcome.answer(position) != Answer::Deferred {
                 part.group.answer_one(index(position), Ok(place(position)));
             }
@@ -442,8 +442,8 @@ impl Sequencer {
 
     /// Counts answers by procedure.
     fn tally(&mut self, outcome: &EpochOutcome, calls: &Calls) {
-        let carried_in = outcome.carried_in;
-        for (position, owner) in self.carried.iter().take(carried_in).enumerate() {
+        let deferred_in = outcome.deferred_in;
+        for (position, owner) in self.deferred.iter().take(deferred_in).enumerate() {
             if let Some((.., procedure)) = owner {
                 self.tallies.count(*procedure, outcome.answer(position));
             }
@@ -451,8 +451,8 @@ impl Sequencer {
         for index in 0..calls.len() {
             self.tallies.commit(calls.get(index).0);
         }
-        for (number, answer) in outcome.uncommitted().filter(|&(number, _)| number >= carried_in) {
-            self.tallies.did_not_commit(calls.get(number - carried_in).0, answer);
+        for (number, answer) in outcome.uncommitted().filter(|&(number, _)| number >= deferred_in) {
+            self.tallies.did_not_commit(calls.get(number - deferred_in).0, answer);
         }
     }
 
@@ -461,7 +461,7 @@ impl Sequencer {
         observe::stopped(error);
         self.shared.queue.fail(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
-        self.carried.drain(..).flatten().for_each(|(group, ..)| group.end(error));
+        self.deferred.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }
 }
 

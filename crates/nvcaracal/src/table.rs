@@ -1,6 +1,6 @@
 //! Handles of tables and sequences: constants that name them and know their types.
 //!
-//! A handle carries a 64-bit tag of everything the database must agree on (name, index, lengths),
+//! A handle has a 64-bit tag of everything the database must agree on (name, index, lengths),
 //! computed by the compiler. A database looks the tag up in a small array ([`crate::schema`]), so a
 //! handle costs one load for each use, and one handle serves any number of databases.
 

@@ -6,7 +6,7 @@
 //! device can count it, slow it down, mark a page dirty, or record it for crash exploration. The
 //! engine is generic over `Device`: on `dram` a store compiles to a store.
 //!
-//! This module knows nothing of rows, versions or epochs, except that a snapshot carries a number.
+//! This module knows nothing of rows, versions or epochs, except that a snapshot has a number.
 
 use std::sync::Arc;
 
@@ -196,7 +196,7 @@ pub trait Device: Send + Sync + 'static {
     /// [`DeviceError`] when the device cannot be read.
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// The number that the device's own files carry, made up when they were created; `None` where
+    /// The number that the device's own files have, made up when they were created; `None` where
     /// there are no such files. A store on the device takes it as its own, so that files of two
     /// stores cannot be mixed.
     fn instance(&self) -> Option<u64> {

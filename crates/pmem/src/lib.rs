@@ -14,7 +14,7 @@
 //! | [`Traced`] | the same, as a recording that is looked at later | simulated |
 //!
 //! This crate must never know what the bytes mean: no rows, no versions, no epochs. (A snapshot
-//! carries a number, which is the epoch of the caller, but nothing here depends on its value.)
+//! has a number, which is the epoch of the caller, but nothing here depends on its value.)
 //!
 //! Unsafe code is allowed here. Two rules make it sound: a range is *mapped* as long as its
 //! [`Mapping`] lives and its base never moves; and a range is *owned by the caller in the current

@@ -24,7 +24,7 @@ impl CheckpointRecord {
         epoch: u64,
         hash: Option<StateHash>,
         rows: u64,
-        carry_calls: u32,
+        deferred_calls: u32,
     ) -> Self {
         let StateHash(sum) = hash.unwrap_or_default();
         Self {
@@ -32,7 +32,7 @@ impl CheckpointRecord {
             hash_low: sum as u64,
             hash_high: (sum >> 64) as u64,
             rows,
-            carry_calls,
+            deferred_calls,
             crc: 0,
             hash_state: if hash.is_some() { HASH_KNOWN } else { HASH_UNKNOWN },
             catalog: 0,

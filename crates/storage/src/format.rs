@@ -76,7 +76,7 @@ pub struct Superblock {
     pub features_required: u64,
     /// Features that a reader may ignore.
     pub features_optional: u64,
-    /// Random number of this store; the input log carries it too (O-52).
+    /// Random number of this store; the input log has it too (O-52).
     pub instance: u64,
     /// Bytes of a segment, a power of two.
     pub segment_bytes: u64,
@@ -172,8 +172,8 @@ pub struct CheckpointRecord {
     pub hash_high: u64,
     /// Live rows.
     pub rows: u64,
-    /// Calls that were deferred in this epoch; the log carries them to the next.
-    pub carry_calls: u32,
+    /// Calls that were deferred in this epoch; the log has them to the next.
+    pub deferred_calls: u32,
     /// CRC-32 of the struct with this field zero.
     pub crc: u32,
     /// [`HASH_KNOWN`] or [`HASH_UNKNOWN`].
@@ -403,7 +403,7 @@ pub fn layout() -> Vec<StructLayout> {
             hash_low: u64 = "running state hash, low half",
             hash_high: u64 = "running state hash, high half",
             rows: u64 = "live rows",
-            carry_calls: u32 = "calls carried to the next epoch",
+            deferred_calls: u32 = "calls deferred to the next epoch",
             crc: u32 = "CRC-32 with this field zero",
             hash_state: u64 = "1: the state hash is known, 2: it is not",
             catalog: u64 = "generation of the catalog",

@@ -32,8 +32,8 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
     }
     let (instance, segment_bytes) = (superblock.instance, superblock.log_segment_bytes);
     let given_up = InputLog::give_up(device, instance, segment_bytes, (current.epoch, last))?;
-    if last == current.epoch && current.carry_calls > 0 {
-        keep_no_carry(device, instance, segment_bytes, last)?;
+    if last == current.epoch && current.deferred_calls > 0 {
+        keep_no_deferred_record(device, instance, segment_bytes, last)?;
     }
     EndMark { epoch: last, hash: None }.write(device.as_ref())?;
     if !device.takes_snapshots() {
@@ -75,15 +75,15 @@ pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: u64) {
 
 /// The calls that the checkpoint hands over to the next epoch, none of them answered, are given up,
 /// too, if they are not in the log any more.
-fn keep_no_carry<D: Device>(
+fn keep_no_deferred_record<D: Device>(
     device: &Arc<D>,
     instance: u64,
     segment_bytes: u64,
     last: u64,
 ) -> Result<()> {
     let (log, _) = InputLog::open(Arc::clone(device), instance, segment_bytes, last)?;
-    if log.carry(last + 1)?.is_none() {
-        log.write_carry(&mut Port::new(Arc::clone(device), u32::MAX), last + 1, &[])?;
+    if log.deferred_calls(last + 1)?.is_none() {
+        log.write_deferred_calls(&mut Port::new(Arc::clone(device), u32::MAX), last + 1, &[])?;
         log.make_durable()?;
     }
     Ok(())

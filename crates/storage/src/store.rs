@@ -274,7 +274,7 @@ impl<D: Device> Store<D> {
         epoch: u64,
         hash: Option<StateHash>,
         rows: u64,
-        carry_calls: u32,
+        deferred_calls: u32,
     ) {
         let mut current = self.current.lock().expect("no panic while locked");
         let is_later = epoch > current.epoch;
@@ -282,7 +282,7 @@ impl<D: Device> Store<D> {
         let changes = epoch == current.epoch && catalog != current.catalog;
         assert!(is_later || changes, "checkpoint {epoch} after {}", current.epoch);
         let sequence = current.sequence + 1;
-        let record = CheckpointRecord::new(sequence, epoch, hash, rows, carry_calls);
+        let record = CheckpointRecord::new(sequence, epoch, hash, rows, deferred_calls);
         let record = CheckpointRecord { catalog, ..record };
         checkpoint::write(port, record);
         *current = record;

@@ -2,7 +2,7 @@
 //!
 //! | engine | what it is |
 //! |---|---|
-//! | [`Zen`] | no log: the last version of a transaction carries the mark that it committed |
+//! | [`Zen`] | no log: the last version of a transaction has the mark that it committed |
 //! | [`ZenMvcc`] | Zen, with snapshots for transactions that write nothing |
 //! | [`Wbl`] | write-behind logging: versions are flushed in groups; the log says up to when |
 //!

@@ -72,8 +72,8 @@ impl NotReplayed {
         let sealed = opened.log.sealed.iter();
         let mut epochs: Vec<_> = sealed.map(|sealed| of(sealed.epoch, sealed.calls)).collect();
         let checkpoint = opened.store.checkpoint();
-        if epochs.is_empty() && checkpoint.carry_calls > 0 {
-            epochs.push(of(checkpoint.epoch + 1, checkpoint.carry_calls.into()));
+        if epochs.is_empty() && checkpoint.deferred_calls > 0 {
+            epochs.push(of(checkpoint.epoch + 1, checkpoint.deferred_calls.into()));
         }
         let calls = epochs.iter().map(|of| of.calls).sum();
         Self { calls, epochs, unreadable: Some(why) }

@@ -53,7 +53,7 @@ fn by_name(object: &Value) -> BTreeMap<&String, &Value> {
 /// One line for each figure of a report that does not depend on time.
 fn figures(report: &Value) -> Vec<String> {
     let mut figures = Vec::new();
-    for name in ["state_digest", "rows", "carried"] {
+    for name in ["state_digest", "rows", "waiting"] {
         figures.push(format!("{name} {}", report[name]));
     }
     for (name, value) in by_name(&report["counters"]) {

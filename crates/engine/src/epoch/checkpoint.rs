@@ -3,7 +3,7 @@
 //! 1. Every worker puts free slots that it was handed and did not use into its lists, flushes these
 //!    and, if a checkpoint is due, its pools' offsets; then it fences its own port (O-22).
 //! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
-//!    the epoch came to before; it makes carried calls durable, then writes the checkpoint record.
+//!    the epoch came to before; it makes deferred calls durable, then writes the checkpoint record.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
 //! 4. On devices that snapshot, and if an image snapshot is due, every worker copies its share of
 //!    the image aside.
@@ -15,7 +15,7 @@ use storage::StateHash;
 
 use crate::EngineError;
 use crate::calls::Part;
-use crate::epoch::log_inputs::encode_carry;
+use crate::epoch::log_inputs::encode_deferred_calls;
 use crate::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
@@ -56,8 +56,8 @@ fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut totals = epoch.shared.totals.lock().expect("no panic while locked");
     totals.hash.merge(std::mem::take(&mut worker.row_store.hash));
     totals.rows += std::mem::take(&mut worker.row_store.rows);
-    let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
-    carried.append(&mut worker.local.carried);
+    let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");
+    deferred.append(&mut worker.local.deferred);
 }
 
 /// A replayed epoch must come to the state that it came to before the crash. Only then, and before
@@ -103,26 +103,26 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     }
     let port = &mut worker.row_store.port;
     let store = epoch.store;
-    let mut carried = epoch.shared.carried.lock().expect("no panic while locked");
-    carried.sort_unstable();
+    let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");
+    deferred.sort_unstable();
     let takes_snapshots = store.device().takes_snapshots();
     let recovery_starts_here =
         if takes_snapshots { epoch.ends_in_image_snapshot } else { epoch.ends_in_checkpoint };
     let logs = epoch.core.config.design.logs();
     // Without a log a crash loses calls that are deferred, as it does those that wait.
-    let carried_on = if logs { epoch.still_carried.len() + carried.len() } else { 0 };
-    if recovery_starts_here && carried_on > 0 {
-        let mut carry = epoch.still_carried.clone();
-        for &position in carried.iter() {
+    let deferred_on = if logs { epoch.still_deferred.len() + deferred.len() } else { 0 };
+    if recovery_starts_here && deferred_on > 0 {
+        let mut deferred_calls = epoch.still_deferred.clone();
+        for &position in deferred.iter() {
             let (procedure, arguments) = epoch.calls.get(position as usize);
-            carry.push_to(Part::Deferred, procedure, arguments)?;
+            deferred_calls.push_to(Part::Deferred, procedure, arguments)?;
         }
-        let bytes = encode_carry(&carry);
-        store.log().write_carry(port, epoch.number + 1, &bytes)?;
+        let bytes = encode_deferred_calls(&deferred_calls);
+        store.log().write_deferred_calls(port, epoch.number + 1, &bytes)?;
         store.log().make_durable()?;
     }
     if epoch.ends_in_checkpoint {
-        store.commit(port, epoch.number, hash, sum.rows as u64, carried_on as u32);
+        store.commit(port, epoch.number, hash, sum.rows as u64, deferred_on as u32);
     }
     let durable = if takes_snapshots {
         store.device().snapshot_epoch()

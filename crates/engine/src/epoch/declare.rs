@@ -39,7 +39,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         epoch.shared.has_pieces.store(true, Ordering::Relaxed);
     }
     reserve::tally(epoch, worker);
-    epoch.shared.carry_bytes.fetch_add(carry_bytes(epoch, worker), Ordering::Relaxed);
+    epoch.shared.deferred_bytes.fetch_add(deferred_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
     if epoch.leads(worker)
         && let Err(error) = reserve::reserve(epoch, worker)
@@ -209,7 +209,7 @@ pub(super) fn panic_text(panic: &str) -> String {
 }
 
 /// Bytes of the calls that might be deferred: all but those of the serial part (O-78).
-fn carry_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
+fn deferred_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
     let of_worker = worker.local.lists.txns.iter().map(|txn| txn.position as usize);
     let parallel = of_worker.filter(|&position| position >= epoch.calls.serial());
     parallel.map(|position| log_inputs::record_bytes(epoch.calls.get(position).1.len())).sum()

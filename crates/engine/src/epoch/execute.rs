@@ -315,7 +315,7 @@ fn scan_again(
 
 /// The call runs again in the serial part of the next epoch, where it comes to its end.
 fn defer(local: &mut Local, position: u32) -> Failure {
-    local.carried.push(position);
+    local.deferred.push(position);
     Failure::Deferred
 }
 

@@ -137,11 +137,11 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
     for position in 0..logged.seal.calls as usize {
         let stream = position / RUN_CALLS % streams.len();
         let call = streams[stream].next().ok_or_else(|| corrupt("a stream ends too early"))?;
-        let (carried, serial) = (calls.carried(), calls.serial());
+        let (deferred, serial) = (calls.deferred(), calls.serial());
         let is_late = match call.part {
             Part::Parallel => false,
             Part::Serial => serial < position,
-            Part::Deferred | Part::Refused => carried < position,
+            Part::Deferred | Part::Refused => deferred < position,
         };
         if is_late {
             return Err(corrupt("its calls are in another order than that of an epoch"));
@@ -160,23 +160,27 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
 }
 
 /// Deferred calls, one record after the other.
-pub(crate) fn encode_carry(carry: &Calls) -> Vec<u8> {
-    if carry.is_empty() { Vec::new() } else { carry.records(0..carry.len()).to_vec() }
+pub(crate) fn encode_deferred_calls(deferred_calls: &Calls) -> Vec<u8> {
+    if deferred_calls.is_empty() {
+        Vec::new()
+    } else {
+        deferred_calls.records(0..deferred_calls.len()).to_vec()
+    }
 }
 
-/// Reads what `encode_carry` wrote.
+/// Reads what `encode_deferred_calls` wrote.
 ///
 /// # Errors
 /// `Corrupt` if the records do not add up, or name a procedure that does not exist.
-pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
+pub(crate) fn decode_deferred_calls(bytes: &[u8], procedures: usize) -> Result<Calls> {
     let corrupt = |what: &str| {
-        let what = format!("calls carried over: {what}");
+        let what = format!("deferred calls: {what}");
         EngineError::Storage(storage::StorageError::Corrupt(what))
     };
     let mut records = Records { rest: bytes };
     let mut calls = Calls::new();
     while let Some(call) = records.next() {
-        if !call.part.is_carried() {
+        if !call.part.was_deferred() {
             return Err(corrupt("one was never deferred"));
         }
         calls.push_to(call.part, call.procedure, call.arguments)?;
@@ -194,7 +198,7 @@ pub(crate) fn decode_carry(bytes: &[u8], procedures: usize) -> Result<Calls> {
 mod tests {
     use super::*;
 
-    /// The room that is kept for calls that may be carried over is what they take (O-43), those
+    /// The room that is kept for calls that may be deferred is what they take (O-43), those
     /// without arguments included.
     #[test]
     fn a_record_has_the_length_that_is_reserved_for_it() {
@@ -202,7 +206,7 @@ mod tests {
         for length in lengths {
             let mut calls = Calls::new();
             calls.push(0, &vec![1; length]).unwrap();
-            let record = encode_carry(&calls);
+            let record = encode_deferred_calls(&calls);
             assert_eq!(record.len() as u64, record_bytes(length), "{length} bytes of arguments");
             assert_eq!(calls.records_bytes() as u64, record_bytes(length), "{length} bytes");
         }

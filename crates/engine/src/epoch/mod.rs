@@ -31,7 +31,7 @@ mod twice;
 
 use pmem::Device;
 
-pub(crate) use log_inputs::{decode_calls, decode_carry, encode_carry};
+pub(crate) use log_inputs::{decode_calls, decode_deferred_calls, encode_deferred_calls};
 
 use crate::stats::Phase;
 use crate::worker::{Epoch, Leave, Worker};

@@ -84,11 +84,11 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Re
         reserved?;
     }
     if epoch.replay.is_none() {
-        let carry_bytes = epoch.shared.carry_bytes.load(Ordering::Relaxed);
+        let deferred_bytes = epoch.shared.deferred_bytes.load(Ordering::Relaxed);
         let demand = Demand {
             streams: epoch.workers as u16,
             bytes: epoch.calls.records_bytes() as u64,
-            carry_bytes: carry_bytes + epoch.still_carried.records_bytes() as u64,
+            deferred_bytes: deferred_bytes + epoch.still_deferred.records_bytes() as u64,
         };
         epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
     }

@@ -112,7 +112,7 @@ fn deferred_calls_run_twice_too() {
         assert_eq!(outcome.answer(0), Answer::Deferred);
         engine.close().unwrap();
         let mut engine = open(&device, 2, checked).unwrap();
-        assert_eq!(engine.carried(), 1);
+        assert_eq!(engine.deferred(), 1);
         let result = engine.run_deferred(EpochInfo::default());
         if procedure == BAD {
             assert_eq!(blame(result.unwrap_err()), ("bad".into(), 2, 0));

@@ -12,7 +12,7 @@ use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step, for_serial_pa
 use storage::input_log::RESERVE_SEGMENTS;
 
 /// The record of the program has a segment; each epoch has two, of its stream and its seal. With
-/// one more the calls that are carried over would find room.
+/// one more the calls that are deferred would find room.
 const SEGMENTS: u64 = 1 + RESERVE_SEGMENTS as u64 + 2 * 10;
 
 /// A write that changes a row, and a call that has looked at it before, so that it is deferred.
@@ -80,8 +80,8 @@ fn o_78_room_is_kept_for_calls_that_may_be_deferred() {
     };
     let least = |calls: &[_]| (1..100).find(|&segments| accepts(calls, segments)).unwrap();
     // Headers of records and segments may take one more.
-    let carried = parallel.concat().len() as u64 / 4096;
-    assert!(carried > 5, "{carried}");
+    let deferred = parallel.concat().len() as u64 / 4096;
+    assert!(deferred > 5, "{deferred}");
     let more = least(&parallel) - least(&serial);
-    assert!((carried..=carried + 2).contains(&more), "{more} segments more for {carried}");
+    assert!((deferred..=deferred + 2).contains(&more), "{more} segments more for {deferred}");
 }

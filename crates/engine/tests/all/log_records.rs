@@ -206,7 +206,7 @@ fn o_49_a_killed_process_verdict_is_made_durable_at_open() {
 }
 
 /// O-29, O-65: the record of a program with one procedure more takes the place of the one before.
-/// Whenever the power is cut, one of them is there, and the calls that were carried over run, or
+/// Whenever the power is cut, one of them is there, and the calls that were deferred run, or
 /// another program is refused.
 #[test]
 fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
@@ -215,7 +215,7 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
     let device = Arc::new(device());
     let (mut engine, _) = open(&device, often).unwrap();
     run(&mut engine, &[(DEPOSIT, 1), (MIRROR, 0)]).unwrap();
-    assert_eq!(engine.carried(), 1);
+    assert_eq!(engine.deferred(), 1);
     drop(engine);
     let life = recorded(&device, |device| {
         let (mut engine, _) = open(device, more).unwrap();
@@ -233,7 +233,7 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
             let (engine, _) =
                 opened.unwrap_or_else(|error| panic!("after {position} events: {error}"));
             assert_eq!(row(&engine), engine.epoch(), "after {position} events");
-            assert_eq!(engine.carried(), usize::from(engine.epoch() == 1));
+            assert_eq!(engine.deferred(), usize::from(engine.epoch() == 1));
         }
     });
     each_kill(

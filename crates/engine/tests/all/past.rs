@@ -191,7 +191,7 @@ fn o_65_a_deferred_call_is_replayed_where_it_ran() {
     assert!(answers.iter().all(|answer| answer.contains("Committed")), "{answers:?}");
     drop(engine);
     let (engine, report) = open(&device, BEFORE).unwrap();
-    assert_eq!((report.epochs_replayed, engine.carried()), (2, 0));
+    assert_eq!((report.epochs_replayed, engine.deferred()), (2, 0));
     assert_eq!(word(engine.get(0, &OTHER).unwrap().as_deref()), 1, "before the second epoch's own");
     assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 3);
 }
@@ -199,7 +199,7 @@ fn o_65_a_deferred_call_is_replayed_where_it_ran() {
 /// O-65: calls that a checkpoint hands over to the next epoch belong to the program that logged
 /// them, also where nothing is replayed.
 #[test]
-fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_carries() {
+fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_hands_over() {
     let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
     let (mut engine, _) = open(&device, BEFORE).unwrap();
     let answers = run(&mut engine, &[0, 1]);
@@ -210,7 +210,7 @@ fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_carries() {
     let other = Program { procedures: Box::leak(Box::new(other)), ..BEFORE };
     assert!(refusal(&device, other).to_string().contains("mirror"));
     let (engine, report) = open(&device, BEFORE).unwrap();
-    assert_eq!((report.epochs_replayed, engine.carried()), (0, 1));
+    assert_eq!((report.epochs_replayed, engine.deferred()), (0, 1));
 }
 
 /// O-65: two copies of one store went on apart, with epochs of the same numbers; the log of one

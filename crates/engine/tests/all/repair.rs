@@ -93,7 +93,7 @@ fn o_24_giving_up_the_end_of_the_log_keeps_what_is_before_it() {
 }
 
 #[test]
-fn carried_calls_that_are_there_are_kept() {
+fn deferred_calls_that_are_there_are_kept() {
     let device = device();
     let mut engine = open(&device).unwrap();
     run(&mut engine, &[1, 102]);
@@ -102,17 +102,17 @@ fn carried_calls_that_are_there_are_kept() {
     drop(engine);
     repair::accept_loss(&device, 1).unwrap();
     let engine = open(&device).unwrap();
-    assert_eq!((engine.epoch(), engine.carried(), value(&engine)), (1, 1, 1));
+    assert_eq!((engine.epoch(), engine.deferred(), value(&engine)), (1, 1, 1));
 }
 
 /// Calls that a checkpoint hands over to the next epoch were never answered; with the log they are
 /// gone, and the store opens without them once that was accepted.
 #[test]
-fn o_24_carried_calls_that_are_gone_are_given_up_with_the_log() {
+fn o_24_deferred_calls_that_are_lost_are_given_up_with_the_log() {
     let device = device();
     let mut engine = open(&device).unwrap();
     run(&mut engine, &[1, 102]);
-    assert_eq!(engine.carried(), 1, "what it looked at has changed");
+    assert_eq!(engine.deferred(), 1, "what it looked at has changed");
     engine.checkpoint().unwrap();
     drop(engine);
     let log = device.log_bytes() as usize;
@@ -121,5 +121,5 @@ fn o_24_carried_calls_that_are_gone_are_given_up_with_the_log() {
     assert!(error.contains("--accept-loss-after 1 PATH"), "{error}");
     repair::accept_loss(&device, 1).unwrap();
     let engine = open(&device).unwrap();
-    assert_eq!((engine.epoch(), engine.carried(), value(&engine)), (1, 0, 1));
+    assert_eq!((engine.epoch(), engine.deferred(), value(&engine)), (1, 0, 1));
 }

@@ -199,7 +199,7 @@ fn o_91_a_killed_change_is_made_again() {
     });
 }
 
-/// O-91: an epoch in the log, or calls that are carried over, and everything stays as it was.
+/// O-91: an epoch in the log, or calls that are deferred, and everything stays as it was.
 #[test]
 fn o_91_a_past_refuses_the_change() {
     let device = old_store();

@@ -151,7 +151,7 @@ fn o_66_whoever_leaves_its_set_is_deferred_whatever_its_body_does() {
             let work = &outcome.stats.work;
             assert_eq!((work.committed, work.failed, work.aborted, work.deferred), (1, 0, 0, 1));
             let outcome = run(&mut engine, false, &[]);
-            assert_eq!((outcome.carried_in, engine.carried()), (1, 0));
+            assert_eq!((outcome.deferred_in, engine.deferred()), (1, 0));
             assert_eq!(answers(&outcome), ["Committed([1])"], "{op}");
             assert_eq!(outcome.stats.work.serial, 1);
             assert_eq!(engine.get(ROWS, &key(1)).unwrap().unwrap(), [2; 8]);
@@ -178,7 +178,7 @@ fn o_67_changing_a_row_that_is_not_there_leaves_no_set() {
 fn o_71_the_serial_order_is_deferred_serial_others() {
     let mut engine = open(2);
     run(&mut engine, false, &[(WRITE, 7, false), (SWALLOW, 7, false)]);
-    assert_eq!(engine.carried(), 2);
+    assert_eq!(engine.deferred(), 2);
     let mut calls = Calls::new();
     calls.push(0, &[WRITE, 7, 1]).unwrap();
     calls.push_serial(0, &[WRITE, 7]).unwrap();
@@ -319,14 +319,14 @@ fn o_75_a_deferred_call_without_space_is_refused_and_holds_nobody_up() {
     assert_eq!(answers(&outcome), ["Committed([])", "Deferred"]);
     let refused = engine.run_epoch(&batch_of(&[0]), info).unwrap_err();
     assert!(refused.is_limit(), "{refused}");
-    assert_eq!((engine.epoch(), engine.carried(), engine.rows()), (1, 1, 1));
+    assert_eq!((engine.epoch(), engine.deferred(), engine.rows()), (1, 1, 1));
     let outcome = engine.run_deferred(info).unwrap();
     assert!(answers(&outcome)[0].contains("no space"), "{:?}", answers(&outcome));
-    assert_eq!((engine.epoch(), engine.carried(), engine.rows()), (2, 0, 1));
+    assert_eq!((engine.epoch(), engine.deferred(), engine.rows()), (2, 0, 1));
     engine.run_epoch(&batch_of(&[0]), info).unwrap();
     drop(engine);
     let (engine, report) = open();
-    assert_eq!((report.epochs_replayed, engine.carried(), engine.rows()), (3, 0, 1));
+    assert_eq!((report.epochs_replayed, engine.deferred(), engine.rows()), (3, 0, 1));
 }
 
 /// O-75, O-78: where not all deferred calls have space together, the first ones run, and the others
@@ -363,12 +363,12 @@ fn o_75_deferred_calls_that_do_not_fit_together_run_one_after_the_other() {
         let mut batch = Calls::new();
         (0..4).for_each(|of| batch.push(0, &[of]).unwrap());
         engine.run_epoch(&batch, info).unwrap();
-        assert_eq!(engine.carried(), 4);
+        assert_eq!(engine.deferred(), 4);
         let (mut ran, mut refused) = (0, 0);
-        while engine.carried() > 0 {
-            let before = engine.carried();
+        while engine.deferred() > 0 {
+            let before = engine.deferred();
             let outcome = engine.run_deferred(info).unwrap();
-            assert!(engine.carried() < before, "each epoch brings one to its end");
+            assert!(engine.deferred() < before, "each epoch brings one to its end");
             for answer in answers(&outcome) {
                 ran += u64::from(answer.contains("Committed"));
                 refused += u64::from(answer.contains("no space"));
@@ -376,7 +376,7 @@ fn o_75_deferred_calls_that_do_not_fit_together_run_one_after_the_other() {
             let rows = engine.rows();
             drop(engine);
             engine = open().0;
-            assert_eq!((engine.rows(), engine.carried()), (rows, 4 - (ran + refused) as usize));
+            assert_eq!((engine.rows(), engine.deferred()), (rows, 4 - (ran + refused) as usize));
         }
         assert!(ran > 0 && refused > 0, "{ran} ran, {refused} were refused");
         assert_eq!(engine.rows(), ran * 18_000);
@@ -425,7 +425,7 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
         assert_eq!(answers[0], "Committed([0])", "there is no row for its piece");
         assert!(answers[1].contains("write of undeclared key"), "{answers:?}");
         assert!(answers[2].contains("declared for a piece"), "{answers:?}");
-        assert_eq!((engine.rows(), engine.carried()), (1, 0));
+        assert_eq!((engine.rows(), engine.deferred()), (1, 0));
     }
 }
 

@@ -115,9 +115,9 @@ fn closed(state_hash: bool) -> (Arc<Dram>, Model) {
     (device, model)
 }
 
-/// O-48: neither of the two passes for the other: a record that says anything else, or carries a
-/// hash that it does not vouch for, is corrupt, and a hash that is vouched for is compared even
-/// where none is maintained.
+/// O-48: neither of the two passes for the other: a record that says anything else, or records of
+/// deferred calls a hash that it does not vouch for, is corrupt, and a hash that is vouched for is
+/// compared even where none is maintained.
 #[test]
 fn o_48_an_unknown_hash_never_passes_for_a_known_one() {
     for state_hash in [true, false] {

@@ -94,14 +94,14 @@ fn run(setup: &Setup, device: &Arc<Dram>, batch: &[Vec<u8>], plan: Plan) -> bool
 
 /// The calls of an epoch, of which recovery leaves those out that died in a body behind its commit
 /// point (O-49): as if they had given up at once.
-fn without(verdicts: &[Verdict], calls: &[Vec<u8>], carried: usize) -> Vec<Vec<u8>> {
+fn without(verdicts: &[Verdict], calls: &[Vec<u8>], deferred: usize) -> Vec<Vec<u8>> {
     let mut left = calls.to_vec();
-    let order = serial_order(carried, calls);
+    let order = serial_order(deferred, calls);
     for verdict in verdicts {
         assert!(verdict.reason.contains("killed by the exploration"), "{verdict:?}");
         let gives_up = vec![Step::new(Op::Abort, HASHED, 0)];
         let program = Program { draws: vec![], declares: vec![], body: gives_up };
-        left[order[verdict.position as usize] - carried] = program.encode();
+        left[order[verdict.position as usize] - deferred] = program.encode();
     }
     left
 }
@@ -159,7 +159,7 @@ fn o_50_a_worker_that_dies_leaves_nobody_waiting() {
             let (engine, report) = setup.open_with(&device, setup.config(), procedures()).unwrap();
             let mut model = before;
             if engine.epoch() > model.epoch {
-                let calls = without(&report.skipped, last, model.carry.len());
+                let calls = without(&report.skipped, last, model.deferred_calls.len());
                 model.run(&calls, info(model.epoch + 1).timestamp_ns);
             }
             let mut pair = Pair::new(engine, model);

@@ -209,7 +209,7 @@ impl Case {
     }
 
     /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
-    /// enough, but for the calls that are carried over; with a long one the log fills up, most of
+    /// enough, but for the calls that are deferred; with a long one the log fills up, most of
     /// the time to its last segment, and only opening the store again empties it. Large cases would
     /// be refused from the first epoch on; small ones take their place.
     #[must_use]
@@ -221,8 +221,8 @@ impl Case {
         let room_for = checkpoint_every.min(4 + random.below(3));
         let to_the_end = room_for < checkpoint_every && workers == 1 && random.percent(70);
         let setup = Setup { workers, checkpoint_every, ..case.setup };
-        // Beside the epochs only a checkpoint needs room, for the calls that are carried over it.
-        let carries: &[u64] =
+        // Beside the epochs only a checkpoint needs room, for the calls that are deferred it.
+        let deferred_records: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1, 3] } else { &[0, 1, 1, 2, 4] };
         // Each epoch has its streams and a seal; an only stream mostly is one with the seal, for
         // which there must be room nevertheless. The record of the program stays for ever, and
@@ -231,7 +231,7 @@ impl Case {
             1 => room_for + 1,
             workers => room_for * (workers + 1),
         };
-        let segments = u64::from(1 + RESERVE_SEGMENTS) + of_epochs + random.pick(carries);
+        let segments = u64::from(1 + RESERVE_SEGMENTS) + of_epochs + random.pick(deferred_records);
         let mix = Mix { keys: random.pick(&[1, 2, 4]), lookups: 40, ..case.mix };
         let mut spells = match to_the_end {
             true => Spells::to_the_end(random, mix),
@@ -247,7 +247,7 @@ impl Case {
                 // over what a seal of its own would need.
                 if to_the_end && random.percent(40) {
                     batch.push(for_serial_part(long_call(setup.segment_bytes as usize)));
-                    // Replay hands over what the last epoch carries, twice if it is interrupted.
+                    // Replay hands over what the last epoch defers, twice if it is interrupted.
                     if random.percent(50) {
                         batch.extend(stale_look(random, &mix));
                     }
@@ -347,8 +347,8 @@ pub fn short_batches(mut batches: Vec<Vec<Vec<u8>>>) -> Vec<Vec<Vec<u8>>> {
 }
 
 /// The calls of one epoch after the other. If the log is to be full, there are spells of epochs
-/// that may carry calls over, and spells of epochs that do not: an epoch that may
-/// carry calls over is refused as long as there is no room for those too, so that only the others
+/// that may defer calls, and spells of epochs that do not: an epoch that may
+/// defer calls is refused as long as there is no room for those too, so that only the others
 /// fill a log up to its last segment.
 pub(super) struct Spells {
     mix: Mix,
@@ -366,9 +366,9 @@ impl Spells {
         Self { mix, habit, quiet, left: 0, for_ever: false }
     }
 
-    /// An epoch that carries calls over, or none, and then only such that cannot: what was promised
-    /// to the carry is given to others two epochs later, and they fill the log up to its last
-    /// segment.
+    /// An epoch that defers calls, or none, and then only such that cannot: what was promised to
+    /// the record of deferred calls is given to others two epochs later, and they fill the log up
+    /// to its last segment.
     fn to_the_end(random: &mut Random, mix: Mix) -> Self {
         let quiet = random.percent(50);
         let left = if quiet { u64::MAX } else { 1 };

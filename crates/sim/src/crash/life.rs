@@ -256,7 +256,7 @@ impl Life {
             device.mark(Place::Closing.encode());
             let Pair { engine, model, .. } = pair;
             engine.close().map_err(|error| format!("close: {error}"))?;
-            if plan.changes && model.carry.is_empty() && !known.is_changed {
+            if plan.changes && model.deferred_calls.is_empty() && !known.is_changed {
                 change(device, plan.setup, model, &mut known)?;
             }
         }
@@ -273,7 +273,7 @@ fn by_position(answers: Vec<Expected>, batch: &[Vec<u8>]) -> Vec<Expected> {
 /// Runs deferred calls, of which there may be some, in an epoch of their own, because there was no
 /// room for them with others. `None` if there is none for one of them either.
 fn run_deferred(pair: &mut Pair<Traced>) -> Result<Option<Vec<Expected>>, String> {
-    if pair.model.carry.is_empty() {
+    if pair.model.deferred_calls.is_empty() {
         return Ok(None);
     }
     let info = crate::history::info(pair.model.epoch + 1);
@@ -318,13 +318,13 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
         outcome => outcome.map_err(|error| format!("epoch {}: {error}", before.epoch + 1))?,
     };
     let expected = pair.model.run(batch, info.timestamp_ns);
-    if outcome.epoch != pair.model.epoch || outcome.carried_in != before.carry.len() {
+    if outcome.epoch != pair.model.epoch || outcome.deferred_in != before.deferred_calls.len() {
         return Err(format!(
-            "epoch {} carried {} in, expected epoch {} and {}",
+            "epoch {} deferred {} in, expected epoch {} and {}",
             outcome.epoch,
-            outcome.carried_in,
+            outcome.deferred_in,
             pair.model.epoch,
-            before.carry.len()
+            before.deferred_calls.len()
         ));
     }
     compare(pair, &outcome, &expected)?;

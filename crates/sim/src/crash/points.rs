@@ -35,7 +35,7 @@ pub enum Class {
     Growth,
     /// While the store is closed.
     Closing,
-    /// While a decision is carried out about an epoch that a call has ended.
+    /// While a decision is applied about an epoch that a call has ended.
     Deciding,
     /// While the schema is changed.
     Changing,
@@ -110,7 +110,7 @@ pub(super) enum Place {
     Answered(u64),
     /// The store is being closed.
     Closing,
-    /// A decision is carried out.
+    /// A decision is applied.
     Deciding,
     /// The schema is being changed.
     Changing,

@@ -6,7 +6,7 @@ use super::points::{Class, DEPTH_MAX, Point};
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Seldom {
     /// Recovered with calls that are to be made again.
-    pub carried: u64,
+    pub deferred: u64,
     /// Recovered by a replay of an epoch without calls.
     pub empty: u64,
     /// Opened only after somebody decided about an epoch that a call has ended.
@@ -17,7 +17,7 @@ pub struct Seldom {
 
 impl Seldom {
     pub(super) fn add(&mut self, other: &Self) {
-        self.carried += other.carried;
+        self.deferred += other.deferred;
         self.empty += other.empty;
         self.decided += other.decided;
         self.smaller += other.smaller;

@@ -237,10 +237,10 @@ fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<b
 }
 
 fn seldom(known: &Known, epoch: u64, replayed: u64, decided: bool) -> Seldom {
-    let Model { carry, .. } = &*known.models[epoch as usize];
+    let Model { deferred_calls, .. } = &*known.models[epoch as usize];
     let replayed = &known.answers[(epoch - replayed + 1) as usize..=epoch as usize];
     Seldom {
-        carried: u64::from(!carry.is_empty()),
+        deferred: u64::from(!deferred_calls.is_empty()),
         empty: u64::from(replayed.iter().any(|answers| answers.is_empty())),
         decided: u64::from(decided),
         smaller: 0,

@@ -74,7 +74,7 @@ fn judge(
     // It goes on, and what it goes on with is there at the next open.
     let outcome = engine.run_epoch(&to_calls(&[]), info(epoch + 1));
     outcome.map_err(|error| format!("it does not go on: {error}"))?;
-    // Calls that were carried over have run.
+    // Calls that were deferred have run.
     let hash = engine.state_hash();
     drop((engine, device));
     let again = open(dir, family).1.map_err(|error| format!("it does not open again: {error}"))?;

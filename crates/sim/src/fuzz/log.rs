@@ -40,9 +40,9 @@ fn read_all(device: &Arc<Dram>) -> Result<Read, LogError> {
         recovered.sealed.iter().map(|sealed| log.read_epoch(sealed.epoch)).collect();
     let mut port = Port::new(Arc::clone(device), 0);
     let last = recovered.sealed.last().map_or(0, |sealed| sealed.epoch);
-    let carry = log.carry(last + 1)?;
+    let deferred_calls = log.deferred_calls(last + 1)?;
     log.harden(&mut port)?;
-    Ok((epochs?, carry))
+    Ok((epochs?, deferred_calls))
 }
 
 impl LogSubject {

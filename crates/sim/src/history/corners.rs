@@ -58,10 +58,10 @@ fn aborted_writers(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
     calls
 }
 
-/// A write of a row, and calls that looked at it while they declared: all of them are deferred.
-/// In the next epoch they come to their end one after the other, whether they write that row
-/// themselves or not. Where there are many keys they are so many and so long that their carry does
-/// not fit one segment of the log.
+/// A write of a row, and calls that looked at it while they declared: all of them are deferred. In
+/// the next epoch they come to their end one after the other, whether they write that row
+/// themselves or not. Where there are many keys they are so many and so long that their record of
+/// deferred calls does not fit one segment of the log.
 fn stale_looks(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
     let (looks, padding) =
         if mix.keys > 4 { random.pick(&[(3, 0), (24, 20)]) } else { (2 + random.below(3), 0) };

@@ -49,7 +49,7 @@ pub struct Model {
     /// The next number of each sequence.
     pub sequences: BTreeMap<u64, u64>,
     /// Calls that are deferred to the next epoch.
-    pub carry: Vec<Vec<u8>>,
+    pub deferred_calls: Vec<Vec<u8>>,
 }
 
 /// What a declaration read.
@@ -90,11 +90,11 @@ struct InEpoch<'m> {
 }
 
 /// The numbers of an epoch's calls, in their serial order.
-pub fn serial_order(carried: usize, calls: &[Vec<u8>]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..carried).collect();
+pub fn serial_order(deferred: usize, calls: &[Vec<u8>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..deferred).collect();
     for serial in [true, false] {
         let of_part = (0..calls.len()).filter(|&at| is_serial(&calls[at]) == serial);
-        order.extend(of_part.map(|at| carried + at));
+        order.extend(of_part.map(|at| deferred + at));
     }
     order
 }
@@ -126,8 +126,8 @@ impl Model {
     /// Runs the next epoch: first what the last one deferred, then those of `calls` that are for
     /// the serial part, then the others. The answers are in the order of their numbers.
     pub fn run(&mut self, calls: &[Vec<u8>], timestamp_ns: u64) -> Vec<Expected> {
-        let carried = std::mem::take(&mut self.carry);
-        self.run_with(&carried, calls, timestamp_ns)
+        let deferred = std::mem::take(&mut self.deferred_calls);
+        self.run_with(&deferred, calls, timestamp_ns)
     }
 
     /// Runs an epoch of the first so many deferred calls; the others stay deferred. If there was no
@@ -138,25 +138,25 @@ impl Model {
         is_refused: bool,
         timestamp_ns: u64,
     ) -> Vec<Expected> {
-        let carried: Vec<Vec<u8>> = self.carry.drain(..count).collect();
+        let deferred: Vec<Vec<u8>> = self.deferred_calls.drain(..count).collect();
         if is_refused {
             self.epoch += 1;
             return vec![Expected::Failed(REFUSED)];
         }
-        self.run_with(&carried, &[], timestamp_ns)
+        self.run_with(&deferred, &[], timestamp_ns)
     }
 
     fn run_with(
         &mut self,
-        carried: &[Vec<u8>],
+        deferred: &[Vec<u8>],
         calls: &[Vec<u8>],
         timestamp_ns: u64,
     ) -> Vec<Expected> {
         self.epoch += 1;
         let before = self.clone();
-        let positions = serial_order(carried.len(), calls);
-        let all: Vec<&Vec<u8>> = carried.iter().chain(calls).collect();
-        let serial = carried.len() + calls.iter().filter(|call| is_serial(call)).count();
+        let positions = serial_order(deferred.len(), calls);
+        let all: Vec<&Vec<u8>> = deferred.iter().chain(calls).collect();
+        let serial = deferred.len() + calls.iter().filter(|call| is_serial(call)).count();
         let mut expected = vec![Expected::Deferred; all.len()];
         let epoch = InEpoch { before: &before, timestamp_ns };
         let (of_serial_part, others) = positions.split_at(serial);
@@ -175,7 +175,7 @@ impl Model {
             let number = positions[position];
             expected[number] = self.execute(&epoch, program, call, position);
             if expected[number] == Expected::Deferred {
-                self.carry.push(all[number].clone());
+                self.deferred_calls.push(all[number].clone());
             }
         }
         expected

@@ -310,17 +310,17 @@ impl<D: Device> Pair<D> {
     /// As [`Pair::run`]; returns what the workers counted.
     pub fn run_counted(&mut self, batch: &[Vec<u8>]) -> Result<WorkCounts, String> {
         let info = info(self.engine.epoch() + 1);
-        let carried = self.model.carry.len();
+        let deferred = self.model.deferred_calls.len();
         self.vary_workers();
         let outcome = self.engine.run_epoch(&to_calls(batch), info);
         let outcome =
             outcome.map_err(|error| format!("epoch {}: {error}", self.model.epoch + 1))?;
         let expected = self.model.run(batch, info.timestamp_ns);
-        if outcome.carried_in != carried || outcome.epoch != self.model.epoch {
+        if outcome.deferred_in != deferred || outcome.epoch != self.model.epoch {
             let epoch = self.model.epoch;
             return Err(format!(
-                "epoch {} carried {} in, expected epoch {epoch} and {carried}",
-                outcome.epoch, outcome.carried_in
+                "epoch {} deferred {} in, expected epoch {epoch} and {deferred}",
+                outcome.epoch, outcome.deferred_in
             ));
         }
         compare_answers(&outcome, &expected)
@@ -379,12 +379,12 @@ pub fn compare_hash<D: Device>(
 /// The first difference.
 pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
     let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
-    if (engine.epoch(), engine.carried()) != (model.epoch, model.carry.len()) {
+    if (engine.epoch(), engine.deferred()) != (model.epoch, model.deferred_calls.len()) {
         return at(format!(
-            "engine at {} with {} carried over, expected {}",
+            "engine at {} with {} deferred, expected {}",
             engine.epoch(),
-            engine.carried(),
-            model.carry.len()
+            engine.deferred(),
+            model.deferred_calls.len()
         ));
     }
     for (table, rows) in model.tables.iter().enumerate() {

@@ -26,7 +26,7 @@ impl Seen {
     fn add(&mut self, answers: &[Expected], model: &Model) {
         let not_unique = |answer: &&Expected| **answer == Expected::Aborted(Abort::NOT_UNIQUE);
         self.not_unique += answers.iter().filter(not_unique).count() as u64;
-        self.deferred += model.carry.len() as u64;
+        self.deferred += model.deferred_calls.len() as u64;
         self.entries += model.tables[usize::from(INDEXED)].len() as u64;
     }
 }

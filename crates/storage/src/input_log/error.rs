@@ -110,14 +110,14 @@ pub enum LogError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The calls carried over to a sealed epoch are not there, although its seal names them.
+    /// The calls deferred to a sealed epoch are not there, although its seal names them.
     #[error(
-        "input log is corrupt: the {bytes} bytes of calls carried over to the sealed epoch \
+        "input log is corrupt: the {bytes} bytes of calls deferred to the sealed epoch \
          {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and \
          all after it with `nvcaracal recover --accept-loss-after {} PATH`",
         .epoch.saturating_sub(1)
     )]
-    CarryDamaged {
+    DeferredCallsDamaged {
         /// The epoch that the calls belong to.
         epoch: u64,
         /// Bytes that the seal names.
@@ -185,7 +185,7 @@ impl LogError {
         match self {
             Self::Gap { .. }
             | Self::Damaged { .. }
-            | Self::CarryDamaged { .. }
+            | Self::DeferredCallsDamaged { .. }
             | Self::ProgramLost { .. }
             | Self::Lost { .. }
             | Self::Conflict { .. } => true,

@@ -1,8 +1,8 @@
 //! The bytes of the input log on the device.
 //!
 //! Integers are little-endian and unaligned types, so structs have no padding and read the same on
-//! every machine. The header of a segment is one cache line and carries a checksum of its own and
-//! one of the payload; an all-zero line is not a valid header (O-24).
+//! every machine. The header of a segment is one cache line and records of deferred calls a
+//! checksum of its own and one of the payload; an all-zero line is not a valid header (O-24).
 
 use std::mem::{offset_of, size_of};
 
@@ -33,7 +33,7 @@ pub enum Kind {
     /// The record that makes an epoch's streams count: a [`SealHeader`] and its [`SealEntry`]s.
     Seal = 2,
     /// Calls that an earlier epoch handed over to this one.
-    Carry = 3,
+    Deferred = 3,
     /// What the inputs mean: the program that logged them. Written before the first epoch that it
     /// runs, and held until the next one is durable.
     Program = 4,
@@ -52,8 +52,8 @@ impl Kind {
     /// The kind of a number on the device.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        use Kind::{Carry, Epoch, Program, Seal, Stream, Verdict};
-        [Stream, Seal, Carry, Program, Verdict, Epoch]
+        use Kind::{Deferred, Epoch, Program, Seal, Stream, Verdict};
+        [Stream, Seal, Deferred, Program, Verdict, Epoch]
             .into_iter()
             .find(|kind| *kind as u16 == number)
     }
@@ -73,7 +73,8 @@ pub struct SegmentHeader {
     pub instance: U64,
     /// The epoch that the payload is for.
     pub epoch: U64,
-    /// Number of the `begin` or `write_carry` that the segment belongs to; never used twice.
+    /// Number of the `begin` or `write_deferred_calls` that the segment belongs to; never used
+    /// twice.
     pub attempt: U64,
     /// Bytes of the whole record; zero in a stream, whose length the seal knows.
     pub total_bytes: U64,
@@ -142,14 +143,14 @@ pub struct SealHeader {
     pub timestamp_ns: U64,
     /// The epoch's seed for randomness.
     pub seed: U64,
-    /// Bytes of the carry of this epoch.
-    pub carry_bytes: U64,
-    /// CRC-32 of the carry of this epoch.
-    pub carry_crc: U32,
+    /// Bytes of the record of deferred calls of this epoch.
+    pub deferred_bytes: U64,
+    /// CRC-32 of the record of deferred calls of this epoch.
+    pub deferred_crc: U32,
     /// Number of streams.
     pub streams: U16,
-    /// 1 if a carry of this epoch was known when it was sealed, else 0.
-    pub carry_known: U16,
+    /// 1 if a record of deferred calls of this epoch was known when it was sealed, else 0.
+    pub deferred_known: U16,
     /// The attempt that wrote the program which the inputs are for.
     pub program: U64,
     /// State hash at the end of the epoch before, low half; zero where it is not known.
@@ -162,10 +163,10 @@ pub struct SealHeader {
 
 const _: () = {
     assert!(size_of::<SealHeader>() == 72);
-    assert!(offset_of!(SealHeader, carry_bytes) == 24);
-    assert!(offset_of!(SealHeader, carry_crc) == 32);
+    assert!(offset_of!(SealHeader, deferred_bytes) == 24);
+    assert!(offset_of!(SealHeader, deferred_crc) == 32);
     assert!(offset_of!(SealHeader, streams) == 36);
-    assert!(offset_of!(SealHeader, carry_known) == 38);
+    assert!(offset_of!(SealHeader, deferred_known) == 38);
     assert!(offset_of!(SealHeader, program) == 40);
     assert!(offset_of!(SealHeader, hash_low) == 48);
     assert!(offset_of!(SealHeader, hash_known) == 64);
@@ -225,7 +226,8 @@ pub fn layout() -> Vec<StructLayout> {
         describe!(SegmentHeader {
             magic: [u8; 4] = "the letters NVIL",
             version: U16 = "codec version",
-            kind: U16 = "1 stream, 2 seal, 3 carry, 4 program, 5 verdict, 6 whole epoch",
+            kind: U16 =
+                "1 stream, 2 seal, 3 record of deferred calls, 4 program, 5 verdict, 6 whole epoch",
             instance: U64 = "the store that wrote the segment",
             epoch: U64 = "the epoch that the payload is for",
             attempt: U64 = "number of the attempt to log the epoch, never used twice",
@@ -242,10 +244,10 @@ pub fn layout() -> Vec<StructLayout> {
             calls: U64 = "transactions of the epoch",
             timestamp_ns: U64 = "timestamp of the epoch, nanoseconds since 1970",
             seed: U64 = "seed of the epoch",
-            carry_bytes: U64 = "bytes of the carry of this epoch",
-            carry_crc: U32 = "CRC-32 of the carry of this epoch",
+            deferred_bytes: U64 = "bytes of the record of deferred calls of this epoch",
+            deferred_crc: U32 = "CRC-32 of the record of deferred calls of this epoch",
             streams: U16 = "number of streams; as many entries follow",
-            carry_known: U16 = "1 if the two carry fields count",
+            deferred_known: U16 = "1 if the two record of deferred calls fields count",
             program: U64 = "the attempt that wrote the program which the inputs are for",
             hash_low: U64 = "state hash at the end of the epoch before, low half",
             hash_high: U64 = "state hash at the end of the epoch before, high half",

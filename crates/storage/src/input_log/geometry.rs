@@ -9,8 +9,9 @@ pub struct Demand {
     pub streams: u16,
     /// Bytes of all streams together.
     pub bytes: u64,
-    /// Bytes that the epoch may hand over to the next one with [`super::InputLog::write_carry`].
-    pub carry_bytes: u64,
+    /// Bytes that the epoch may hand over to the next one with
+    /// [`super::InputLog::write_deferred_calls`].
+    pub deferred_bytes: u64,
 }
 
 /// How segments lie and whose they are.
@@ -29,7 +30,7 @@ impl Geometry {
         u64::from(segment) * self.segment_bytes
     }
 
-    /// Segments of a seal or a carry; even an empty one has a segment.
+    /// Segments of a seal or a record of deferred calls; even an empty one has a segment.
     pub(super) fn record_segments(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.payload_bytes_max()).max(1)
     }
@@ -41,7 +42,7 @@ impl Geometry {
         demand.bytes / self.payload_bytes_max() + partial + self.record_segments(seal as u64)
     }
 
-    pub(super) fn carry_segments(&self, demand: &Demand) -> u64 {
-        if demand.carry_bytes == 0 { 0 } else { self.record_segments(demand.carry_bytes) }
+    pub(super) fn deferred_segments(&self, demand: &Demand) -> u64 {
+        if demand.deferred_bytes == 0 { 0 } else { self.record_segments(demand.deferred_bytes) }
     }
 }

@@ -23,7 +23,7 @@ pub struct GivenUp {
 
 /// Whether a segment is still needed if the log ends after an epoch.
 fn is_kept(key: &Key, last: u64) -> bool {
-    key.epoch <= last || key.kind == Kind::Carry && key.epoch == last + 1 || is_program(key)
+    key.epoch <= last || key.kind == Kind::Deferred && key.epoch == last + 1 || is_program(key)
 }
 
 fn is_program(key: &Key) -> bool {

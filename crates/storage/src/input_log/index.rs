@@ -9,7 +9,7 @@ use super::summary::SealInfo;
 pub(super) struct Index {
     pub(super) epochs: BTreeMap<u64, SealedEpoch>,
     /// By epoch and attempt.
-    pub(super) carries: BTreeMap<(u64, u64), CarryRecord>,
+    pub(super) deferred_records: BTreeMap<(u64, u64), DeferredRecord>,
 }
 
 #[derive(Debug, Clone)]
@@ -20,21 +20,22 @@ pub(super) struct SealedEpoch {
     /// The attempt that wrote the program which the inputs are for.
     pub(super) program: u64,
     pub(super) info: SealInfo,
-    /// Bytes and checksum of the epoch's carry, if it had one when it was sealed.
-    pub(super) carry: Option<(u64, u32)>,
+    /// Bytes and checksum of the epoch's record of deferred calls, if it had one when it was
+    /// sealed.
+    pub(super) deferred_calls: Option<(u64, u32)>,
     pub(super) seal_segments: Vec<u32>,
     pub(super) streams: Vec<Vec<u32>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct CarryRecord {
+pub(super) struct DeferredRecord {
     pub(super) segments: Vec<u32>,
     pub(super) bytes: u64,
     pub(super) crc: u32,
 }
 
 impl Index {
-    pub(super) fn add_carry(
+    pub(super) fn add_deferred_record(
         &mut self,
         epoch: u64,
         attempt: u64,
@@ -42,35 +43,38 @@ impl Index {
         bytes: u64,
         crc: u32,
     ) {
-        let record = CarryRecord { segments: segments.to_vec(), bytes, crc };
-        self.carries.insert((epoch, attempt), record);
+        let record = DeferredRecord { segments: segments.to_vec(), bytes, crc };
+        self.deferred_records.insert((epoch, attempt), record);
     }
 
-    pub(super) fn drop_carries(&mut self, epoch: u64) {
-        self.carries.retain(|(held, _), _| *held != epoch);
+    pub(super) fn drop_deferred_records(&mut self, epoch: u64) {
+        self.deferred_records.retain(|(held, _), _| *held != epoch);
     }
 
-    /// Forgets the carries that do not count because there is another one of the same epoch.
-    pub(super) fn keep_one_carry_each(&mut self) {
-        let epochs: BTreeSet<u64> = self.carries.keys().map(|(epoch, _)| *epoch).collect();
+    /// Forgets the records of deferred calls that do not count because there is another one of the
+    /// same epoch.
+    pub(super) fn keep_one_deferred_record_each(&mut self) {
+        let epochs: BTreeSet<u64> = self.deferred_records.keys().map(|(epoch, _)| *epoch).collect();
         for epoch in epochs {
             // None counts if the seal names another one; what needs it will say so.
-            let counts = self.carry(epoch).map(|(attempt, _)| attempt);
-            self.carries.retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
+            let counts = self.deferred_calls(epoch).map(|(attempt, _)| attempt);
+            self.deferred_records
+                .retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
         }
     }
 
     pub(super) fn release(&mut self, epoch: u64) {
         self.epochs.retain(|held, _| *held > epoch);
-        self.carries.retain(|(held, _), _| *held > epoch);
+        self.deferred_records.retain(|(held, _), _| *held > epoch);
     }
 
-    /// The carry that the epoch's seal names, or else the newest.
-    pub(super) fn carry(&self, epoch: u64) -> Option<(u64, &CarryRecord)> {
-        let named = self.epochs.get(&epoch).and_then(|sealed| sealed.carry);
-        let carries = self.carries.range((epoch, 0)..=(epoch, u64::MAX)).rev();
-        let mut fitting = carries
-            .filter(|(_, carry)| named.is_none_or(|named| named == (carry.bytes, carry.crc)));
-        fitting.next().map(|((_, attempt), carry)| (*attempt, carry))
+    /// The record of deferred calls that the epoch's seal names, or else the newest.
+    pub(super) fn deferred_calls(&self, epoch: u64) -> Option<(u64, &DeferredRecord)> {
+        let named = self.epochs.get(&epoch).and_then(|sealed| sealed.deferred_calls);
+        let deferred_records = self.deferred_records.range((epoch, 0)..=(epoch, u64::MAX)).rev();
+        let mut fitting = deferred_records.filter(|(_, deferred_calls)| {
+            named.is_none_or(|named| named == (deferred_calls.bytes, deferred_calls.crc))
+        });
+        fitting.next().map(|((_, attempt), deferred_calls)| (*attempt, deferred_calls))
     }
 }

@@ -17,7 +17,7 @@ use super::verdict::Verdicts;
 /// The log grows by at least this much at a time, if its limit allows it.
 const GROW_BYTES_MIN: u64 = 4 << 20;
 
-/// Buffers for seals and carries, kept from epoch to epoch.
+/// Buffers for seals and records of deferred calls, kept from epoch to epoch.
 #[derive(Debug)]
 pub(super) struct Scratch {
     pub(super) segment: Vec<u8>,
@@ -60,12 +60,12 @@ impl<D: Device> InputLog<D> {
         assert!(epoch > space.sealed, "epoch {epoch} is begun after {} was sealed", space.sealed);
         let mut begun = space.holdings.iter().filter(|holding| holding.kind == Kind::Stream);
         assert!(begun.all(|holding| holding.epoch != epoch), "epoch {epoch} is begun once");
-        space.forget_carry_promises(epoch.saturating_sub(2));
+        space.forget_deferred_promises(epoch.saturating_sub(2));
         let own = self.geometry.epoch_segments(&demand);
-        let carry = self.geometry.carry_segments(&demand);
-        self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(carry))?;
+        let deferred_calls = self.geometry.deferred_segments(&demand);
+        self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(deferred_calls))?;
         space.hold(Kind::Stream, epoch);
-        space.promise(epoch, own as u32, carry as u32); // both are at most the number of segments
+        space.promise(epoch, own as u32, deferred_calls as u32); // both are at most the number of segments
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl<D: Device> InputLog<D> {
         space.drop_holding(attempt);
     }
 
-    /// Makes everything durable that was finished, sealed or carried so far; each of these fenced
+    /// Makes everything durable that was finished, sealed or deferred so far; each of these fenced
     /// the port that it wrote with (O-22). Only after this may a final write of the sealed epoch
     /// reach the image, or an answer leave (O-13).
     ///
@@ -94,8 +94,9 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Frees the logs and carries of all epochs up to `epoch`. To be called when a checkpoint of
-    /// `epoch` or a later one is durable, not before: the space is written again at once (O-23).
+    /// Frees the logs and records of deferred calls of all epochs up to `epoch`. To be called when
+    /// a checkpoint of `epoch` or a later one is durable, not before: the space is written again at
+    /// once (O-23).
     ///
     /// # Panics
     /// If one of the epochs is begun and not sealed.
@@ -107,7 +108,7 @@ impl<D: Device> InputLog<D> {
         verdicts.retain(|held, _| *held > epoch);
     }
 
-    /// Bytes of the segments that are held for epochs and carries.
+    /// Bytes of the segments that are held for epochs and records of deferred calls.
     pub fn bytes_in_use(&self) -> u64 {
         self.geometry.offset(self.space().in_use())
     }
@@ -138,7 +139,9 @@ impl<D: Device> InputLog<D> {
                 calls: held.calls,
                 bytes: held.bytes,
                 segments: held.segments.len() as u32,
-                carry_bytes: space.carry(held.epoch).map(|carry| carry.bytes),
+                deferred_bytes: space
+                    .deferred_calls(held.epoch)
+                    .map(|deferred_calls| deferred_calls.bytes),
                 hash_before: held.hash_before,
             })
             .collect();

@@ -13,12 +13,12 @@
 //! 2. Workers append to their [`StreamWriter`]s; `finish` fences the worker's own port (O-22).
 //! 3. [`InputLog::seal`], then [`InputLog::make_durable`]: from here on the epoch survives (O-13).
 //!    [`StreamWriter::finish_and_seal`] makes one record of an only stream and its seal (O-82).
-//! 4. [`InputLog::write_carry`] keeps the calls that the epoch hands to the next one.
+//! 4. [`InputLog::write_deferred_calls`] keeps the calls that the epoch hands to the next one.
 //! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
 //!    segments be written again (O-23).
 //!
-//! Every call of `begin` and `write_carry` gets a new *attempt* number, larger than any on the
-//! device. An epoch number is reused after a crash that lost its log, and the segments of the
+//! Every call of `begin` and `write_deferred_calls` gets a new *attempt* number, larger than any on
+//! the device. An epoch number is reused after a crash that lost its log, and the segments of the
 //! attempt before may still lie around with a good checksum: the attempt number keeps the two
 //! apart.
 //!

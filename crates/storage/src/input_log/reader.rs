@@ -64,7 +64,7 @@ impl<D: Device> InputLog<D> {
     /// `segment_bytes` must be the same for all the life of the store.
     ///
     /// # Errors
-    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::CarryDamaged`],
+    /// [`LogError::Gap`], [`LogError::Damaged`], [`LogError::DeferredCallsDamaged`],
     /// [`LogError::ProgramLost`] or [`LogError::Conflict`] when the log has lost what no crash can
     /// take away; [`LogError::Codec`] and [`LogError::OtherSegmentBytes`] when it was written by
     /// another build or with another option; the device's errors. A torn end is none of these: it
@@ -122,20 +122,24 @@ impl<D: Device> InputLog<D> {
         Ok(LoggedEpoch { streams, seal: sealed.info.clone() })
     }
 
-    /// Reads the calls that were carried over to `epoch`; `None` if there are none in the log. A
-    /// carry that a crash tore reads as none: whoever took the checkpoint of `epoch - 1` knows
-    /// whether there must be one. (If `epoch` itself is sealed, [`InputLog::open`] has checked
-    /// that.)
+    /// Reads the calls that were deferred to `epoch`; `None` if there are none in the log. A record
+    /// of deferred calls that a crash tore reads as none: whoever took the checkpoint of `epoch -
+    /// 1` knows whether there must be one. (If `epoch` itself is sealed, [`InputLog::open`] has
+    /// checked that.)
     ///
     /// # Errors
-    /// [`LogError::CarryDamaged`] if the bytes have changed since they were found; the device's.
-    pub fn carry(&self, epoch: u64) -> Result<Option<Vec<u8>>, LogError> {
+    /// [`LogError::DeferredCallsDamaged`] if the bytes have changed since they were found; the
+    /// device's.
+    pub fn deferred_calls(&self, epoch: u64) -> Result<Option<Vec<u8>>, LogError> {
         let index = self.index();
-        let Some((attempt, carry)) = index.carry(epoch) else { return Ok(None) };
-        let belongs = Belongs { kind: Kind::Carry, epoch, attempt, stream: 0 };
-        let bytes = read_segments(self.device(), self.geometry(), belongs, &carry.segments)?;
-        if (bytes.len() as u64, crc32fast::hash(&bytes)) != (carry.bytes, carry.crc) {
-            return Err(LogError::CarryDamaged { epoch, bytes: carry.bytes });
+        let Some((attempt, deferred_calls)) = index.deferred_calls(epoch) else { return Ok(None) };
+        let belongs = Belongs { kind: Kind::Deferred, epoch, attempt, stream: 0 };
+        let bytes =
+            read_segments(self.device(), self.geometry(), belongs, &deferred_calls.segments)?;
+        if (bytes.len() as u64, crc32fast::hash(&bytes))
+            != (deferred_calls.bytes, deferred_calls.crc)
+        {
+            return Err(LogError::DeferredCallsDamaged { epoch, bytes: deferred_calls.bytes });
         }
         Ok(Some(bytes))
     }
@@ -203,7 +207,8 @@ struct Recovery {
     verdicts: Verdicts,
 }
 
-/// Finds the sealed epochs and the carries that are still needed; everything else is free.
+/// Finds the sealed epochs and the records of deferred calls that are still needed; everything else
+/// is free.
 fn recover<D: Device>(
     device: &D,
     geometry: Geometry,
@@ -216,24 +221,34 @@ fn recover<D: Device>(
     let program = read_program(device, geometry, &scan)?;
     check_program(&epochs, program.as_ref())?;
     let verdicts = read_verdicts(device, geometry, &scan, last)?;
-    let mut index = Index { epochs, carries: BTreeMap::new() };
-    for (epoch, attempt) in scan.attempts(Kind::Carry) {
-        // A carry belongs to the end of an epoch that is durable, so none can be newer than this.
+    let mut index = Index { epochs, deferred_records: BTreeMap::new() };
+    for (epoch, attempt) in scan.attempts(Kind::Deferred) {
+        // A record of deferred calls belongs to the end of an epoch that is durable, so none can be
+        // newer than this.
         let needed = epoch <= last + 1;
-        let Some(segments) = scan.record(epoch, Kind::Carry, attempt).filter(|_| needed) else {
+        let Some(segments) = scan.record(epoch, Kind::Deferred, attempt).filter(|_| needed) else {
             continue;
         };
-        let belongs = Belongs { kind: Kind::Carry, epoch, attempt, stream: 0 };
+        let belongs = Belongs { kind: Kind::Deferred, epoch, attempt, stream: 0 };
         let bytes = read_segments(device, geometry, belongs, &segments)?;
-        index.add_carry(epoch, attempt, &segments, bytes.len() as u64, crc32fast::hash(&bytes));
+        index.add_deferred_record(
+            epoch,
+            attempt,
+            &segments,
+            bytes.len() as u64,
+            crc32fast::hash(&bytes),
+        );
     }
-    // Space was promised for one carry of an epoch, however often a crash made it again.
-    index.keep_one_carry_each();
-    // Replay of an epoch makes the carry of the next one again; only the first has to find it here.
-    if let Some((bytes, _)) = index.epochs.get(&(checkpoint + 1)).and_then(|sealed| sealed.carry)
-        && index.carry(checkpoint + 1).is_none()
+    // Space was promised for one record of deferred calls of an epoch, however often a crash made
+    // it again.
+    index.keep_one_deferred_record_each();
+    // Replay of an epoch makes the record of deferred calls of the next one again; only the first
+    // has to find it here.
+    if let Some((bytes, _)) =
+        index.epochs.get(&(checkpoint + 1)).and_then(|sealed| sealed.deferred_calls)
+        && index.deferred_calls(checkpoint + 1).is_none()
     {
-        return Err(LogError::CarryDamaged { epoch: checkpoint + 1, bytes });
+        return Err(LogError::DeferredCallsDamaged { epoch: checkpoint + 1, bytes });
     }
     let records: Vec<&Record> = program.iter().chain(&verdicts).collect();
     let space = hold_found(&scan, &index, &records, (checkpoint, last));
@@ -365,7 +380,8 @@ fn find_sealed<D: Device>(
         let belongs = Belongs { kind, epoch, attempt, stream: 0 };
         let payload = read_segments(device, geometry, belongs, &seal_segments)?;
         let is_whole = kind == Kind::Epoch;
-        let Some(Seal { info, carry, program }) = decode_seal(epoch, &payload, is_whole) else {
+        let Some(Seal { info, deferred_calls, program }) = decode_seal(epoch, &payload, is_whole)
+        else {
             continue;
         };
         let streams: Result<Vec<_>, Lack> = match is_whole {
@@ -376,8 +392,15 @@ fn find_sealed<D: Device>(
         };
         match streams {
             Ok(streams) => {
-                let sealed =
-                    SealedEpoch { attempt, is_whole, program, info, carry, seal_segments, streams };
+                let sealed = SealedEpoch {
+                    attempt,
+                    is_whole,
+                    program,
+                    info,
+                    deferred_calls,
+                    seal_segments,
+                    streams,
+                };
                 if let Some(first) = epochs.insert(epoch, sealed) {
                     let (first, second) = (first.attempt, attempt);
                     return Err(LogError::Conflict { epoch, first, second });
@@ -421,8 +444,8 @@ fn check_order(
 /// What a seal says.
 struct Seal {
     info: SealInfo,
-    /// Bytes and checksum of the epoch's carry, if it had one.
-    carry: Option<(u64, u32)>,
+    /// Bytes and checksum of the epoch's record of deferred calls, if it had one.
+    deferred_calls: Option<(u64, u32)>,
     program: u64,
 }
 
@@ -449,7 +472,7 @@ fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
         return None;
     }
     let numbered = streams.iter().enumerate().all(|(at, stream)| usize::from(stream.stream) == at);
-    let carry = (header.carry_bytes.get(), header.carry_crc.get());
+    let deferred_calls = (header.deferred_bytes.get(), header.deferred_crc.get());
     let hash = u128::from(header.hash_low.get()) | u128::from(header.hash_high.get()) << 64;
     let info = SealInfo {
         epoch,
@@ -459,11 +482,11 @@ fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
         hash_before: (header.hash_known.get() == 1).then_some(StateHash(hash)),
         streams,
     };
-    let carry = (header.carry_known.get() == 1).then_some(carry);
-    numbered.then_some(Seal { info, carry, program: header.program.get() })
+    let deferred_calls = (header.deferred_known.get() == 1).then_some(deferred_calls);
+    numbered.then_some(Seal { info, deferred_calls, program: header.program.get() })
 }
 
-/// The state of the segments after a scan: held for what is sealed or carried, otherwise free.
+/// The state of the segments after a scan: held for what is sealed or deferred, otherwise free.
 fn hold_found(
     scan: &Scan,
     index: &Index,
@@ -485,11 +508,11 @@ fn hold_found(
         holding.segments.extend(sealed.streams.iter().flatten());
         space.holdings.push(holding);
     }
-    for ((epoch, attempt), carry) in &index.carries {
-        let mut holding = Holding::new(Kind::Carry, *epoch, *attempt);
+    for ((epoch, attempt), deferred_calls) in &index.deferred_records {
+        let mut holding = Holding::new(Kind::Deferred, *epoch, *attempt);
         holding.sealed = true;
-        (holding.bytes, holding.crc) = (carry.bytes, carry.crc);
-        holding.segments.extend(&carry.segments);
+        (holding.bytes, holding.crc) = (deferred_calls.bytes, deferred_calls.crc);
+        holding.segments.extend(&deferred_calls.segments);
         space.holdings.push(holding);
     }
     for record in records {
@@ -517,14 +540,16 @@ fn summarize(scan: &Scan, index: &Index) -> Recovered {
             calls: sealed.info.calls,
             bytes: sealed.info.streams.iter().map(|stream| stream.bytes).sum(),
             segments: (streams + sealed.seal_segments.len()) as u32,
-            carry_bytes: index.carry(*epoch).map(|(_, carry)| carry.bytes),
+            deferred_bytes: index
+                .deferred_calls(*epoch)
+                .map(|(_, deferred_calls)| deferred_calls.bytes),
             hash_before: sealed.info.hash_before,
         }
     };
     let mut unsealed: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
     unsealed.dedup();
     unsealed.retain(|epoch| {
-        let is_known = index.epochs.contains_key(epoch) || index.carry(*epoch).is_some();
+        let is_known = index.epochs.contains_key(epoch) || index.deferred_calls(*epoch).is_some();
         !is_known && *epoch != PROGRAM_EPOCH
     });
     let timestamps = index.epochs.values().map(|sealed| sealed.info.timestamp_ns);

@@ -207,7 +207,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The segments of one stream, seal or carry, by ordinal. There may be gaps.
+    /// The segments of one stream, seal or record of deferred calls, by ordinal. There may be gaps.
     fn pieces(
         &self,
         epoch: u64,
@@ -228,7 +228,7 @@ impl Scan {
         attempts
     }
 
-    /// The segments of a seal or a carry if all of them are there and intact.
+    /// The segments of a seal or a record of deferred calls if all of them are there and intact.
     pub(super) fn record(&self, epoch: u64, kind: Kind, attempt: u64) -> Option<Vec<u32>> {
         let mut segments = Vec::new();
         let (mut bytes, mut total_bytes) = (0, None);

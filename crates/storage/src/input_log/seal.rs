@@ -1,4 +1,4 @@
-//! The records that the coordinator writes: the seal of an epoch, and calls carried over to the
+//! The records that the coordinator writes: the seal of an epoch, and calls deferred to the
 //! next.
 
 use pmem::{Device, Port};
@@ -30,8 +30,8 @@ impl<D: Device> InputLog<D> {
     /// epoch before a sealed one.
     pub fn seal(&self, port: &mut Port<D>, info: &SealInfo) -> Result<(), LogError> {
         let mut scratch = self.scratch();
-        let (attempt, carry) = self.check_order(info);
-        encode_seal(&mut scratch.payload, info, carry, self.program_attempt());
+        let (attempt, deferred_calls) = self.check_order(info);
+        encode_seal(&mut scratch.payload, info, deferred_calls, self.program_attempt());
         let place = Place {
             kind: Kind::Seal,
             epoch: info.epoch,
@@ -56,9 +56,9 @@ impl<D: Device> InputLog<D> {
         (buffer, filled): (&mut [u8], usize),
     ) -> Result<(), LogError> {
         let mut scratch = self.scratch();
-        let (attempt, carry) = self.check_order(info);
+        let (attempt, deferred_calls) = self.check_order(info);
         let Scratch { payload, segments, .. } = &mut *scratch;
-        encode_seal(payload, info, carry, self.program_attempt());
+        encode_seal(payload, info, deferred_calls, self.program_attempt());
         let end = filled + payload.len();
         buffer[filled..end].copy_from_slice(payload);
         let total_bytes = (end - HEADER_BYTES) as u64;
@@ -97,7 +97,7 @@ impl<D: Device> InputLog<D> {
     /// # Panics
     /// If `epoch - 1` is not durably sealed: nothing may follow from an epoch that a crash could
     /// undo.
-    pub fn write_carry(
+    pub fn write_deferred_calls(
         &self,
         port: &mut Port<D>,
         epoch: u64,
@@ -108,14 +108,20 @@ impl<D: Device> InputLog<D> {
         let attempt = {
             let mut space = self.space();
             let durable = space.durable;
-            assert!(epoch <= durable + 1, "carry to epoch {epoch} but only {durable} is durable");
-            assert!(epoch > space.released, "carry to epoch {epoch}, which has a checkpoint");
+            assert!(
+                epoch <= durable + 1,
+                "record of deferred calls to epoch {epoch} but only {durable} is durable"
+            );
+            assert!(
+                epoch > space.released,
+                "record of deferred calls to epoch {epoch}, which has a checkpoint"
+            );
             if space.released + 1 < epoch {
-                space.drop_carries(epoch);
-                self.change_index(|index| index.drop_carries(epoch));
+                space.drop_deferred_records(epoch);
+                self.change_index(|index| index.drop_deferred_records(epoch));
             }
-            let attempt = space.hold(Kind::Carry, epoch).attempt;
-            space.inherit_carry_promise(epoch, attempt);
+            let attempt = space.hold(Kind::Deferred, epoch).attempt;
+            space.inherit_deferred_promise(epoch, attempt);
             attempt
         };
         let Scratch { segment, segments, .. } = &mut *scratch;
@@ -124,15 +130,18 @@ impl<D: Device> InputLog<D> {
             return Err(error);
         }
         let total_bytes = bytes.len() as u64;
-        let place = Place { kind: Kind::Carry, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place =
+            Place { kind: Kind::Deferred, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
         self.write_record(port, place, bytes, segments, segment)?;
         port.log_fence();
         let crc = crc32fast::hash(bytes);
         let mut space = self.space();
-        let holding = space.close_carry(attempt);
+        let holding = space.close_deferred_record(attempt);
         (holding.bytes, holding.crc) = (total_bytes, crc);
         drop(space);
-        self.change_index(|index| index.add_carry(epoch, attempt, segments, total_bytes, crc));
+        self.change_index(|index| {
+            index.add_deferred_record(epoch, attempt, segments, total_bytes, crc)
+        });
         Ok(())
     }
 
@@ -192,7 +201,8 @@ impl<D: Device> InputLog<D> {
         }
     }
 
-    /// Checks the order of seals; returns the epoch's attempt, and bytes and checksum of its carry.
+    /// Checks the order of seals; returns the epoch's attempt, and bytes and checksum of its record
+    /// of deferred calls.
     fn check_order(&self, info: &SealInfo) -> (u64, Option<(u64, u32)>) {
         let mut space = self.space();
         let (sealed, durable) = (space.sealed, space.durable);
@@ -201,9 +211,11 @@ impl<D: Device> InputLog<D> {
         for (number, stream) in info.streams.iter().enumerate() {
             assert!(usize::from(stream.stream) == number, "streams are numbered from 0");
         }
-        let carry = space.carry(info.epoch).filter(|carry| carry.sealed);
-        let carry = carry.map(|carry| (carry.bytes, carry.crc));
-        (space.open_epoch(info.epoch).attempt, carry)
+        let deferred_calls =
+            space.deferred_calls(info.epoch).filter(|deferred_calls| deferred_calls.sealed);
+        let deferred_calls =
+            deferred_calls.map(|deferred_calls| (deferred_calls.bytes, deferred_calls.crc));
+        (space.open_epoch(info.epoch).attempt, deferred_calls)
     }
 
     /// Takes the segments of a record; all of them or none.
@@ -252,17 +264,22 @@ impl<D: Device> InputLog<D> {
     }
 }
 
-fn encode_seal(payload: &mut Vec<u8>, info: &SealInfo, carry: Option<(u64, u32)>, program: u64) {
-    let (carry_bytes, carry_crc) = carry.unwrap_or_default();
+fn encode_seal(
+    payload: &mut Vec<u8>,
+    info: &SealInfo,
+    deferred_calls: Option<(u64, u32)>,
+    program: u64,
+) {
+    let (deferred_bytes, deferred_crc) = deferred_calls.unwrap_or_default();
     let StateHash(hash) = info.hash_before.unwrap_or_default();
     let header = SealHeader {
         calls: U64::new(info.calls),
         timestamp_ns: U64::new(info.timestamp_ns),
         seed: U64::new(info.seed),
-        carry_bytes: U64::new(carry_bytes),
-        carry_crc: U32::new(carry_crc),
+        deferred_bytes: U64::new(deferred_bytes),
+        deferred_crc: U32::new(deferred_crc),
         streams: U16::new(info.streams.len() as u16),
-        carry_known: U16::new(u16::from(carry.is_some())),
+        deferred_known: U16::new(u16::from(deferred_calls.is_some())),
         program: U64::new(program),
         hash_low: U64::new(hash as u64),
         hash_high: U64::new((hash >> 64) as u64),

@@ -86,23 +86,23 @@ impl FreeMap {
     }
 }
 
-/// What an epoch's log or a carry holds.
+/// What an epoch's log or a record of deferred calls holds.
 #[derive(Debug)]
 pub(super) struct Holding {
     pub(super) kind: Kind,
     pub(super) epoch: u64,
     pub(super) attempt: u64,
-    /// An epoch: whether its seal was written. A carry is always complete.
+    /// An epoch: whether its seal was written. A record of deferred calls is always complete.
     pub(super) sealed: bool,
     pub(super) segments: Vec<u32>,
     /// Segments that the streams and the seal may still take.
     pub(super) promised: u32,
-    /// Segments that the carry of the next epoch may take.
-    pub(super) promised_carry: u32,
+    /// Segments that the record of deferred calls of the next epoch may take.
+    pub(super) promised_deferred_bytes: u32,
     pub(super) streams: u32,
     pub(super) calls: u64,
     pub(super) bytes: u64,
-    /// Checksum of a carry's bytes.
+    /// Checksum of a record of deferred calls's bytes.
     pub(super) crc: u32,
     /// State hash at the end of the epoch before, as the seal says it.
     pub(super) hash_before: Option<StateHash>,
@@ -117,7 +117,7 @@ impl Holding {
             sealed: false,
             segments: Vec::new(),
             promised: 0,
-            promised_carry: 0,
+            promised_deferred_bytes: 0,
             streams: 0,
             calls: 0,
             bytes: 0,
@@ -168,10 +168,13 @@ impl Space {
         found.unwrap_or_else(|| panic!("epoch {epoch} was not begun, or is sealed or abandoned"))
     }
 
-    /// The newest carry of an epoch.
-    pub(super) fn carry(&self, epoch: u64) -> Option<&Holding> {
-        let carries = self.holdings.iter().rev().filter(|holding| holding.kind == Kind::Carry);
-        carries.filter(|holding| holding.epoch == epoch).max_by_key(|holding| holding.attempt)
+    /// The newest record of deferred calls of an epoch.
+    pub(super) fn deferred_calls(&self, epoch: u64) -> Option<&Holding> {
+        let deferred_records =
+            self.holdings.iter().rev().filter(|holding| holding.kind == Kind::Deferred);
+        deferred_records
+            .filter(|holding| holding.epoch == epoch)
+            .max_by_key(|holding| holding.attempt)
     }
 
     /// Free segments that a holding of this kind may have and that are not promised.
@@ -202,13 +205,14 @@ impl Space {
         self.free.total - self.free.free
     }
 
-    /// Promises segments to an open epoch: for itself, and for the carry that it may hand over.
-    pub(super) fn promise(&mut self, epoch: u64, own: u32, carry: u32) {
-        assert!(own + carry <= self.surplus(Kind::Stream), "what is promised is there");
+    /// Promises segments to an open epoch: for itself, and for the record of deferred calls that it
+    /// may hand over.
+    pub(super) fn promise(&mut self, epoch: u64, own: u32, deferred_calls: u32) {
+        assert!(own + deferred_calls <= self.surplus(Kind::Stream), "what is promised is there");
         let holding = self.open_epoch(epoch);
         holding.promised += own;
-        holding.promised_carry += carry;
-        self.promised += own + carry;
+        holding.promised_deferred_bytes += deferred_calls;
+        self.promised += own + deferred_calls;
     }
 
     /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max -
@@ -251,25 +255,27 @@ impl Space {
         holding
     }
 
-    /// Turns what the epochs up to `epoch` were promised for their carry into free space.
-    pub(super) fn forget_carry_promises(&mut self, epoch: u64) {
+    /// Turns what the epochs up to `epoch` were promised for their record of deferred calls into
+    /// free space.
+    pub(super) fn forget_deferred_promises(&mut self, epoch: u64) {
         for holding in self.holdings.iter_mut().filter(|holding| holding.epoch <= epoch) {
-            self.promised -= std::mem::take(&mut holding.promised_carry);
+            self.promised -= std::mem::take(&mut holding.promised_deferred_bytes);
         }
     }
 
-    /// Hands the promise that `epoch - 1` has for a carry to the holding of that carry.
-    pub(super) fn inherit_carry_promise(&mut self, epoch: u64, attempt: u64) {
+    /// Hands the promise that `epoch - 1` has for a record of deferred calls to the holding of that
+    /// record of deferred calls.
+    pub(super) fn inherit_deferred_promise(&mut self, epoch: u64, attempt: u64) {
         let mut inherited = 0;
         for holding in self.holdings.iter_mut().filter(|holding| holding.epoch + 1 == epoch) {
-            inherited += std::mem::take(&mut holding.promised_carry);
+            inherited += std::mem::take(&mut holding.promised_deferred_bytes);
         }
         let at = self.position(attempt);
         self.holdings[at].promised += inherited;
     }
 
-    /// Gives up what a carry was promised beyond what it took.
-    pub(super) fn close_carry(&mut self, attempt: u64) -> &mut Holding {
+    /// Gives up what a record of deferred calls was promised beyond what it took.
+    pub(super) fn close_deferred_record(&mut self, attempt: u64) -> &mut Holding {
         let at = self.position(attempt);
         self.promised -= std::mem::take(&mut self.holdings[at].promised);
         self.holdings[at].sealed = true;
@@ -282,10 +288,11 @@ impl Space {
         self.holdings[at].sealed = true;
     }
 
-    /// Frees all carries of an epoch.
-    pub(super) fn drop_carries(&mut self, epoch: u64) {
-        let carry = |holding: &Holding| holding.kind == Kind::Carry && holding.epoch == epoch;
-        while let Some(at) = self.holdings.iter().position(carry) {
+    /// Frees all records of deferred calls of an epoch.
+    pub(super) fn drop_deferred_records(&mut self, epoch: u64) {
+        let deferred_calls =
+            |holding: &Holding| holding.kind == Kind::Deferred && holding.epoch == epoch;
+        while let Some(at) = self.holdings.iter().position(deferred_calls) {
             self.drop_at(at);
         }
     }
@@ -298,14 +305,14 @@ impl Space {
 
     fn drop_at(&mut self, at: usize) {
         let mut holding = self.holdings.remove(at);
-        self.promised -= holding.promised + holding.promised_carry;
+        self.promised -= holding.promised + holding.promised_deferred_bytes;
         for segment in holding.segments.drain(..) {
             self.free.insert(segment);
         }
         self.spare.push(holding.segments);
     }
 
-    /// Frees the logs and carries of all epochs up to `epoch`.
+    /// Frees the logs and records of deferred calls of all epochs up to `epoch`.
     pub(super) fn release(&mut self, epoch: u64) {
         while let Some(at) = self.holdings.iter().position(|holding| holding.epoch <= epoch) {
             let holding = &self.holdings[at];

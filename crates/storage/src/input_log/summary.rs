@@ -47,8 +47,9 @@ pub struct EpochSummary {
     pub bytes: u64,
     /// Segments of streams and seal.
     pub segments: u32,
-    /// Bytes of the calls carried over to this epoch; `None` if the log has no carry for it.
-    pub carry_bytes: Option<u64>,
+    /// Bytes of the calls deferred to this epoch; `None` if the log has no record of deferred calls
+    /// for it.
+    pub deferred_bytes: Option<u64>,
     /// State hash at the end of the epoch before, if its seal knows it.
     pub hash_before: Option<StateHash>,
 }

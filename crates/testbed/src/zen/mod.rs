@@ -1,4 +1,4 @@
-//! Zen (Liu, Chen, Chen, VLDB 2021): no log; a transaction's last version carries the mark that it
+//! Zen (Liu, Chen, Chen, VLDB 2021): no log; a transaction's last version has the mark that it
 //! committed.
 //!
 //! * Rows lie in slots on persistent memory. Every committed write goes to a new slot; metadata of

@@ -156,7 +156,7 @@ impl Oracle {
         oracle
     }
 
-    /// Runs one epoch of calls in serial order, of which the first `carried` were deferred by the
+    /// Runs one epoch of calls in serial order, of which the first `deferred` were deferred by the
     /// epoch before; one answer for each.
     ///
     /// # Panics
@@ -164,15 +164,15 @@ impl Oracle {
     pub fn run_epoch(
         &mut self,
         calls: &[(ProcedureId, &[u8])],
-        carried: usize,
+        deferred: usize,
     ) -> Vec<OracleAnswer> {
         self.state.starts.clear();
         if let Some(chains) = &mut self.chains {
             chains.clear();
         }
-        let (carried, calls) = calls.split_at(carried);
+        let (deferred, calls) = calls.split_at(deferred);
         let mut answers = Vec::new();
-        for call in carried {
+        for call in deferred {
             let mut declaration = self.draw(*call);
             self.declare(*call, &mut declaration);
             declaration.lookups.clear();

@@ -29,20 +29,20 @@ impl Run {
     pub(crate) fn epochs<W: Workload>(&mut self, workload: &W, epochs: u64, transactions: u64) {
         for _ in 0..epochs {
             let mut calls = std::mem::take(&mut self.waiting);
-            let carried = calls.len();
+            let deferred = calls.len();
             for position in 0..transactions {
                 let mut args = Vec::new();
                 let procedure = workload.generate(self.epoch, position, &mut args);
                 calls.push((procedure, args));
             }
             self.epoch += 1;
-            self.calls(calls, carried);
+            self.calls(calls, deferred);
         }
     }
 
-    fn calls(&mut self, calls: Vec<Call>, carried: usize) {
+    fn calls(&mut self, calls: Vec<Call>, deferred: usize) {
         let borrowed: Vec<_> = calls.iter().map(|(id, args)| (*id, args.as_slice())).collect();
-        let answers = self.oracle.run_epoch(&borrowed, carried);
+        let answers = self.oracle.run_epoch(&borrowed, deferred);
         for (call, answer) in calls.into_iter().zip(answers) {
             self.observer.observe(call.0, &call.1, answer.as_answer());
             if answer == OracleAnswer::Deferred {

@@ -13,8 +13,8 @@ struct Promised {
     /// By epoch from 1: what was sealed, durable or not.
     epochs: Vec<Vec<Vec<u8>>>,
     durable: usize,
-    carry: Option<(u64, Vec<u8>)>,
-    carry_durable: bool,
+    deferred_calls: Option<(u64, Vec<u8>)>,
+    deferred_durable: bool,
 }
 
 /// Checks one image; returns how many epochs it has sealed.
@@ -32,10 +32,13 @@ fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
         assert_eq!(read.streams, promised.epochs[epoch as usize - 1], "{what}: epoch {epoch}");
         assert_eq!(read.seal.seed, epoch * 7, "{what}");
     }
-    if let Some((epoch, bytes)) = &promised.carry {
-        match log.carry(*epoch).unwrap() {
+    if let Some((epoch, bytes)) = &promised.deferred_calls {
+        match log.deferred_calls(*epoch).unwrap() {
             Some(read) => assert_eq!(&read, bytes, "{what}"),
-            None => assert!(!promised.carry_durable, "{what}: the carry was durable"),
+            None => assert!(
+                !promised.deferred_durable,
+                "{what}: the record of deferred calls was durable"
+            ),
         }
     }
     last
@@ -84,18 +87,32 @@ fn run_epoch(
     if random.below(3) == 0 {
         let len = random.below(6000) as usize;
         let bytes = random.bytes(len);
-        log.write_carry(&mut Port::new(device.clone(), 0), epoch + 1, &bytes).unwrap();
-        (promised.carry, promised.carry_durable) = (Some((epoch + 1, bytes)), false);
-        check_images(device, promised, random, &format!("{what}: carry to {}", epoch + 1));
+        log.write_deferred_calls(&mut Port::new(device.clone(), 0), epoch + 1, &bytes).unwrap();
+        (promised.deferred_calls, promised.deferred_durable) = (Some((epoch + 1, bytes)), false);
+        check_images(
+            device,
+            promised,
+            random,
+            &format!("{what}: record of deferred calls to {}", epoch + 1),
+        );
         log.make_durable().unwrap();
-        promised.carry_durable = true;
-        check_images(device, promised, random, &format!("{what}: durable carry"));
+        promised.deferred_durable = true;
+        check_images(
+            device,
+            promised,
+            random,
+            &format!("{what}: durable record of deferred calls"),
+        );
     }
     if random.below(3) == 0 {
         // The checkpoint is durable elsewhere; from now on every image is opened with it.
         promised.checkpoint += random.below(epoch - promised.checkpoint + 1);
-        if promised.carry.as_ref().is_some_and(|(carry, _)| *carry <= promised.checkpoint) {
-            promised.carry = None;
+        if promised
+            .deferred_calls
+            .as_ref()
+            .is_some_and(|(deferred_calls, _)| *deferred_calls <= promised.checkpoint)
+        {
+            promised.deferred_calls = None;
         }
         log.release(promised.checkpoint);
     }

@@ -13,7 +13,7 @@ fn streams_of(epoch: u64) -> Vec<Vec<u8>> {
     vec![random.bytes(90), random.bytes(PAYLOAD_BYTES - 60 + 40 * epoch as usize)]
 }
 
-fn carry_to(epoch: u64) -> Vec<u8> {
+fn defer_to(epoch: u64) -> Vec<u8> {
     Random::new(epoch ^ 0xff).bytes(50)
 }
 
@@ -22,10 +22,11 @@ fn carry_to(epoch: u64) -> Vec<u8> {
 struct AtCut {
     durable: u64,
     checkpoint: u64,
-    carry: u64,
+    deferred_calls: u64,
 }
 
-/// Five epochs with carries; the log of all but the newest two is released and written again.
+/// Five epochs with records of deferred calls; the log of all but the newest two is released and
+/// written again.
 fn run(device: &Arc<Crash>) -> AtCut {
     let mut at_cut = AtCut::default();
     let (log, _) = open(device, 0).unwrap();
@@ -34,11 +35,15 @@ fn run(device: &Arc<Crash>) -> AtCut {
         if !device.is_cut() {
             at_cut.durable = epoch;
         }
-        log.write_carry(&mut Port::new(device.clone(), 0), epoch + 1, &carry_to(epoch + 1))
-            .unwrap();
+        log.write_deferred_calls(
+            &mut Port::new(device.clone(), 0),
+            epoch + 1,
+            &defer_to(epoch + 1),
+        )
+        .unwrap();
         log.make_durable().unwrap();
         if !device.is_cut() {
-            at_cut.carry = epoch + 1;
+            at_cut.deferred_calls = epoch + 1;
         }
         if epoch >= 2 {
             log.release(epoch - 1);
@@ -62,9 +67,15 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
         assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch), "{what}");
     }
     for epoch in at_cut.checkpoint + 1..=last + 1 {
-        let carry = log.carry(epoch).unwrap();
-        assert!(carry.is_some() || epoch == 1 || epoch > at_cut.carry, "{what}: carry to {epoch}");
-        assert!(carry.is_none_or(|carry| carry == carry_to(epoch)), "{what}: carry to {epoch}");
+        let deferred_calls = log.deferred_calls(epoch).unwrap();
+        assert!(
+            deferred_calls.is_some() || epoch == 1 || epoch > at_cut.deferred_calls,
+            "{what}: record of deferred calls to {epoch}"
+        );
+        assert!(
+            deferred_calls.is_none_or(|deferred_calls| deferred_calls == defer_to(epoch)),
+            "{what}: record of deferred calls to {epoch}"
+        );
     }
     log.harden(&mut Port::new(device.clone(), 0)).unwrap();
     log_epoch(&log, &device, last + 1, &[b"next".to_vec()]).unwrap();

@@ -44,7 +44,8 @@ fn free_map_refuses_a_second_free() {
 fn long_streams_are_contiguous() {
     let device = Arc::new(TestDevice::new(1 << 30));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, carry_bytes: 0 }).unwrap();
+    log.begin(1, Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, deferred_bytes: 0 })
+        .unwrap();
     let mut workers: Vec<_> = (0..2)
         .map(|number| {
             let mut writer = log.stream_writer();
@@ -71,7 +72,8 @@ fn long_streams_are_contiguous() {
 }
 
 /// O-43: what `begin` accepted can be written, however it is spread over the streams, to the last
-/// segment of a log that cannot grow, with the carry; what it refuses changes nothing.
+/// segment of a log that cannot grow, with the record of deferred calls; what it refuses changes
+/// nothing.
 #[test]
 fn what_was_reserved_can_be_written() {
     for seed in 0..400 {
@@ -83,9 +85,9 @@ fn what_was_reserved_can_be_written() {
             let streams: Vec<Vec<u8>> = (0..random.below(6))
                 .map(|_| vec![epoch as u8; random.below(5 * PAYLOAD_BYTES as u64) as usize])
                 .collect();
-            let carry_bytes = random.below(3) * random.below(9000);
+            let deferred_bytes = random.below(3) * random.below(9000);
             let before = (log.bytes_in_use(), log.summary());
-            match log.begin(epoch, Demand { carry_bytes, ..demand(&streams) }) {
+            match log.begin(epoch, Demand { deferred_bytes, ..demand(&streams) }) {
                 Ok(()) => log.abandon(epoch),
                 Err(error) => {
                     assert!(matches!(error, LogError::Full { .. }) && error.is_limit());
@@ -94,7 +96,7 @@ fn what_was_reserved_can_be_written() {
                     continue;
                 }
             }
-            write_interleaved(&log, &device, epoch, &streams, carry_bytes)
+            write_interleaved(&log, &device, epoch, &streams, deferred_bytes)
                 .unwrap_or_else(|error| panic!("seed {seed}, epoch {epoch}: {error}"));
             epoch += 1;
         }
@@ -106,11 +108,11 @@ fn full_with(segments: u64) -> u64 {
     (segments + u64::from(RESERVE_SEGMENTS)) * SEGMENT_BYTES
 }
 
-/// O-29, O-43: a full log had room for the carry of its last epoch once. A crash after the carry
-/// and before the checkpoint left it there, and recovery, which writes it again, found no room for
-/// a second one: the store did not open any more.
+/// O-29, O-43: a full log had room for the record of deferred calls of its last epoch once. A crash
+/// after the record of deferred calls and before the checkpoint left it there, and recovery, which
+/// writes it again, found no room for a second one: the store did not open any more.
 #[test]
-fn carry_again_needs_no_more_space() {
+fn deferred_record_again_needs_no_more_space() {
     let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
     write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
@@ -118,10 +120,10 @@ fn carry_again_needs_no_more_space() {
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES);
         let (log, recovered) = open(&device, 0).unwrap();
         assert_eq!(sealed(&recovered), [1], "crash {crash}");
-        log.write_carry(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+        log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
         log.make_durable().unwrap();
         let (log, _) = open(&device, 1).unwrap();
-        assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]), "crash {crash}");
+        assert_eq!(log.deferred_calls(2).unwrap(), Some(vec![1; 100]), "crash {crash}");
         assert_eq!(log.bytes_in_use(), SEGMENT_BYTES, "crash {crash}");
     }
 }
@@ -132,7 +134,7 @@ fn carry_again_needs_no_more_space() {
 fn o_43_verdicts_fit_into_a_full_log() {
     let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand { carry_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
+    log.begin(1, Demand { deferred_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
     seal_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
     for position in 0..40 {
         let mut port = Port::new(device.clone(), 0);
@@ -142,38 +144,38 @@ fn o_43_verdicts_fit_into_a_full_log() {
         let reason = "a long reason ".repeat(100);
         log.write_verdict(&mut port, &Verdict { epoch: 1, position, reason }).unwrap();
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES, "one record holds all verdicts");
-        let full = log.begin(2, Demand { streams: 1, bytes: 1, carry_bytes: 0 }).unwrap_err();
+        let full = log.begin(2, Demand { streams: 1, bytes: 1, deferred_bytes: 0 }).unwrap_err();
         assert!(full.is_limit());
     }
     let (log, mut port) = (open(&device, 0).unwrap().0, Port::new(device.clone(), 0));
     // The crash came before the calls were kept that wait for the next epoch; replay does it.
-    log.write_carry(&mut port, 2, &[1; 100]).unwrap();
+    log.write_deferred_calls(&mut port, 2, &[1; 100]).unwrap();
     log.write_program(&mut port, b"another").unwrap();
     log.release(1);
     assert_eq!(open(&device, 1).unwrap().1.verdicts, []);
 }
 
-/// O-43: of two carries that crashes left of one epoch the newer one counts, and only that one
-/// takes room.
+/// O-43: of two records of deferred calls that crashes left of one epoch the newer one counts, and
+/// only that one takes room.
 #[test]
-fn an_older_carry_takes_no_space() {
+fn an_older_deferred_record_takes_no_space() {
     let device = Arc::new(TestDevice::new(5 * SEGMENT_BYTES));
     let (log, _) = open(&device, 0).unwrap();
     write_interleaved(&log, &device, 1, &[vec![1; 10]], 100).unwrap();
     // The first one stays whole, in another place.
     let image = device.log();
     let (log, _) = open(&device, 0).unwrap();
-    log.write_carry(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+    log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
     let mut both = device.log();
-    let carry = 2 * SEGMENT_BYTES as usize..3 * SEGMENT_BYTES as usize;
-    let rewritten = both[carry.clone()] != image[carry.clone()];
+    let deferred_calls = 2 * SEGMENT_BYTES as usize..3 * SEGMENT_BYTES as usize;
+    let rewritten = both[deferred_calls.clone()] != image[deferred_calls.clone()];
     assert!(rewritten, "the second is written over the first");
-    let (old, at) = (image[carry].to_vec(), 4 * SEGMENT_BYTES as usize);
+    let (old, at) = (image[deferred_calls].to_vec(), 4 * SEGMENT_BYTES as usize);
     both.resize(5 * SEGMENT_BYTES as usize, 0);
     both[at..].copy_from_slice(&old);
     let device = Arc::new(TestDevice::with_log(both, 5 * SEGMENT_BYTES));
     let (log, _) = open(&device, 1).unwrap();
-    assert_eq!(log.carry(2).unwrap(), Some(vec![1; 100]));
+    assert_eq!(log.deferred_calls(2).unwrap(), Some(vec![1; 100]));
     assert_eq!(log.bytes_in_use(), SEGMENT_BYTES);
 }
 
@@ -183,13 +185,13 @@ fn write_interleaved(
     device: &Arc<TestDevice>,
     epoch: u64,
     streams: &[Vec<u8>],
-    carry_bytes: u64,
+    deferred_bytes: u64,
 ) -> Result<(), LogError> {
-    log.begin(epoch, Demand { carry_bytes, ..demand(streams) })?;
+    log.begin(epoch, Demand { deferred_bytes, ..demand(streams) })?;
     seal_interleaved(log, device, epoch, streams)?;
-    if carry_bytes > 0 {
+    if deferred_bytes > 0 {
         let mut port = Port::new(device.clone(), 0);
-        log.write_carry(&mut port, epoch + 1, &vec![1; carry_bytes as usize])?;
+        log.write_deferred_calls(&mut port, epoch + 1, &vec![1; deferred_bytes as usize])?;
     }
     Ok(())
 }
@@ -232,7 +234,7 @@ fn full_log_says_so_and_recovers() {
     log.release(1);
     log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap();
     assert_eq!(log.segments_total(), 3 + RESERVE_SEGMENTS, "space is reused before the log grows");
-    let absurd = Demand { bytes: u64::MAX, carry_bytes: u64::MAX, streams: 1 };
+    let absurd = Demand { bytes: u64::MAX, deferred_bytes: u64::MAX, streams: 1 };
     assert!(matches!(log.begin(3, absurd), Err(LogError::Full { .. })));
 }
 

@@ -22,7 +22,7 @@ fn logged() -> Arc<TestDevice> {
     for epoch in 1..=EPOCHS {
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
         if epoch == 2 || epoch == EPOCHS {
-            log.write_carry(&mut port(&device), epoch + 1, &[epoch as u8; 9]).unwrap();
+            log.write_deferred_calls(&mut port(&device), epoch + 1, &[epoch as u8; 9]).unwrap();
             log.make_durable().unwrap();
         }
     }
@@ -52,8 +52,12 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         assert_eq!(log.program().as_deref(), Some(&b"program"[..]), "after {last}");
         for epoch in [3, 5] {
             let is_kept = epoch <= last + 1;
-            let carry = is_kept.then(|| vec![epoch as u8 - 1; 9]);
-            assert_eq!(log.carry(epoch).unwrap(), carry, "after {last}, calls of {epoch}");
+            let deferred_calls = is_kept.then(|| vec![epoch as u8 - 1; 9]);
+            assert_eq!(
+                log.deferred_calls(epoch).unwrap(),
+                deferred_calls,
+                "after {last}, calls of {epoch}"
+            );
         }
         let erased = u64::from(given_up.segments) * SEGMENT_BYTES;
         assert_eq!(log.bytes_in_use() + erased, before, "after {last}");

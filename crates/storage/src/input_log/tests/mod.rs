@@ -1,9 +1,9 @@
 //! Tests of the input log. `device` is a log space that records what was written and can lose it;
 //! the other files each check one group of properties against it.
 
-mod carry;
 mod crash;
 mod damage;
+mod deferred_calls;
 mod device;
 mod devices;
 mod free_map;
@@ -58,7 +58,7 @@ fn open<D: Device>(device: &Arc<D>, checkpoint: u64) -> Result<(InputLog<D>, Rec
 
 fn demand(streams: &[Vec<u8>]) -> Demand {
     let bytes = streams.iter().map(|stream| stream.len() as u64).sum();
-    Demand { streams: streams.len() as u16, bytes, carry_bytes: 0 }
+    Demand { streams: streams.len() as u16, bytes, deferred_bytes: 0 }
 }
 
 /// Logs streams without sealing them; each worker uses its own port, the coordinator port 0.

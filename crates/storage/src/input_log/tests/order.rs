@@ -112,7 +112,7 @@ fn harden_rewrites_what_was_found() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
-    log.write_carry(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
+    log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
     log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
     let mut expected = device.take_history();
     expected.pop(); // the stream of the epoch that is not sealed

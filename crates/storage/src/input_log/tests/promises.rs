@@ -94,11 +94,11 @@ fn o_43_promises_are_kept_to_the_last_segment() {
     space.give_back(one, Run { first: 4, len: 2 });
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (2, 6));
     space.close(1);
-    // Its carry is still promised, until it is forgotten.
+    // Its record of deferred calls is still promised, until it is forgotten.
     assert_eq!(space.surplus(Kind::Stream), 2);
-    space.forget_carry_promises(0);
+    space.forget_deferred_promises(0);
     assert_eq!(space.surplus(Kind::Stream), 2);
-    space.forget_carry_promises(1);
+    space.forget_deferred_promises(1);
     assert_eq!(space.surplus(Kind::Stream), 4);
     assert_eq!(space.take(two, 3), Some(Run { first: 4, len: 2 }));
     assert_eq!(take_all(&mut space, two), 2);
@@ -110,25 +110,25 @@ fn o_43_promises_are_kept_to_the_last_segment() {
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (10, 0));
 }
 
-/// O-43: the carry of an epoch gets what the epoch before was promised for it.
+/// O-43: the record of deferred calls of an epoch gets what the epoch before was promised for it.
 #[test]
-fn o_43_a_carry_inherits_its_promise() {
+fn o_43_a_deferred_record_inherits_its_promise() {
     let mut space = space(8);
     space.hold(Kind::Stream, 4);
     space.promise(4, 1, 3);
     space.close(4);
     assert_eq!(space.surplus(Kind::Stream), 5);
-    let other = space.hold(Kind::Carry, 9).attempt;
-    space.inherit_carry_promise(9, other);
+    let other = space.hold(Kind::Deferred, 9).attempt;
+    space.inherit_deferred_promise(9, other);
     assert_eq!(take_all(&mut space, other), 5, "nothing is promised to it");
-    let carry = space.hold(Kind::Carry, 5).attempt;
-    assert!(space.take(carry, 1).is_none());
-    space.inherit_carry_promise(5, carry);
-    assert_eq!(space.take(carry, 4), Some(Run { first: 5, len: 1 }));
-    assert!(space.close_carry(carry).sealed);
+    let deferred_calls = space.hold(Kind::Deferred, 5).attempt;
+    assert!(space.take(deferred_calls, 1).is_none());
+    space.inherit_deferred_promise(5, deferred_calls);
+    assert_eq!(space.take(deferred_calls, 4), Some(Run { first: 5, len: 1 }));
+    assert!(space.close_deferred_record(deferred_calls).sealed);
     assert_eq!(space.surplus(Kind::Stream), 2);
-    assert_eq!(space.carry(5).map(|holding| holding.attempt), Some(carry));
-    space.drop_carries(5);
-    assert!(space.carry(5).is_none() && space.carry(9).is_some());
+    assert_eq!(space.deferred_calls(5).map(|holding| holding.attempt), Some(deferred_calls));
+    space.drop_deferred_records(5);
+    assert!(space.deferred_calls(5).is_none() && space.deferred_calls(9).is_some());
     assert_eq!(space.surplus(Kind::Stream), 3);
 }

@@ -11,7 +11,7 @@ struct Model {
     checkpoint: u64,
     next: u64,
     epochs: BTreeMap<u64, Vec<Vec<u8>>>,
-    carries: BTreeMap<u64, Vec<u8>>,
+    deferred_records: BTreeMap<u64, Vec<u8>>,
     /// Byte ranges by epoch that need them.
     needed: BTreeMap<u64, Vec<(u64, u64)>>,
 }
@@ -43,7 +43,7 @@ impl Model {
     fn release(&mut self) {
         let checkpoint = self.checkpoint;
         self.epochs.retain(|epoch, _| *epoch > checkpoint);
-        self.carries.retain(|epoch, _| *epoch > checkpoint);
+        self.deferred_records.retain(|epoch, _| *epoch > checkpoint);
         self.needed.retain(|epoch, _| *epoch > checkpoint);
     }
 
@@ -54,8 +54,8 @@ impl Model {
         for (epoch, streams) in &self.epochs {
             assert_eq!(&log.read_epoch(*epoch).unwrap().streams, streams, "seed {seed}");
         }
-        for (epoch, bytes) in &self.carries {
-            assert_eq!(log.carry(*epoch).unwrap().as_ref(), Some(bytes), "seed {seed}");
+        for (epoch, bytes) in &self.deferred_records {
+            assert_eq!(log.deferred_calls(*epoch).unwrap().as_ref(), Some(bytes), "seed {seed}");
         }
         let segments: u64 = self.needed.values().map(|ranges| ranges.len() as u64).sum();
         assert_eq!(log.bytes_in_use(), segments * SEGMENT_BYTES, "seed {seed}: nothing leaks");
@@ -94,13 +94,14 @@ fn random_histories_overwrite_nothing_that_is_needed() {
                     model.absorb(&device, epoch, false, seed);
                     log.abandon(epoch);
                 }
-                6 if !model.carries.contains_key(&epoch) => {
+                6 if !model.deferred_records.contains_key(&epoch) => {
                     let len = random.below(9000) as usize;
                     let bytes = random.bytes(len);
-                    log.write_carry(&mut Port::new(device.clone(), 0), epoch, &bytes).unwrap();
+                    log.write_deferred_calls(&mut Port::new(device.clone(), 0), epoch, &bytes)
+                        .unwrap();
                     log.make_durable().unwrap();
                     model.absorb(&device, epoch, true, seed);
-                    model.carries.insert(epoch, bytes);
+                    model.deferred_records.insert(epoch, bytes);
                 }
                 7 | 8 => {
                     model.checkpoint += random.below(epoch - model.checkpoint);

@@ -28,7 +28,7 @@ fn check_round_trip(streams: &[Vec<u8>], segment_bytes: u64) {
     assert_eq!(read.streams, streams);
     assert_eq!(read.seal, info);
     assert_eq!(reopened.read_epoch(6).unwrap().streams, next);
-    assert_eq!(reopened.carry(5).unwrap(), None);
+    assert_eq!(reopened.deferred_calls(5).unwrap(), None);
     assert!(matches!(reopened.read_epoch(7), Err(LogError::NotLogged { epoch: 7 })));
 }
 

@@ -8,7 +8,8 @@ fn epochs<D: Device>(log: &InputLog<D>) -> Vec<u64> {
     log.summary().iter().map(|summary| summary.epoch).collect()
 }
 
-/// Epochs count from their seal on, until they are released; carries and verdicts are no epochs.
+/// Epochs count from their seal on, until they are released; records of deferred calls and verdicts
+/// are no epochs.
 #[test]
 fn only_sealed_epochs_are_held() {
     let device = Arc::new(Dram::new(0, 1 << 20).unwrap());
@@ -17,7 +18,7 @@ fn only_sealed_epochs_are_held() {
     let mut port = Port::new(device.clone(), 0);
     let streams = [vec![1; 100]];
     log_epoch(&log, &device, 1, &streams).unwrap();
-    log.write_carry(&mut port, 2, &[5; 16]).unwrap();
+    log.write_deferred_calls(&mut port, 2, &[5; 16]).unwrap();
     let info = log_streams(&log, &device, 2, &streams).unwrap();
     assert_eq!(epochs(&log), [1], "epoch 2 is not sealed");
     log.seal(&mut port, &info).unwrap();
