@@ -60,7 +60,7 @@ impl AckLog {
     }
 
     /// Compares a recovered store with what was acknowledged, and catches up: a store may be one
-    /// epoch ahead, if it was killed after the epoch was sealed and before the line was written.
+    /// epoch ahead, if it was killed after the epoch was committed and before the line was written.
     ///
     /// # Errors
     /// `Difference` if an acknowledged epoch was lost or came out differently.
@@ -148,7 +148,7 @@ mod tests {
         let other = log.check_recovered(2, A).expect_err("another digest").to_string();
         assert!(other.contains(A) && other.contains(B), "{other}");
         log.check_recovered(2, B).expect("the same");
-        log.check_recovered(3, A).expect("sealed, not yet acknowledged");
+        log.check_recovered(3, A).expect("committed, not yet acknowledged");
         assert_eq!(log.last(), Some((3, A)));
     }
 

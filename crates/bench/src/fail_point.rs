@@ -15,9 +15,9 @@ use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 ///
 /// | moment | fail point |
 /// |---|---|
-/// | in recovery | `any-read`, and `log-write` (hardening) of a store with sealed epochs |
+/// | in recovery | `any-read`, and `log-write` (hardening) of a store with committed epochs |
 /// | while inputs are logged | `log-write`, `log-torn` |
-/// | before an epoch is sealed for good | `log-sync` |
+/// | before an epoch is committed for good | `log-sync` |
 /// | after it, before its image snapshot | `image-sync` |
 /// | while the image snapshot is written | `journal-write`, `journal-torn`, `meta-write` |
 /// | before the image snapshot counts | `journal-sync` |

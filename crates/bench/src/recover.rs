@@ -48,7 +48,7 @@ pub struct RecoverSummary {
     pub scan_ms: f64,
     /// Building the indexes.
     pub rebuild_ms: f64,
-    /// Running the sealed epochs again.
+    /// Running the committed epochs again.
     pub replay_ms: f64,
     /// Closing: the checkpoint of the recovered epoch, made durable.
     pub close_ms: f64,

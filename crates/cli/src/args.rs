@@ -52,8 +52,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArguments),
     /// Read a whole store and say what is wrong with it; changes nothing
     ///
-    /// Reports the epoch and the state digest of the checkpoint. Sealed epochs after it, which the
-    /// next open replays, are listed.
+    /// Reports the epoch and the state digest of the checkpoint. Committed epochs after it, which
+    /// the next open replays, are listed.
     Check(StoreArguments),
     /// Show what is in a store, or the format itself
     Inspect(InspectArguments),

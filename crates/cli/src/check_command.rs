@@ -25,7 +25,7 @@ struct Found {
     /// Rows of each table.
     tables: Vec<TableRows>,
     /// Epochs after the checkpoint that the next open replays.
-    sealed_epochs: Vec<u64>,
+    committed_epochs: Vec<u64>,
     /// Epoch that a recovery comes to.
     recovers_to_epoch: Option<u64>,
 }
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Done {
 }
 
 fn found(report: CheckReport) -> Found {
-    let last = report.sealed_epochs.last().copied().unwrap_or(report.epoch);
+    let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     let tables = report.rows.into_iter().map(|(table, rows)| TableRows { table, rows });
     Found {
         epoch: Some(report.epoch),
@@ -76,7 +76,7 @@ fn found(report: CheckReport) -> Found {
         problems: report.problems,
         tables: tables.collect(),
         recovers_to_epoch: Some(last),
-        sealed_epochs: report.sealed_epochs,
+        committed_epochs: report.committed_epochs,
     }
 }
 
@@ -92,10 +92,13 @@ fn text(found: &Found, path: &str) -> String {
     for TableRows { table, rows } in &found.tables {
         lines.push(format!("  {table}: {rows} rows"));
     }
-    match (found.sealed_epochs.as_slice(), found.recovers_to_epoch) {
+    match (found.committed_epochs.as_slice(), found.recovers_to_epoch) {
         ([], _) | (_, None) => {}
-        (sealed, Some(last)) => {
-            lines.push(format!("{} sealed epochs to replay, up to epoch {last}", sealed.len()));
+        (committed, Some(last)) => {
+            lines.push(format!(
+                "{} committed epochs to replay, up to epoch {last}",
+                committed.len()
+            ));
         }
     }
     lines.push(match found.problems.len() {

@@ -168,9 +168,9 @@ struct LogPage {
     space_bytes: u64,
     bytes_in_use: u64,
     segment_bytes: u64,
-    sealed: Vec<LogEpoch>,
-    /// Begun but never sealed: they count as never started.
-    unsealed: Vec<u64>,
+    committed: Vec<LogEpoch>,
+    /// Begun but never committed: they count as never started.
+    uncommitted: Vec<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -269,7 +269,7 @@ fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
 
 fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
     let log = opened.store.log();
-    let sealed = opened.log.sealed.iter().map(|epoch| LogEpoch {
+    let committed = opened.log.committed.iter().map(|epoch| LogEpoch {
         epoch: epoch.epoch,
         calls: epoch.calls,
         bytes: epoch.bytes,
@@ -281,8 +281,8 @@ fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
         space_bytes: opened.store.device().log_bytes(),
         bytes_in_use: log.bytes_in_use(),
         segment_bytes: log.segment_bytes(),
-        sealed: sealed.collect(),
-        unsealed: opened.log.unsealed.clone(),
+        committed: committed.collect(),
+        uncommitted: opened.log.uncommitted.clone(),
     }
 }
 
@@ -363,8 +363,8 @@ fn log_text(text: &mut String, log: &LogPage) {
         text,
         "input log: {bytes_in_use} of {space_bytes} bytes in use, segments of {segment_bytes} bytes"
     );
-    if log.sealed.is_empty() {
-        let _ = writeln!(text, "no sealed epoch after the checkpoint");
+    if log.committed.is_empty() {
+        let _ = writeln!(text, "no committed epoch after the checkpoint");
     } else {
         let _ = writeln!(
             text,
@@ -372,7 +372,7 @@ fn log_text(text: &mut String, log: &LogPage) {
             "epoch", "calls", "bytes", "streams", "segments", "deferred bytes"
         );
     }
-    for e in &log.sealed {
+    for e in &log.committed {
         let deferred_calls = e.deferred_bytes.map_or("-".to_string(), |bytes| bytes.to_string());
         let _ = writeln!(
             text,
@@ -380,7 +380,8 @@ fn log_text(text: &mut String, log: &LogPage) {
             e.epoch, e.calls, e.bytes, e.streams, e.segments
         );
     }
-    if !log.unsealed.is_empty() {
-        let _ = writeln!(text, "begun and never sealed, so never started: {:?}", log.unsealed);
+    if !log.uncommitted.is_empty() {
+        let _ =
+            writeln!(text, "begun and never committed, so never started: {:?}", log.uncommitted);
     }
 }

@@ -110,9 +110,9 @@ impl<D: Device> Looked<D> {
 
     /// What rows of the checkpoint do not show, if there is something.
     pub(crate) fn later(&self) -> Option<String> {
-        let (checkpoint, sealed) = (self.opened.store.checkpoint(), &self.opened.log.sealed);
-        let calls: u64 = sealed.iter().map(|epoch| epoch.calls).sum();
-        match (sealed.len(), checkpoint.deferred_calls) {
+        let (checkpoint, committed) = (self.opened.store.checkpoint(), &self.opened.log.committed);
+        let calls: u64 = committed.iter().map(|epoch| epoch.calls).sum();
+        match (committed.len(), checkpoint.deferred_calls) {
             (0, 0) => None,
             (0, deferred) => Some(format!(
                 "{deferred} calls wait for the epoch after the checkpoint of epoch {}",

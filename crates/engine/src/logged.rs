@@ -51,9 +51,9 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
     {
         list(next, &decode_deferred_calls(&bytes, procedures.len())?, 0);
     }
-    for sealed in &opened.log.sealed {
-        let calls = decode_calls(&log.read_epoch(sealed.epoch)?, procedures.len())?;
-        list(sealed.epoch, &calls, calls.deferred());
+    for committed in &opened.log.committed {
+        let calls = decode_calls(&log.read_epoch(committed.epoch)?, procedures.len())?;
+        list(committed.epoch, &calls, calls.deferred());
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Recovery (NV 4.3, 4.5): from a checkpoint and a log to the end of the last sealed epoch.
+//! Recovery (NV 4.3, 4.5): from a checkpoint and a log to the end of the last committed epoch.
 //!
 //! 1. *Load log*: the store is opened, which reads superblock, catalog, pools and the log.
 //! 2. *Scan*: all workers visit all rows once, check them, and add up the state hash, which must be
@@ -8,8 +8,8 @@
 //! 3. *Agree*: the tables must hold what this program takes them for, and where something is to be
 //!    replayed, the log must have been written for its procedures and tables (`schema.rs`).
 //! 4. *Rebuild*: row entries and indexes, secondary ones of the rows as they are then.
-//! 5. *Replay*: every sealed epoch after the checkpoint runs again, exactly as it did, and must
-//!    come to the state hash that the next seal or the end mark names.
+//! 5. *Replay*: every committed epoch after the checkpoint runs again, exactly as it did, and must
+//!    come to the state hash that the next commit record or the end mark names.
 //!
 //! The device is accepted, and so changed, when all that can be verified is: before the last
 //! replayed epoch is made durable, or after step 3 if nothing is replayed. Changes of the schema
@@ -54,7 +54,7 @@ use crate::{EngineConfig, EngineError, Result};
 
 impl<D: Device> Engine<D> {
     /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
-    /// end of the last sealed epoch.
+    /// end of the last committed epoch.
     ///
     /// # Errors
     /// See [`crate::EngineError`]. An open that is refused changes no byte of a device that keeps
@@ -124,7 +124,7 @@ fn open<D: Device>(
     let deferred_calls = read_deferred_calls(&store, agreed.procedures.len())?;
     remember_collected(&store, &sub_pools, &mut workers);
     check_collected(&agreed, &log, &workers)?;
-    if log.sealed.is_empty() && !created {
+    if log.committed.is_empty() && !created {
         store.device().accept()?;
     }
     clear_left_out(&store, &log, &plan);
@@ -179,7 +179,7 @@ fn check_collected<D: Device>(
     workers: &[Worker<D>],
 ) -> Result<()> {
     let are_some = workers.iter().any(|worker| !worker.already_collected.is_empty());
-    if !are_some || !log.sealed.is_empty() || !agreed.change.is_change {
+    if !are_some || !log.committed.is_empty() || !agreed.change.is_change {
         return Ok(());
     }
     Err(EngineError::OtherProgram(

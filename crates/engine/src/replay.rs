@@ -1,5 +1,5 @@
-//! Replay (NV 4.3): every sealed epoch after the checkpoint runs again, and is held against what it
-//! came to before the crash.
+//! Replay (NV 4.3): every committed epoch after the checkpoint runs again, and is held against what
+//! it came to before the crash.
 //!
 //! What is compared, and from where it is known, is in docs/recovery.md; the comparison of an epoch
 //! itself is at its end (`epoch/checkpoint.rs`), before anything of it is made durable.
@@ -19,7 +19,7 @@ use crate::stats::RecoveryReport;
 use crate::worker::Past;
 use crate::{EngineError, Result};
 
-/// Runs the sealed epochs again.
+/// Runs the committed epochs again.
 pub(crate) fn replay<D: Device>(
     engine: &mut Engine<D>,
     log: &Recovered,
@@ -30,23 +30,25 @@ pub(crate) fn replay<D: Device>(
     check_beginning(&store, log)?;
     let last_logged = last_logged(engine, log);
     let deaths = look_for_deaths(engine, log)?;
-    // The record of the program, too, may be a killed process's, and the next seals will name it.
-    if !log.sealed.is_empty() || store.device().may_show_undurable() {
+    // The record of the program, too, may be a killed process's, and the next commit records will
+    // name it.
+    if !log.committed.is_empty() || store.device().may_show_undurable() {
         store.log().harden(&mut engine.workers[0].row_store.port)?;
     }
-    for (index, sealed) in log.sealed.iter().enumerate() {
-        let after = log.sealed.get(index + 1).map(|next| next.hash_before);
-        let marked = end_mark.filter(|mark| mark.epoch == sealed.epoch).and_then(|mark| mark.hash);
-        let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == sealed.epoch);
+    for (index, committed) in log.committed.iter().enumerate() {
+        let after = log.committed.get(index + 1).map(|next| next.hash_before);
+        let marked =
+            end_mark.filter(|mark| mark.epoch == committed.epoch).and_then(|mark| mark.hash);
+        let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == committed.epoch);
         let mut skipped: Vec<u32> = verdicts.clone().map(|verdict| verdict.position).collect();
         skipped.sort_unstable();
         let past = Past {
             hash: after.flatten().or(marked),
             skipped: &skipped,
             deaths: &deaths,
-            last: index + 1 == log.sealed.len(),
+            last: index + 1 == log.committed.len(),
         };
-        replay_epoch(engine, sealed.epoch, past, report)?;
+        replay_epoch(engine, committed.epoch, past, report)?;
         report.skipped.extend(verdicts.cloned());
     }
     if engine.store.device().takes_snapshots() {
@@ -60,7 +62,7 @@ pub(crate) fn replay<D: Device>(
 /// # Errors
 /// `StuckCall` if two did at the same call, and there is no verdict on it.
 fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result<Deaths> {
-    if log.sealed.is_empty() && engine.deferred() == 0 {
+    if log.committed.is_empty() && engine.deferred() == 0 {
         return Ok(Deaths::default());
     }
     let mut deaths = Deaths::open(engine.store.device().as_ref())?;
@@ -79,7 +81,7 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
 
 /// The last epoch that is in the log or in the checkpoint.
 fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
-    log.sealed.last().map_or(engine.store.checkpoint_epoch(), |sealed| sealed.epoch)
+    log.committed.last().map_or(engine.store.checkpoint_epoch(), |committed| committed.epoch)
 }
 
 /// Everything is replayed: a deferred call in which the process died twice is refused; if it died
@@ -137,7 +139,7 @@ fn replay_epoch<D: Device>(
         let what = format!("epoch {epoch} has {are} calls that were deferred to it, of {were}");
         return Err(StorageError::Corrupt(what).into());
     }
-    let info = EpochInfo { timestamp_ns: logged.seal.timestamp_ns, seed: logged.seal.seed };
+    let info = EpochInfo { timestamp_ns: logged.commit.timestamp_ns, seed: logged.commit.seed };
     past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
@@ -149,10 +151,10 @@ fn replay_epoch<D: Device>(
     Ok(())
 }
 
-/// The first sealed epoch must have begun where the checkpoint ends.
+/// The first committed epoch must have begun where the checkpoint ends.
 fn check_beginning<D: Device>(store: &Store<D>, log: &Recovered) -> Result<()> {
     let checkpoint = store.checkpoint();
-    let logged = log.sealed.first().and_then(|first| first.hash_before);
+    let logged = log.committed.first().and_then(|first| first.hash_before);
     match (logged, checkpoint.state_hash()) {
         (Some(was), Some(is)) if was != is => Err(StorageError::Corrupt(format!(
             "epoch {} was logged after a state with hash {was}, the checkpoint before it has {is}: \

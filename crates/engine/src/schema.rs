@@ -39,7 +39,7 @@ pub(crate) fn agree<D: Device>(
     let logged = Program::decode(&store.log().program().unwrap_or_default())?;
     let change = plan(store, definitions, logged.as_ref())?;
     // Calls that were logged or deferred, and must run again.
-    let has_past = !log.sealed.is_empty() || store.checkpoint().deferred_calls > 0;
+    let has_past = !log.committed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
     let registered = (definitions.procedures)(&change.numbers)?;
     let (procedures, procedure_ids) = number(&registered, past.as_ref(), definitions.in_order)?;

@@ -347,7 +347,7 @@ pub struct RecoveryReport {
     pub scan_ns: u64,
     /// Building the indexes.
     pub rebuild_ns: u64,
-    /// Running the sealed epochs again.
+    /// Running the committed epochs again.
     pub replay_ns: u64,
     /// What opening the store read of the image. Reads of the log space are counted nowhere.
     pub load_log: Counters,

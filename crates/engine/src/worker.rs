@@ -248,7 +248,7 @@ pub(crate) struct Past<'e> {
     pub(crate) skipped: &'e [u32],
     /// Who notes which call runs, in case that the process dies in it.
     pub(crate) deaths: &'e Deaths,
-    /// The last sealed epoch: it ends in a checkpoint, so that the next recovery starts from it.
+    /// The last committed epoch: it ends in a checkpoint, so that the next recovery starts from it.
     pub(crate) last: bool,
 }
 

@@ -24,8 +24,8 @@ pub struct CheckReport {
     pub hash_is_stored: bool,
     /// Live rows of each table, by name.
     pub rows: Vec<(String, u64)>,
-    /// Sealed epochs after the checkpoint: they are replayed at the next open.
-    pub sealed_epochs: Vec<u64>,
+    /// Committed epochs after the checkpoint: they are replayed at the next open.
+    pub committed_epochs: Vec<u64>,
     /// Everything that is wrong; empty for a clean store.
     pub problems: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
             .filter(|(table, _)| table.is_used())
             .map(|(t, &n)| (t.definition.name.clone(), n))
             .collect(),
-        sealed_epochs: opened.log.sealed.iter().map(|e| e.epoch).collect(),
+        committed_epochs: opened.log.committed.iter().map(|e| e.epoch).collect(),
         problems: checker.problems,
     }
 }

@@ -89,7 +89,7 @@ fn keep_no_deferred_record<D: Device>(
     Ok(())
 }
 
-/// Leaves a call of the last sealed epoch out of every replay: it will count as failed.
+/// Leaves a call of the last committed epoch out of every replay: it will count as failed.
 ///
 /// # Errors
 /// `Limit` if the epoch is not the last of the log, is known to have ended, so that its answers may
@@ -99,7 +99,7 @@ pub fn skip_call<D: Device>(device: &Arc<D>, epoch: u64, position: u32) -> Resul
     let Opened { store, log, end_mark, .. } = Store::open(Arc::clone(device), &options)?;
     let refuse = |what: String| Err(StorageError::Limit(what));
     let last = log.last(store.checkpoint_epoch());
-    let Some(sealed) = log.sealed.last().filter(|sealed| sealed.epoch == epoch) else {
+    let Some(committed) = log.committed.last().filter(|committed| committed.epoch == epoch) else {
         return refuse(format!(
             "a call can be left out of the last epoch of the log only, which is {last}, not \
              {epoch}: those before it have ended, and were answered"
@@ -110,8 +110,8 @@ pub fn skip_call<D: Device>(device: &Arc<D>, epoch: u64, position: u32) -> Resul
             "epoch {epoch} had ended, and may have been answered: none of its calls can be left out"
         ));
     }
-    if u64::from(position) >= sealed.calls {
-        return refuse(format!("epoch {epoch} has {} calls, none at {position}", sealed.calls));
+    if u64::from(position) >= committed.calls {
+        return refuse(format!("epoch {epoch} has {} calls, none at {position}", committed.calls));
     }
     if log.verdicts.iter().any(|of| (of.epoch, of.position) == (epoch, position)) {
         // The same was decided before, and the log was made durable when it was opened.

@@ -58,17 +58,19 @@ pub struct ScanPlan {
     /// Slots of values that were ever allocated, by segment: nothing may point past them, because
     /// they would be allocated again.
     pub value_slots: Vec<u64>,
-    /// The last epoch that any version can be of: that of the checkpoint, or the last one sealed.
+    /// The last epoch that any version can be of: that of the checkpoint, or the last one
+    /// committed.
     pub last_epoch: u64,
 }
 
 /// Plans the scan of all row pools of a store whose log is read. Final writes come after the log of
-/// their epoch (O-13, O-28), so no version is of an epoch after the last one sealed.
+/// their epoch (O-13, O-28), so no version is of an epoch after the last one committed.
 pub fn plan<D: Device>(store: &Store<D>, sub_pools: &[SubPool], log: &Recovered) -> ScanPlan {
     let (device, segments, tables) =
         (store.device().as_ref(), store.segments(), store.tables().len());
     let checkpoint = store.checkpoint_epoch();
-    let last_epoch = log.sealed.last().map_or(checkpoint, |sealed| sealed.epoch.max(checkpoint));
+    let last_epoch =
+        log.committed.last().map_or(checkpoint, |committed| committed.epoch.max(checkpoint));
     let value_slots = vec![0; segments.used() as usize];
     let mut plan = ScanPlan { units: Vec::new(), free: Vec::new(), value_slots, last_epoch };
     for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) >= TABLES_MAX) {

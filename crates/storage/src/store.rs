@@ -94,7 +94,7 @@ pub struct Opened<D: Device> {
     /// All sub-pools of all pools as of the checkpoint, pools in order, sub-pools in order within a
     /// pool.
     pub sub_pools: Vec<SubPool>,
-    /// Sealed epochs after the checkpoint.
+    /// Committed epochs after the checkpoint.
     pub log: Recovered,
     /// Whether the store was created just now.
     pub created: bool,

@@ -69,8 +69,9 @@ impl NotReplayed {
     fn counted<D: Device>(store: &Looked<D>, why: String) -> Self {
         let opened = store.opened();
         let of = |epoch, calls| OfEpoch { epoch, calls, list: Vec::new() };
-        let sealed = opened.log.sealed.iter();
-        let mut epochs: Vec<_> = sealed.map(|sealed| of(sealed.epoch, sealed.calls)).collect();
+        let committed = opened.log.committed.iter();
+        let mut epochs: Vec<_> =
+            committed.map(|committed| of(committed.epoch, committed.calls)).collect();
         let checkpoint = opened.store.checkpoint();
         if epochs.is_empty() && checkpoint.deferred_calls > 0 {
             epochs.push(of(checkpoint.epoch + 1, checkpoint.deferred_calls.into()));

@@ -95,7 +95,7 @@ fn o_62_a_kept_store_is_closed_and_goes_on_with_the_same_digests() {
         assert_eq!(check["clean"], true);
         assert_eq!(check["epoch"], report["epoch"]);
         assert_eq!(check["state_digest"], report["state_digest"]);
-        assert_eq!(check["sealed_epochs"].as_array().map(Vec::len), Some(0));
+        assert_eq!(check["committed_epochs"].as_array().map(Vec::len), Some(0));
 
         let epochs = report["epochs"].as_u64().expect("a number") + 3;
         let base = format!("bench {workload} --epoch-size 20 --epochs {epochs} --json -");

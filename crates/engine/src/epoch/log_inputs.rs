@@ -1,5 +1,5 @@
-//! Logging: every worker writes its calls to its stream; the seal makes the epoch count (NV 4.3,
-//! O-13).
+//! Logging: every worker writes its calls to its stream; the commit record makes the epoch count
+//! (NV 4.3, O-13).
 //!
 //! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), in which
 //! part of the epoch it runs (2), argument bytes (4), arguments, padded to a multiple of 8. Stream
@@ -7,7 +7,7 @@
 //! record of the program (`program.rs`).
 
 use pmem::Device;
-use storage::input_log::{LogError, LoggedEpoch, SealInfo, StreamSummary};
+use storage::input_log::{CommitInfo, LogError, LoggedEpoch, StreamSummary};
 
 use crate::calls::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};
 use crate::worker::{Epoch, Leave, Worker};
@@ -18,7 +18,7 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
     (HEADER_BYTES + argument_bytes.next_multiple_of(8)) as u64
 }
 
-/// Writes this worker's stream; the first worker seals the epoch and begins to make it durable. A
+/// Writes this worker's stream; the first worker commits the epoch and begins to make it durable. A
 /// worker that is alone does both with one write, if it can.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     if epoch.replay.is_some() || !epoch.core.config.design.logs() {
@@ -27,7 +27,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.workers == 1 {
         write_calls(epoch, worker)?;
         let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
-        stream.finish_and_seal(epoch.store.log(), port, seal(epoch, Vec::new()))?;
+        stream.finish_and_commit(epoch.store.log(), port, commit(epoch, Vec::new()))?;
         return begin_sync(epoch);
     }
     write_stream(epoch, worker)?;
@@ -36,7 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let mut streams =
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
         streams.sort_unstable_by_key(|s| s.stream);
-        epoch.store.log().seal(&mut worker.row_store.port, &seal(epoch, streams))?;
+        epoch.store.log().commit(&mut worker.row_store.port, &commit(epoch, streams))?;
         begin_sync(epoch)?;
     }
     Ok(())
@@ -56,8 +56,8 @@ fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
 }
 
 /// What is logged beside the streams.
-fn seal<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> SealInfo {
-    SealInfo {
+fn commit<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> CommitInfo {
+    CommitInfo {
         epoch: epoch.number,
         calls: epoch.calls.len() as u64,
         timestamp_ns: epoch.info.timestamp_ns,
@@ -125,7 +125,7 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
     let corrupt = |what: &str| {
         EngineError::Storage(storage::StorageError::Corrupt(format!(
             "input log of epoch {}: {what}",
-            logged.seal.epoch
+            logged.commit.epoch
         )))
     };
     let mut streams: Vec<Records<'_>> =
@@ -134,7 +134,7 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
         return Err(corrupt("no stream"));
     }
     let mut calls = Calls::new();
-    for position in 0..logged.seal.calls as usize {
+    for position in 0..logged.commit.calls as usize {
         let stream = position / RUN_CALLS % streams.len();
         let call = streams[stream].next().ok_or_else(|| corrupt("a stream ends too early"))?;
         let (deferred, serial) = (calls.deferred(), calls.serial());

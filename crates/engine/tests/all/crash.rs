@@ -1,6 +1,7 @@
 //! Power cuts: whatever the device kept, recovery finds every epoch that was answered, none that
-//! was not sealed, and nothing in between; and the engine goes on from there. The exploring is done
-//! by the crash lab (`crates/sim/src/crash/`); here are the cases that the engine's own tests need.
+//! was not committed, and nothing in between; and the engine goes on from there. The exploring is
+//! done by the crash lab (`crates/sim/src/crash/`); here are the cases that the engine's own tests
+//! need.
 
 use sim::crash::{Case, Options, Size, Tally, explore_case};
 use sim::history::{HASHED, LONG, ORDERED, Op, Program, Random, Setup, Step, effort};

@@ -267,7 +267,7 @@ fn o_48_a_wrong_checkpoint_is_no_checkpoint() {
     assert!(error.is_corrupt() && error.to_string().contains("state hash"), "{error}");
 }
 
-/// O-24: damage of a sealed epoch's log, byte by byte, is an error or (in what is not used)
+/// O-24: damage of a committed epoch's log, byte by byte, is an error or (in what is not used)
 /// nothing.
 #[test]
 fn o_24_damage_of_the_log_is_seen() {

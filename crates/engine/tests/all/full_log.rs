@@ -11,8 +11,8 @@ use pmem::Dram;
 use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step, for_serial_part};
 use storage::input_log::RESERVE_SEGMENTS;
 
-/// The record of the program has a segment; each epoch has two, of its stream and its seal. With
-/// one more the calls that are deferred would find room.
+/// The record of the program has a segment; each epoch has two, of its stream and its commit
+/// record. With one more the calls that are deferred would find room.
 const SEGMENTS: u64 = 1 + RESERVE_SEGMENTS as u64 + 2 * 10;
 
 /// A write that changes a row, and a call that has looked at it before, so that it is deferred.
@@ -49,7 +49,8 @@ fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
         let Pair { engine, model, .. } = pair;
         assert!(model.epoch > 5);
         let left = SEGMENTS * 4096 - engine.store().log().bytes_in_use();
-        // A stream and its seal may need two; those that are written at once leave one of them.
+        // A stream and its commit record may need two; those that are written at once leave one of
+        // them.
         let reserve = u64::from(RESERVE_SEGMENTS) + 1;
         assert_eq!(left, reserve * 4096, "too few segments are left for an epoch");
         drop(engine);

@@ -2,8 +2,8 @@
 //! the inputs are for, and verdicts on calls that must not run.
 //!
 //! A killed process had written the record of the program and fenced nothing. The next one trusted
-//! it, named it in its seals, and did not make it durable: a power cut took the record back, and
-//! the store did not open any more. The crash lab found it.
+//! it, named it in its commit records, and did not make it durable: a power cut took the record
+//! back, and the store did not open any more. The crash lab found it.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ fn row(engine: &Engine<Traced>) -> u64 {
 }
 
 /// O-24, O-29: the first process was killed in any moment of creating the store; the second one
-/// answers two epochs, whose seals name the record of the program.
+/// answers two epochs, whose commit records name the record of the program.
 #[test]
 fn o_29_a_killed_process_record_of_the_program_is_made_durable_at_open() {
     let created = recorded(&Arc::new(device()), |device| drop(open(device, PROGRAM).unwrap()));
@@ -162,7 +162,7 @@ fn o_49_a_verdict_survives_power_cuts() {
         Some(found) => assert_eq!(found, (2, 31), "after {position} events"),
         None => stuck += 1,
     });
-    assert!(stuck > 0, "no cut lies between the seal and the verdict");
+    assert!(stuck > 0, "no cut lies between the commit record and the verdict");
     let mut end = Replay::new(&life, device());
     while end.step().is_some() {}
     let left = end.left(&mut AllOldest);

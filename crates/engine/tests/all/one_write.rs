@@ -42,8 +42,9 @@ impl DiskHook for Recorder {
     }
 }
 
-/// O-13, O-82: calls and seal of a small epoch are one write of whole pages, in a place that
-/// was written before, and one sync; the end mark follows, in a file of its own, without a sync.
+/// O-13, O-82: calls and commit record of a small epoch are one write of whole pages, in a place
+/// that was written before, and one sync; the end mark follows, in a file of its own, without a
+/// sync.
 #[test]
 fn o_82_a_small_epoch_is_one_write_and_one_sync() {
     let dir = tempfile::tempdir().unwrap();

@@ -227,7 +227,7 @@ fn o_91_a_past_refuses_the_change() {
 /// Whether there is something to replay.
 fn open_log(device: &Arc<Traced>) -> bool {
     let options = StoreOptions { create: false, ..Default::default() };
-    !storage::Store::open(Arc::clone(device), &options).unwrap().log.sealed.is_empty()
+    !storage::Store::open(Arc::clone(device), &options).unwrap().log.committed.is_empty()
 }
 
 /// O-92: whatever is dropped and added, in all orders of three tables with rows of other sizes, a

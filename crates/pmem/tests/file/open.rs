@@ -207,7 +207,7 @@ fn o_54_damaged_and_foreign_files_are_refused() {
         ("journal", "truncated", |b| b.truncate(6000)),
         ("journal", "its 12 pages of 11", |b| {
             b[48..56].copy_from_slice(&12u64.to_le_bytes());
-            seal_header(b);
+            commit_header(b);
             b.resize(b.len() + 20 * 4096, 0);
         }),
     ];
@@ -226,7 +226,7 @@ fn o_54_damaged_and_foreign_files_are_refused() {
 }
 
 /// Makes the checksum of the journal's header right.
-fn seal_header(journal: &mut [u8]) {
+fn commit_header(journal: &mut [u8]) {
     let crc = crc32fast::hash(&journal[..124]);
     journal[124..128].copy_from_slice(&crc.to_le_bytes());
 }
@@ -244,7 +244,7 @@ fn o_54_a_journal_stays_within_its_image() {
             b[last..last + 8].copy_from_slice(&u64::to_le_bytes(page));
             let crc = crc32fast::hash(&b[4096..][..pages * 16]);
             b[56..60].copy_from_slice(&crc.to_le_bytes());
-            seal_header(b);
+            commit_header(b);
         });
         let found = open(dir.path()).map(|_| ()).map_err(|error| error.to_string());
         match found {

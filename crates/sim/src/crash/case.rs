@@ -224,9 +224,9 @@ impl Case {
         // Beside the epochs only a checkpoint needs room, for the calls that are deferred it.
         let deferred_records: &[u64] =
             if room_for < checkpoint_every { &[0, 0, 0, 1, 3] } else { &[0, 1, 1, 2, 4] };
-        // Each epoch has its streams and a seal; an only stream mostly is one with the seal, for
-        // which there must be room nevertheless. The record of the program stays for ever, and
-        // epochs cannot have the reserve.
+        // Each epoch has its streams and a commit record; an only stream mostly is one with the
+        // commit record, for which there must be room nevertheless. The record of the program stays
+        // for ever, and epochs cannot have the reserve.
         let of_epochs = match workers as u64 {
             1 => room_for + 1,
             workers => room_for * (workers + 1),
@@ -244,7 +244,7 @@ impl Case {
                 let calls = least + random.below(4 - least);
                 let mut batch = spells.batch(random, calls);
                 // Needs no more room than it takes, so that it can leave none; a small epoch leaves
-                // over what a seal of its own would need.
+                // over what a commit record of its own would need.
                 if to_the_end && random.percent(40) {
                     batch.push(for_serial_part(long_call(setup.segment_bytes as usize)));
                     // Replay hands over what the last epoch defers, twice if it is interrupted.

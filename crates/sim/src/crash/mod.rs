@@ -1,5 +1,5 @@
 //! Power cuts: whatever the device kept, recovery must find every epoch that was answered, none
-//! that was not sealed, and nothing in between, and the engine must go on from there.
+//! that was not committed, and nothing in between, and the engine must go on from there.
 //!
 //! A [`Case`] follows from a seed. Its history runs once, on a device that records every store,
 //! flush and fence: that is a *life*. The explorer then goes through the record. At each crash

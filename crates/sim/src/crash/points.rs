@@ -269,7 +269,7 @@ fn after(before: Point, place: Place, beginning: Beginning) -> Point {
                 Moment::Committed => Class::AfterNumber,
                 Moment::Begin(phase) => class_of(phase, class, opening, depth),
             };
-            // A run may have sealed it; what a recovery comes to is known.
+            // A run may have committed it; what a recovery comes to is known.
             let newest = if depth == 0 { epoch } else { epochs.1 };
             Point { class, depth, phase, epochs: (epochs.0, newest), schemas }
         }

@@ -60,7 +60,7 @@ impl ViolationKind {
             Self::DoesNotOpen => "the store does not open",
             Self::Panic => "the engine panics",
             Self::Lost => "an answered epoch is lost",
-            Self::Invented => "an epoch is there that was never sealed",
+            Self::Invented => "an epoch is there that was never committed",
             Self::OtherAnswers => "replay answers otherwise",
             Self::OtherState => "another state",
             Self::RecoveredUnclean => "recovery left an unclean store",
@@ -263,11 +263,11 @@ fn check(
         let count = report.problems.len();
         return Err(Violation::new(kind, format!("{first} ({count} problems)")));
     }
-    let last = report.sealed_epochs.last().copied().unwrap_or(report.epoch);
+    let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     match recovered {
         Some(expected) if (report.epoch, report.state_hash) != expected || last != expected.0 => {
             let what = format!(
-                "the checkpoint is of epoch {} with hash {}, sealed up to {last}; recovered were \
+                "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered were \
                  epoch {} with hash {}",
                 report.epoch, report.state_hash, expected.0, expected.1
             );

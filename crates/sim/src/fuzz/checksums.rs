@@ -192,18 +192,18 @@ fn repair_row(bytes: &mut [u8], line: usize) {
     }
 }
 
-/// The segment that a place lies in, and the digests of the seal that names it.
+/// The segment that a place lies in, and the digests of the commit record that names it.
 pub(crate) fn repair_log(bytes: &mut [u8], at: usize) {
     let Some(start) = segment_start(bytes, at) else { return };
-    seal_segment(bytes, start);
+    commit_segments(bytes, start);
     let id = |bytes: &[u8], start| (word(bytes, start + 16), word(bytes, start + 24));
     let epoch = id(bytes, start);
     let starts: Vec<usize> = starts(bytes).filter(|other| id(bytes, *other) == epoch).collect();
     let kind = |bytes: &[u8], start: usize| half(bytes, start + 4).map(|word| word >> 16);
-    let Some(seal) = starts.iter().copied().find(|start| kind(bytes, *start) == Some(2)) else {
+    let Some(commit) = starts.iter().copied().find(|start| kind(bytes, *start) == Some(2)) else {
         return;
     };
-    let streams = half(bytes, seal + LOG_HEADER_BYTES + 36).unwrap_or(0) as usize & 0xffff;
+    let streams = half(bytes, commit + LOG_HEADER_BYTES + 36).unwrap_or(0) as usize & 0xffff;
     for number in 0..streams.min(64) {
         let mut pieces: Vec<_> = starts
             .iter()
@@ -223,18 +223,18 @@ pub(crate) fn repair_log(bytes: &mut [u8], at: usize) {
             hasher.update(&crc.to_le_bytes());
         }
         let total: u64 = pieces.iter().map(|piece| u64::from(piece.1)).sum();
-        let entry = seal + LOG_HEADER_BYTES + 48 + number * 24;
+        let entry = commit + LOG_HEADER_BYTES + 48 + number * 24;
         if let Some(place) = bytes.get_mut(entry..entry + 12) {
             place[..8].copy_from_slice(&total.to_le_bytes());
             place[8..].copy_from_slice(&(pieces.len() as u32).to_le_bytes());
         }
         put_half(bytes, entry + 12, hasher.finalize());
     }
-    seal_segment(bytes, seal);
+    commit_segments(bytes, commit);
 }
 
 /// Payload checksum, then header checksum.
-fn seal_segment(bytes: &mut [u8], start: usize) {
+fn commit_segments(bytes: &mut [u8], start: usize) {
     let len = half(bytes, start + 44).unwrap_or(0) as usize;
     let payload = start + LOG_HEADER_BYTES;
     if let Some(payload) = bytes.get(payload..payload.saturating_add(len)) {

@@ -15,7 +15,7 @@ const SEGMENT_BYTES: u64 = 4096;
 /// The number of every store that a test creates.
 const INSTANCE: u64 = 1;
 
-/// A log with a few sealed epochs.
+/// A log with a few committed epochs.
 pub(crate) struct LogSubject {
     files: Files,
     editor: Editor,
@@ -37,9 +37,9 @@ type Read = (Vec<LoggedEpoch>, Option<Vec<u8>>);
 fn read_all(device: &Arc<Dram>) -> Result<Read, LogError> {
     let (log, recovered) = InputLog::open(Arc::clone(device), INSTANCE, SEGMENT_BYTES, 0)?;
     let epochs: Result<_, _> =
-        recovered.sealed.iter().map(|sealed| log.read_epoch(sealed.epoch)).collect();
+        recovered.committed.iter().map(|committed| log.read_epoch(committed.epoch)).collect();
     let mut port = Port::new(Arc::clone(device), 0);
-    let last = recovered.sealed.last().map_or(0, |sealed| sealed.epoch);
+    let last = recovered.committed.last().map_or(0, |committed| committed.epoch);
     let deferred_calls = log.deferred_calls(last + 1)?;
     log.harden(&mut port)?;
     Ok((epochs?, deferred_calls))

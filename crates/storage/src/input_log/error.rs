@@ -9,7 +9,7 @@ pub enum LogError {
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The log space cannot grow as far as an epoch needs. Nothing of the epoch was sealed; a
+    /// The log space cannot grow as far as an epoch needs. Nothing of the epoch was committed; a
     /// smaller epoch, or this one after the next checkpoint, may fit.
     #[error(
         "input log is full: epoch {epoch} needs {wanted_bytes} bytes more, {free_bytes} of \
@@ -74,23 +74,23 @@ pub enum LogError {
         /// The codec version of this build.
         known: u16,
     },
-    /// A later epoch is sealed, but this one has no complete seal. Epochs are sealed in order, each
-    /// durable before the next, so a crash cannot leave this.
+    /// A later epoch is committed, but this one has no complete commit record. Epochs are committed
+    /// in order, each durable before the next, so a crash cannot leave this.
     #[error(
         "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the \
-         logged epoch {sealed}: restore a backup, or accept the loss of epoch {missing} and all \
+         logged epoch {committed}: restore a backup, or accept the loss of epoch {missing} and all \
          after it with `nvcaracal recover --accept-loss-after {} PATH`",
         .missing.saturating_sub(1)
     )]
     Gap {
         /// First epoch that is missing.
         missing: u64,
-        /// First sealed epoch after it.
-        sealed: u64,
+        /// First committed epoch after it.
+        committed: u64,
         /// The checkpoint that the store was opened at.
         checkpoint: u64,
     },
-    /// A sealed epoch cannot be read back.
+    /// A committed epoch cannot be read back.
     #[error(
         "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream \
          near offset {offset}: {what}; restore a backup, or accept the loss of this epoch and all \
@@ -110,9 +110,10 @@ pub enum LogError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The calls deferred to a sealed epoch are not there, although its seal names them.
+    /// The calls deferred to a committed epoch are not there, although its commit record names
+    /// them.
     #[error(
-        "input log is corrupt: the {bytes} bytes of calls deferred to the sealed epoch \
+        "input log is corrupt: the {bytes} bytes of calls deferred to the committed epoch \
          {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and \
          all after it with `nvcaracal recover --accept-loss-after {} PATH`",
         .epoch.saturating_sub(1)
@@ -120,10 +121,10 @@ pub enum LogError {
     DeferredCallsDamaged {
         /// The epoch that the calls belong to.
         epoch: u64,
-        /// Bytes that the seal names.
+        /// Bytes that the commit record names.
         bytes: u64,
     },
-    /// What a sealed epoch's inputs mean is not known any more.
+    /// What a committed epoch's inputs mean is not known any more.
     #[error(
         "input log is corrupt: the record of the program that logged epoch {epoch} is missing or \
          damaged: restore a backup, or accept the loss of this epoch and all after it with \
@@ -147,7 +148,7 @@ pub enum LogError {
     },
     /// Two complete logs of one epoch.
     #[error(
-        "input log is corrupt: epoch {epoch} is sealed twice, by attempts {first} and {second}: \
+        "input log is corrupt: epoch {epoch} is committed twice, by attempts {first} and {second}: \
          check whether two copies of the store were mixed"
     )]
     Conflict {
@@ -158,9 +159,9 @@ pub enum LogError {
         /// The other.
         second: u64,
     },
-    /// The epoch was not found sealed when the log was opened, or was released since.
+    /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
-        "epoch {epoch} is not in the input log: only sealed epochs after the checkpoint can be read"
+        "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be read"
     )]
     NotLogged {
         /// The epoch asked for.

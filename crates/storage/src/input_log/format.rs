@@ -30,17 +30,17 @@ pub const HEADER_BYTES: usize = size_of::<SegmentHeader>();
 pub enum Kind {
     /// The inputs that one worker logged for an epoch.
     Stream = 1,
-    /// The record that makes an epoch's streams count: a [`SealHeader`] and its [`SealEntry`]s.
-    Seal = 2,
+    /// The record that makes an epoch's streams count: a [`CommitHeader`] and its [`CommitEntry`]s.
+    Commit = 2,
     /// Calls that an earlier epoch handed over to this one.
     Deferred = 3,
     /// What the inputs mean: the program that logged them. Written before the first epoch that it
     /// runs, and held until the next one is durable.
     Program = 4,
-    /// Calls of a sealed epoch that replay must not run. The newest whole record of an epoch
+    /// Calls of a committed epoch that replay must not run. The newest whole record of an epoch
     /// counts.
     Verdict = 5,
-    /// A whole epoch in one segment: its only stream, and behind that its seal.
+    /// A whole epoch in one segment: its only stream, and behind that its commit record.
     Epoch = 6,
 }
 
@@ -52,8 +52,8 @@ impl Kind {
     /// The kind of a number on the device.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        use Kind::{Deferred, Epoch, Program, Seal, Stream, Verdict};
-        [Stream, Seal, Deferred, Program, Verdict, Epoch]
+        use Kind::{Commit, Deferred, Epoch, Program, Stream, Verdict};
+        [Stream, Commit, Deferred, Program, Verdict, Epoch]
             .into_iter()
             .find(|kind| *kind as u16 == number)
     }
@@ -76,7 +76,7 @@ pub struct SegmentHeader {
     /// Number of the `begin` or `write_deferred_calls` that the segment belongs to; never used
     /// twice.
     pub attempt: U64,
-    /// Bytes of the whole record; zero in a stream, whose length the seal knows.
+    /// Bytes of the whole record; zero in a stream, whose length the commit record knows.
     pub total_bytes: U64,
     /// Position in the stream or the record, from 0.
     pub ordinal: U32,
@@ -133,10 +133,10 @@ impl SegmentHeader {
     }
 }
 
-/// First bytes of a seal's payload. As many [`SealEntry`]s follow as there are streams.
+/// First bytes of a commit record's payload. As many [`CommitEntry`]s follow as there are streams.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct SealHeader {
+pub struct CommitHeader {
     /// Transactions of the epoch.
     pub calls: U64,
     /// The epoch's timestamp: nanoseconds since 1970.
@@ -149,7 +149,7 @@ pub struct SealHeader {
     pub deferred_crc: U32,
     /// Number of streams.
     pub streams: U16,
-    /// 1 if a record of deferred calls of this epoch was known when it was sealed, else 0.
+    /// 1 if a record of deferred calls of this epoch was known when it was committed, else 0.
     pub deferred_known: U16,
     /// The attempt that wrote the program which the inputs are for.
     pub program: U64,
@@ -162,23 +162,23 @@ pub struct SealHeader {
 }
 
 const _: () = {
-    assert!(size_of::<SealHeader>() == 72);
-    assert!(offset_of!(SealHeader, deferred_bytes) == 24);
-    assert!(offset_of!(SealHeader, deferred_crc) == 32);
-    assert!(offset_of!(SealHeader, streams) == 36);
-    assert!(offset_of!(SealHeader, deferred_known) == 38);
-    assert!(offset_of!(SealHeader, program) == 40);
-    assert!(offset_of!(SealHeader, hash_low) == 48);
-    assert!(offset_of!(SealHeader, hash_known) == 64);
+    assert!(size_of::<CommitHeader>() == 72);
+    assert!(offset_of!(CommitHeader, deferred_bytes) == 24);
+    assert!(offset_of!(CommitHeader, deferred_crc) == 32);
+    assert!(offset_of!(CommitHeader, streams) == 36);
+    assert!(offset_of!(CommitHeader, deferred_known) == 38);
+    assert!(offset_of!(CommitHeader, program) == 40);
+    assert!(offset_of!(CommitHeader, hash_low) == 48);
+    assert!(offset_of!(CommitHeader, hash_known) == 64);
 };
 
-/// What a seal says of one stream.
+/// What a commit record says of one stream.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct SealEntry {
+pub struct CommitEntry {
     /// Bytes of the stream.
     pub bytes: U64,
-    /// Number of its segments; zero if it is in the same segment as the seal.
+    /// Number of its segments; zero if it is in the same segment as the commit record.
     pub segments: U32,
     /// CRC-32 over length and checksum of each of its segments, in order.
     pub digest: U32,
@@ -191,20 +191,20 @@ pub struct SealEntry {
 }
 
 const _: () = {
-    assert!(size_of::<SealEntry>() == 24);
-    assert!(offset_of!(SealEntry, segments) == 8);
-    assert!(offset_of!(SealEntry, digest) == 12);
-    assert!(offset_of!(SealEntry, first_segment) == 16);
-    assert!(offset_of!(SealEntry, stream) == 20);
-    assert!(offset_of!(SealEntry, reserved) == 22);
+    assert!(size_of::<CommitEntry>() == 24);
+    assert!(offset_of!(CommitEntry, segments) == 8);
+    assert!(offset_of!(CommitEntry, digest) == 12);
+    assert!(offset_of!(CommitEntry, first_segment) == 16);
+    assert!(offset_of!(CommitEntry, stream) == 20);
+    assert!(offset_of!(CommitEntry, reserved) == 22);
 };
 
-/// Bytes of the seal of an epoch with so many streams.
-pub(super) const fn seal_bytes(streams: usize) -> usize {
-    size_of::<SealHeader>() + streams * size_of::<SealEntry>()
+/// Bytes of the commit record of an epoch with so many streams.
+pub(super) const fn commit_bytes(streams: usize) -> usize {
+    size_of::<CommitHeader>() + streams * size_of::<CommitEntry>()
 }
 
-/// Digest of a stream: binds a seal to exactly these segments.
+/// Digest of a stream: binds a commit record to exactly these segments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StreamDigest(crc32fast::Hasher);
 
@@ -226,8 +226,7 @@ pub fn layout() -> Vec<StructLayout> {
         describe!(SegmentHeader {
             magic: [u8; 4] = "the letters NVIL",
             version: U16 = "codec version",
-            kind: U16 =
-                "1 stream, 2 seal, 3 record of deferred calls, 4 program, 5 verdict, 6 whole epoch",
+            kind: U16 = "1 stream, 2 commit record, 3 record of deferred calls, 4 program, 5 verdict, 6 whole epoch",
             instance: U64 = "the store that wrote the segment",
             epoch: U64 = "the epoch that the payload is for",
             attempt: U64 = "number of the attempt to log the epoch, never used twice",
@@ -240,7 +239,7 @@ pub fn layout() -> Vec<StructLayout> {
             payload_crc: U32 = "CRC-32 of the payload",
             header_crc: U32 = "CRC-32 of the 60 bytes before",
         }),
-        describe!(SealHeader {
+        describe!(CommitHeader {
             calls: U64 = "transactions of the epoch",
             timestamp_ns: U64 = "timestamp of the epoch, nanoseconds since 1970",
             seed: U64 = "seed of the epoch",
@@ -253,7 +252,7 @@ pub fn layout() -> Vec<StructLayout> {
             hash_high: U64 = "state hash at the end of the epoch before, high half",
             hash_known: U64 = "1 if the two halves count",
         }),
-        describe!(SealEntry {
+        describe!(CommitEntry {
             bytes: U64 = "bytes of the stream",
             segments: U32 = "number of its segments",
             digest: U32 = "CRC-32 over length and checksum of each of its segments",

@@ -1,6 +1,6 @@
 //! How the log space is divided, and how much of it an epoch may need.
 
-use super::format::{HEADER_BYTES, seal_bytes};
+use super::format::{HEADER_BYTES, commit_bytes};
 
 /// What an epoch may need of the log space. More may be written if there is room.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +30,16 @@ impl Geometry {
         u64::from(segment) * self.segment_bytes
     }
 
-    /// Segments of a seal or a record of deferred calls; even an empty one has a segment.
+    /// Segments of a commit record or a record of deferred calls; even an empty one has a segment.
     pub(super) fn record_segments(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.payload_bytes_max()).max(1)
     }
 
     /// Most segments that an epoch can take, whichever way its bytes are spread over the streams.
     pub(super) fn epoch_segments(&self, demand: &Demand) -> u64 {
-        let seal = seal_bytes(demand.streams.into());
+        let commit = commit_bytes(demand.streams.into());
         let partial = u64::from(demand.streams);
-        demand.bytes / self.payload_bytes_max() + partial + self.record_segments(seal as u64)
+        demand.bytes / self.payload_bytes_max() + partial + self.record_segments(commit as u64)
     }
 
     pub(super) fn deferred_segments(&self, demand: &Demand) -> u64 {

@@ -1,29 +1,29 @@
-//! Where to read what was found sealed.
+//! Where to read what was found committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::summary::SealInfo;
+use super::summary::CommitInfo;
 
-/// Where to read what was found sealed.
+/// Where to read what was found committed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    pub(super) epochs: BTreeMap<u64, SealedEpoch>,
+    pub(super) epochs: BTreeMap<u64, CommittedEpoch>,
     /// By epoch and attempt.
     pub(super) deferred_records: BTreeMap<(u64, u64), DeferredRecord>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct SealedEpoch {
+pub(super) struct CommittedEpoch {
     pub(super) attempt: u64,
-    /// Its only stream is in the segment of its seal.
+    /// Its only stream is in the segment of its commit record.
     pub(super) is_whole: bool,
     /// The attempt that wrote the program which the inputs are for.
     pub(super) program: u64,
-    pub(super) info: SealInfo,
+    pub(super) info: CommitInfo,
     /// Bytes and checksum of the epoch's record of deferred calls, if it had one when it was
-    /// sealed.
+    /// committed.
     pub(super) deferred_calls: Option<(u64, u32)>,
-    pub(super) seal_segments: Vec<u32>,
+    pub(super) commit_segments: Vec<u32>,
     pub(super) streams: Vec<Vec<u32>>,
 }
 
@@ -56,7 +56,7 @@ impl Index {
     pub(super) fn keep_one_deferred_record_each(&mut self) {
         let epochs: BTreeSet<u64> = self.deferred_records.keys().map(|(epoch, _)| *epoch).collect();
         for epoch in epochs {
-            // None counts if the seal names another one; what needs it will say so.
+            // None counts if the commit record names another one; what needs it will say so.
             let counts = self.deferred_calls(epoch).map(|(attempt, _)| attempt);
             self.deferred_records
                 .retain(|(held, attempt), _| *held != epoch || Some(*attempt) == counts);
@@ -68,9 +68,9 @@ impl Index {
         self.deferred_records.retain(|(held, _), _| *held > epoch);
     }
 
-    /// The record of deferred calls that the epoch's seal names, or else the newest.
+    /// The record of deferred calls that the epoch's commit record names, or else the newest.
     pub(super) fn deferred_calls(&self, epoch: u64) -> Option<(u64, &DeferredRecord)> {
-        let named = self.epochs.get(&epoch).and_then(|sealed| sealed.deferred_calls);
+        let named = self.epochs.get(&epoch).and_then(|committed| committed.deferred_calls);
         let deferred_records = self.deferred_records.range((epoch, 0)..=(epoch, u64::MAX)).rev();
         let mut fitting = deferred_records.filter(|(_, deferred_calls)| {
             named.is_none_or(|named| named == (deferred_calls.bytes, deferred_calls.crc))

@@ -17,7 +17,7 @@ use super::verdict::Verdicts;
 /// The log grows by at least this much at a time, if its limit allows it.
 const GROW_BYTES_MIN: u64 = 4 << 20;
 
-/// Buffers for seals and records of deferred calls, kept from epoch to epoch.
+/// Buffers for commit records and records of deferred calls, kept from epoch to epoch.
 #[derive(Debug)]
 pub(super) struct Scratch {
     pub(super) segment: Vec<u8>,
@@ -47,17 +47,21 @@ pub struct InputLog<D: Device> {
 impl<D: Device> InputLog<D> {
     /// Starts the log of an epoch and reserves the space for it, growing the log if necessary
     /// (O-43). No worker may `start` a stream of the epoch earlier, nor before the log of the epoch
-    /// before is durable: recovery takes anything after an epoch that is not sealed for damage.
+    /// before is durable: recovery takes anything after an epoch that is not committed for damage.
     ///
     /// # Errors
     /// [`LogError::Full`] when the space cannot be had; nothing has changed then. The device's.
     ///
     /// # Panics
-    /// If the epoch is sealed or begun already.
+    /// If the epoch is committed or begun already.
     pub fn begin(&self, epoch: u64, demand: Demand) -> Result<(), LogError> {
         self.erase_leftovers()?;
         let mut space = self.space();
-        assert!(epoch > space.sealed, "epoch {epoch} is begun after {} was sealed", space.sealed);
+        assert!(
+            epoch > space.committed,
+            "epoch {epoch} is begun after {} was committed",
+            space.committed
+        );
         let mut begun = space.holdings.iter().filter(|holding| holding.kind == Kind::Stream);
         assert!(begun.all(|holding| holding.epoch != epoch), "epoch {epoch} is begun once");
         space.forget_deferred_promises(epoch.saturating_sub(2));
@@ -69,28 +73,28 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Gives up an epoch that was begun and not sealed, for example because its inputs did not fit.
-    /// No worker may append to it any more; the epoch can be begun again.
+    /// Gives up an epoch that was begun and not committed, for example because its inputs did not
+    /// fit. No worker may append to it any more; the epoch can be begun again.
     ///
     /// # Panics
-    /// If the epoch is not begun or is sealed.
+    /// If the epoch is not begun or is committed.
     pub fn abandon(&self, epoch: u64) {
         let mut space = self.space();
         let attempt = space.open_epoch(epoch).attempt;
         space.drop_holding(attempt);
     }
 
-    /// Makes everything durable that was finished, sealed or deferred so far; each of these fenced
-    /// the port that it wrote with (O-22). Only after this may a final write of the sealed epoch
-    /// reach the image, or an answer leave (O-13).
+    /// Makes everything durable that was finished, committed or deferred so far; each of these
+    /// fenced the port that it wrote with (O-22). Only after this may a final write of the
+    /// committed epoch reach the image, or an answer leave (O-13).
     ///
     /// # Errors
     /// The device's, sticky (O-57): nothing may be answered any more.
     pub fn make_durable(&self) -> Result<(), LogError> {
-        let sealed = self.space().sealed;
+        let committed = self.space().committed;
         self.device.log_sync()?;
         let mut space = self.space();
-        space.durable = space.durable.max(sealed);
+        space.durable = space.durable.max(committed);
         Ok(())
     }
 
@@ -99,7 +103,7 @@ impl<D: Device> InputLog<D> {
     /// once (O-23).
     ///
     /// # Panics
-    /// If one of the epochs is begun and not sealed.
+    /// If one of the epochs is begun and not committed.
     pub fn release(&self, epoch: u64) {
         self.space().release(epoch);
         let mut index = self.index.lock().expect("no thread panicked with the index locked");
@@ -123,16 +127,17 @@ impl<D: Device> InputLog<D> {
         self.geometry.segment_bytes
     }
 
-    /// The newest epoch that is sealed, or that needs no log because of a checkpoint.
-    pub fn sealed_epoch(&self) -> u64 {
-        self.space().sealed
+    /// The newest epoch that is committed, or that needs no log because of a checkpoint.
+    pub fn committed_epoch(&self) -> u64 {
+        self.space().committed
     }
 
-    /// What the log holds, by epoch: all that is sealed and not released.
+    /// What the log holds, by epoch: all that is committed and not released.
     pub fn summary(&self) -> Vec<EpochSummary> {
         let space = self.space();
-        let sealed = space.holdings.iter().filter(|held| held.kind == Kind::Stream && held.sealed);
-        let mut epochs: Vec<EpochSummary> = sealed
+        let committed =
+            space.holdings.iter().filter(|held| held.kind == Kind::Stream && held.committed);
+        let mut epochs: Vec<EpochSummary> = committed
             .map(|held| EpochSummary {
                 epoch: held.epoch,
                 streams: held.streams,

@@ -3,16 +3,18 @@
 //! The log space of a device is an array of equal segments. A segment in use begins with a checked
 //! header that says to which epoch, attempt, stream and position its payload belongs; nothing else
 //! is needed to find everything again, and no table of segments is kept on the device. Each worker
-//! writes one stream per epoch; the coordinator then writes the *seal*, which names every stream
-//! with its length and digest. An epoch counts as sealed only if its seal and everything that the
-//! seal names is there; anything less reads as an epoch that was never started (obligation O-24).
+//! writes one stream per epoch; the coordinator then writes the *commit record*, which names every
+//! stream with its length and digest. An epoch counts as committed only if its commit record and
+//! everything that the commit record names is there; anything less reads as an epoch that was never
+//! started (obligation O-24).
 //!
 //! The life of an epoch's log:
 //!
 //! 1. [`InputLog::begin`] reserves the space, or refuses before anything is written (O-43).
 //! 2. Workers append to their [`StreamWriter`]s; `finish` fences the worker's own port (O-22).
-//! 3. [`InputLog::seal`], then [`InputLog::make_durable`]: from here on the epoch survives (O-13).
-//!    [`StreamWriter::finish_and_seal`] makes one record of an only stream and its seal (O-82).
+//! 3. [`InputLog::commit`], then [`InputLog::make_durable`]: from here on the epoch survives
+//!    (O-13). [`StreamWriter::finish_and_commit`] makes one record of an only stream and its commit
+//!    record (O-82).
 //! 4. [`InputLog::write_deferred_calls`] keeps the calls that the epoch hands to the next one.
 //! 5. [`InputLog::release`], once a checkpoint at or after the epoch is durable: only then may its
 //!    segments be written again (O-23).
@@ -44,8 +46,8 @@ mod erase;
 mod log;
 mod writer;
 
+mod commit;
 mod records;
-mod seal;
 
 mod reader;
 mod scan;
@@ -58,7 +60,7 @@ pub use give_up::GivenUp;
 pub use log::InputLog;
 pub use reader::{LoggedEpoch, Recovered};
 pub use space::RESERVE_SEGMENTS;
-pub use summary::{EpochSummary, SealInfo, StreamSummary};
+pub use summary::{CommitInfo, EpochSummary, StreamSummary};
 pub use verdict::Verdict;
 pub use writer::StreamWriter;
 

@@ -1,4 +1,4 @@
-//! Recovery's view of the log: which epochs are sealed, and what is in them.
+//! Recovery's view of the log: which epochs are committed, and what is in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,58 +9,58 @@ use zerocopy::FromBytes;
 
 use super::error::LogError;
 use super::format::{
-    HEADER_BYTES, Kind, PROGRAM_EPOCH, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SealEntry, SealHeader,
-    SegmentHeader, seal_bytes,
+    CommitEntry, CommitHeader, HEADER_BYTES, Kind, PROGRAM_EPOCH, SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN, SegmentHeader, commit_bytes,
 };
 use super::geometry::Geometry;
-use super::index::{Index, SealedEpoch};
+use super::index::{CommittedEpoch, Index};
 use super::log::{InputLog, Scratch};
 use super::scan::{Lack, Scan};
 use super::space::{Holding, Space};
-use super::summary::{EpochSummary, SealInfo, StreamSummary};
+use super::summary::{CommitInfo, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
 use crate::StateHash;
 
 /// What [`InputLog::open`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The sealed epochs after the checkpoint, without gaps: those to replay, in order (O-25).
-    pub sealed: Vec<EpochSummary>,
+    /// The committed epochs after the checkpoint, without gaps: those to replay, in order (O-25).
+    pub committed: Vec<EpochSummary>,
     /// Epochs of which something was logged but that count as never started (O-24).
-    pub unsealed: Vec<u64>,
+    pub uncommitted: Vec<u64>,
     /// Bytes of log space that were read to find out.
     pub scanned_bytes: u64,
-    /// Calls of sealed epochs that replay must not run.
+    /// Calls of committed epochs that replay must not run.
     pub verdicts: Vec<Verdict>,
     /// The store that most of the log belongs to, if that is another one.
     pub foreign: Option<u64>,
-    /// Largest timestamp of the epochs of which the log holds the seals: those up to the checkpoint
-    /// included, where they were not overwritten yet.
+    /// Largest timestamp of the epochs of which the log holds the commit records: those up to the
+    /// checkpoint included, where they were not overwritten yet.
     pub timestamp_ns: u64,
 }
 
 impl Recovered {
-    /// The last epoch that is sealed, or the checkpoint.
+    /// The last epoch that is committed, or the checkpoint.
     #[must_use]
     pub fn last(&self, checkpoint: u64) -> u64 {
-        self.sealed.last().map_or(checkpoint, |epoch| epoch.epoch)
+        self.committed.last().map_or(checkpoint, |epoch| epoch.epoch)
     }
 }
 
-/// A sealed epoch, read back.
+/// A committed epoch, read back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoggedEpoch {
     /// The bytes of each stream, by number.
     pub streams: Vec<Vec<u8>>,
-    /// What was sealed.
-    pub seal: SealInfo,
+    /// What was committed.
+    pub commit: CommitInfo,
 }
 
 impl<D: Device> InputLog<D> {
     /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
     ///
     /// Changes nothing on the device, but first makes durable what an earlier process wrote and did
-    /// not sync: what is found sealed here must not be lost by a power cut later (O-13).
+    /// not sync: what is found committed here must not be lost by a power cut later (O-13).
     /// `segment_bytes` must be the same for all the life of the store.
     ///
     /// # Errors
@@ -94,37 +94,38 @@ impl<D: Device> InputLog<D> {
         Ok((log, found.recovered))
     }
 
-    /// Reads a sealed epoch that was found when the log was opened. Checksums are checked again.
+    /// Reads a committed epoch that was found when the log was opened. Checksums are checked again.
     ///
     /// # Errors
     /// [`LogError::NotLogged`] for any other epoch; [`LogError::Damaged`] if the bytes have changed
     /// since they were found; the device's.
     pub fn read_epoch(&self, epoch: u64) -> Result<LoggedEpoch, LogError> {
         let index = self.index();
-        let sealed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
-        if sealed.is_whole {
-            let belongs = Belongs { kind: Kind::Epoch, epoch, attempt: sealed.attempt, stream: 0 };
-            let segments = &sealed.seal_segments;
+        let committed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
+        if committed.is_whole {
+            let belongs =
+                Belongs { kind: Kind::Epoch, epoch, attempt: committed.attempt, stream: 0 };
+            let segments = &committed.commit_segments;
             let mut bytes = read_segments(self.device(), self.geometry(), belongs, segments)?;
-            bytes.truncate(bytes.len().saturating_sub(seal_bytes(1)));
-            return Ok(LoggedEpoch { streams: vec![bytes], seal: sealed.info.clone() });
+            bytes.truncate(bytes.len().saturating_sub(commit_bytes(1)));
+            return Ok(LoggedEpoch { streams: vec![bytes], commit: committed.info.clone() });
         }
-        let mut streams = Vec::with_capacity(sealed.streams.len());
-        for (number, segments) in sealed.streams.iter().enumerate() {
+        let mut streams = Vec::with_capacity(committed.streams.len());
+        for (number, segments) in committed.streams.iter().enumerate() {
             let belongs = Belongs {
                 kind: Kind::Stream,
                 epoch,
-                attempt: sealed.attempt,
+                attempt: committed.attempt,
                 stream: number as u16,
             };
             streams.push(read_segments(self.device(), self.geometry(), belongs, segments)?);
         }
-        Ok(LoggedEpoch { streams, seal: sealed.info.clone() })
+        Ok(LoggedEpoch { streams, commit: committed.info.clone() })
     }
 
     /// Reads the calls that were deferred to `epoch`; `None` if there are none in the log. A record
     /// of deferred calls that a crash tore reads as none: whoever took the checkpoint of `epoch -
-    /// 1` knows whether there must be one. (If `epoch` itself is sealed, [`InputLog::open`] has
+    /// 1` knows whether there must be one. (If `epoch` itself is committed, [`InputLog::open`] has
     /// checked that.)
     ///
     /// # Errors
@@ -207,15 +208,15 @@ struct Recovery {
     verdicts: Verdicts,
 }
 
-/// Finds the sealed epochs and the records of deferred calls that are still needed; everything else
-/// is free.
+/// Finds the committed epochs and the records of deferred calls that are still needed; everything
+/// else is free.
 fn recover<D: Device>(
     device: &D,
     geometry: Geometry,
     checkpoint: u64,
 ) -> Result<Recovery, LogError> {
     let scan = Scan::read(device, geometry, checkpoint)?;
-    let (epochs, lacks) = find_sealed(device, geometry, &scan)?;
+    let (epochs, lacks) = find_committed(device, geometry, &scan)?;
     let last = check_order(geometry, checkpoint, &epochs, &lacks)?;
     check_end(&scan, checkpoint, last)?;
     let program = read_program(device, geometry, &scan)?;
@@ -245,7 +246,7 @@ fn recover<D: Device>(
     // Replay of an epoch makes the record of deferred calls of the next one again; only the first
     // has to find it here.
     if let Some((bytes, _)) =
-        index.epochs.get(&(checkpoint + 1)).and_then(|sealed| sealed.deferred_calls)
+        index.epochs.get(&(checkpoint + 1)).and_then(|committed| committed.deferred_calls)
         && index.deferred_calls(checkpoint + 1).is_none()
     {
         return Err(LogError::DeferredCallsDamaged { epoch: checkpoint + 1, bytes });
@@ -276,7 +277,7 @@ pub(super) fn check_up_to<D: Device>(
     (checkpoint, last): (u64, u64),
     scan: &Scan,
 ) -> Result<(), LogError> {
-    let (epochs, lacks) = find_sealed(device, geometry, scan)?;
+    let (epochs, lacks) = find_committed(device, geometry, scan)?;
     let found = check_order(geometry, checkpoint, &epochs, &lacks)?;
     if found != last {
         return Err(LogError::NotLogged { epoch: found + 1 });
@@ -320,7 +321,7 @@ fn read_program<D: Device>(
     Ok(None)
 }
 
-/// The newest whole record of verdicts of each sealed epoch: a new one holds those of the one
+/// The newest whole record of verdicts of each committed epoch: a new one holds those of the one
 /// before, and is durable before that is released.
 fn read_verdicts<D: Device>(
     device: &D,
@@ -340,47 +341,48 @@ fn read_verdicts<D: Device>(
     Ok(newest.into_values().collect())
 }
 
-/// Checks that every sealed epoch was logged under the program that was found.
+/// Checks that every committed epoch was logged under the program that was found.
 fn check_program(
-    epochs: &BTreeMap<u64, SealedEpoch>,
+    epochs: &BTreeMap<u64, CommittedEpoch>,
     program: Option<&Record>,
 ) -> Result<(), LogError> {
     let found = program.map_or(0, |program| program.attempt);
-    match epochs.iter().find(|(_, sealed)| sealed.program != found) {
+    match epochs.iter().find(|(_, committed)| committed.program != found) {
         None => Ok(()),
         Some((epoch, _)) => Err(LogError::ProgramLost { epoch: *epoch }),
     }
 }
 
-/// Checks that nothing of a later epoch follows the first one that is not sealed. The log of an
+/// Checks that nothing of a later epoch follows the first one that is not committed. The log of an
 /// epoch is not begun before the one before is durable, so a crash leaves a torn end and nothing
 /// after it.
 fn check_end(scan: &Scan, checkpoint: u64, last: u64) -> Result<(), LogError> {
     let epochs = scan.found.keys().map(|key| key.epoch).filter(|epoch| *epoch != PROGRAM_EPOCH);
     match epochs.max().filter(|newest| *newest > last + 1) {
         None => Ok(()),
-        Some(sealed) => Err(LogError::Gap { missing: last + 1, sealed, checkpoint }),
+        Some(committed) => Err(LogError::Gap { missing: last + 1, committed, checkpoint }),
     }
 }
 
-/// What a sealed epoch lacks, by epoch.
+/// What a committed epoch lacks, by epoch.
 type Lacks = BTreeMap<u64, Lack>;
 
-fn find_sealed<D: Device>(
+fn find_committed<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
-) -> Result<(BTreeMap<u64, SealedEpoch>, Lacks), LogError> {
-    let mut epochs: BTreeMap<u64, SealedEpoch> = BTreeMap::new();
+) -> Result<(BTreeMap<u64, CommittedEpoch>, Lacks), LogError> {
+    let mut epochs: BTreeMap<u64, CommittedEpoch> = BTreeMap::new();
     let mut lacks = Lacks::new();
-    let seals = scan.attempts(Kind::Seal).into_iter().map(|found| (found, Kind::Seal));
+    let commits = scan.attempts(Kind::Commit).into_iter().map(|found| (found, Kind::Commit));
     let wholes = scan.attempts(Kind::Epoch).into_iter().map(|found| (found, Kind::Epoch));
-    for ((epoch, attempt), kind) in seals.chain(wholes) {
-        let Some(seal_segments) = scan.record(epoch, kind, attempt) else { continue };
+    for ((epoch, attempt), kind) in commits.chain(wholes) {
+        let Some(commit_segments) = scan.record(epoch, kind, attempt) else { continue };
         let belongs = Belongs { kind, epoch, attempt, stream: 0 };
-        let payload = read_segments(device, geometry, belongs, &seal_segments)?;
+        let payload = read_segments(device, geometry, belongs, &commit_segments)?;
         let is_whole = kind == Kind::Epoch;
-        let Some(Seal { info, deferred_calls, program }) = decode_seal(epoch, &payload, is_whole)
+        let Some(Commit { info, deferred_calls, program }) =
+            decode_commit(epoch, &payload, is_whole)
         else {
             continue;
         };
@@ -392,16 +394,16 @@ fn find_sealed<D: Device>(
         };
         match streams {
             Ok(streams) => {
-                let sealed = SealedEpoch {
+                let committed = CommittedEpoch {
                     attempt,
                     is_whole,
                     program,
                     info,
                     deferred_calls,
-                    seal_segments,
+                    commit_segments,
                     streams,
                 };
-                if let Some(first) = epochs.insert(epoch, sealed) {
+                if let Some(first) = epochs.insert(epoch, committed) {
                     let (first, second) = (first.attempt, attempt);
                     return Err(LogError::Conflict { epoch, first, second });
                 }
@@ -414,11 +416,11 @@ fn find_sealed<D: Device>(
     Ok((epochs, lacks))
 }
 
-/// Checks that sealed epochs follow the checkpoint without a gap; returns the last.
+/// Checks that committed epochs follow the checkpoint without a gap; returns the last.
 fn check_order(
     geometry: Geometry,
     checkpoint: u64,
-    epochs: &BTreeMap<u64, SealedEpoch>,
+    epochs: &BTreeMap<u64, CommittedEpoch>,
     lacks: &Lacks,
 ) -> Result<u64, LogError> {
     let mut last = checkpoint;
@@ -426,7 +428,7 @@ fn check_order(
         let missing = last + 1;
         if *epoch != missing {
             return Err(match lacks.get(&missing) {
-                None => LogError::Gap { missing, sealed: *epoch, checkpoint },
+                None => LogError::Gap { missing, committed: *epoch, checkpoint },
                 Some(lack) => LogError::Damaged {
                     epoch: missing,
                     stream: lack.stream,
@@ -441,20 +443,20 @@ fn check_order(
     Ok(last)
 }
 
-/// What a seal says.
-struct Seal {
-    info: SealInfo,
+/// What a commit record says.
+struct Commit {
+    info: CommitInfo,
     /// Bytes and checksum of the epoch's record of deferred calls, if it had one.
     deferred_calls: Option<(u64, u32)>,
     program: u64,
 }
 
-/// Reads a seal; that of a whole epoch stands behind its stream.
-fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
-    let of_stream = if is_whole { payload.len().checked_sub(seal_bytes(1))? } else { 0 };
+/// Reads a commit record; that of a whole epoch stands behind its stream.
+fn decode_commit(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Commit> {
+    let of_stream = if is_whole { payload.len().checked_sub(commit_bytes(1))? } else { 0 };
     let payload = &payload[of_stream..];
-    let (header, rest) = SealHeader::read_from_prefix(payload).ok()?;
-    let entries = <[SealEntry]>::ref_from_bytes(rest).ok()?;
+    let (header, rest) = CommitHeader::read_from_prefix(payload).ok()?;
+    let entries = <[CommitEntry]>::ref_from_bytes(rest).ok()?;
     if entries.len() != usize::from(header.streams.get()) || is_whole && entries.len() != 1 {
         return None;
     }
@@ -474,7 +476,7 @@ fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
     let numbered = streams.iter().enumerate().all(|(at, stream)| usize::from(stream.stream) == at);
     let deferred_calls = (header.deferred_bytes.get(), header.deferred_crc.get());
     let hash = u128::from(header.hash_low.get()) | u128::from(header.hash_high.get()) << 64;
-    let info = SealInfo {
+    let info = CommitInfo {
         epoch,
         calls: header.calls.get(),
         timestamp_ns: header.timestamp_ns.get(),
@@ -483,10 +485,10 @@ fn decode_seal(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Seal> {
         streams,
     };
     let deferred_calls = (header.deferred_known.get() == 1).then_some(deferred_calls);
-    numbered.then_some(Seal { info, deferred_calls, program: header.program.get() })
+    numbered.then_some(Commit { info, deferred_calls, program: header.program.get() })
 }
 
-/// The state of the segments after a scan: held for what is sealed or deferred, otherwise free.
+/// The state of the segments after a scan: held for what is committed or deferred, otherwise free.
 fn hold_found(
     scan: &Scan,
     index: &Index,
@@ -495,29 +497,29 @@ fn hold_found(
 ) -> Space {
     let mut space = Space::default();
     space.attempt_next = scan.attempt_max.saturating_add(1);
-    (space.released, space.sealed, space.durable) = (checkpoint, last, last);
+    (space.released, space.committed, space.durable) = (checkpoint, last, last);
     space.free.grow(scan.segments_total);
-    for (epoch, sealed) in &index.epochs {
-        let mut holding = Holding::new(Kind::Stream, *epoch, sealed.attempt);
-        holding.sealed = true;
-        holding.streams = sealed.info.streams.len() as u32;
-        holding.calls = sealed.info.calls;
-        holding.hash_before = sealed.info.hash_before;
-        holding.bytes = sealed.info.streams.iter().map(|stream| stream.bytes).sum();
-        holding.segments.extend(&sealed.seal_segments);
-        holding.segments.extend(sealed.streams.iter().flatten());
+    for (epoch, committed) in &index.epochs {
+        let mut holding = Holding::new(Kind::Stream, *epoch, committed.attempt);
+        holding.committed = true;
+        holding.streams = committed.info.streams.len() as u32;
+        holding.calls = committed.info.calls;
+        holding.hash_before = committed.info.hash_before;
+        holding.bytes = committed.info.streams.iter().map(|stream| stream.bytes).sum();
+        holding.segments.extend(&committed.commit_segments);
+        holding.segments.extend(committed.streams.iter().flatten());
         space.holdings.push(holding);
     }
     for ((epoch, attempt), deferred_calls) in &index.deferred_records {
         let mut holding = Holding::new(Kind::Deferred, *epoch, *attempt);
-        holding.sealed = true;
+        holding.committed = true;
         (holding.bytes, holding.crc) = (deferred_calls.bytes, deferred_calls.crc);
         holding.segments.extend(&deferred_calls.segments);
         space.holdings.push(holding);
     }
     for record in records {
         let mut holding = Holding::new(record.kind, record.epoch, record.attempt);
-        holding.sealed = true;
+        holding.committed = true;
         holding.segments.extend(&record.segments);
         space.holdings.push(holding);
     }
@@ -532,30 +534,30 @@ fn hold_found(
 }
 
 fn summarize(scan: &Scan, index: &Index) -> Recovered {
-    let summary = |(epoch, sealed): (&u64, &SealedEpoch)| {
-        let streams = sealed.streams.iter().map(Vec::len).sum::<usize>();
+    let summary = |(epoch, committed): (&u64, &CommittedEpoch)| {
+        let streams = committed.streams.iter().map(Vec::len).sum::<usize>();
         EpochSummary {
             epoch: *epoch,
-            streams: sealed.streams.len() as u32,
-            calls: sealed.info.calls,
-            bytes: sealed.info.streams.iter().map(|stream| stream.bytes).sum(),
-            segments: (streams + sealed.seal_segments.len()) as u32,
+            streams: committed.streams.len() as u32,
+            calls: committed.info.calls,
+            bytes: committed.info.streams.iter().map(|stream| stream.bytes).sum(),
+            segments: (streams + committed.commit_segments.len()) as u32,
             deferred_bytes: index
                 .deferred_calls(*epoch)
                 .map(|(_, deferred_calls)| deferred_calls.bytes),
-            hash_before: sealed.info.hash_before,
+            hash_before: committed.info.hash_before,
         }
     };
-    let mut unsealed: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
-    unsealed.dedup();
-    unsealed.retain(|epoch| {
+    let mut uncommitted: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
+    uncommitted.dedup();
+    uncommitted.retain(|epoch| {
         let is_known = index.epochs.contains_key(epoch) || index.deferred_calls(*epoch).is_some();
         !is_known && *epoch != PROGRAM_EPOCH
     });
-    let timestamps = index.epochs.values().map(|sealed| sealed.info.timestamp_ns);
+    let timestamps = index.epochs.values().map(|committed| committed.info.timestamp_ns);
     Recovered {
-        sealed: index.epochs.iter().map(summary).collect(),
-        unsealed,
+        committed: index.epochs.iter().map(summary).collect(),
+        uncommitted,
         scanned_bytes: scan.read_bytes,
         timestamp_ns: timestamps.max().map_or(scan.timestamp_ns, |ns| ns.max(scan.timestamp_ns)),
         ..Recovered::default()

@@ -2,8 +2,8 @@
 //! record of the program that logged them, which replay is held against.
 //!
 //! The log must not know what is in that. The newest whole record counts; a new one is durable
-//! before the one before it is released, and every seal names the one that its epoch was logged
-//! under.
+//! before the one before it is released, and every commit record names the one that its epoch was
+//! logged under.
 
 use pmem::{Device, Port};
 
@@ -39,7 +39,7 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Keeps a verdict on a call of a sealed epoch, durably, until the epoch is released.
+    /// Keeps a verdict on a call of a committed epoch, durably, until the epoch is released.
     ///
     /// # Errors
     /// [`LogError::Full`] if there is no space; the device's.

@@ -11,7 +11,7 @@ use zerocopy::FromBytes;
 
 use super::error::LogError;
 use super::format::{
-    CODEC_VERSION, HEADER_BYTES, Kind, SealHeader, SegmentHeader, StreamDigest, seal_bytes,
+    CODEC_VERSION, CommitHeader, HEADER_BYTES, Kind, SegmentHeader, StreamDigest, commit_bytes,
 };
 use super::geometry::Geometry;
 use super::summary::StreamSummary;
@@ -46,8 +46,8 @@ pub(super) struct Scan {
     pub(super) found: BTreeMap<Key, Found>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
-    /// Timestamp of the newest seal up to the checkpoint that was not overwritten yet: timestamps
-    /// never go back.
+    /// Timestamp of the newest commit record up to the checkpoint that was not overwritten yet:
+    /// timestamps never go back.
     pub(super) timestamp_ns: u64,
     pub(super) segments_total: u32,
     /// Bytes that were read to find all of it.
@@ -93,21 +93,21 @@ impl<'d, D: Device> Reader<'d, D> {
     }
 }
 
-/// Whether the seal of an epoch begins in a segment.
-fn ends_with_seal(header: &SegmentHeader) -> bool {
+/// Whether the commit record of an epoch begins in a segment.
+fn ends_with_commit_record(header: &SegmentHeader) -> bool {
     match Kind::from_number(header.kind.get()) {
-        Some(Kind::Seal) => header.ordinal.get() == 0,
+        Some(Kind::Commit) => header.ordinal.get() == 0,
         kind => kind == Some(Kind::Epoch),
     }
 }
 
 /// The timestamp of the newest of these segments, by epoch and attempt, that is intact.
 fn newest_timestamp<D: Device>(
-    mut seals: Vec<(u64, u64, u32)>,
+    mut commits: Vec<(u64, u64, u32)>,
     reader: &mut Reader<'_, D>,
 ) -> Result<u64, LogError> {
-    seals.sort_unstable();
-    for &(_, _, number) in seals.iter().rev() {
+    commits.sort_unstable();
+    for &(_, _, number) in commits.iter().rev() {
         let Some(header) = SegmentHeader::parse(reader.read(number, HEADER_BYTES)?) else {
             continue;
         };
@@ -119,16 +119,16 @@ fn newest_timestamp<D: Device>(
     Ok(0)
 }
 
-/// The timestamp of an epoch whose seal begins in a segment.
+/// The timestamp of an epoch whose commit record begins in a segment.
 fn timestamp_of(header: &SegmentHeader, payload: &[u8]) -> Option<u64> {
-    let seal = match Kind::from_number(header.kind.get())? {
-        Kind::Epoch => payload.get(payload.len().checked_sub(seal_bytes(1))?..)?,
+    let commit = match Kind::from_number(header.kind.get())? {
+        Kind::Epoch => payload.get(payload.len().checked_sub(commit_bytes(1))?..)?,
         _ => payload,
     };
     if crc32fast::hash(payload) != header.payload_crc.get() {
         return None;
     }
-    Some(SealHeader::read_from_prefix(seal).ok()?.0.timestamp_ns.get())
+    Some(CommitHeader::read_from_prefix(commit).ok()?.0.timestamp_ns.get())
 }
 
 /// What a stream lacks.
@@ -168,7 +168,7 @@ impl Scan {
             scan.attempt_max = scan.attempt_max.max(header.attempt.get());
             if header.epoch.get() > checkpoint {
                 scan.add(number, &header, &mut reader)?;
-            } else if ends_with_seal(&header) {
+            } else if ends_with_commit_record(&header) {
                 settled.push((header.epoch.get(), header.attempt.get(), number));
             }
         }
@@ -207,7 +207,8 @@ impl Scan {
         Ok(())
     }
 
-    /// The segments of one stream, seal or record of deferred calls, by ordinal. There may be gaps.
+    /// The segments of one stream, commit record or record of deferred calls, by ordinal. There may
+    /// be gaps.
     fn pieces(
         &self,
         epoch: u64,
@@ -228,7 +229,8 @@ impl Scan {
         attempts
     }
 
-    /// The segments of a seal or a record of deferred calls if all of them are there and intact.
+    /// The segments of a commit record or a record of deferred calls if all of them are there and
+    /// intact.
     pub(super) fn record(&self, epoch: u64, kind: Kind, attempt: u64) -> Option<Vec<u32>> {
         let mut segments = Vec::new();
         let (mut bytes, mut total_bytes) = (0, None);
@@ -243,20 +245,20 @@ impl Scan {
         (total_bytes == Some(bytes)).then_some(segments)
     }
 
-    /// The segments of a stream if they are exactly those that the seal names.
+    /// The segments of a stream if they are exactly those that the commit record names.
     pub(super) fn stream(
         &self,
         epoch: u64,
         attempt: u64,
-        sealed: &StreamSummary,
+        committed: &StreamSummary,
     ) -> Result<Vec<u32>, Lack> {
         let lack = |ordinal: u32, segment: u32, what: &'static str| {
-            Err(Lack { stream: sealed.stream, ordinal, segment, what })
+            Err(Lack { stream: committed.stream, ordinal, segment, what })
         };
         let mut segments = Vec::new();
         let mut bytes = 0;
         let mut digest = StreamDigest::default();
-        for (ordinal, found) in self.pieces(epoch, Kind::Stream, attempt, sealed.stream) {
+        for (ordinal, found) in self.pieces(epoch, Kind::Stream, attempt, committed.stream) {
             if ordinal as usize != segments.len() {
                 break;
             }
@@ -267,14 +269,18 @@ impl Scan {
             digest.add(found.payload_bytes, found.payload_crc);
             segments.push(found.segment);
         }
-        if (segments.len() as u32) < sealed.segments {
-            return lack(segments.len() as u32, sealed.first_segment, "it is missing");
+        if (segments.len() as u32) < committed.segments {
+            return lack(segments.len() as u32, committed.first_segment, "it is missing");
         }
-        let exact = segments.len() as u32 == sealed.segments
-            && bytes == sealed.bytes
-            && digest.value() == sealed.digest;
+        let exact = segments.len() as u32 == committed.segments
+            && bytes == committed.bytes
+            && digest.value() == committed.digest;
         if !exact {
-            return lack(0, sealed.first_segment, "the stream is not the one that was sealed");
+            return lack(
+                0,
+                committed.first_segment,
+                "the stream is not the one that was committed",
+            );
         }
         Ok(segments)
     }

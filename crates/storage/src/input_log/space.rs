@@ -92,10 +92,11 @@ pub(super) struct Holding {
     pub(super) kind: Kind,
     pub(super) epoch: u64,
     pub(super) attempt: u64,
-    /// An epoch: whether its seal was written. A record of deferred calls is always complete.
-    pub(super) sealed: bool,
+    /// An epoch: whether its commit record was written. A record of deferred calls is always
+    /// complete.
+    pub(super) committed: bool,
     pub(super) segments: Vec<u32>,
-    /// Segments that the streams and the seal may still take.
+    /// Segments that the streams and the commit record may still take.
     pub(super) promised: u32,
     /// Segments that the record of deferred calls of the next epoch may take.
     pub(super) promised_deferred_bytes: u32,
@@ -104,7 +105,7 @@ pub(super) struct Holding {
     pub(super) bytes: u64,
     /// Checksum of a record of deferred calls's bytes.
     pub(super) crc: u32,
-    /// State hash at the end of the epoch before, as the seal says it.
+    /// State hash at the end of the epoch before, as the commit record says it.
     pub(super) hash_before: Option<StateHash>,
 }
 
@@ -114,7 +115,7 @@ impl Holding {
             kind,
             epoch,
             attempt,
-            sealed: false,
+            committed: false,
             segments: Vec::new(),
             promised: 0,
             promised_deferred_bytes: 0,
@@ -136,8 +137,8 @@ pub(super) struct Space {
     spare: Vec<Vec<u32>>,
     promised: u32,
     pub(super) attempt_next: u64,
-    /// Newest epoch whose seal was written; at least `released`.
-    pub(super) sealed: u64,
+    /// Newest epoch whose commit record was written; at least `released`.
+    pub(super) committed: u64,
     /// Newest epoch that was made durable; at least `released`.
     pub(super) durable: u64,
     /// Newest epoch whose log is not needed any more.
@@ -156,16 +157,16 @@ impl Space {
         self.holdings.last_mut().expect("just pushed")
     }
 
-    /// The epoch that was begun and not sealed yet.
+    /// The epoch that was begun and not committed yet.
     ///
     /// # Panics
     /// If there is none: a bug of the caller.
     pub(super) fn open_epoch(&mut self, epoch: u64) -> &mut Holding {
         let open = |holding: &&mut Holding| {
-            holding.kind == Kind::Stream && holding.epoch == epoch && !holding.sealed
+            holding.kind == Kind::Stream && holding.epoch == epoch && !holding.committed
         };
         let found = self.holdings.iter_mut().rev().find(open);
-        found.unwrap_or_else(|| panic!("epoch {epoch} was not begun, or is sealed or abandoned"))
+        found.unwrap_or_else(|| panic!("epoch {epoch} was not begun, or is committed or abandoned"))
     }
 
     /// The newest record of deferred calls of an epoch.
@@ -246,12 +247,12 @@ impl Space {
         }
     }
 
-    /// The streams and the seal are written: what they did not take is free for others.
+    /// The streams and the commit record are written: what they did not take is free for others.
     pub(super) fn close(&mut self, epoch: u64) -> &mut Holding {
         let unused = std::mem::take(&mut self.open_epoch(epoch).promised);
         self.promised -= unused;
         let holding = self.open_epoch(epoch);
-        holding.sealed = true;
+        holding.committed = true;
         holding
     }
 
@@ -278,14 +279,14 @@ impl Space {
     pub(super) fn close_deferred_record(&mut self, attempt: u64) -> &mut Holding {
         let at = self.position(attempt);
         self.promised -= std::mem::take(&mut self.holdings[at].promised);
-        self.holdings[at].sealed = true;
+        self.holdings[at].committed = true;
         &mut self.holdings[at]
     }
 
     /// A record that belongs to no stream is written.
     pub(super) fn close_record(&mut self, attempt: u64) {
         let at = self.position(attempt);
-        self.holdings[at].sealed = true;
+        self.holdings[at].committed = true;
     }
 
     /// Frees all records of deferred calls of an epoch.
@@ -316,11 +317,15 @@ impl Space {
     pub(super) fn release(&mut self, epoch: u64) {
         while let Some(at) = self.holdings.iter().position(|holding| holding.epoch <= epoch) {
             let holding = &self.holdings[at];
-            assert!(holding.sealed, "epoch {} is sealed before it is released", holding.epoch);
+            assert!(
+                holding.committed,
+                "epoch {} is committed before it is released",
+                holding.epoch
+            );
             self.drop_at(at);
         }
         self.released = self.released.max(epoch);
-        self.sealed = self.sealed.max(epoch);
+        self.committed = self.committed.max(epoch);
         self.durable = self.durable.max(epoch);
     }
 

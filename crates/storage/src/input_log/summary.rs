@@ -19,7 +19,7 @@ pub struct StreamSummary {
 
 /// What is logged of an epoch beside its streams.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct SealInfo {
+pub struct CommitInfo {
     /// The epoch.
     pub epoch: u64,
     /// Transactions in all streams.
@@ -34,7 +34,7 @@ pub struct SealInfo {
     pub streams: Vec<StreamSummary>,
 }
 
-/// What the log holds of one sealed epoch.
+/// What the log holds of one committed epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochSummary {
     /// The epoch.
@@ -45,11 +45,11 @@ pub struct EpochSummary {
     pub calls: u64,
     /// Bytes of all streams.
     pub bytes: u64,
-    /// Segments of streams and seal.
+    /// Segments of streams and commit record.
     pub segments: u32,
     /// Bytes of the calls deferred to this epoch; `None` if the log has no record of deferred calls
     /// for it.
     pub deferred_bytes: Option<u64>,
-    /// State hash at the end of the epoch before, if its seal knows it.
+    /// State hash at the end of the epoch before, if its commit record knows it.
     pub hash_before: Option<StateHash>,
 }

@@ -1,4 +1,4 @@
-//! Verdicts: calls of sealed epochs that replay must not run.
+//! Verdicts: calls of committed epochs that replay must not run.
 //!
 //! A call that fails when it is too late to take its writes back stops the engine, and would stop
 //! every replay of its epoch (O-49). No answer of that epoch was given, so the call may count as

@@ -5,11 +5,11 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest, seal_bytes};
+use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest, commit_bytes};
 use super::geometry::Geometry;
 use super::log::InputLog;
 use super::space::Run;
-use super::summary::{SealInfo, StreamSummary};
+use super::summary::{CommitInfo, StreamSummary};
 
 /// Most segments that a stream takes at once. A stream starts with one and doubles.
 const RUN_SEGMENTS_MAX: u32 = 8;
@@ -99,7 +99,7 @@ impl StreamWriter {
     /// forgotten, which is right if its epoch was abandoned.
     ///
     /// # Panics
-    /// If the epoch is not begun, or is sealed or abandoned.
+    /// If the epoch is not begun, or is committed or abandoned.
     pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: u64, stream: u16) {
         assert!(
             self.buffer.len() as u64 == log.segment_bytes(),
@@ -187,32 +187,32 @@ impl StreamWriter {
         Ok(self.summary)
     }
 
-    /// Finishes the only stream of an epoch and seals the epoch: with one write, if both fit in a
-    /// segment. `seal` names no stream yet. The epoch counts once [`InputLog::make_durable`]
+    /// Finishes the only stream of an epoch and commits the epoch: with one write, if both fit in a
+    /// segment. `commit` names no stream yet. The epoch counts once [`InputLog::make_durable`]
     /// returned.
     ///
     /// # Errors
-    /// As [`StreamWriter::finish`] and [`InputLog::seal`].
+    /// As [`StreamWriter::finish`] and [`InputLog::commit`].
     ///
     /// # Panics
-    /// As [`StreamWriter::finish`] and [`InputLog::seal`]; if another stream was written.
-    pub fn finish_and_seal<D: Device>(
+    /// As [`StreamWriter::finish`] and [`InputLog::commit`]; if another stream was written.
+    pub fn finish_and_commit<D: Device>(
         &mut self,
         log: &InputLog<D>,
         port: &mut Port<D>,
-        mut seal: SealInfo,
+        mut commit: CommitInfo,
     ) -> Result<(), LogError> {
         let is_whole =
-            self.summary.segments == 0 && self.filled + seal_bytes(1) <= self.buffer.len();
+            self.summary.segments == 0 && self.filled + commit_bytes(1) <= self.buffer.len();
         if !is_whole {
-            seal.streams.push(self.finish(log, port)?);
-            return log.seal(port, &seal);
+            commit.streams.push(self.finish(log, port)?);
+            return log.commit(port, &commit);
         }
         assert!(self.started, "a stream is started before it is finished");
         self.started = false;
         self.summary.bytes = (self.filled - HEADER_BYTES) as u64;
-        seal.streams.push(self.summary);
-        log.seal_whole(port, &seal, (&mut self.buffer, self.filled))
+        commit.streams.push(self.summary);
+        log.commit_whole(port, &commit, (&mut self.buffer, self.filled))
     }
 
     #[cold]

@@ -10,27 +10,27 @@ const LIMIT: u64 = 256 * SEGMENT_BYTES;
 #[derive(Debug, Default, Clone)]
 struct Promised {
     checkpoint: u64,
-    /// By epoch from 1: what was sealed, durable or not.
+    /// By epoch from 1: what was committed, durable or not.
     epochs: Vec<Vec<Vec<u8>>>,
     durable: usize,
     deferred_calls: Option<(u64, Vec<u8>)>,
     deferred_durable: bool,
 }
 
-/// Checks one image; returns how many epochs it has sealed.
+/// Checks one image; returns how many epochs it has committed.
 fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, recovered) =
         open(&device, promised.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let last = log.sealed_epoch() as usize;
+    let last = log.committed_epoch() as usize;
     let first = promised.checkpoint + 1;
-    assert_eq!(sealed(&recovered), (first..=last as u64).collect::<Vec<_>>(), "{what}");
+    assert_eq!(committed(&recovered), (first..=last as u64).collect::<Vec<_>>(), "{what}");
     assert!(last >= promised.durable, "{what}: epoch {} was durable", promised.durable);
-    assert!(last <= promised.epochs.len(), "{what}: epoch {last} was never sealed");
+    assert!(last <= promised.epochs.len(), "{what}: epoch {last} was never committed");
     for epoch in first..=last as u64 {
         let read = log.read_epoch(epoch).unwrap();
         assert_eq!(read.streams, promised.epochs[epoch as usize - 1], "{what}: epoch {epoch}");
-        assert_eq!(read.seal.seed, epoch * 7, "{what}");
+        assert_eq!(read.commit.seed, epoch * 7, "{what}");
     }
     if let Some((epoch, bytes)) = &promised.deferred_calls {
         match log.deferred_calls(*epoch).unwrap() {
@@ -77,10 +77,10 @@ fn run_epoch(
     } else {
         let info = log_streams(log, device, epoch, &streams).unwrap();
         check_images(device, promised, random, &format!("{what}: streams of {epoch}"));
-        log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+        log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
     }
     promised.epochs.push(streams);
-    check_images(device, promised, random, &format!("{what}: seal of {epoch}"));
+    check_images(device, promised, random, &format!("{what}: commit record of {epoch}"));
     log.make_durable().unwrap();
     promised.durable = epoch as usize;
     check_images(device, promised, random, &format!("{what}: durable {epoch}"));
@@ -150,13 +150,13 @@ fn power_cut(
         let streams = vec![some_bytes(random, 5000), some_bytes(random, 20)];
         let info = log_streams(log, device, epoch, &streams).unwrap();
         if random.below(2) == 0 {
-            log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+            log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
             promised.epochs.push(streams);
         }
     }
     let image = device.crash_image(random);
     let last = check_image(image.clone(), promised, "power cut");
-    promised.epochs.truncate(last); // what was not sealed was never started
+    promised.epochs.truncate(last); // what was not committed was never started
     promised.durable = last;
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, _) = open(&device, promised.checkpoint).unwrap();

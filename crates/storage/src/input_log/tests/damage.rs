@@ -6,7 +6,7 @@ use super::*;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
-/// Two sealed epochs, small enough to try everything.
+/// Two committed epochs, small enough to try everything.
 fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
     let device = Arc::new(TestDevice::new(16 * SEGMENT_BYTES));
     let (log, _) = open(&device, 0).unwrap();
@@ -21,17 +21,17 @@ fn small_log() -> (Vec<u8>, Vec<Vec<Vec<u8>>>) {
     (bytes, epochs)
 }
 
-/// Opens a damaged log and returns the sealed epochs, or `None` if the damage was reported.
+/// Opens a damaged log and returns the committed epochs, or `None` if the damage was reported.
 fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Vec<u64>> {
     let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     match open(&device, 0) {
         Ok((log, recovered)) => {
-            for epoch in sealed(&recovered) {
+            for epoch in committed(&recovered) {
                 let read = log.read_epoch(epoch).unwrap();
                 assert_eq!(read.streams, epochs[epoch as usize - 1], "{what}: epoch {epoch}");
-                assert_eq!(read.seal.calls, epoch * 10, "{what}: epoch {epoch}");
+                assert_eq!(read.commit.calls, epoch * 10, "{what}: epoch {epoch}");
             }
-            Some(sealed(&recovered))
+            Some(committed(&recovered))
         }
         Err(error) => {
             assert!(error.is_corrupt(), "{what}: {error}");
@@ -41,8 +41,8 @@ fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Ve
     }
 }
 
-/// O-24: a stream that is whole by itself and of the same attempt, but not the one that was sealed:
-/// as a copy of the store has it that went on by itself.
+/// O-24: a stream that is whole by itself and of the same attempt, but not the one that was
+/// committed: as a copy of the store has it that went on by itself.
 #[test]
 fn a_stream_of_a_copy_does_not_count() {
     let logged = |stream: Vec<u8>| {
@@ -60,9 +60,9 @@ fn a_stream_of_a_copy_does_not_count() {
         let mut mixed = own.clone();
         mixed[stream.offset as usize..][..stream.bytes.len()].copy_from_slice(&stream.bytes);
         let found = open(&Arc::new(TestDevice::with_log(mixed, u64::MAX)), 0);
-        // The last epoch of a log may be torn, so it is not sealed then.
+        // The last epoch of a log may be torn, so it is not committed then.
         let (_, recovered) = found.unwrap();
-        assert!(sealed(&recovered).is_empty(), "a stream of another past was read");
+        assert!(committed(&recovered).is_empty(), "a stream of another past was read");
     }
 }
 
@@ -70,22 +70,22 @@ fn a_stream_of_a_copy_does_not_count() {
 #[test]
 fn every_flipped_byte_is_harmless_or_reported() {
     let (log, epochs) = small_log();
-    let (mut untouched, mut reported, mut unsealed) = (0, 0, 0);
+    let (mut untouched, mut reported, mut uncommitted) = (0, 0, 0);
     for at in 0..log.len() {
         for mask in [0x01, 0x80, 0xff] {
             let mut flipped = log.clone();
             flipped[at] ^= mask;
             match check_damaged(flipped, &epochs, &format!("byte {at} ^ {mask:#x}")) {
                 None => reported += 1,
-                Some(sealed) if sealed == [1, 2] => untouched += 1,
-                Some(sealed) => {
-                    assert_eq!(sealed, [1], "byte {at}: only the last epoch may seem torn");
-                    unsealed += 1;
+                Some(committed) if committed == [1, 2] => untouched += 1,
+                Some(committed) => {
+                    assert_eq!(committed, [1], "byte {at}: only the last epoch may seem torn");
+                    uncommitted += 1;
                 }
             }
         }
     }
-    assert!(untouched > 0 && reported > 0 && unsealed > 0);
+    assert!(untouched > 0 && reported > 0 && uncommitted > 0);
 }
 
 /// O-24: truncate at every byte, once by zeros and once by a shorter log space.
@@ -96,12 +96,12 @@ fn every_truncation_is_harmless_or_reported() {
         let mut zeroed = log.clone();
         zeroed[end..].fill(0);
         check_damaged(zeroed, &epochs, &format!("zeros from {end}"));
-        let sealed = check_damaged(log[..end].to_vec(), &epochs, &format!("cut at {end}"));
-        assert!(end > 0 || sealed == Some(Vec::new()));
+        let committed = check_damaged(log[..end].to_vec(), &epochs, &format!("cut at {end}"));
+        assert!(end > 0 || committed == Some(Vec::new()));
     }
 }
 
-/// O-24: an epoch is sealed if and only if every segment that was written for it is there.
+/// O-24: an epoch is committed if and only if every segment that was written for it is there.
 #[test]
 fn every_subset_of_segments() {
     let device = Arc::new(TestDevice::new(64 * SEGMENT_BYTES));
@@ -114,7 +114,7 @@ fn every_subset_of_segments() {
     log_epoch(&log, &device, 1, &streams).unwrap();
     full.resize(device.log().len(), 0);
     let writes = device.take_history();
-    assert_eq!(writes.len(), 8, "seven segments of streams and a seal");
+    assert_eq!(writes.len(), 8, "seven segments of streams and a commit record");
     for subset in 0..1_u32 << writes.len() {
         let mut image = before.clone();
         image.resize(full.len(), 0);
@@ -125,13 +125,13 @@ fn every_subset_of_segments() {
         let device = Arc::new(TestDevice::with_log(image, u64::MAX));
         let (log, recovered) = open(&device, 0).unwrap();
         let complete = subset == (1 << writes.len()) - 1;
-        assert_eq!(sealed(&recovered), if complete { vec![1] } else { vec![] });
+        assert_eq!(committed(&recovered), if complete { vec![1] } else { vec![] });
         let torn = if complete || subset == 0 { vec![] } else { vec![1] };
-        assert_eq!(recovered.unsealed, torn);
+        assert_eq!(recovered.uncommitted, torn);
         if complete {
             assert_eq!(log.read_epoch(1).unwrap().streams, streams);
         } else {
-            assert_eq!(log.bytes_in_use(), 0, "what is not sealed is free");
+            assert_eq!(log.bytes_in_use(), 0, "what is not committed is free");
         }
     }
 }
@@ -139,7 +139,7 @@ fn every_subset_of_segments() {
 /// O-24: present but incomplete is not an error, unless a later epoch proves that it once was
 /// complete.
 #[test]
-fn damage_before_a_sealed_epoch_names_the_place() {
+fn damage_before_a_committed_epoch_names_the_place() {
     let (log, epochs) = small_log();
     let mut payload = log.clone();
     payload[HEADER_BYTES + 3] ^= 1; // first segment: stream 0 of epoch 1
@@ -158,16 +158,19 @@ fn damage_before_a_sealed_epoch_names_the_place() {
         LogError::Damaged { epoch: 1, stream: 1, ordinal: 1, offset: SEGMENT_BYTES, .. } => {}
         other => panic!("{other}"),
     }
-    let mut seal = log.clone();
-    seal[3 * SEGMENT_BYTES as usize..][..64].fill(0);
-    assert!(matches!(open_error(seal), LogError::Gap { missing: 1, sealed: 2, checkpoint: 0 }));
+    let mut commit = log.clone();
+    commit[3 * SEGMENT_BYTES as usize..][..64].fill(0);
+    assert!(matches!(
+        open_error(commit),
+        LogError::Gap { missing: 1, committed: 2, checkpoint: 0 }
+    ));
     // What is left of the second epoch was written after the first was durable.
     let mut both = log.clone();
     for segment in [0, 4] {
         both[segment * SEGMENT_BYTES as usize..][..64].fill(0);
     }
     match open_error(both) {
-        LogError::Damaged { epoch: 1, .. } | LogError::Gap { missing: 1, sealed: 2, .. } => {}
+        LogError::Damaged { epoch: 1, .. } | LogError::Gap { missing: 1, committed: 2, .. } => {}
         other => panic!("{other}"),
     }
     let mut end = log;
@@ -181,7 +184,7 @@ fn segments_of_others() {
     let (log, _) = small_log();
     let device = Arc::new(TestDevice::with_log(log.clone(), u64::MAX));
     let (foreign, recovered) = InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, 0).unwrap();
-    assert_eq!((sealed(&recovered), foreign.bytes_in_use()), (vec![], 0));
+    assert_eq!((committed(&recovered), foreign.bytes_in_use()), (vec![], 0));
     assert_eq!(recovered.foreign, Some(INSTANCE), "the store that it is of");
 
     let change = |change: &dyn Fn(&mut SegmentHeader)| {

@@ -32,7 +32,7 @@ fn deferred_record_round_trip_and_release() {
         );
 
         let (log, recovered) = open(&device, 1).unwrap();
-        assert!(recovered.sealed.is_empty() && recovered.unsealed.is_empty());
+        assert!(recovered.committed.is_empty() && recovered.uncommitted.is_empty());
         assert_eq!(log.deferred_calls(2).unwrap(), Some(bytes));
         assert_eq!((log.deferred_calls(1).unwrap(), log.deferred_calls(3).unwrap()), (None, None));
         log_epoch(&log, &device, 2, &[]).unwrap();
@@ -44,7 +44,7 @@ fn deferred_record_round_trip_and_release() {
     }
 }
 
-/// A torn record of deferred calls of an epoch that is not sealed reads as none; the checkpoint
+/// A torn record of deferred calls of an epoch that is not committed reads as none; the checkpoint
 /// knows whether it must exist.
 #[test]
 fn torn_deferred_record_reads_as_none() {
@@ -82,9 +82,10 @@ fn a_deferred_record_replaces_that_of_its_epoch() {
     assert_eq!(log.bytes_in_use(), in_use);
 }
 
-/// The seal names the record of deferred calls: losing it would make replay compute something else.
+/// The commit record names the record of deferred calls: losing it would make replay compute
+/// something else.
 #[test]
-fn lost_deferred_record_of_a_sealed_epoch_is_corruption() {
+fn lost_deferred_record_of_a_committed_epoch_is_corruption() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
@@ -99,7 +100,7 @@ fn lost_deferred_record_of_a_sealed_epoch_is_corruption() {
     assert!(matches!(error, LogError::DeferredCallsDamaged { epoch: 2, bytes: 99 }), "{error}");
     let (log, recovered) = open(&damaged, 0).unwrap();
     assert_eq!(
-        sealed(&recovered),
+        committed(&recovered),
         [1, 2],
         "replay of epoch 1 makes the record of deferred calls again"
     );
@@ -132,6 +133,6 @@ fn deferred_record_from_an_epoch_that_is_not_durable() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let info = log_streams(&log, &device, 1, &[]).unwrap();
-    log.seal(&mut Port::new(device.clone(), 0), &info).unwrap();
+    log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
     let _ = log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, b"early");
 }

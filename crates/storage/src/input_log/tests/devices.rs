@@ -60,8 +60,8 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
     let device = Arc::new(device.image_after_power_cut(adversary));
     let (log, recovered) =
         open(&device, at_cut.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let last = log.sealed_epoch();
-    assert_eq!(sealed(&recovered), (at_cut.checkpoint + 1..=last).collect::<Vec<_>>(), "{what}");
+    let last = log.committed_epoch();
+    assert_eq!(committed(&recovered), (at_cut.checkpoint + 1..=last).collect::<Vec<_>>(), "{what}");
     assert!(last >= at_cut.durable, "{what}: epoch {} was durable", at_cut.durable);
     for epoch in at_cut.checkpoint + 1..=last {
         assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch), "{what}");
@@ -80,7 +80,7 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
     log.harden(&mut Port::new(device.clone(), 0)).unwrap();
     log_epoch(&log, &device, last + 1, &[b"next".to_vec()]).unwrap();
     let (log, _) = open(&device, at_cut.checkpoint).unwrap();
-    assert_eq!(log.sealed_epoch(), last + 1, "{what}");
+    assert_eq!(log.committed_epoch(), last + 1, "{what}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn every_power_cut_of_a_short_run() {
     assert!(images > 1000, "{images} images");
 }
 
-/// The log of a directory: closed and opened again, with what was not sealed forgotten.
+/// The log of a directory: closed and opened again, with what was not committed forgotten.
 #[test]
 fn file_device_keeps_the_log() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn file_device_keeps_the_log() {
         let device = device();
         let checkpoint = epoch.saturating_sub(3);
         let (log, recovered) = open(&device, checkpoint).unwrap();
-        assert_eq!(sealed(&recovered), (checkpoint + 1..epoch).collect::<Vec<_>>());
+        assert_eq!(committed(&recovered), (checkpoint + 1..epoch).collect::<Vec<_>>());
         for epoch in checkpoint + 1..epoch {
             assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch));
         }
@@ -129,10 +129,10 @@ fn file_device_keeps_the_log() {
         device.accept().unwrap();
         log.harden(&mut Port::new(device.clone(), 0)).unwrap();
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
-        log_streams(&log, &device, epoch + 1, &[b"not sealed".to_vec()]).unwrap();
+        log_streams(&log, &device, epoch + 1, &[b"not committed".to_vec()]).unwrap();
         let full = log.begin(epoch + 2, Demand { bytes: LOG_BYTES, ..Demand::default() });
         assert!(full.unwrap_err().is_limit());
     }
     let (log, recovered) = open(&device(), EPOCHS).unwrap();
-    assert_eq!((recovered.sealed, log.bytes_in_use()), (vec![], 0));
+    assert_eq!((recovered.committed, log.bytes_in_use()), (vec![], 0));
 }

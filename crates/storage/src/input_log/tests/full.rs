@@ -119,7 +119,7 @@ fn deferred_record_again_needs_no_more_space() {
     for crash in 0..4 {
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES);
         let (log, recovered) = open(&device, 0).unwrap();
-        assert_eq!(sealed(&recovered), [1], "crash {crash}");
+        assert_eq!(committed(&recovered), [1], "crash {crash}");
         log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
         log.make_durable().unwrap();
         let (log, _) = open(&device, 1).unwrap();
@@ -135,7 +135,7 @@ fn o_43_verdicts_fit_into_a_full_log() {
     let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
     log.begin(1, Demand { deferred_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
-    seal_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
+    commit_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
     for position in 0..40 {
         let mut port = Port::new(device.clone(), 0);
         let (log, recovered) = open(&device, 0).unwrap();
@@ -188,7 +188,7 @@ fn write_interleaved(
     deferred_bytes: u64,
 ) -> Result<(), LogError> {
     log.begin(epoch, Demand { deferred_bytes, ..demand(streams) })?;
-    seal_interleaved(log, device, epoch, streams)?;
+    commit_interleaved(log, device, epoch, streams)?;
     if deferred_bytes > 0 {
         let mut port = Port::new(device.clone(), 0);
         log.write_deferred_calls(&mut port, epoch + 1, &vec![1; deferred_bytes as usize])?;
@@ -196,7 +196,7 @@ fn write_interleaved(
     Ok(())
 }
 
-fn seal_interleaved(
+fn commit_interleaved(
     log: &InputLog<TestDevice>,
     device: &Arc<TestDevice>,
     epoch: u64,
@@ -216,7 +216,7 @@ fn seal_interleaved(
     }
     let summaries =
         writers.iter_mut().map(|writer| writer.finish(log, &mut port)).collect::<Result<_, _>>()?;
-    log.seal(&mut port, &SealInfo { epoch, streams: summaries, ..SealInfo::default() })?;
+    log.commit(&mut port, &CommitInfo { epoch, streams: summaries, ..CommitInfo::default() })?;
     log.make_durable()
 }
 
@@ -255,7 +255,7 @@ fn more_than_reserved() {
     writer.start(&log, 1, 0);
     writer.append(&log, &mut port, &[1; 6 * PAYLOAD_BYTES]).unwrap();
     let streams = vec![writer.finish(&log, &mut port).unwrap()];
-    log.seal(&mut port, &SealInfo { epoch: 1, streams, ..SealInfo::default() }).unwrap();
+    log.commit(&mut port, &CommitInfo { epoch: 1, streams, ..CommitInfo::default() }).unwrap();
 }
 
 /// The log grows in large pieces where it may.
@@ -301,11 +301,15 @@ fn streams_have_no_empty_segments() {
         let device = Arc::new(TestDevice::new(1 << 20));
         let (log, _) = open(&device, 0).unwrap();
         log_epoch(&log, &device, 1, &[vec![], vec![1; bytes]]).unwrap();
-        assert_eq!(log.bytes_in_use(), (segments + 1) * SEGMENT_BYTES, "{bytes}, and the seal");
+        assert_eq!(
+            log.bytes_in_use(),
+            (segments + 1) * SEGMENT_BYTES,
+            "{bytes}, and the commit record"
+        );
     }
 }
 
-/// What an epoch may take: each stream and the seal may leave a segment filled in part.
+/// What an epoch may take: each stream and the commit record may leave a segment filled in part.
 #[test]
 fn an_epoch_takes_what_its_bytes_fill_and_a_segment_for_each_end() {
     let geometry = Geometry { instance: INSTANCE, segment_bytes: SEGMENT_BYTES };

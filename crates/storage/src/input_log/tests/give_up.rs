@@ -44,8 +44,8 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         assert_eq!(given_up.epochs.iter().copied().collect::<Vec<_>>(), gone, "after {last}");
 
         let (log, recovered) = open(&device, 0).unwrap();
-        assert_eq!(sealed(&recovered), (1..=last).collect::<Vec<_>>());
-        assert!(recovered.unsealed.is_empty(), "after {last}: {:?}", recovered.unsealed);
+        assert_eq!(committed(&recovered), (1..=last).collect::<Vec<_>>());
+        assert!(recovered.uncommitted.is_empty(), "after {last}: {:?}", recovered.uncommitted);
         for epoch in 1..=last {
             assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch));
         }
@@ -68,7 +68,7 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
     }
 }
 
-/// O-65: what sealed epochs mean is not known without the program that logged them.
+/// O-65: what committed epochs mean is not known without the program that logged them.
 #[test]
 fn o_65_a_log_that_lost_its_program_is_refused() {
     let device = Arc::new(TestDevice::new(LIMIT));
@@ -92,9 +92,9 @@ fn o_54_a_lost_program_is_one_that_is_not_known() {
     let given_up = InputLog::give_up(&device, other, SEGMENT_BYTES, (0, 0)).unwrap();
     assert!(given_up.segments > EPOCHS as u32, "{given_up:?}");
     let (log, recovered) = InputLog::open(device.clone(), other, SEGMENT_BYTES, 0).unwrap();
-    assert_eq!((sealed(&recovered), log.program()), (vec![], Some(vec![])));
+    assert_eq!((committed(&recovered), log.program()), (vec![], Some(vec![])));
     let (log, recovered) = open(&device, 0).unwrap();
-    assert_eq!((sealed(&recovered), log.program()), (vec![], None));
+    assert_eq!((committed(&recovered), log.program()), (vec![], None));
 }
 
 /// O-54: if what is to be kept cannot be read, nothing is given up.
@@ -118,7 +118,7 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
     }
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, 1)).unwrap();
-    assert_eq!(sealed(&open(&device, 0).unwrap().1), [1]);
+    assert_eq!(committed(&open(&device, 0).unwrap().1), [1]);
 }
 
 /// O-49: a verdict is found again with its epoch, its position and its reason, until the epoch is

@@ -61,13 +61,13 @@ fn demand(streams: &[Vec<u8>]) -> Demand {
     Demand { streams: streams.len() as u16, bytes, deferred_bytes: 0 }
 }
 
-/// Logs streams without sealing them; each worker uses its own port, the coordinator port 0.
+/// Logs streams without committing them; each worker uses its own port, the coordinator port 0.
 fn log_streams<D: Device>(
     log: &InputLog<D>,
     device: &Arc<D>,
     epoch: u64,
     streams: &[Vec<u8>],
-) -> Result<SealInfo, LogError> {
+) -> Result<CommitInfo, LogError> {
     log.begin(epoch, demand(streams))?;
     let mut summaries = Vec::new();
     for (number, bytes) in streams.iter().enumerate() {
@@ -79,7 +79,7 @@ fn log_streams<D: Device>(
         }
         summaries.push(writer.finish(log, &mut port)?);
     }
-    Ok(SealInfo {
+    Ok(CommitInfo {
         epoch,
         calls: epoch * 10,
         timestamp_ns: epoch * 1000,
@@ -89,7 +89,7 @@ fn log_streams<D: Device>(
     })
 }
 
-/// Logs and seals an epoch of one stream, with one write if that is possible.
+/// Logs and commits an epoch of one stream, with one write if that is possible.
 fn log_whole<D: Device>(
     log: &InputLog<D>,
     device: &Arc<D>,
@@ -105,23 +105,23 @@ fn log_whole<D: Device>(
     }
     let streams = Vec::new();
     let (calls, timestamp_ns, seed) = (epoch * 10, epoch * 1000, epoch * 7);
-    let seal = SealInfo { epoch, calls, timestamp_ns, seed, hash_before: None, streams };
-    writer.finish_and_seal(log, &mut port, seal)
+    let commit = CommitInfo { epoch, calls, timestamp_ns, seed, hash_before: None, streams };
+    writer.finish_and_commit(log, &mut port, commit)
 }
 
-/// Logs, seals and makes durable a whole epoch.
+/// Logs, commit records and makes durable a whole epoch.
 fn log_epoch<D: Device>(
     log: &InputLog<D>,
     device: &Arc<D>,
     epoch: u64,
     streams: &[Vec<u8>],
-) -> Result<SealInfo, LogError> {
+) -> Result<CommitInfo, LogError> {
     let info = log_streams(log, device, epoch, streams)?;
-    log.seal(&mut Port::new(device.clone(), 0), &info)?;
+    log.commit(&mut Port::new(device.clone(), 0), &info)?;
     log.make_durable()?;
     Ok(info)
 }
 
-fn sealed(recovered: &Recovered) -> Vec<u64> {
-    recovered.sealed.iter().map(|summary| summary.epoch).collect()
+fn committed(recovered: &Recovered) -> Vec<u64> {
+    recovered.committed.iter().map(|summary| summary.epoch).collect()
 }

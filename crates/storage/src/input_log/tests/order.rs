@@ -14,7 +14,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
     log_streams(&log, &device, 1, &[vec![1; 100], vec![2; 5000]]).unwrap();
     let old = device.log();
     let (log, recovered) = open(&device, 0).unwrap();
-    assert_eq!(recovered.unsealed, [1]);
+    assert_eq!(recovered.uncommitted, [1]);
     // The same epoch again, somewhere else: nothing of the old attempt is overwritten.
     let mut port = Port::new(device.clone(), 9);
     let reason = "x".repeat(8 * PAYLOAD_BYTES);
@@ -28,7 +28,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
         let mut torn = device.log();
         torn[write.offset as usize..][..64].fill(0);
         let (_, recovered) = open(&Arc::new(TestDevice::with_log(torn, LIMIT)), 0).unwrap();
-        assert!(recovered.sealed.is_empty(), "a piece of the old attempt took the place");
+        assert!(recovered.committed.is_empty(), "a piece of the old attempt took the place");
     }
     let (log, _) = open(&device, 0).unwrap();
     assert_eq!(log.read_epoch(1).unwrap().streams, [vec![3; 100], vec![4; 5000]]);
@@ -42,11 +42,11 @@ fn stale_epoch_with_good_checksums_is_ignored() {
     log_epoch(&log, &device, 1, &[vec![1; 100]]).unwrap();
     log_epoch(&log, &device, 2, &[vec![2; 100]]).unwrap();
     let (log, recovered) = open(&device, 1).unwrap();
-    assert_eq!(sealed(&recovered), [2]);
+    assert_eq!(committed(&recovered), [2]);
     assert!(matches!(log.read_epoch(1), Err(LogError::NotLogged { epoch: 1 })));
     let (log, recovered) = open(&device, 2).unwrap();
-    assert_eq!((recovered.sealed, recovered.unsealed), (vec![], vec![]));
-    assert_eq!((log.bytes_in_use(), log.sealed_epoch()), (0, 2));
+    assert_eq!((recovered.committed, recovered.uncommitted), (vec![], vec![]));
+    assert_eq!((log.bytes_in_use(), log.committed_epoch()), (0, 2));
 }
 
 /// An epoch that was abandoned is begun again; its first segments do not count.
@@ -86,7 +86,7 @@ fn failures_of_the_device_are_reported() {
 }
 
 /// Of a long log all is read that may have to be replayed. Of what a checkpoint settled only the
-/// headers are, and the newest seal, whose timestamp counts.
+/// headers are, and the newest commit record, whose timestamp counts.
 #[test]
 fn of_a_settled_log_only_headers_are_read() {
     let segments = (1 << 20) / SEGMENT_BYTES + 7;
@@ -95,7 +95,7 @@ fn of_a_settled_log_only_headers_are_read() {
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; (segments as usize - 4) * PAYLOAD_BYTES]]).unwrap();
     let (log, recovered) = open(&device, 0).unwrap();
-    assert_eq!(sealed(&recovered), [1]);
+    assert_eq!(committed(&recovered), [1]);
     let headers = segments * HEADER_BYTES as u64;
     let read = headers + (segments - 4) * SEGMENT_BYTES;
     assert!((read..read + SEGMENT_BYTES).contains(&recovered.scanned_bytes));
@@ -115,7 +115,7 @@ fn harden_rewrites_what_was_found() {
     log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
     log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
     let mut expected = device.take_history();
-    expected.pop(); // the stream of the epoch that is not sealed
+    expected.pop(); // the stream of the epoch that is not committed
     let before = device.log();
     // A kernel that forgot a failed sync: everything is readable and nothing is on the device.
     let cached = Arc::new(TestDevice::with_log(before.clone(), LIMIT));
@@ -132,22 +132,22 @@ fn harden_rewrites_what_was_found() {
     assert_eq!(cached.log(), before);
 }
 
-/// O-13: sealing in any other order could leave a gap after a crash.
+/// O-13: committing in any other order could leave a gap after a crash.
 #[test]
-#[should_panic(expected = "epoch 1 is durable before the next is sealed")]
-fn seal_waits_for_the_epoch_before() {
+#[should_panic(expected = "epoch 1 is durable before the next is committed")]
+fn commit_waits_for_the_epoch_before() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(device.clone(), 0);
     let info = log_streams(&log, &device, 1, &[]).unwrap();
-    log.seal(&mut port, &info).unwrap();
+    log.commit(&mut port, &info).unwrap();
     let info = log_streams(&log, &device, 2, &[]).unwrap();
-    let _ = log.seal(&mut port, &info);
+    let _ = log.commit(&mut port, &info);
 }
 
 #[test]
-#[should_panic(expected = "epoch 2 is sealed after 0")]
-fn seal_leaves_no_gap() {
+#[should_panic(expected = "epoch 2 is committed after 0")]
+fn commit_leaves_no_gap() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let _ = log_epoch(&log, &device, 2, &[]);
@@ -160,7 +160,7 @@ fn a_released_epoch_is_not_read() {
     let (log, _) = open(&device, 0).unwrap();
     (1..=3).for_each(|epoch| drop(log_epoch(&log, &device, epoch, &[vec![7; 100]]).unwrap()));
     let (log, recovered) = open(&device, 0).unwrap();
-    assert_eq!(recovered.sealed.len(), 3);
+    assert_eq!(recovered.committed.len(), 3);
     log.release(2);
     let is_there = [1, 2, 3].map(|epoch| match log.read_epoch(epoch) {
         Ok(_) => true,
@@ -171,7 +171,7 @@ fn a_released_epoch_is_not_read() {
 }
 
 #[test]
-#[should_panic(expected = "epoch 1 is sealed before it is released")]
+#[should_panic(expected = "epoch 1 is committed before it is released")]
 fn release_of_an_open_epoch() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
@@ -189,7 +189,7 @@ fn begin_twice() {
 }
 
 #[test]
-#[should_panic(expected = "epoch 1 was not begun, or is sealed or abandoned")]
+#[should_panic(expected = "epoch 1 was not begun, or is committed or abandoned")]
 fn start_after_abandon() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();

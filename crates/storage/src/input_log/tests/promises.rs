@@ -105,7 +105,7 @@ fn o_43_promises_are_kept_to_the_last_segment() {
     space.close(2);
     space.release(1);
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (6, 4));
-    assert_eq!((space.released, space.sealed, space.durable), (1, 1, 1));
+    assert_eq!((space.released, space.committed, space.durable), (1, 1, 1));
     space.drop_holding(two);
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (10, 0));
 }
@@ -125,7 +125,7 @@ fn o_43_a_deferred_record_inherits_its_promise() {
     assert!(space.take(deferred_calls, 1).is_none());
     space.inherit_deferred_promise(5, deferred_calls);
     assert_eq!(space.take(deferred_calls, 4), Some(Run { first: 5, len: 1 }));
-    assert!(space.close_deferred_record(deferred_calls).sealed);
+    assert!(space.close_deferred_record(deferred_calls).committed);
     assert_eq!(space.surplus(Kind::Stream), 2);
     assert_eq!(space.deferred_calls(5).map(|holding| holding.attempt), Some(deferred_calls));
     space.drop_deferred_records(5);

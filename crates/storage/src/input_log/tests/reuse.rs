@@ -50,7 +50,7 @@ impl Model {
     fn check(&self, device: &Arc<TestDevice>, seed: u64) -> InputLog<TestDevice> {
         let (log, recovered) = open(device, self.checkpoint).unwrap();
         let expected: Vec<u64> = self.epochs.keys().copied().collect();
-        assert_eq!(sealed(&recovered), expected, "seed {seed}");
+        assert_eq!(committed(&recovered), expected, "seed {seed}");
         for (epoch, streams) in &self.epochs {
             assert_eq!(&log.read_epoch(*epoch).unwrap().streams, streams, "seed {seed}");
         }

@@ -19,14 +19,14 @@ fn check_round_trip(streams: &[Vec<u8>], segment_bytes: u64) {
     log_epoch(&log, &device, 6, &next).unwrap();
 
     let (reopened, recovered) = open();
-    assert_eq!(sealed(&recovered), [5, 6]);
-    assert_eq!(reopened.summary(), recovered.sealed);
+    assert_eq!(committed(&recovered), [5, 6]);
+    assert_eq!(reopened.summary(), recovered.committed);
     assert_eq!(reopened.summary(), log.summary());
     assert_eq!(reopened.bytes_in_use(), log.bytes_in_use());
-    assert_eq!(recovered.sealed[0].bytes, demand(streams).bytes);
+    assert_eq!(recovered.committed[0].bytes, demand(streams).bytes);
     let read = reopened.read_epoch(5).unwrap();
     assert_eq!(read.streams, streams);
-    assert_eq!(read.seal, info);
+    assert_eq!(read.commit, info);
     assert_eq!(reopened.read_epoch(6).unwrap().streams, next);
     assert_eq!(reopened.deferred_calls(5).unwrap(), None);
     assert!(matches!(reopened.read_epoch(7), Err(LogError::NotLogged { epoch: 7 })));
@@ -65,7 +65,7 @@ fn every_segment_size() {
 }
 
 #[test]
-fn seal_of_many_streams_takes_several_segments() {
+fn commit_record_of_many_streams_takes_several_segments() {
     let streams: Vec<Vec<u8>> = (0..400).map(|at| vec![at as u8; at % 3]).collect();
     check_round_trip(&streams, SEGMENT_BYTES);
 }
@@ -86,7 +86,7 @@ fn append_splits_large_and_joins_small_pieces() {
         }
         let streams = vec![writer.finish(&log, &mut port).unwrap()];
         assert_eq!(streams[0].segments, 6);
-        log.seal(&mut port, &SealInfo { epoch, streams, ..SealInfo::default() }).unwrap();
+        log.commit(&mut port, &CommitInfo { epoch, streams, ..CommitInfo::default() }).unwrap();
         log.make_durable().unwrap();
     }
     let (log, _) = open(&device, 0).unwrap();
@@ -117,8 +117,8 @@ fn workers_append_at_the_same_time() {
                 (0..4).map(|number| scope.spawn(move || worker(number))).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
-        let info = SealInfo { epoch, streams: summaries, ..SealInfo::default() };
-        log.seal(&mut Port::new(device.clone(), 9), &info).unwrap();
+        let info = CommitInfo { epoch, streams: summaries, ..CommitInfo::default() };
+        log.commit(&mut Port::new(device.clone(), 9), &info).unwrap();
         log.make_durable().unwrap();
     }
     let (log, _) = open(&device, 0).unwrap();

@@ -8,10 +8,10 @@ fn epochs<D: Device>(log: &InputLog<D>) -> Vec<u64> {
     log.summary().iter().map(|summary| summary.epoch).collect()
 }
 
-/// Epochs count from their seal on, until they are released; records of deferred calls and verdicts
-/// are no epochs.
+/// Epochs count from their commit record on, until they are released; records of deferred calls and
+/// verdicts are no epochs.
 #[test]
-fn only_sealed_epochs_are_held() {
+fn only_committed_epochs_are_held() {
     let device = Arc::new(Dram::new(0, 1 << 20).unwrap());
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!(recovered.scanned_bytes, 0);
@@ -20,14 +20,14 @@ fn only_sealed_epochs_are_held() {
     log_epoch(&log, &device, 1, &streams).unwrap();
     log.write_deferred_calls(&mut port, 2, &[5; 16]).unwrap();
     let info = log_streams(&log, &device, 2, &streams).unwrap();
-    assert_eq!(epochs(&log), [1], "epoch 2 is not sealed");
-    log.seal(&mut port, &info).unwrap();
+    assert_eq!(epochs(&log), [1], "epoch 2 is not committed");
+    log.commit(&mut port, &info).unwrap();
     log.make_durable().unwrap();
     let verdict = Verdict { epoch: 2, position: 0, reason: "left out".into() };
     log.write_verdict(&mut port, &verdict).unwrap();
     assert_eq!(epochs(&log), [1, 2]);
     let (_, recovered) = open(&device, 0).unwrap();
-    assert_eq!((sealed(&recovered), recovered.verdicts), (vec![1, 2], vec![verdict]));
+    assert_eq!((committed(&recovered), recovered.verdicts), (vec![1, 2], vec![verdict]));
 
     // O-49: what a verdict takes is freed with its epoch.
     log.release(2);

@@ -1,8 +1,8 @@
-//! Epochs of one write: stream and seal in one segment (O-82).
+//! Epochs of one write: stream and commit record in one segment (O-82).
 
 use super::device::TestDevice;
 use super::*;
-use crate::input_log::format::seal_bytes;
+use crate::input_log::format::commit_bytes;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const SECTOR: usize = 512;
@@ -13,11 +13,11 @@ fn new_log() -> (Arc<TestDevice>, InputLog<TestDevice>) {
     (device, log)
 }
 
-/// O-82: what fits into a segment with its seal is written at once, into one place; all else as
-/// stream and seal.
+/// O-82: what fits into a segment with its commit record is written at once, into one place; all
+/// else as stream and commit record.
 #[test]
 fn o_82_a_small_epoch_is_one_write_in_one_segment() {
-    let most = PAYLOAD_BYTES - seal_bytes(1);
+    let most = PAYLOAD_BYTES - commit_bytes(1);
     for (len, writes) in [(0, 1), (1, 1), (700, 1), (most - 1, 1), (most, 1), (most + 1, 2)] {
         let (device, log) = new_log();
         let bytes = Random::new(len as u64).bytes(len);
@@ -27,16 +27,16 @@ fn o_82_a_small_epoch_is_one_write_in_one_segment() {
         let summary = log.summary();
         assert_eq!((summary[0].segments, summary[0].bytes), (writes as u32, len as u64));
         let (again, recovered) = open(&device, 0).unwrap();
-        assert_eq!(recovered.sealed, summary);
+        assert_eq!(recovered.committed, summary);
         let read = again.read_epoch(1).unwrap();
         assert_eq!(read.streams, [bytes]);
-        assert_eq!((read.seal.calls, read.seal.timestamp_ns, read.seal.seed), (10, 1000, 7));
+        assert_eq!((read.commit.calls, read.commit.timestamp_ns, read.commit.seed), (10, 1000, 7));
         // It is held, and hardened as anything else.
         again.harden(&mut Port::new(device.clone(), 0)).unwrap();
         log_whole(&again, &device, 2, b"next").unwrap();
         again.make_durable().unwrap();
-        assert_eq!(sealed(&open(&device, 0).unwrap().1), [1, 2]);
-        assert_eq!(sealed(&open(&device, 1).unwrap().1), [2]);
+        assert_eq!(committed(&open(&device, 0).unwrap().1), [1, 2]);
+        assert_eq!(committed(&open(&device, 1).unwrap().1), [2]);
     }
 }
 
@@ -44,10 +44,10 @@ fn o_82_a_small_epoch_is_one_write_in_one_segment() {
 fn check_mixture(image: Vec<u8>, checkpoint: u64, whole: [&[u8]; 2]) -> Option<usize> {
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, recovered) = open(&device, checkpoint).unwrap();
-    if recovered.sealed.is_empty() {
+    if recovered.committed.is_empty() {
         return None;
     }
-    assert_eq!(sealed(&recovered), [checkpoint + 1]);
+    assert_eq!(committed(&recovered), [checkpoint + 1]);
     let read = log.read_epoch(checkpoint + 1).unwrap();
     let which = whole.iter().position(|bytes| read.streams == [bytes.to_vec()]);
     assert!(which.is_some(), "the stream is neither the old one nor the new one");
@@ -105,13 +105,13 @@ fn o_82_a_cut_record_is_none() {
     let (device, log) = new_log();
     let bytes = Random::new(9).bytes(300);
     log_whole(&log, &device, 1, &bytes).unwrap();
-    let end = HEADER_BYTES + bytes.len() + seal_bytes(1);
+    let end = HEADER_BYTES + bytes.len() + commit_bytes(1);
     for cut in 0..end {
         let mut image = device.log();
         image[cut..].fill(0);
-        let is_sealed = check_mixture(image.clone(), 0, [&bytes, &bytes]).is_some();
+        let is_committed = check_mixture(image.clone(), 0, [&bytes, &bytes]).is_some();
         // Zeros that were there anyway are no loss.
-        assert_eq!(is_sealed, image[..end] == device.log()[..end], "cut at {cut}");
+        assert_eq!(is_committed, image[..end] == device.log()[..end], "cut at {cut}");
     }
 }
 
@@ -144,7 +144,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
             // It is logged again, in the first segment, and answered; then 5 takes its place.
             let device = Arc::new(TestDevice::with_log(torn, LIMIT));
             let (log, recovered) = open(&device, 3).unwrap();
-            assert_eq!((sealed(&recovered), recovered.unsealed), (vec![], vec![4]), "{what}");
+            assert_eq!((committed(&recovered), recovered.uncommitted), (vec![], vec![4]), "{what}");
             log_whole(&log, &device, 4, b"answered").unwrap();
             log.make_durable().unwrap();
             let before = device.log();
@@ -183,9 +183,9 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
         let device = Arc::new(TestDevice::with_log(device.crash_image(&mut random), LIMIT));
         let (log, recovered) = open(&device, 0).unwrap();
         assert!(device.take_history().is_empty(), "seed {seed}: an open writes nothing");
-        let last = log.sealed_epoch();
+        let last = log.committed_epoch();
         let is_torn = !log.space().leftovers.is_empty();
-        assert!(is_torn || recovered.unsealed.is_empty(), "seed {seed}");
+        assert!(is_torn || recovered.uncommitted.is_empty(), "seed {seed}");
 
         device.fail_after(Some(log.space().leftovers.len() as u64), Some(0));
         let failed = log.begin(last + 1, demand(&[]));
@@ -196,10 +196,10 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
         for image in [device.crash_image(&mut random), device.log()] {
             let device = Arc::new(TestDevice::with_log(image, LIMIT));
             let (log, _) = open(&device, 0).unwrap();
-            assert_eq!(log.sealed_epoch(), last, "seed {seed}");
+            assert_eq!(log.committed_epoch(), last, "seed {seed}");
             log.begin(last + 1, demand(&[vec![0; 10]])).unwrap();
             let (log, recovered) = open(&device, 0).unwrap();
-            assert_eq!(recovered.unsealed, [], "seed {seed}");
+            assert_eq!(recovered.uncommitted, [], "seed {seed}");
             assert!(log.space().leftovers.is_empty(), "seed {seed}: all of it is erased");
             assert_eq!(device.crash_image(&mut random), device.log(), "seed {seed}: durably");
         }

@@ -1,15 +1,17 @@
-//! The records that the coordinator writes: the seal of an epoch, and calls deferred to the
-//! next.
+//! The records that the coordinator writes: the commit record of an epoch, and calls deferred to
+//! the next.
 
 use pmem::{Device, Port};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SealEntry, SealHeader, SegmentHeader};
+use super::format::{
+    CommitEntry, CommitHeader, HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SegmentHeader,
+};
 use super::log::{InputLog, Scratch};
 use super::space::Run;
-use super::summary::SealInfo;
+use super::summary::CommitInfo;
 use super::writer::{Place, complete_header, write_segment};
 use crate::StateHash;
 
@@ -18,22 +20,22 @@ const PAGE_BYTES: usize = 4096;
 const _: () = assert!(SEGMENT_BYTES_MIN.is_multiple_of(PAGE_BYTES as u64));
 
 impl<D: Device> InputLog<D> {
-    /// Writes the seal of an epoch whose streams are all finished. The epoch counts once
+    /// Writes the commit record of an epoch whose streams are all finished. The epoch counts once
     /// [`InputLog::make_durable`] returned.
     ///
     /// # Errors
     /// [`LogError::Full`] if the space was not reserved, with the epoch still open; the device's.
     ///
     /// # Panics
-    /// If the epoch is not begun, does not follow the one sealed before, or that one is not durable
-    /// yet; if the streams are not numbered from 0 without gaps. Each would let a crash lose an
-    /// epoch before a sealed one.
-    pub fn seal(&self, port: &mut Port<D>, info: &SealInfo) -> Result<(), LogError> {
+    /// If the epoch is not begun, does not follow the one committed before, or that one is not
+    /// durable yet; if the streams are not numbered from 0 without gaps. Each would let a crash
+    /// lose an epoch before a committed one.
+    pub fn commit(&self, port: &mut Port<D>, info: &CommitInfo) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
-        encode_seal(&mut scratch.payload, info, deferred_calls, self.program_attempt());
+        encode_commit(&mut scratch.payload, info, deferred_calls, self.program_attempt());
         let place = Place {
-            kind: Kind::Seal,
+            kind: Kind::Commit,
             epoch: info.epoch,
             attempt,
             stream: 0,
@@ -44,21 +46,21 @@ impl<D: Device> InputLog<D> {
         self.take_record(info.epoch, attempt, payload.len(), segments)?;
         self.write_record(port, place, payload, segments, segment)?;
         port.log_fence();
-        self.note_sealed(info);
+        self.note_committed(info);
         Ok(())
     }
 
-    /// Seals an epoch whose only stream is in `buffer`, behind room for a header, with one write.
-    pub(super) fn seal_whole(
+    /// Commits an epoch whose only stream is in `buffer`, behind room for a header, with one write.
+    pub(super) fn commit_whole(
         &self,
         port: &mut Port<D>,
-        info: &SealInfo,
+        info: &CommitInfo,
         (buffer, filled): (&mut [u8], usize),
     ) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         let Scratch { payload, segments, .. } = &mut *scratch;
-        encode_seal(payload, info, deferred_calls, self.program_attempt());
+        encode_commit(payload, info, deferred_calls, self.program_attempt());
         let end = filled + payload.len();
         buffer[filled..end].copy_from_slice(payload);
         let total_bytes = (end - HEADER_BYTES) as u64;
@@ -71,19 +73,19 @@ impl<D: Device> InputLog<D> {
         buffer[end..written].fill(0);
         port.log_write(self.geometry().offset(segments[0]), &buffer[..written])?;
         port.log_fence();
-        self.note_sealed(info);
+        self.note_committed(info);
         Ok(())
     }
 
-    /// The seal of an epoch is written.
-    fn note_sealed(&self, info: &SealInfo) {
+    /// The commit record of an epoch is written.
+    fn note_committed(&self, info: &CommitInfo) {
         let mut space = self.space();
         let holding = space.close(info.epoch);
         holding.streams = info.streams.len() as u32;
         holding.calls = info.calls;
         holding.hash_before = info.hash_before;
         holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
-        space.sealed = info.epoch;
+        space.committed = info.epoch;
     }
 
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
@@ -95,7 +97,7 @@ impl<D: Device> InputLog<D> {
     /// [`LogError::Full`], with nothing written; the device's.
     ///
     /// # Panics
-    /// If `epoch - 1` is not durably sealed: nothing may follow from an epoch that a crash could
+    /// If `epoch - 1` is not durably committed: nothing may follow from an epoch that a crash could
     /// undo.
     pub fn write_deferred_calls(
         &self,
@@ -201,18 +203,18 @@ impl<D: Device> InputLog<D> {
         }
     }
 
-    /// Checks the order of seals; returns the epoch's attempt, and bytes and checksum of its record
-    /// of deferred calls.
-    fn check_order(&self, info: &SealInfo) -> (u64, Option<(u64, u32)>) {
+    /// Checks the order of commit records; returns the epoch's attempt, and bytes and checksum of
+    /// its record of deferred calls.
+    fn check_order(&self, info: &CommitInfo) -> (u64, Option<(u64, u32)>) {
         let mut space = self.space();
-        let (sealed, durable) = (space.sealed, space.durable);
-        assert!(info.epoch == sealed + 1, "epoch {} is sealed after {sealed}", info.epoch);
-        assert!(sealed == durable, "epoch {sealed} is durable before the next is sealed");
+        let (committed, durable) = (space.committed, space.durable);
+        assert!(info.epoch == committed + 1, "epoch {} is committed after {committed}", info.epoch);
+        assert!(committed == durable, "epoch {committed} is durable before the next is committed");
         for (number, stream) in info.streams.iter().enumerate() {
             assert!(usize::from(stream.stream) == number, "streams are numbered from 0");
         }
         let deferred_calls =
-            space.deferred_calls(info.epoch).filter(|deferred_calls| deferred_calls.sealed);
+            space.deferred_calls(info.epoch).filter(|deferred_calls| deferred_calls.committed);
         let deferred_calls =
             deferred_calls.map(|deferred_calls| (deferred_calls.bytes, deferred_calls.crc));
         (space.open_epoch(info.epoch).attempt, deferred_calls)
@@ -264,15 +266,15 @@ impl<D: Device> InputLog<D> {
     }
 }
 
-fn encode_seal(
+fn encode_commit(
     payload: &mut Vec<u8>,
-    info: &SealInfo,
+    info: &CommitInfo,
     deferred_calls: Option<(u64, u32)>,
     program: u64,
 ) {
     let (deferred_bytes, deferred_crc) = deferred_calls.unwrap_or_default();
     let StateHash(hash) = info.hash_before.unwrap_or_default();
-    let header = SealHeader {
+    let header = CommitHeader {
         calls: U64::new(info.calls),
         timestamp_ns: U64::new(info.timestamp_ns),
         seed: U64::new(info.seed),
@@ -288,7 +290,7 @@ fn encode_seal(
     payload.clear();
     payload.extend_from_slice(header.as_bytes());
     for stream in &info.streams {
-        let entry = SealEntry {
+        let entry = CommitEntry {
             bytes: U64::new(stream.bytes),
             segments: U32::new(stream.segments),
             digest: U32::new(stream.digest),
