@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use engine::{
-    Draws, Engine, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Stop, Transaction,
-    WriteSet,
+    Engine, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Sequences, Stop,
+    Transaction, WriteSet,
 };
 use pmem::Device;
 use storage::TableDefinition;
@@ -29,7 +29,7 @@ impl Register for Procedures {
         self.names.push(P::NAME);
         self.table.add(ProcedureDefinition {
             name: P::NAME,
-            draws: if P::DRAWS { Some(draws::<P>) } else { None },
+            sequences: if P::SEQUENCES { Some(sequences::<P>) } else { None },
             write_set: write_set::<P>,
             body: body::<P>,
             pieces: P::PIECES
@@ -38,8 +38,11 @@ impl Register for Procedures {
     }
 }
 
-fn draws<P: Procedure>(args: &[u8], draws: &mut Draws<'_>) -> Result<(), engine::Abort> {
-    P::draws(args, &mut Drawing(draws)).map_err(|gave_up| gave_up.0)
+fn sequences<P: Procedure>(
+    args: &[u8],
+    sequences: &mut Sequences<'_>,
+) -> Result<(), engine::Abort> {
+    P::sequences(args, &mut Allocating(sequences)).map_err(|gave_up| gave_up.0)
 }
 
 fn write_set<P: Procedure>(args: &[u8], set: &mut WriteSet<'_>) -> Result<(), engine::Abort> {
@@ -104,13 +107,13 @@ fn sequence_number(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().expect("the key of a sequence has 8 bytes"))
 }
 
-struct Drawing<'a, 'e>(&'a mut Draws<'e>);
+struct Allocating<'a, 'e>(&'a mut Sequences<'e>);
 
-impl workloads::Draw for Drawing<'_, '_> {
+impl workloads::Allocate for Allocating<'_, '_> {
     type Error = GaveUp;
 
-    fn draw(&mut self, table: TableId, key: &[u8]) {
-        self.0.draw(table.0, sequence_number(key));
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
+        self.0.allocate(table.0, sequence_number(key));
     }
 
     fn peek(&mut self, table: TableId, key: &[u8]) {
@@ -157,8 +160,8 @@ impl workloads::Declare for Declaring<'_, '_> {
         self.0.get_mut().will_read(table.0, key);
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.0.borrow().drawn(i)
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.0.borrow().sequence_number(i)
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
@@ -247,8 +250,8 @@ impl workloads::Tx for Running<'_, '_> {
         Ok(self.0.delete(table.0, key)?)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.0.drawn(i)
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.0.sequence_number(i)
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {

@@ -10,7 +10,7 @@ use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 use nvcaracal::{
-    Added, Batch, Data, Database, Draws, HashTable, Options, Piece, Sequence, Snapshot, Stop,
+    Added, Batch, Data, Database, HashTable, Options, Piece, Sequence, Sequences, Snapshot, Stop,
     Table, Ticket, Transaction, WriteSet,
 };
 use storage::TableDefinition;
@@ -37,7 +37,7 @@ enum Handle {
 struct Handles(Vec<Handle>);
 
 /// Why a table has rows and a sequence has numbers.
-const KINDS: &str = "workloads draw from sequences, and from nothing else";
+const KINDS: &str = "workloads allocate sequence numbers, and from nothing else";
 
 impl Handles {
     fn sequence(&self, table: TableId, key: &[u8]) -> Sequence {
@@ -163,14 +163,14 @@ impl From<Abort> for GaveUp {
 
 impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     const NAME: &'static str = P::NAME;
-    const DRAWS: bool = P::DRAWS;
+    const SEQUENCES: bool = P::SEQUENCES;
     const PIECES: bool = P::PIECES;
     type Output = Output;
 
-    fn draws(&self, draws: &mut Draws) -> std::result::Result<(), nvcaracal::Abort> {
-        let Some(handles) = draws.context() else { return Ok(()) };
-        let mut drawing = Drawing { draws, handles, found: None };
-        P::draws(&self.0, &mut drawing).map_err(|gave_up| gave_up.0)
+    fn sequences(&self, sequences: &mut Sequences) -> std::result::Result<(), nvcaracal::Abort> {
+        let Some(handles) = sequences.context() else { return Ok(()) };
+        let mut allocating = Allocating { sequences, handles, found: None };
+        P::sequences(&self.0, &mut allocating).map_err(|gave_up| gave_up.0)
     }
 
     fn write_set(&self, set: &mut WriteSet) {
@@ -198,25 +198,25 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     }
 }
 
-struct Drawing<'d, 'a, 'e> {
-    draws: &'d mut Draws<'a, 'e>,
+struct Allocating<'d, 'a, 'e> {
+    sequences: &'d mut Sequences<'a, 'e>,
     handles: &'a Handles,
     found: Option<Bytes>,
 }
 
-impl workloads::Draw for Drawing<'_, '_, '_> {
+impl workloads::Allocate for Allocating<'_, '_, '_> {
     type Error = GaveUp;
 
-    fn draw(&mut self, table: TableId, key: &[u8]) {
-        self.draws.draw(self.handles.sequence(table, key));
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
+        self.sequences.allocate(self.handles.sequence(table, key));
     }
 
     fn peek(&mut self, table: TableId, key: &[u8]) {
-        self.draws.peek(self.handles.sequence(table, key));
+        self.sequences.peek(self.handles.sequence(table, key));
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, GaveUp> {
-        self.found = with_row!(self.handles, table, key, |t, k| self.draws.get(t, k));
+        self.found = with_row!(self.handles, table, key, |t, k| self.sequences.get(t, k));
         Ok(self.found.as_deref())
     }
 }
@@ -258,8 +258,8 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
         with_row!(self.handles, table, key, |t, k| self.set.get_mut().will_read(t, k));
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.set.borrow().drawn(i)
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.set.borrow().sequence_number(i)
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
@@ -372,8 +372,8 @@ impl workloads::Tx for Running<'_, '_, '_> {
         Ok(with_row!(self.handles, table, key, |t, k| self.tx.delete(t, k))?)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.tx.drawn(i)
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.tx.sequence_number(i)
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {

@@ -300,7 +300,7 @@ fn sequence_number(value: &Value) -> Result<u64, String> {
         Value::Unsigned(number) => u64::try_from(*number).ok(),
         _ => None,
     };
-    // The number after the last one could not be drawn.
+    // The number after the last one could not be allocated.
     let number = number.filter(|&number| number < u64::MAX);
     number.ok_or_else(|| format!("{value} is no number of a sequence"))
 }

@@ -27,14 +27,14 @@ fn options(attribute: TokenStream) -> Result<Options> {
             options.name = Some(meta.value()?.parse()?);
         } else if meta.path.is_ident("write_set") {
             options.write_set = Some(meta.value()?.parse()?);
-        } else if meta.path.is_ident("draws") {
+        } else if meta.path.is_ident("sequences") {
             let list;
             syn::parenthesized!(list in meta.input);
             let sequences = Punctuated::<Expr, Token![,]>::parse_terminated(&list)?;
             options.sequences = sequences.into_iter().collect();
         } else {
             return Err(
-                meta.error("there are `name = \"..\"`, `draws(SEQUENCE)` and `write_set = f`")
+                meta.error("there are `name = \"..\"`, `sequences(SEQUENCE)` and `write_set = f`")
             );
         }
         Ok(())
@@ -69,8 +69,8 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
     let bindings = arguments.iter().map(|argument| &argument.binding);
     let of = format_ident!("{}", camel(&plain(&sig.ident)), span = sig.ident.span());
     let name = options.name.map_or_else(|| plain(&sig.ident), |name| name.value());
-    let has_draws = !options.sequences.is_empty();
-    let draws = has_draws.then(|| draws(&options.sequences));
+    let has_sequences = !options.sequences.is_empty();
+    let sequences = has_sequences.then(|| sequences(&options.sequences));
     let write_set = options.write_set.map(|write_set| {
         quote! {
             fn write_set(&self, set: &mut ::nvcaracal::WriteSet) {
@@ -90,8 +90,8 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
             const NAME: &'static str = #name;
             type Output = #answer;
 
-            const DRAWS: bool = #has_draws;
-            #draws
+            const SEQUENCES: bool = #has_sequences;
+            #sequences
             #write_set
 
             fn run(&self, #transaction) #returned {
@@ -102,13 +102,13 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
     })
 }
 
-fn draws(sequences: &[Expr]) -> TokenStream {
+fn sequences(sequences: &[Expr]) -> TokenStream {
     quote! {
-        fn draws(
+        fn sequences(
             &self,
-            draws: &mut ::nvcaracal::Draws,
+            sequences: &mut ::nvcaracal::Sequences,
         ) -> ::core::result::Result<(), ::nvcaracal::Abort> {
-            #(draws.draw(#sequences);)*
+            #(sequences.allocate(#sequences);)*
             ::core::result::Result::Ok(())
         }
     }

@@ -15,12 +15,13 @@ use crate::secondary::SecondaryIndexes;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySlab, ReadPhase};
 
-/// A sequence: what the next drawer gets, and its row.
+/// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SequenceState {
     pub(crate) next: u64,
-    /// The last epoch that drew from it, and what the first drawer of that epoch got.
-    pub(crate) drawn_in: u64,
+    /// The last epoch that allocated from it, and what the first call that allocates of that epoch
+    /// got.
+    pub(crate) allocated_in: u64,
     pub(crate) start: u64,
     pub(crate) id: Option<EntryId>,
 }
@@ -73,7 +74,7 @@ pub(crate) struct Core {
     pub(crate) entries: EntrySlab,
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
-    /// All sequences ever drawn from, by table and key. Changed by the first worker only.
+    /// All sequences ever allocated from, by table and key. Changed by the first worker only.
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     /// Secondary indexes.
     pub(crate) secondary: SecondaryIndexes,
@@ -122,8 +123,8 @@ impl Core {
         Some(reason.clone().unwrap_or_else(|| "a worker failed".into()))
     }
 
-    /// What the first drawer of a sequence gets in `epoch`: its next number as of the end of the
-    /// epoch before. 0 if none was ever drawn.
+    /// What the first call that allocates from a sequence gets in `epoch`: its next number as of
+    /// the end of the epoch before. 0 if none was ever allocated.
     pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
         let t = self.table(table)?;
         if t.kind != storage::IndexKind::Sequence {
@@ -132,7 +133,7 @@ impl Core {
         let sequences = self.sequences.read().expect("no panic while locked");
         Ok(sequences
             .get(&(table, key))
-            .map_or(0, |state| if state.drawn_in == epoch { state.start } else { state.next }))
+            .map_or(0, |state| if state.allocated_in == epoch { state.start } else { state.next }))
     }
 
     /// The table of rows with an id.
@@ -222,7 +223,7 @@ impl Core {
 
 #[cold]
 fn no_rows(table: &Table) -> String {
-    format!("table {:?} holds sequences, not rows: draw from it", table.name)
+    format!("table {:?} holds sequences, not rows: allocate from it", table.name)
 }
 
 /// Compares entries by the keys in their persistent rows.

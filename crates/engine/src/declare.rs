@@ -1,4 +1,4 @@
-//! Declaring: what a call draws, what it may write, and what it reads to find that out.
+//! Declaring: what a call allocates, what it may write, and what it reads to find that out.
 //!
 //! Lookups here read the state as of the end of the previous epoch: no row has been claimed by a
 //! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
@@ -11,8 +11,8 @@ use crate::core::Core;
 use crate::error::Words;
 use crate::index::EntryId;
 use crate::local::{
-    Declarations, Declared, DeclaredKind, DeclaredRange, DrawKind, Drawn, Lookup, NO_ENTRY,
-    PieceState, Span,
+    Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
+    NO_ENTRY, PieceState, Span,
 };
 use crate::overlay::{Found, Overlay};
 use crate::reads::{Reads, Visit};
@@ -329,29 +329,32 @@ impl<'a> Declaration<'a> {
     }
 }
 
-/// Step one of a declaration: drawing from sequences (design: the k-th drawer of an epoch, in
-/// serial order, gets base + k).
-pub struct Draws<'a> {
+/// Step one of a declaration: allocating sequence numbers (design: the k-th call that allocates
+/// from an epoch, in serial order, gets base + k).
+pub struct Sequences<'a> {
     pub(crate) declaration: Declaration<'a>,
     pub(crate) position: u32,
 }
 
-impl Draws<'_> {
-    /// Draws the next number of a sequence; the write set and the body read it with `drawn`.
-    pub fn draw(&mut self, table: u16, key: u64) {
-        self.rank(table, key, DrawKind::Draw, 0);
+impl Sequences<'_> {
+    /// Allocates the next number of a sequence; the write set and the body read it with
+    /// `sequence_number`.
+    pub fn allocate(&mut self, table: u16, key: u64) {
+        self.rank(table, key, AllocationKind::Allocate, 0);
     }
 
-    /// Looks at a sequence without drawing: `drawn` tells, at this draw's place, the number that
-    /// the next drawer after this call's own draws gets in serial order.
+    /// Looks at a sequence without allocating: `sequence_number` tells, at this allocation's place,
+    /// the number that the next call that allocates after this call's own allocations gets in
+    /// serial order.
     pub fn peek(&mut self, table: u16, key: u64) {
-        self.rank(table, key, DrawKind::Peek, 0);
+        self.rank(table, key, AllocationKind::Peek, 0);
     }
 
-    /// Sets a sequence: the next drawer in serial order gets `next`, whatever was drawn before. For
-    /// tools that put a store together; numbers that were drawn are drawn again if it goes back.
+    /// Sets a sequence: the next call that allocates in serial order gets `next`, whatever was
+    /// allocated before. For tools that put a store together; numbers that were allocated are
+    /// allocated again if it goes back.
     pub fn set(&mut self, table: u16, key: u64, next: u64) {
-        self.rank(table, key, DrawKind::Set, next);
+        self.rank(table, key, AllocationKind::Set, next);
     }
 
     /// For layers above that find a mistake themselves: the call fails with the first one.
@@ -360,11 +363,11 @@ impl Draws<'_> {
         self.declaration.note(what);
     }
 
-    fn rank(&mut self, table: u16, key: u64, kind: DrawKind, value: u64) {
+    fn rank(&mut self, table: u16, key: u64, kind: AllocationKind, value: u64) {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
-                let drawn = Drawn { position: self.position, table, kind, key, value };
-                self.declaration.lists.draws.push(drawn);
+                let allocation = Allocation { position: self.position, table, kind, key, value };
+                self.declaration.lists.allocations.push(allocation);
             }
             Ok(t) => {
                 let what = format!("table {:?} holds rows, not sequences", t.name);
@@ -384,7 +387,7 @@ impl Draws<'_> {
 /// the call.
 pub struct WriteSet<'a> {
     pub(crate) declaration: Declaration<'a>,
-    pub(crate) draws: Span,
+    pub(crate) allocations: Span,
 }
 
 impl WriteSet<'_> {
@@ -460,18 +463,18 @@ impl WriteSet<'_> {
         self.declaration.lists.ranges.push(DeclaredRange { table, low, high });
     }
 
-    /// The number that this call's `i`-th draw got, or its `i`-th look saw: draws and looks count
-    /// together.
+    /// The number that this call's `i`-th allocation got, or its `i`-th look saw: allocations and
+    /// looks count together.
     ///
     /// # Panics
     /// If the call drew less than that; the call fails.
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.declaration.lists.draws[self.draws.range()][i].value
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.declaration.lists.allocations[self.allocations.range()][i].value
     }
 
-    /// What the first drawer of a sequence gets in this epoch: its next number as of the end of the
-    /// previous one, 0 if none was ever drawn from it. The same for all calls of an epoch, so never
-    /// checked again.
+    /// What the first call that allocates from a sequence gets in this epoch: its next number as of
+    /// the end of the previous one, 0 if none was ever allocated from it. The same for all calls of
+    /// an epoch, so never checked again.
     pub fn sequence_start(&mut self, table: u16, key: u64) -> u64 {
         let declaration = &mut self.declaration;
         declaration.core.sequence_start(table, key, declaration.epoch).unwrap_or_else(|what| {

@@ -716,7 +716,7 @@ pub(crate) fn new_worker<D: Device>(
         pieces: crate::local::PieceQueue::default(),
         piece_value: Vec::new(),
         piece_results: Vec::new(),
-        drawers: Vec::new(),
+        allocating_calls: Vec::new(),
         fetching: Fetching::default(),
         plans: Vec::new(),
         ahead: Vec::new(),

@@ -57,7 +57,7 @@ pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
 pub use config::EngineConfig;
 pub use contention::ContendedRow;
-pub use declare::{Draws, WriteSet};
+pub use declare::{Sequences, WriteSet};
 pub use definitions::{Definitions, TableSchema};
 pub use design::{CachePolicy, Design};
 pub use engine::Engine;
@@ -66,8 +66,8 @@ pub use logged::{LoggedCall, logged_calls};
 pub use panics::{PanicText, caught, text_of};
 pub use piece::Piece;
 pub use procedure::{
-    BodyFn, DrawFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition,
-    ProcedureTable, Steps, WriteSetFn,
+    BodyFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition, ProcedureTable,
+    SequencesFn, Steps, WriteSetFn,
 };
 pub use program::{IndexInWords, indexes_in_words, logged_procedures, types_in_words};
 pub use reads::Visit;

@@ -121,45 +121,45 @@ pub(crate) enum Lookup {
     },
 }
 
-/// A number drawn from a sequence, or only looked at, or that a sequence is set to.
+/// A number allocated from a sequence, or only looked at, or that a sequence is set to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Drawn {
+pub(crate) struct Allocation {
     pub(crate) position: u32,
     pub(crate) table: u16,
-    pub(crate) kind: DrawKind,
+    pub(crate) kind: AllocationKind,
     pub(crate) key: u64,
     /// The number; of one that is set it is there before.
     pub(crate) value: u64,
 }
 
-/// What a draw makes of its sequence.
+/// What an allocation makes of its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DrawKind {
-    /// The next drawer gets the number after this one.
-    Draw,
-    /// The number stays for the next drawer.
+pub(crate) enum AllocationKind {
+    /// The next call that allocates gets the number after this one.
+    Allocate,
+    /// The number stays for the next call that allocates.
     Peek,
-    /// The next drawer gets the number that it is set to.
+    /// The next call that allocates gets the number that it is set to.
     Set,
 }
 
-impl Drawn {
-    /// Gives the draw its number, if `next` is the one to be drawn; the next number afterwards, if
-    /// that is set by this.
+impl Allocation {
+    /// Gives the allocation its number, if `next` is the one to be allocated; the next number
+    /// afterwards, if that is set by this.
     pub(crate) fn number(&mut self, next: u64) -> Option<u64> {
-        if self.kind == DrawKind::Set {
+        if self.kind == AllocationKind::Set {
             return Some(self.value);
         }
         self.value = next;
-        (self.kind == DrawKind::Draw).then_some(next + 1)
+        (self.kind == AllocationKind::Allocate).then_some(next + 1)
     }
 }
 
 /// A call that went through step one of its declaration.
 #[derive(Debug)]
-pub(crate) struct Drawer {
+pub(crate) struct AllocatingCall {
     pub(crate) position: u32,
-    pub(crate) draws: Span,
+    pub(crate) allocations: Span,
     pub(crate) lookups: Span,
     /// The step ended the call.
     pub(crate) early: Option<Failure>,
@@ -187,7 +187,7 @@ pub(crate) struct Extra {
     pub(crate) ends_early: bool,
     /// Those of the declared keys that may be inserted.
     pub(crate) inserts: Span,
-    pub(crate) draws: Span,
+    pub(crate) allocations: Span,
     pub(crate) ranges: Span,
     pub(crate) members: Span,
     pub(crate) lookups: Span,
@@ -199,7 +199,7 @@ impl Extra {
     const NONE: &Self = &Self {
         ends_early: false,
         inserts: Span::EMPTY,
-        draws: Span::EMPTY,
+        allocations: Span::EMPTY,
         ranges: Span::EMPTY,
         members: Span::EMPTY,
         lookups: Span::EMPTY,
@@ -351,7 +351,7 @@ pub(crate) struct AheadRow {
 pub(crate) struct Declarations {
     pub(crate) txns: Vec<Txn>,
     pub(crate) extras: Vec<Extra>,
-    pub(crate) draws: Vec<Drawn>,
+    pub(crate) allocations: Vec<Allocation>,
     pub(crate) declared: Vec<Declared>,
     /// Which of the declared keys may be inserted.
     pub(crate) inserts: Vec<u32>,
@@ -435,7 +435,7 @@ pub(crate) struct Local {
     pub(crate) worker: usize,
     pub(crate) lists: Declarations,
     /// Calls that went through step one of their declarations, in order, until step two.
-    pub(crate) drawers: Vec<Drawer>,
+    pub(crate) allocating_calls: Vec<AllocatingCall>,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call, and parts of values.
@@ -475,7 +475,7 @@ pub(crate) struct Local {
     pub(crate) contention: Contention,
 }
 
-/// A sequence that was drawn from in this epoch.
+/// A sequence that was allocated from in this epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChangedSequence {
     pub(crate) table: u16,
@@ -489,7 +489,7 @@ impl Local {
     /// Forgets the epoch before.
     pub(crate) fn start_epoch(&mut self) {
         self.lists.clear();
-        self.drawers.clear();
+        self.allocating_calls.clear();
         self.sequences.clear();
         self.deferred.clear();
         self.pieces.clear();
@@ -523,7 +523,7 @@ impl Declarations {
     pub(crate) fn clear(&mut self) {
         self.txns.clear();
         self.extras.clear();
-        self.draws.clear();
+        self.allocations.clear();
         self.declared.clear();
         self.inserts.clear();
         self.ranges.clear();

@@ -58,12 +58,12 @@ impl Piece<'_> {
         self.tx.serial_id()
     }
 
-    /// The number that its call's `i`-th draw got.
+    /// The number that its call's `i`-th allocation got.
     ///
     /// # Panics
     /// If the call drew less than that; the engine stops.
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.tx.drawn(i)
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.tx.sequence_number(i)
     }
 
     /// Reads another row, as it was before the call.

@@ -6,15 +6,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::calls::Abort;
-use crate::declare::{Draws, WriteSet};
+use crate::declare::{Sequences, WriteSet};
 use crate::piece::Piece;
 use crate::transaction::{Stop, Transaction};
 
 /// Which steps a procedure has besides its write set and its body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Steps {
-    /// [`Procedure::draws`].
-    pub draws: bool,
+    /// [`Procedure::sequences`].
+    pub sequences: bool,
     /// [`Procedure::piece`].
     pub pieces: bool,
     /// [`Procedure::finish`]; without it the answer is what the body put out.
@@ -32,12 +32,12 @@ pub trait Procedure: Send + Sync {
         Steps::default()
     }
 
-    /// Step one of the declaration: draws from sequences.
+    /// Step one of the declaration: allocates sequence numbers.
     ///
     /// # Errors
-    /// An abort, which draws nothing.
-    fn draws(&self, arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
-        let _ = (arguments, draws);
+    /// An abort, which allocates nothing.
+    fn sequences(&self, arguments: &[u8], sequences: &mut Sequences<'_>) -> Result<(), Abort> {
+        let _ = (arguments, sequences);
         Ok(())
     }
 
@@ -76,8 +76,8 @@ pub trait Procedure: Send + Sync {
     }
 }
 
-/// See [`Procedure::draws`].
-pub type DrawFn = fn(&[u8], &mut Draws<'_>) -> Result<(), Abort>;
+/// See [`Procedure::sequences`].
+pub type SequencesFn = fn(&[u8], &mut Sequences<'_>) -> Result<(), Abort>;
 /// See [`Procedure::write_set`].
 pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
 /// See [`Procedure::run`].
@@ -101,8 +101,8 @@ pub struct PieceFunctions {
 pub struct ProcedureDefinition {
     /// Unique name.
     pub name: &'static str,
-    /// Step one of the declaration, if the procedure draws from sequences.
-    pub draws: Option<DrawFn>,
+    /// Step one of the declaration, if the procedure allocates sequence numbers.
+    pub sequences: Option<SequencesFn>,
     /// Step two of the declaration.
     pub write_set: WriteSetFn,
     /// The body.
@@ -118,14 +118,14 @@ impl Procedure for ProcedureDefinition {
 
     fn steps(&self) -> Steps {
         Steps {
-            draws: self.draws.is_some(),
+            sequences: self.sequences.is_some(),
             pieces: self.pieces.is_some(),
             finish: self.pieces.is_some_and(|functions| functions.finish.is_some()),
         }
     }
 
-    fn draws(&self, arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
-        self.draws.map_or(Ok(()), |draw| draw(arguments, draws))
+    fn sequences(&self, arguments: &[u8], sequences: &mut Sequences<'_>) -> Result<(), Abort> {
+        self.sequences.map_or(Ok(()), |allocate| allocate(arguments, sequences))
     }
 
     fn write_set(&self, arguments: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
@@ -235,9 +235,9 @@ impl ProcedureTable {
         self.procedures.iter().map(|registered| (registered.name(), registered.types.as_str()))
     }
 
-    /// Whether any of them draws from sequences.
-    pub(crate) fn draws(&self) -> bool {
-        self.procedures.iter().any(|registered| registered.steps.draws)
+    /// Whether any of them allocates sequence numbers.
+    pub(crate) fn sequences(&self) -> bool {
+        self.procedures.iter().any(|registered| registered.steps.sequences)
     }
 
     pub(crate) fn get(&self, number: u16) -> Option<&Registered> {

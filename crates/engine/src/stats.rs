@@ -8,7 +8,7 @@ use pmem::Counters;
 pub enum Phase {
     /// The calls of the serial part run.
     Serial,
-    /// Sequences are drawn, write sets are declared, space is reserved.
+    /// Sequences are allocated, write sets are declared, space is reserved.
     Declare,
     /// Inputs are written to the log and made durable.
     LogInputs,

@@ -175,15 +175,15 @@ impl<'a> Transaction<'a> {
         self.sid.0
     }
 
-    /// The number that this call's `i`-th draw got, or its `i`-th look saw.
+    /// The number that this call's `i`-th allocation got, or its `i`-th look saw.
     ///
     /// # Panics
     /// If the call drew less than that; the call fails.
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.call.lists.draws[self.call.extra.draws.range()][i].value
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.call.lists.allocations[self.call.extra.allocations.range()][i].value
     }
 
-    /// What the first drawer of a sequence gets in this epoch; see
+    /// What the first call that allocates from a sequence gets in this epoch; see
     /// [`crate::WriteSet::sequence_start`].
     ///
     /// # Errors

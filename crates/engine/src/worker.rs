@@ -17,7 +17,7 @@ use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
 use crate::demand::handover::Handover;
 use crate::index::EntryId;
-use crate::local::{Declarations, Drawn, Local, QueuedPiece};
+use crate::local::{Allocation, Declarations, Local, QueuedPiece};
 use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
@@ -117,8 +117,8 @@ impl Progress {
 /// What workers hand to each other in one epoch.
 pub(crate) struct Shared {
     pub(crate) barrier: Barrier,
-    /// Draws of each worker, for ranking.
-    pub(crate) draws: Vec<Mutex<Vec<Drawn>>>,
+    /// Sequences of each worker, for ranking.
+    pub(crate) allocations: Vec<Mutex<Vec<Allocation>>>,
     /// Declarations of each worker, for all to read while bodies run.
     pub(crate) declarations: Vec<RwLock<Declarations>>,
     /// Calls that workers have taken to run.
@@ -186,7 +186,7 @@ impl Shared {
         let staged = || (0..workers).map(|_| RwLock::new(vec![Vec::new(); tables])).collect();
         Self {
             barrier: Barrier::new(workers),
-            draws: (0..workers).map(|_| Mutex::default()).collect(),
+            allocations: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
             taken: Taken::default(),
             progress: (0..workers).map(|_| Progress::default()).collect(),

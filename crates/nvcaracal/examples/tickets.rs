@@ -101,9 +101,9 @@ fn pay(tx: &mut Transaction, user: UserId, cents: i64) -> Result<(), Stop> {
     Ok(())
 }
 
-#[procedure(draws(EVENT_IDS))]
+#[procedure(sequences(EVENT_IDS))]
 fn announce(tx: &mut Transaction, title: &String, rows: u16, seats: u16) -> Result<EventId, Stop> {
-    let event = EventId(tx.drawn(0) as u32);
+    let event = EventId(tx.sequence_number(0) as u32);
     tx.insert(EVENTS, event, title)?;
     for (row, number) in (0..rows).flat_map(|row| (0..seats).map(move |number| (row, number))) {
         let seat = Seat { cents: 5000 - 100 * i64::from(row), state: State::Free };

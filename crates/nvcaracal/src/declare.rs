@@ -14,13 +14,13 @@ use crate::stored;
 use crate::table::{Scannable, Shape};
 use crate::{Data, Index, Key, Rows, Sequence, Table};
 
-/// Draws from sequences, and reads rows to decide about it.
-pub struct Draws<'a, 'e> {
-    pub(crate) inner: &'a mut engine::Draws<'e>,
+/// Allocates from sequences, and reads rows to decide about it.
+pub struct Sequences<'a, 'e> {
+    pub(crate) inner: &'a mut engine::Sequences<'e>,
     pub(crate) schema: &'a Schema,
 }
 
-impl<'a> Draws<'a, '_> {
+impl<'a> Sequences<'a, '_> {
     /// The number of a handle's table; without one, notes the mistake.
     #[inline]
     fn number(&mut self, shape: &Shape) -> Option<u16> {
@@ -41,16 +41,17 @@ impl<'a> Draws<'a, '_> {
         self.schema.context().map_err(|what| self.inner.mistake(what)).ok()
     }
 
-    /// Draws the next number of a sequence. The k-th transaction of an epoch that draws from it
-    /// gets the k-th number; read it later with `drawn`.
-    pub fn draw(&mut self, sequence: Sequence) {
+    /// Allocates the next number of a sequence. The k-th transaction of an epoch that allocates
+    /// from it gets the k-th number; read it later with `sequence_number`.
+    pub fn allocate(&mut self, sequence: Sequence) {
         if let Some(number) = self.number(&sequence.shape) {
-            self.inner.draw(number, sequence.key);
+            self.inner.allocate(number, sequence.key);
         }
     }
 
-    /// Looks at a sequence without drawing from it. Counts as a draw for `drawn`, which tells the
-    /// number that the next transaction to draw from it gets, in serial order.
+    /// Looks at a sequence without allocating from it. Counts as an allocation for
+    /// `sequence_number`, which tells the number that the next transaction to allocate from it
+    /// gets, in serial order.
     pub fn peek(&mut self, sequence: Sequence) {
         if let Some(number) = self.number(&sequence.shape) {
             self.inner.peek(number, sequence.key);
@@ -168,16 +169,16 @@ impl<'a> WriteSet<'a, '_> {
         }
     }
 
-    /// The number that this transaction's `i`-th draw got.
+    /// The number that this transaction's `i`-th allocation got.
     ///
     /// # Panics
     /// If it drew less than that; the call fails.
     #[must_use]
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.inner.drawn(i)
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.inner.sequence_number(i)
     }
 
-    /// What the first transaction of this epoch that draws from a sequence gets.
+    /// What the first transaction of this epoch that allocates from a sequence gets.
     pub fn sequence_start(&mut self, sequence: Sequence) -> u64 {
         match self.number(&sequence.shape) {
             Some(number) => self.inner.sequence_start(number, sequence.key),

@@ -91,7 +91,7 @@
 //!   is for fixed layouts that are read in place ([`Plain`]).
 //! * **Changes** of tables, fields, indexes and procedures from one program to the next:
 //!   [`Options`](Options#changing-the-schema), [`Data::BEFORE`].
-//! * **Procedures**: [`procedure`] and [`Procedure`], with [`WriteSet`], [`Draws`],
+//! * **Procedures**: [`procedure`] and [`Procedure`], with [`WriteSet`], [`Sequences`],
 //!   [`Transaction`].
 //! * **Calls**: [`Database::call`] waits for the answer; [`Database::submit`] gives a [`Ticket`];
 //!   [`Database::try_submit`] does not wait for room in the queue; [`Database::batch`] keeps calls
@@ -129,8 +129,8 @@
 //!   takes the first row costs what the first one did; scanning over rows that are marked as taken
 //!   would not.
 //! * Take from either end: `range(..).next()` or `range(..).next_back()` reads one row.
-//! * Where the queue's place follows from a number, draw that from a [`Sequence`] and declare the
-//!   row under it: such transactions run on all cores.
+//! * Where the queue's place follows from a number, allocate that from a [`Sequence`] and declare
+//!   the row under it: such transactions run on all cores.
 //!
 //! ```
 //! use nvcaracal::{HashTable, Stop, Table, Transaction, procedure};
@@ -242,7 +242,7 @@ pub use contention::{ContendedRow, Contention};
 pub use data::Serde;
 pub use data::{Data, Plain, zeroed};
 pub use database::Database;
-pub use declare::{Draws, WriteSet};
+pub use declare::{Sequences, WriteSet};
 pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use error::{Error, ErrorKind, Result};
 pub use index::Index;
@@ -281,10 +281,11 @@ pub use key::{Key, KeyBuffer};
 /// | option | meaning |
 /// |---|---|
 /// | `name = "..."` | [`Procedure::NAME`], by default the name of the function |
-/// | `draws(SEQUENCE, ...)` | draws a number from each, for [`Transaction::drawn`] |
+/// | `sequences(SEQUENCE, ...)` | allocates a number from each, for [`Transaction::allocation`] |
 /// | `write_set = f` | `f(&arguments, set)` is [`Procedure::write_set`] |
 ///
-/// A procedure with pieces, or with draws that depend on its arguments, implements [`Procedure`].
+/// A procedure with pieces, or with allocations that depend on its arguments, implements
+/// [`Procedure`].
 pub use nvcaracal_derive::procedure;
 pub use nvcaracal_derive::{Data, Key};
 pub use options::Options;

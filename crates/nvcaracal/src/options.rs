@@ -327,9 +327,10 @@ impl Options {
     /// kept in memory until the second one is over.
     ///
     /// Both runs begin with the same state, the same timestamp and the same seeds. The first call
-    /// that answers something else, leaves other rows, draws other numbers or predicts other writes
-    /// the second time stops the database, with [`Error::is_not_deterministic`] and a text that
-    /// names its procedure, epoch and position, and both results. Nothing of its epoch took place.
+    /// that answers something else, leaves other rows, allocates other numbers or predicts other
+    /// writes the second time stops the database, with [`Error::is_not_deterministic`] and a text
+    /// that names its procedure, epoch and position, and both results. Nothing of its epoch took
+    /// place.
     ///
     /// What it finds: a clock that has moved on, random numbers, what follows from the order of a
     /// `HashMap`, counters and other global state, addresses. What it cannot find: what differs

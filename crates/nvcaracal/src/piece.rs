@@ -88,13 +88,13 @@ impl<'a> Piece<'a, '_> {
         Ok(self.schema.context().map_err(|what| self.inner.mistake(what))?)
     }
 
-    /// The number that the transaction's `i`-th draw got.
+    /// The number that the transaction's `i`-th allocation got.
     ///
     /// # Panics
     /// If it drew less than that; the database stops.
     #[must_use]
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.inner.drawn(i)
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.inner.sequence_number(i)
     }
 
     /// See [`Transaction::timestamp_ns`](crate::Transaction::timestamp_ns).

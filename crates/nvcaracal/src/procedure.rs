@@ -10,7 +10,7 @@ use crate::body;
 use crate::data::with_readable;
 use crate::dynamic::RowTypes;
 use crate::schema::Schema;
-use crate::{Data, Draws, Piece, Stop, Transaction, WriteSet};
+use crate::{Data, Piece, Sequences, Stop, Transaction, WriteSet};
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
 /// what it does.
@@ -64,16 +64,16 @@ pub trait Procedure: Data + 'static {
     /// The answer.
     type Output: Data;
 
-    /// Whether [`Procedure::draws`] does anything; it is not called otherwise. Where no procedure
-    /// of a database draws, epochs are a step shorter.
-    const DRAWS: bool = true;
+    /// Whether [`Procedure::sequences`] does anything; it is not called otherwise. Where no
+    /// procedure of a database allocates, epochs are a step shorter.
+    const SEQUENCES: bool = true;
 
-    /// Draws from sequences. Runs first; by default draws nothing.
+    /// Allocates from sequences. Runs first; by default allocates nothing.
     ///
     /// # Errors
-    /// An abort ends the transaction, and it draws nothing, so that it leaves no gap.
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
-        let _ = draws;
+    /// An abort ends the transaction, and it allocates nothing, so that it leaves no gap.
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
+        let _ = sequences;
         Ok(())
     }
 
@@ -168,14 +168,14 @@ impl<P: Procedure> engine::Procedure for Object<P> {
     }
 
     fn steps(&self) -> Steps {
-        Steps { draws: P::DRAWS, pieces: P::PIECES, finish: P::PIECES }
+        Steps { sequences: P::SEQUENCES, pieces: P::PIECES, finish: P::PIECES }
     }
 
-    fn draws(&self, arguments: &[u8], inner: &mut engine::Draws<'_>) -> Result<(), Abort> {
-        let mut draws = Draws { inner, schema: &self.schema };
-        body::within(|| P::with_value(arguments, |procedure| procedure.draws(&mut draws)))
+    fn sequences(&self, arguments: &[u8], inner: &mut engine::Sequences<'_>) -> Result<(), Abort> {
+        let mut sequences = Sequences { inner, schema: &self.schema };
+        body::within(|| P::with_value(arguments, |procedure| procedure.sequences(&mut sequences)))
             .unwrap_or_else(|| {
-                draws.inner.mistake(undecodable::<P>());
+                sequences.inner.mistake(undecodable::<P>());
                 Ok(())
             })
     }

@@ -1,6 +1,6 @@
 //! Which procedures' calls go to the serial part of their epochs at once: those that do not
 //! predict what they write, and those that are often deferred. The first calls of a procedure go
-//! there, too, until it is known whether it predicts anything: else a call that draws from a
+//! there, too, until it is known whether it predicts anything: else a call that allocates from a
 //! sequence would lose its number when it is deferred, and leave a hole (O-76). And those whose
 //! answers may not read back and are made of pieces: only there such a call still fails alone.
 

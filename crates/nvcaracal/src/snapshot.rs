@@ -260,7 +260,7 @@ impl Snapshot {
         self.range_by(index, (Bound::Included(key), Bound::Included(key))).next().transpose()
     }
 
-    /// What the next transaction that drew from a sequence got.
+    /// What the next transaction that allocated from a sequence got.
     ///
     /// # Errors
     /// As [`Snapshot::get`].

@@ -435,16 +435,16 @@ impl<'a> Transaction<'a, '_> {
         self.range_by(index, (Bound::Included(key), Bound::Included(key))).next().transpose()
     }
 
-    /// The number that this transaction's `i`-th draw got.
+    /// The number that this transaction's `i`-th allocation got.
     ///
     /// # Panics
     /// If it drew less than that; the call fails.
     #[must_use]
-    pub fn drawn(&self, i: usize) -> u64 {
-        self.inner.drawn(i)
+    pub fn sequence_number(&self, i: usize) -> u64 {
+        self.inner.sequence_number(i)
     }
 
-    /// What the first transaction of this epoch that draws from a sequence gets.
+    /// What the first transaction of this epoch that allocates from a sequence gets.
     ///
     /// # Errors
     /// If the sequence is not registered.

@@ -164,7 +164,7 @@ impl Work {
 
 impl Procedure for Work {
     const NAME: &'static str = "work";
-    const DRAWS: bool = false;
+    const SEQUENCES: bool = false;
     type Output = Grown;
 
     fn write_set(&self, set: &mut WriteSet) {
@@ -184,8 +184,8 @@ impl Procedure for Wild {
     const NAME: &'static str = "wild";
     type Output = Grown;
 
-    fn draws(&self, draws: &mut nvcaracal::Draws) -> Result<(), nvcaracal::Abort> {
-        draws.draw(NUMBERS.at(self.work.seed % 3));
+    fn sequences(&self, sequences: &mut nvcaracal::Sequences) -> Result<(), nvcaracal::Abort> {
+        sequences.allocate(NUMBERS.at(self.work.seed % 3));
         Ok(())
     }
 

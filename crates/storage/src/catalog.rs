@@ -141,7 +141,7 @@ impl TableDefinition {
             let range = format!("a multiple of 8 up to {room} in rows of {row_bytes} bytes");
             return Err(self.limit("shared heap", heap.into(), range));
         }
-        // An epoch reserves no space in pools for what its calls draw (O-43).
+        // An epoch reserves no space in pools for what its calls allocate (O-43).
         if self.index == IndexKind::Sequence && heap > 0 {
             return Err(self.limit("shared heap of a sequence", heap.into(), "0".into()));
         }

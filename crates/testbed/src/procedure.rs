@@ -1,16 +1,16 @@
 //! The workloads' procedures as transactions of a session.
 //!
-//! A rival does not know writes beforehand, so it takes from a procedure what it needs: draws, then
-//! the body, then pieces, all in one transaction. A sequence is a row with a counter: a draw reads
-//! and writes it, so two drawers of one sequence conflict, and what a transaction that is rolled
-//! back drew is drawn again. Where a sequence started is what it was when the transaction began:
-//! each transaction is an epoch of its own.
+//! A rival does not know writes beforehand, so it takes from a procedure what it needs: allocates,
+//! then the body, then pieces, all in one transaction. A sequence is a row with a counter: an
+//! allocation reads and writes it, so two calls that allocate of one sequence conflict, and what a
+//! transaction that is rolled back drew is allocated again. Where a sequence started is what it was
+//! when the transaction began: each transaction is an epoch of its own.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use workloads::{Declare, Draw, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
+use workloads::{Allocate, Declare, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
 use crate::error::Error;
 use crate::rival::{Session, Stop};
@@ -36,14 +36,14 @@ pub struct Done {
 }
 
 /// A number that a transaction drew or looked at.
-struct Drawn {
+struct Allocation {
     table: TableId,
     key: [u8; 8],
     number: u64,
 }
 
 /// Few numbers need no memory of the heap.
-type Numbers = SmallVec<[Drawn; 2]>;
+type Numbers = SmallVec<[Allocation; 2]>;
 
 /// A running transaction in the workloads' words.
 struct Running<'a, S> {
@@ -51,18 +51,18 @@ struct Running<'a, S> {
     session: RefCell<&'a mut S>,
     /// What a question that cannot fail ran into.
     stopped: Cell<Option<Stop>>,
-    drawn: Numbers,
+    allocation: Numbers,
     output: &'a mut Vec<u8>,
 }
 
 /// What comes of a part of a procedure.
 type Ended<T = ()> = Result<T, Stop>;
 
-/// The draws of a procedure.
-type Draws<S> = fn(&[u8], &mut Drawing<'_, S>) -> Ended;
+/// The allocates of a procedure.
+type Sequences<S> = fn(&[u8], &mut Allocating<'_, S>) -> Ended;
 
 struct Entry<S> {
-    draws: Option<Draws<S>>,
+    sequences: Option<Sequences<S>>,
     run: fn(&[u8], &mut Running<'_, S>) -> Ended,
     pieces: Option<PieceEntry<S>>,
 }
@@ -87,7 +87,7 @@ impl<S> Default for Procedures<S> {
 impl<S: Session> Register for Procedures<S> {
     fn procedure<P: Procedure>(&mut self) {
         self.entries.push(Entry {
-            draws: P::DRAWS.then_some(|args, draw| P::draws(args, draw)),
+            sequences: P::SEQUENCES.then_some(|args, allocate| P::sequences(args, allocate)),
             run: |args, tx| P::run(args, tx),
             pieces: P::PIECES.then_some(PieceEntry {
                 declare: |args, declare| P::write_set(args, declare),
@@ -149,23 +149,27 @@ fn back_off(retries: u64) {
 }
 
 impl<S: Session> Entry<S> {
-    /// Draws, runs the body and the pieces.
+    /// Sequences, runs the body and the pieces.
     fn run(&self, session: &mut S, args: &[u8], output: &mut Vec<u8>) -> Result<(), Stop> {
-        let mut drawn = Numbers::new();
-        if let Some(draws) = self.draws {
-            let mut drawing = Drawing { session, wanted: SmallVec::new() };
-            draws(args, &mut drawing)?;
-            drawn = drawing.draw()?;
+        let mut allocation = Numbers::new();
+        if let Some(sequences) = self.sequences {
+            let mut allocating = Allocating { session, wanted: SmallVec::new() };
+            sequences(args, &mut allocating)?;
+            allocation = allocating.allocate()?;
         }
-        let mut running =
-            Running { session: RefCell::new(session), stopped: Cell::new(None), drawn, output };
+        let mut running = Running {
+            session: RefCell::new(session),
+            stopped: Cell::new(None),
+            allocation,
+            output,
+        };
         let ended = (self.run)(args, &mut running);
         // What came after a question without an answer means nothing.
         running.stopped.take().map_or(ended, Err)?;
         let Some(pieces) = &self.pieces else { return Ok(()) };
-        let Running { session, drawn, output, .. } = running;
+        let Running { session, allocation, output, .. } = running;
         let session = session.into_inner();
-        let mut declaring = Declaring { session, drawn: &drawn, pieces: Vec::new() };
+        let mut declaring = Declaring { session, allocation: &allocation, pieces: Vec::new() };
         (pieces.declare)(args, &mut declaring)?;
         let Declaring { session, pieces: rows, .. } = declaring;
         let mut results = Vec::with_capacity(rows.len());
@@ -188,31 +192,31 @@ fn sequence_key(key: &[u8]) -> [u8; 8] {
     key.try_into().expect("the key of a sequence has 8 bytes")
 }
 
-/// A transaction that says what it draws.
-struct Drawing<'a, S> {
+/// A transaction that says what it allocates.
+struct Allocating<'a, S> {
     session: &'a mut S,
     /// Sequences, and whether they are only looked at.
     wanted: SmallVec<[(TableId, [u8; 8], bool); 2]>,
 }
 
-impl<S: Session> Drawing<'_, S> {
-    fn draw(self) -> Result<Numbers, Stop> {
-        let mut drawn = Numbers::new();
+impl<S: Session> Allocating<'_, S> {
+    fn allocate(self) -> Result<Numbers, Stop> {
+        let mut allocation = Numbers::new();
         for (table, key, only_peek) in self.wanted {
             let number = number(self.session.get(table, &key)?);
             if !only_peek {
                 self.session.insert(table, &key, &(number + 1).to_le_bytes())?;
             }
-            drawn.push(Drawn { table, key, number });
+            allocation.push(Allocation { table, key, number });
         }
-        Ok(drawn)
+        Ok(allocation)
     }
 }
 
-impl<S: Session> Draw for Drawing<'_, S> {
+impl<S: Session> Allocate for Allocating<'_, S> {
     type Error = Stop;
 
-    fn draw(&mut self, table: TableId, key: &[u8]) {
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
         self.wanted.push((table, sequence_key(key), false));
     }
 
@@ -274,12 +278,15 @@ impl<S: Session> Tx for Running<'_, S> {
         self.session.get_mut().delete(table, key)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.drawn[i].number
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.allocation[i].number
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
-        let own = self.drawn.iter().find(|drawn| drawn.table == table && drawn.key == key);
+        let own = self
+            .allocation
+            .iter()
+            .find(|allocation| allocation.table == table && allocation.key == key);
         if let Some(own) = own {
             return own.number;
         }
@@ -300,7 +307,7 @@ impl<S: Session> Tx for Running<'_, S> {
 /// A transaction that is asked for its pieces; whatever else it declares is of no use here.
 struct Declaring<'a, S> {
     session: &'a mut S,
-    drawn: &'a [Drawn],
+    allocation: &'a [Allocation],
     pieces: Vec<(TableId, Vec<u8>)>,
 }
 
@@ -321,8 +328,8 @@ impl<S: Session> Declare for Declaring<'_, S> {
 
     fn will_read(&mut self, _: TableId, _: &[u8]) {}
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.drawn[i].number
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.allocation[i].number
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {

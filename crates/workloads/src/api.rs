@@ -18,8 +18,8 @@ pub enum IndexKind {
     Hash,
     /// Point reads and scans in both directions.
     Ordered,
-    /// Not rows but a family of sequences, each named by an 8-byte key, drawn with [`Draw::draw`].
-    /// The first drawer of a sequence gets 0.
+    /// Not rows but a family of sequences, each named by an 8-byte key, allocated with
+    /// [`Allocate::allocate`]. The first call that allocates from a sequence gets 0.
     Sequence,
 }
 
@@ -43,15 +43,17 @@ pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abort(pub u32);
 
-/// Step one of a declaration: draw from sequences. The k-th drawer of an epoch, in serial order,
-/// gets base + k. A transaction that aborts here draws nothing and leaves no gap.
-pub trait Draw {
+/// Step one of a declaration: allocate sequence numbers. The k-th call that allocates from an
+/// epoch, in serial order, gets base + k. A transaction that aborts here allocates nothing and
+/// leaves no gap.
+pub trait Allocate {
     /// Engine failure or abort.
     type Error: From<Abort>;
-    /// Draws the next number of the sequence `key` (8 bytes) of a table of kind `Sequence`.
-    fn draw(&mut self, table: TableId, key: &[u8]);
-    /// Looks at a sequence without drawing: counts as a draw for `drawn`, which tells the number
-    /// that the next drawer after this transaction's own draws gets, in serial order.
+    /// Allocates the next number of the sequence `key` (8 bytes) of a table of kind `Sequence`.
+    fn allocate(&mut self, table: TableId, key: &[u8]);
+    /// Looks at a sequence without allocating: counts as an allocation for `sequence_number`, which
+    /// tells the number that the next call that allocates after this transaction's own allocations
+    /// gets, in serial order.
     fn peek(&mut self, table: TableId, key: &[u8]);
     /// Reads a row as of the end of the previous epoch (reconnaissance, CA 3.7). Re-checked at
     /// execution.
@@ -80,12 +82,12 @@ pub trait Declare {
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
     /// A hint: the body will read `key`. Costs nothing semantically; lets the engine fetch ahead.
     fn will_read(&mut self, table: TableId, key: &[u8]);
-    /// The number that this transaction's `i`-th [`Draw::draw`] got.
-    fn drawn(&self, i: usize) -> u64;
+    /// The number that this transaction's `i`-th [`Allocate::allocate`] got.
+    fn sequence_number(&self, i: usize) -> u64;
     /// The next number of a sequence as of the end of the previous epoch, that is, what its first
-    /// drawer of this epoch gets. The same for all transactions of an epoch and in every phase, so
-    /// it is never re-checked; `drawn(i) - sequence_start(..)` is how many drew before this one in
-    /// the epoch.
+    /// call that allocates from this epoch gets. The same for all transactions of an epoch and in
+    /// every phase, so it is never re-checked; `sequence_number(i) - sequence_start(..)` is how
+    /// many drew before this one in the epoch.
     ///
     /// # Panics
     /// In engines that do not tell it. TPC-C needs it for Delivery.
@@ -187,12 +189,12 @@ pub trait Tx {
     /// # Errors
     /// Engine failure; undeclared key.
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Self::Error>;
-    /// The number that this transaction's `i`-th [`Draw::draw`] got.
-    fn drawn(&self, i: usize) -> u64;
+    /// The number that this transaction's `i`-th [`Allocate::allocate`] got.
+    fn sequence_number(&self, i: usize) -> u64;
     /// The next number of a sequence as of the end of the previous epoch, that is, what its first
-    /// drawer of this epoch gets. The same for all transactions of an epoch and in every phase, so
-    /// it is never re-checked; `drawn(i) - sequence_start(..)` is how many drew before this one in
-    /// the epoch.
+    /// call that allocates from this epoch gets. The same for all transactions of an epoch and in
+    /// every phase, so it is never re-checked; `sequence_number(i) - sequence_start(..)` is how
+    /// many drew before this one in the epoch.
     ///
     /// # Panics
     /// In engines that do not tell it. TPC-C needs it for Delivery.
@@ -237,14 +239,14 @@ pub trait PieceTx {
 pub trait Procedure: 'static {
     /// Unique name; identifies the procedure in the input log.
     const NAME: &'static str;
-    /// Whether [`Procedure::draws`] does anything.
-    const DRAWS: bool = false;
-    /// Draws from sequences.
+    /// Whether [`Procedure::sequences`] does anything.
+    const SEQUENCES: bool = false;
+    /// Allocates from sequences.
     ///
     /// # Errors
-    /// Abort (then nothing was drawn) or engine failure.
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
-        let _ = (args, draw);
+    /// Abort (then nothing was allocated) or engine failure.
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
+        let _ = (args, allocate);
         Ok(())
     }
     /// Declares the write set.

@@ -1,9 +1,9 @@
 //! One number for a whole state, so that engines, runs and recoveries can be compared.
 //!
 //! The digest is a sum over rows, so it does not depend on the order in which they are visited. A
-//! sequence that was drawn from counts as a row of its table, its next number as 8 little-endian
-//! bytes; one that was never drawn from does not count, because an engine need not know that it
-//! exists.
+//! sequence that was allocated from counts as a row of its table, its next number as 8
+//! little-endian bytes; one that was never allocated from does not count, because an engine need
+//! not know that it exists.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -13,7 +13,7 @@ pub mod tpcc;
 pub mod ycsb;
 
 pub use api::{
-    Abort, Answer, Declare, Draw, IndexKind, Observer, PieceTx, Procedure, ProcedureId, Register,
-    TableId, TableSpec, Tx, View, Visit, Workload,
+    Abort, Allocate, Answer, Declare, IndexKind, Observer, PieceTx, Procedure, ProcedureId,
+    Register, TableId, TableSpec, Tx, View, Visit, Workload,
 };
 pub use common::{SettingsError, code};

@@ -88,7 +88,7 @@ impl Random {
     }
 
     /// TPC-C's non-uniform choice of a number in `low..=high` (clause 2.1.6). `a` is one less than
-    /// a power of two; `c` is the constant that is drawn once for a run.
+    /// a power of two; `c` is the constant that is allocated once for a run.
     #[inline]
     pub fn nurand(&mut self, a: u64, c: u64, low: u64, high: u64) -> u64 {
         let mixed = self.between(0, a) | self.between(low, high);
@@ -135,7 +135,7 @@ impl Zipf {
         Self { count, theta, zeta, alpha: 1.0 / (1.0 - theta), eta }
     }
 
-    /// Draws a rank.
+    /// Allocates a rank.
     #[inline]
     pub fn sample(&self, random: &mut Random) -> u64 {
         let u = random.unit();
@@ -211,13 +211,13 @@ mod tests {
 
     #[test]
     fn same_key_same_numbers() {
-        let draw = |seed, epoch, position| {
+        let allocate = |seed, epoch, position| {
             let mut random = Random::new(seed, epoch, position);
             [random.next_u64(), random.next_u64(), random.below(1000)]
         };
-        assert_eq!(draw(1, 2, 3), draw(1, 2, 3));
-        assert_ne!(draw(1, 2, 3), draw(1, 3, 2));
-        assert_ne!(draw(1, 2, 3), draw(2, 2, 3));
+        assert_eq!(allocate(1, 2, 3), allocate(1, 2, 3));
+        assert_ne!(allocate(1, 2, 3), allocate(1, 3, 2));
+        assert_ne!(allocate(1, 2, 3), allocate(2, 2, 3));
     }
 
     #[test]

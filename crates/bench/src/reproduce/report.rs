@@ -97,9 +97,9 @@ pub struct FigureReport {
     pub here: String,
     /// `bars`, `stacked`, `lines`.
     pub plot: &'static str,
-    /// What is drawn.
+    /// What is plotted.
     pub quantity: Quantity,
-    /// What it is drawn across, for lines.
+    /// What it is plotted across, for lines.
     pub across: Option<Quantity>,
     /// Parts of stacked bars, with their groups.
     pub parts: Vec<(String, String)>,
@@ -136,17 +136,17 @@ pub struct Point {
     pub command: String,
     /// Rounds.
     pub runs: usize,
-    /// What is drawn; absent if there is none.
+    /// What is plotted; absent if there is none.
     pub value: Option<Spread>,
     /// By how many per cent it is more than that of the figure's first series; absent for that one.
     pub percent_more: Option<f64>,
-    /// What it is drawn across.
+    /// What it is plotted across.
     pub across: Option<Spread>,
     /// Parts of a stacked bar.
     pub parts: Vec<Option<Spread>>,
     /// Further columns of the table.
     pub columns: Vec<Option<Spread>>,
-    /// Why there is nothing to draw.
+    /// Why there is nothing to allocate.
     pub why_none: Option<String>,
 }
 

@@ -106,7 +106,7 @@ impl Scale {
     }
 }
 
-/// How a figure is drawn.
+/// How a figure is plotted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Plot {
@@ -126,7 +126,7 @@ pub(super) struct Workload {
     pub(super) name: String,
     /// For people.
     pub(super) title: String,
-    /// Workloads that are drawn over the same axis.
+    /// Workloads that are plotted over the same axis.
     pub(super) panel: String,
     /// Its settings in the paper.
     pub(super) paper: String,
@@ -322,9 +322,9 @@ pub(super) struct Scenario {
     /// What is different here.
     pub(super) here: String,
     pub(super) plot: Plot,
-    /// What is drawn; the sum of the parts of stacked bars.
+    /// What is plotted; the sum of the parts of stacked bars.
     pub(super) metric: String,
-    /// What lines are drawn across.
+    /// What lines are plotted across.
     #[serde(default)]
     pub(super) across: Option<String>,
     /// Metrics of the further columns of the table.

@@ -35,7 +35,7 @@ fn transaction_us(customers: Customers) -> f64 {
         let mut random = Random::new(seed, 5, customers.hot);
         let start = now_ns();
         for _ in 0..TRANSACTIONS {
-            let call = Call::draw(&mut random, customers);
+            let call = Call::random(&mut random, customers);
             black_box(bank.lock().expect("nobody panicked").run(call));
         }
         (now_ns() - start) as f64 / 1e3 / TRANSACTIONS as f64
@@ -52,7 +52,7 @@ struct Customers {
 
 impl Customers {
     /// The first one's number and the count of those of whom one call takes its customers.
-    fn draw_group(self, random: &mut Random) -> (u64, u64) {
+    fn random_group(self, random: &mut Random) -> (u64, u64) {
         if self.hot > 0 && random.percent(HOT_PERCENT) {
             (0, self.hot)
         } else {
@@ -72,11 +72,11 @@ enum Call {
 }
 
 impl Call {
-    /// The five types in equal shares; draws no more than the type needs.
+    /// The five types in equal shares; allocates no more than the type needs.
     #[inline]
-    fn draw(random: &mut Random, customers: Customers) -> Self {
+    fn random(random: &mut Random, customers: Customers) -> Self {
         let kind = random.below(5);
-        let (base, count) = customers.draw_group(random);
+        let (base, count) = customers.random_group(random);
         let first = random.below(count);
         let customer = (base + first) as usize;
         match kind {
@@ -220,7 +220,7 @@ mod tests {
     fn calls_come_in_the_shares_of_the_workload() {
         let (mut random, mut kinds, mut hot, mut failing) = (Random::new(1, 0, 0), [0; 5], 0, 0);
         for _ in 0..100_000 {
-            let call = Call::draw(&mut random, Customers { all: 1_000, hot: 10 });
+            let call = Call::random(&mut random, Customers { all: 1_000, hot: 10 });
             let (kind, first, second, fails) = match call {
                 Call::Balance(customer) => (0, customer, None, false),
                 Call::DepositChecking(customer, amount) => (1, customer, None, amount < 0),
@@ -239,7 +239,7 @@ mod tests {
         assert!((3_800..4_200).contains(&failing), "{failing}");
         let uniform = Customers { all: 7, hot: 0 };
         let balances: Vec<_> = (0..7).map(Call::Balance).collect();
-        let drawn: Vec<_> = (0..1_000).map(|_| Call::draw(&mut random, uniform)).collect();
-        assert!(balances.iter().all(|call| drawn.contains(call)), "everybody is called");
+        let allocation: Vec<_> = (0..1_000).map(|_| Call::random(&mut random, uniform)).collect();
+        assert!(balances.iter().all(|call| allocation.contains(call)), "everybody is called");
     }
 }

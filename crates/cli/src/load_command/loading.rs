@@ -2,7 +2,7 @@
 
 use bench::BenchError;
 use engine::{
-    Abort, Answer, Calls, Draws, Engine, EpochInfo, ProcedureDefinition, ProcedureTable, Stop,
+    Abort, Answer, Calls, Engine, EpochInfo, ProcedureDefinition, ProcedureTable, Sequences, Stop,
     Transaction, WriteSet,
 };
 use pmem::Device;
@@ -121,7 +121,7 @@ pub(super) fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "nvcaracal load rows",
-        draws: None,
+        sequences: None,
         write_set: |arguments, set: &mut WriteSet<'_>| {
             for (table, key, _) in rows_in(arguments) {
                 set.insert(table, key);
@@ -135,10 +135,10 @@ pub(super) fn procedures() -> ProcedureTable {
     });
     table.add(ProcedureDefinition {
         name: "nvcaracal load sequences",
-        draws: Some(|arguments, draws: &mut Draws<'_>| -> Result<(), Abort> {
+        sequences: Some(|arguments, sequences: &mut Sequences<'_>| -> Result<(), Abort> {
             let word = |bytes: &[u8]| bytes.try_into().expect("checked in the first pass");
             for (table, key, next) in rows_in(arguments) {
-                draws.set(table, u64::from_be_bytes(word(key)), u64::from_le_bytes(word(next)));
+                sequences.set(table, u64::from_be_bytes(word(key)), u64::from_le_bytes(word(next)));
             }
             Ok(())
         }),

@@ -27,9 +27,9 @@ const SEATS: Table<(u32, String), Seat> = Table::ordered("seats");
 const NAMES: HashTable<UserId, String> = Table::hash("names/of users");
 const NUMBERS: Sequence = Sequence::new("numbers");
 
-#[procedure(draws(NUMBERS.at(7)))]
+#[procedure(sequences(NUMBERS.at(7)))]
 fn build(tx: &mut Transaction) -> Result<(), Stop> {
-    assert_eq!(tx.drawn(0), 0);
+    assert_eq!(tx.sequence_number(0), 0);
     tx.insert(SEATS, (2, "b".to_string()), &Seat { cents: -5, state: State::Free })?;
     let note = Some("a, \"b\"".to_string());
     let state = State::Sold { to: UserId(9), note };

@@ -133,13 +133,13 @@ fn everything_is_checked_before_anything_is_changed() {
 
 const NUMBERS: Sequence = Sequence::new("numbers");
 
-#[procedure(draws(NUMBERS.at(7)))]
-fn draw(tx: &mut Transaction) -> Result<u64, Stop> {
-    Ok(tx.drawn(0))
+#[procedure(sequences(NUMBERS.at(7)))]
+fn allocate(tx: &mut Transaction) -> Result<u64, Stop> {
+    Ok(tx.sequence_number(0))
 }
 
-/// Regression: a sequence was brought to its number by drawing, from where it was: two loads added
-/// up, and a large number took for ever.
+/// Regression: a sequence was brought to its number by allocating, from where it was: two loads
+/// added up, and a large number took for ever.
 #[test]
 fn a_sequence_is_set() {
     let room = Room::new();
@@ -161,9 +161,9 @@ fn a_sequence_is_set() {
     }
     load(u64::MAX).failed(1, &["line 2", "no number of a sequence"]);
     load(12).succeeded();
-    let db = Database::options().sequence(NUMBERS).procedure::<Draw>().open(&store).unwrap();
-    assert_eq!(db.call(Draw {}).unwrap(), 12);
-    assert_eq!(db.call(Draw {}).unwrap(), 13);
+    let db = Database::options().sequence(NUMBERS).procedure::<Allocate>().open(&store).unwrap();
+    assert_eq!(db.call(Allocate {}).unwrap(), 12);
+    assert_eq!(db.call(Allocate {}).unwrap(), 13);
     db.close().unwrap();
     run(&format!("check {store}")).succeeded();
 }

@@ -16,9 +16,9 @@ const NOTES: HashTable<u64, String> = Table::hash("notes");
 const CENTS: Table<u64, i64> = Table::ordered("cents");
 const NUMBERS: Sequence = Sequence::new("numbers");
 
-#[procedure(draws(NUMBERS.at(7)))]
+#[procedure(sequences(NUMBERS.at(7)))]
 fn number(tx: &mut Transaction) -> Result<u64, Stop> {
-    Ok(tx.drawn(0))
+    Ok(tx.sequence_number(0))
 }
 
 #[procedure]

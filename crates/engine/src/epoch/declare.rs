@@ -8,10 +8,10 @@ use crate::calls::{Abort, Failure, owned};
 use crate::core::Core;
 use crate::declare::{Declaration, WriteSet};
 use crate::demand::{Change, Decided, Written};
-use crate::epoch::{draw, handover, log_inputs, reserve};
+use crate::epoch::{handover, log_inputs, reserve, sequences};
 use crate::error::Words;
 use crate::local::{
-    Declarations, Declared, DeclaredKind, Drawer, Extra, Local, NO_ENTRY, Span, Txn,
+    AllocatingCall, Declarations, Declared, DeclaredKind, Extra, Local, NO_ENTRY, Span, Txn,
 };
 use crate::overlay::{Overlay, OverlayRow};
 use crate::panics::{PanicText, caught};
@@ -19,22 +19,23 @@ use crate::reads::Reads;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let mut drawers = std::mem::take(&mut worker.local.drawers);
-    let mut drawn = drawers.iter_mut().peekable();
+    let mut allocating_calls = std::mem::take(&mut worker.local.allocating_calls);
+    let mut allocation = allocating_calls.iter_mut().peekable();
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         if position < epoch.calls.serial() {
             declare_written(epoch.core, &mut worker.local.lists, position as u32, &overlay);
             continue;
         }
-        let drawer = drawn.next_if(|drawer| drawer.position as usize == position);
+        let allocating_call =
+            allocation.next_if(|allocating_call| allocating_call.position as usize == position);
         let Local { lists, reads, .. } = &mut worker.local;
-        declare_one(epoch, (lists, reads), position, drawer);
+        declare_one(epoch, (lists, reads), position, allocating_call);
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
-    drawers.clear();
-    worker.local.drawers = drawers;
+    allocating_calls.clear();
+    worker.local.allocating_calls = allocating_calls;
     if !worker.local.lists.pieces.is_empty() {
         epoch.shared.has_pieces.store(true, Ordering::Relaxed);
     }
@@ -44,7 +45,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker)
         && let Err(error) = reserve::reserve(epoch, worker)
     {
-        draw::undo(epoch, worker);
+        sequences::undo(epoch, worker);
         undo_indexes(epoch);
         *epoch.shared.refused.lock().expect("no panic while locked") = Some(error);
     }
@@ -118,21 +119,22 @@ fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
     (lists, reads): (&mut Declarations, &Reads),
     position: usize,
-    drawer: Option<&mut Drawer>,
+    allocating_call: Option<&mut AllocatingCall>,
 ) {
     let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
     let inserts_from = lists.inserts.len();
-    let (mut draws, mut lookups, mut early) = Default::default();
-    if let Some(drawer) = drawer {
-        (draws, lookups, early) = (drawer.draws, drawer.lookups, drawer.early.take());
+    let (mut allocations, mut lookups, mut early) = Default::default();
+    if let Some(allocating_call) = allocating_call {
+        (allocations, lookups, early) =
+            (allocating_call.allocations, allocating_call.lookups, allocating_call.early.take());
     }
     early = early.or_else(|| epoch.skips(position).then(|| Failure::Failed(LEFT_OUT.into())));
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
-        let mut set = WriteSet { declaration, draws };
+        let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
@@ -152,7 +154,7 @@ fn declare_one<D: Device>(
         lists.pieces.truncate(pieces_from);
     }
     let (position, declared) = (position as u32, Span::up_to(declared_from, lists.declared.len()));
-    let nothing_else = draws.is_empty()
+    let nothing_else = allocations.is_empty()
         && lookups.is_empty()
         && early.is_none()
         && lists.inserts.len() == inserts_from
@@ -171,7 +173,7 @@ fn declare_one<D: Device>(
     let more_lookups = Span::up_to(lookups_from, lists.lookups.len());
     let extra = Extra {
         ends_early: early.is_some(),
-        draws,
+        allocations,
         inserts: Span::up_to(inserts_from, lists.inserts.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),
         members: Span::EMPTY,

@@ -150,12 +150,13 @@ impl<D: Device> Maker<'_, '_, D> {
     }
 }
 
-/// Rows of sequences that were never drawn from before.
+/// Rows of sequences that were never allocated from before.
 fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for index in 0..worker.local.sequences.len() {
         let changed = worker.local.sequences[index];
-        let state = sequences.get_mut(&(changed.table, changed.key)).expect("it was drawn from");
+        let state =
+            sequences.get_mut(&(changed.table, changed.key)).expect("it was allocated from");
         if state.id.is_none() {
             let sid = SerialId::new(epoch.number, u64::from(changed.position));
             let table = &epoch.core.tables[changed.table as usize];

@@ -11,7 +11,6 @@ mod batch;
 mod checkpoint;
 mod contention;
 mod declare;
-mod draw;
 mod evict_cache;
 mod execute;
 mod handover;
@@ -23,6 +22,7 @@ mod publish;
 mod remove;
 mod reserve;
 mod reuse;
+mod sequences;
 mod serial;
 mod split;
 mod staged;
@@ -47,7 +47,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.lap(worker, Phase::Serial);
 
     epoch.begin(worker, Phase::Declare);
-    draw::run(epoch, worker)?;
+    sequences::run(epoch, worker)?;
     declare::run(epoch, worker)?;
     epoch.lap(worker, Phase::Declare);
 

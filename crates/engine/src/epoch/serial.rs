@@ -10,12 +10,12 @@
 use pmem::Device;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
-use super::draw;
 use super::execute::begin;
+use super::sequences;
 use super::twice::Twice;
 use crate::calls::{Abort, Failure, Part};
 use crate::core::BySequence;
-use crate::declare::{Declaration, Draws, WriteSet};
+use crate::declare::{Declaration, Sequences, WriteSet};
 use crate::local::{CallView, Declarations, Extra, Local, Span, Txn};
 use crate::overlay::{Now, Overlay};
 use crate::panics::caught;
@@ -129,7 +129,7 @@ impl<D: Device> Call<'_, '_, D> {
                         the process died in it twice";
             return Err(Failure::Failed(what.into()).into());
         }
-        self.draw(local, lists, overlay, place_of)?;
+        self.allocate(local, lists, overlay, place_of)?;
         self.declare(local, lists, overlay)?;
         let lists = &*lists;
         let call = &CallView::new(lists, 0, &[]);
@@ -141,8 +141,8 @@ impl<D: Device> Call<'_, '_, D> {
         self.answer(local, overlay, call)
     }
 
-    /// Draws; a call that ends in that takes nothing.
-    fn draw(
+    /// Sequences; a call that ends in that takes nothing.
+    fn allocate(
         &self,
         local: &mut Local,
         lists: &mut Declarations,
@@ -150,16 +150,17 @@ impl<D: Device> Call<'_, '_, D> {
         place_of: &mut BySequence<usize>,
     ) -> Result<(), Failure> {
         let (procedure, arguments) = self.procedure();
-        if !procedure.steps.draws {
+        if !procedure.steps.sequences {
             return Ok(());
         }
         let Local { reads, sequences, .. } = local;
         let (core, number) = (self.epoch.core, self.epoch.number);
         let declaration = Declaration::serial(core, lists, (reads, overlay), number);
-        let draws = Draws { declaration, position: self.position };
-        let early = draw::run_step(draws, |draws| procedure.draws(arguments, draws));
+        let steps = Sequences { declaration, position: self.position };
+        let early =
+            sequences::run_step(steps, |sequences| procedure.sequences(arguments, sequences));
         early.map_or(Ok(()), Err)?;
-        draw::rank_at_once(self.epoch, &mut lists.draws, (sequences, place_of));
+        sequences::rank_at_once(self.epoch, &mut lists.allocations, (sequences, place_of));
         Ok(())
     }
 
@@ -172,11 +173,11 @@ impl<D: Device> Call<'_, '_, D> {
         overlay: &mut Overlay,
     ) -> Result<(), Failure> {
         let (procedure, arguments) = self.procedure();
-        let draws = Span::up_to(0, lists.draws.len());
+        let allocations = Span::up_to(0, lists.allocations.len());
         let (core, number) = (self.epoch.core, self.epoch.number);
         let with = (&local.reads, &mut *overlay);
         let declaration = Declaration::serial(core, lists, with, number);
-        let mut set = WriteSet { declaration, draws };
+        let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
@@ -187,7 +188,7 @@ impl<D: Device> Call<'_, '_, D> {
         }
         ending(result, mistake).map_or(Ok(()), Err)?;
         lists.extras.push(Extra {
-            draws,
+            allocations,
             ranges: Span::up_to(0, lists.ranges.len()),
             pieces: Span::up_to(0, lists.pieces.len()),
             ..Extra::default()

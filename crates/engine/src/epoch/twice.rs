@@ -3,15 +3,15 @@
 //! The serial part is private until the epoch is accepted, so that all that the first run did can
 //! be taken back as if the epoch were refused. The second run then begins with the same state, the
 //! same timestamp and the same seeds. What a call does is its answer, the rows that it leaves, the
-//! numbers that it draws and the writes that it predicts; the first call that does something else
-//! is to blame, because all before it left the same. Nothing of the epoch has been logged or
+//! numbers that it allocates and the writes that it predicts; the first call that does something
+//! else is to blame, because all before it left the same. Nothing of the epoch has been logged or
 //! answered then.
 
 use std::collections::BTreeMap;
 
 use pmem::Device;
 
-use super::draw;
+use super::sequences;
 use crate::EngineError;
 use crate::calls::{Abort, Failure};
 use crate::contention::RowName;
@@ -36,7 +36,7 @@ struct Did {
     /// The rows that it wrote and their values; nothing for one that it deleted.
     writes: BTreeMap<RowName, Option<Box<[u8]>>>,
     /// Sequences and numbers.
-    draws: Vec<(u16, u64, u64)>,
+    allocations: Vec<(u16, u64, u64)>,
     /// The keys and ranges that it declared.
     declared: Vec<(RowName, Box<[u8]>)>,
 }
@@ -56,7 +56,7 @@ impl Twice {
         worker: &mut Worker<D>,
         overlay: &mut Overlay,
     ) {
-        draw::undo(epoch, worker);
+        sequences::undo(epoch, worker);
         epoch.core.secondary.roll_back(&mut overlay.index_undo, true);
         overlay.begin(&epoch.core.tables);
         let Local { sequences, answers, work, .. } = &mut worker.local;
@@ -87,7 +87,7 @@ impl Twice {
                 Some(Failure::Deferred) => unreachable!("no call of the serial part is deferred"),
             },
             writes: if failure.is_none() { writes(overlay) } else { BTreeMap::new() },
-            draws: draws(lists),
+            allocations: allocations(lists),
             declared: declared(lists),
         };
         let Some(again) = &mut self.again else {
@@ -117,11 +117,12 @@ fn writes(overlay: &Overlay) -> BTreeMap<RowName, Option<Box<[u8]>>> {
     written.map(row).collect()
 }
 
-/// The order of draws from different sequences means nothing.
-fn draws(lists: &Declarations) -> Vec<(u16, u64, u64)> {
-    let mut draws: Vec<_> = lists.draws.iter().map(|d| (d.table, d.key, d.value)).collect();
-    draws.sort_unstable();
-    draws
+/// The order of allocations from different sequences means nothing.
+fn allocations(lists: &Declarations) -> Vec<(u16, u64, u64)> {
+    let mut allocations: Vec<_> =
+        lists.allocations.iter().map(|d| (d.table, d.key, d.value)).collect();
+    allocations.sort_unstable();
+    allocations
 }
 
 /// Nor does the order of what is declared. What is only read is a hint.
@@ -165,8 +166,8 @@ fn difference<D: Device>(
         let (table, key) = (&epoch.core.tables[usize::from(row.0)].name, hex(&row.1));
         return format!("{first} row {key} of table {table:?} and, run again, {again} it");
     }
-    if first.draws != again.draws {
-        return "drew from sequences and, run again, drew others or other numbers".into();
+    if first.allocations != again.allocations {
+        return "allocated from sequences and, run again, drew others or other numbers".into();
     }
     "predicted what it may write and, run again, predicted something else".into()
 }

@@ -16,7 +16,7 @@ fn open(append: AppendMethod, workers: usize) -> Pair<Dram> {
 }
 
 fn program(declares: Vec<Step>, body: Vec<Step>) -> Vec<u8> {
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 fn write(table: u8, key: u8, tag: u8) -> Vec<u8> {

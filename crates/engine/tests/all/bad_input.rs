@@ -20,7 +20,7 @@ fn device() -> Arc<Dram> {
 
 fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
     Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareInsert, table, key)],
         body: vec![Step::new(Op::Insert, table, key).size(size)],
     }
@@ -34,19 +34,19 @@ fn get(table: u8, key: u8) -> Vec<u8> {
 
 fn delete(table: u8, key: u8) -> Vec<u8> {
     Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareDelete, table, key)],
         body: vec![Step::new(Op::Delete, table, key)],
     }
     .encode()
 }
 
-/// Inserts a row that is named after a drawn number, with a long value.
-fn drawing() -> Vec<u8> {
+/// Inserts a row that is named after an allocated number, with a long value.
+fn allocating() -> Vec<u8> {
     Program {
-        draws: vec![Step::new(Op::Draw, HASHED, 1)],
-        declares: vec![Step::new(Op::DeclareDrawn, ORDERED, 0)],
-        body: vec![Step::new(Op::InsertDrawn, ORDERED, 0).size(23)],
+        sequences: vec![Step::new(Op::Allocate, HASHED, 1)],
+        declares: vec![Step::new(Op::DeclareAllocated, ORDERED, 0)],
+        body: vec![Step::new(Op::InsertAllocated, ORDERED, 0).size(23)],
     }
     .encode()
 }
@@ -96,12 +96,12 @@ fn mistakes() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "mistakes",
-        draws: Some(|args, draws| {
+        sequences: Some(|args, sequences| {
             match args[0] {
-                0 => draws.draw(77, 1),
-                1 => draws.draw(u16::from(HASHED), 1),
-                2 => drop(draws.lookup(u16::from(HASHED), b"short")),
-                _ => draws.draw(u16::from(SEQUENCES), 1),
+                0 => sequences.allocate(77, 1),
+                1 => sequences.allocate(u16::from(HASHED), 1),
+                2 => drop(sequences.lookup(u16::from(HASHED), b"short")),
+                _ => sequences.allocate(u16::from(SEQUENCES), 1),
             }
             Ok(())
         }),
@@ -120,7 +120,7 @@ fn mistakes() -> ProcedureTable {
                     ControlFlow::Continue(())
                 }),
                 13 => drop(set.sequence_start(u16::from(HASHED), 1)),
-                14 => drop(set.drawn(1)),
+                14 => drop(set.sequence_number(1)),
                 _ => set.insert(u16::from(LONG), b"row"),
             }
             Ok(())
@@ -136,7 +136,7 @@ fn mistakes() -> ProcedureTable {
                 19 => tx.scan(ordered, b"1", b"2", true, &mut any)?,
                 20 => drop(tx.update(hashed, b"123", b"")?),
                 21 => tx.insert(long, b"row", &[0; 2501])?,
-                22 => drop(tx.drawn(1)),
+                22 => drop(tx.sequence_number(1)),
                 23 => drop(tx.sequence_start(hashed, 1)?),
                 24 => drop(tx.delete(u16::from(SEQUENCES), b"12345678")?),
                 25 => panic!("on purpose, with {} words", 4),
@@ -216,7 +216,7 @@ fn o_43_a_full_store_refuses_and_goes_on() {
         let setup =
             Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128, 0], ..Setup::default() };
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
-        let large = vec![drawing(); 100];
+        let large = vec![allocating(); 100];
         let mut refused = 0;
         for _ in 0..40 {
             match pair.engine.run_epoch(&sim::history::to_calls(&large), sim::history::info(1)) {
@@ -231,7 +231,7 @@ fn o_43_a_full_store_refuses_and_goes_on() {
         assert!(refused > 0, "the store is full at some time");
         pair.run(&[get(ORDERED, 3), delete(ORDERED, 3)]).unwrap();
         // Small epochs, until they do not fit either; the sequence has no gaps.
-        let small = [drawing()];
+        let small = [allocating()];
         let mut more = 0;
         while let Ok(outcome) =
             pair.engine.run_epoch(&sim::history::to_calls(&small), sim::history::info(2))
@@ -262,7 +262,7 @@ fn o_44_replay_fits_into_a_full_store_with_other_workers() {
             ..Setup::default()
         };
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
-        let batch = vec![drawing(); 3];
+        let batch = vec![allocating(); 3];
         loop {
             let info = sim::history::info(pair.engine.epoch() + 1);
             if pair.engine.run_epoch(&sim::history::to_calls(&batch), info).is_err() {
@@ -347,7 +347,7 @@ fn replay_needs_the_procedures_of_the_log() {
     let mut longer = sim::history::procedures::procedures();
     longer.add(ProcedureDefinition {
         name: "new",
-        draws: None,
+        sequences: None,
         write_set: |_, _| Ok(()),
         body: |_, _| Ok(()),
         pieces: None,
@@ -372,7 +372,7 @@ fn o_61_odd_sizes_of_epochs() {
         pair.run(&[]).unwrap();
         pair.run(&vec![get(ORDERED, 1); 300]).unwrap();
         let modify = Program {
-            draws: vec![],
+            sequences: vec![],
             declares: vec![Step::new(Op::DeclareUpdate, ORDERED, 1)],
             body: vec![Step::new(Op::Modify, ORDERED, 1).tag(3)],
         };
@@ -397,7 +397,7 @@ fn o_68_an_insert_into_a_declared_range_is_named_alike_in_both_parts() {
             Step::new(Op::DeclareRange, LONG, 0).to(9),
         ];
         let body = vec![Step::new(Op::Insert, LONG, key).size(3)];
-        let call = Program { draws: vec![], declares, body }.encode();
+        let call = Program { sequences: vec![], declares, body }.encode();
         pair.run(&[call.clone(), for_serial_part(call)]).unwrap();
     }
 }

@@ -29,7 +29,7 @@ const MODIFY_MIDST: u16 = 6;
 fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     let mut add = |name, write_set, body| {
-        table.add(ProcedureDefinition { name, draws: None, write_set, body, pieces: None });
+        table.add(ProcedureDefinition { name, sequences: None, write_set, body, pieces: None });
     };
     add("write", declare_insert, |key, tx| tx.insert(0, key, &[1; VALUE_BYTES]));
     add(

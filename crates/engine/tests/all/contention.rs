@@ -77,7 +77,7 @@ fn open(workers: usize, append: AppendMethod) -> Engine<Dram> {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "any",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             if args[0] != READ {
                 set.insert(u16::from(args[1]), &args[2..]);

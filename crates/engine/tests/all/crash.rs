@@ -15,7 +15,7 @@ fn write(op: Op, table: u8, key: u8, size: u8) -> Vec<u8> {
         _ => Op::DeclareUpdate,
     };
     Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(declare, table, key)],
         body: vec![Step::new(op, table, key).size(size).tag(key ^ size)],
     }
@@ -31,16 +31,21 @@ fn tiny_history() -> Batches {
         program.body.push(Step::new(Op::Abort, ORDERED, 0).tag(3));
         program.encode()
     };
-    let drawing = Program {
-        draws: vec![Step::new(Op::Draw, HASHED, 1)],
-        declares: vec![Step::new(Op::DeclareDrawn, ORDERED, 0)],
-        body: vec![Step::new(Op::InsertDrawn, ORDERED, 0).size(14)],
+    let allocating = Program {
+        sequences: vec![Step::new(Op::Allocate, HASHED, 1)],
+        declares: vec![Step::new(Op::DeclareAllocated, ORDERED, 0)],
+        body: vec![Step::new(Op::InsertAllocated, ORDERED, 0).size(14)],
     }
     .encode();
     vec![
-        vec![insert(ORDERED, 0, 13), insert(ORDERED, 1, 15), insert(LONG, 2, 4), drawing.clone()],
+        vec![
+            insert(ORDERED, 0, 13),
+            insert(ORDERED, 1, 15),
+            insert(LONG, 2, 4),
+            allocating.clone(),
+        ],
         vec![insert(ORDERED, 0, 14), insert(ORDERED, 1, 3), write(Op::Delete, LONG, 2, 0)],
-        vec![insert(ORDERED, 0, 19), aborting, insert(LONG, 2, 17), drawing],
+        vec![insert(ORDERED, 0, 19), aborting, insert(LONG, 2, 17), allocating],
         vec![write(Op::Delete, ORDERED, 0, 0), insert(ORDERED, 1, 19), insert(LONG, 2, 19)],
         vec![insert(ORDERED, 0, 13), insert(LONG, 2, 18), write(Op::Modify, ORDERED, 1, 0)],
     ]

@@ -23,7 +23,7 @@ fn setup() -> Setup {
 
 fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
     Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareInsert, table, key)],
         body: vec![Step::new(Op::Insert, table, key).size(size).tag(size)],
     }

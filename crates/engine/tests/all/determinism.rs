@@ -20,7 +20,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     let good = ProcedureDefinition {
         name: "good",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             if args.len() == 8 {
                 set.insert(0, args);

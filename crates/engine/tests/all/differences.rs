@@ -10,7 +10,7 @@ use sim::history::{HASHED, Model, Op, Pair, Program, Random, Setup, Step, check_
 fn program(declare: Op, op: Op, key: u8, size: u8, tag: u8) -> Vec<u8> {
     let step = Step::new(op, HASHED, key).size(size).tag(tag);
     let program = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(declare, HASHED, key)],
         body: vec![step],
     };

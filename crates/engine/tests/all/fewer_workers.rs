@@ -13,7 +13,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "add",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             set.insert(0, &key(args[0]));
             Ok(())

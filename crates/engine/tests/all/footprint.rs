@@ -51,7 +51,7 @@ pub(crate) fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "put",
-        draws: None,
+        sequences: None,
         write_set: |arguments, set| {
             let (table, key, _) = read(arguments);
             set.insert(table, &key);
@@ -65,7 +65,7 @@ pub(crate) fn procedures() -> ProcedureTable {
     });
     table.add(ProcedureDefinition {
         name: "remove",
-        draws: None,
+        sequences: None,
         write_set: |arguments, set| {
             let (table, key, _) = read(arguments);
             set.delete(table, &key);

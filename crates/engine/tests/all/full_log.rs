@@ -19,12 +19,12 @@ const SEGMENTS: u64 = 1 + RESERVE_SEGMENTS as u64 + 2 * 10;
 fn calls(tag: u8) -> Vec<Vec<u8>> {
     let insert = |key| Step::new(Op::Insert, ORDERED, key).size(9).tag(tag);
     let write = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareInsert, ORDERED, 0)],
         body: vec![insert(0)],
     };
     let look = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![
             Step::new(Op::LookupOrAbort, ORDERED, 0).tag(1),
             Step::new(Op::DeclareInsert, ORDERED, 1),
@@ -67,7 +67,7 @@ fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
 #[test]
 fn o_78_room_is_kept_for_calls_that_may_be_deferred() {
     let call = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareUpdate, ORDERED, 0); 200],
         body: vec![],
     };

@@ -87,10 +87,10 @@ fn whole(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
 fn procedures(body: engine::BodyFn, piece: engine::PieceFn) -> ProcedureTable {
     let mut table = ProcedureTable::new();
     let pieces = Some(PieceFunctions { piece, finish: None });
-    table.add(ProcedureDefinition { name: "careless", draws: None, write_set, body, pieces });
+    table.add(ProcedureDefinition { name: "careless", sequences: None, write_set, body, pieces });
     table.add(ProcedureDefinition {
         name: "fill",
-        draws: None,
+        sequences: None,
         write_set: |_, set| {
             set.insert(L, b"old");
             set.insert(L, b"piece");
@@ -210,11 +210,11 @@ fn the_first_mistake_of_a_declaration_is_the_answer() {
     let mut procedures = procedures(|_, _| Ok(()), piece);
     let number = procedures.add(ProcedureDefinition {
         name: "declares",
-        draws: Some(|args, draws| {
+        sequences: Some(|args, sequences| {
             if args[0] == 0 {
-                draws.draw(S, 1);
-                draws.draw(H, 1);
-                draws.draw(NOWHERE, 1);
+                sequences.allocate(S, 1);
+                sequences.allocate(H, 1);
+                sequences.allocate(NOWHERE, 1);
                 return end(args);
             }
             Ok(())

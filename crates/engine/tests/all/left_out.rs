@@ -19,7 +19,7 @@ fn call(table: u8, size: u8, op: Op, fatal: bool) -> Vec<u8> {
         body.push(Step::new(Op::Abort, HASHED, 0).tag(6));
     }
     let declares = vec![Step::new(Op::DeclareInsert, table, 1)];
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 fn check(op: Op, sizes: [u8; 2], checkpoint_every: u64) {

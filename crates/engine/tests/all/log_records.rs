@@ -82,7 +82,7 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
             ("more", declare, deposit),
         ];
         for (name, write_set, body) in all.into_iter().take(3 + usize::from(program.has_more)) {
-            table.add(ProcedureDefinition { name, draws: None, write_set, body, pieces: None });
+            table.add(ProcedureDefinition { name, sequences: None, write_set, body, pieces: None });
         }
         Ok(table)
     };

@@ -18,7 +18,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "write_and_read",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             args[1..].chunks(16).for_each(|write| set.insert(0, &write[..8]));
             Ok(())

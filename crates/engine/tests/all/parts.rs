@@ -17,7 +17,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "parts",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             if args[0] == 0 {
                 set.insert(0, &ROW)

@@ -74,7 +74,7 @@ fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, R
         for &(name, types, body) in program.procedures {
             let definition = ProcedureDefinition {
                 name,
-                draws: None,
+                sequences: None,
                 write_set: if name == "mirror" { look_and_declare } else { declare },
                 body,
                 pieces: None,

@@ -47,7 +47,7 @@ fn hot_call(random: &mut Random, own: u8) -> Vec<u8> {
         2 | 3 => body.push(Step::new(Op::PieceResult, HASHED, 0)),
         _ => {}
     }
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// A call that writes or reads hot rows as a whole.
@@ -62,7 +62,7 @@ fn whole_call(random: &mut Random) -> Vec<u8> {
         3 => (vec![step(Op::DeclareUpdate)], vec![]),
         _ => (vec![], vec![Step::new(Op::Scan, ORDERED, 0).to(ROWS)]),
     };
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// O-03, O-06, O-11, O-14: whatever runs apart, the result is the serial one, and every epoch ends.
@@ -108,7 +108,7 @@ fn mistakes() -> ProcedureTable {
     let mut add = |name, pieces| {
         table.add(ProcedureDefinition {
             name,
-            draws: None,
+            sequences: None,
             write_set: |args, set| {
                 match args[0] {
                     0 => set.insert(0, &ROW),

@@ -223,7 +223,7 @@ fn o_19_the_cache_is_bounded_and_never_stale() {
     let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     let program = |declare, op| {
         Program {
-            draws: vec![sim::history::Step::new(Op::Draw, HASHED, 1)],
+            sequences: vec![sim::history::Step::new(Op::Allocate, HASHED, 1)],
             declares: vec![sim::history::Step::new(declare, ORDERED, 1)],
             body: vec![sim::history::Step::new(op, ORDERED, 1).size(9)],
         }

@@ -20,7 +20,7 @@ fn open(device: &Arc<Dram>) -> engine::Result<Engine<Dram>> {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "add",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             if args[0] >= 100 {
                 set.lookup(0, &ROW);

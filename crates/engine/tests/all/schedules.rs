@@ -16,7 +16,7 @@ fn device() -> Arc<Dram> {
 }
 
 fn program(declares: Vec<Step>, body: Vec<Step>) -> Vec<u8> {
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// Each call reads what the one before wrote and writes what the next one reads.
@@ -61,7 +61,7 @@ fn o_11_every_worker_runs_its_calls_in_serial_order() {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "noting",
-        draws: None,
+        sequences: None,
         write_set: |key, set| {
             // A call that declares nothing counts as long: none would be taken behind it.
             set.insert(HASHED.into(), key);

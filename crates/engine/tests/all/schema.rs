@@ -86,7 +86,7 @@ fn open_tables(
         let mut table = ProcedureTable::new();
         table.add(ProcedureDefinition {
             name: "fill",
-            draws: None,
+            sequences: None,
             write_set: declare,
             body: fill,
             pieces: None,

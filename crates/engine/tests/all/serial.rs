@@ -25,7 +25,7 @@ const PANIC_LATER: u8 = 3;
 const ABORT_LATER: u8 = 4;
 const CHANGE: u8 = 5;
 const TAKE_FIRST: u8 = 6;
-const DRAW: u8 = 7;
+const ALLOCATE: u8 = 7;
 const FAIL: u8 = 8;
 
 fn key(of: u8) -> [u8; 8] {
@@ -71,8 +71,8 @@ fn body(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
             tx.delete(QUEUE, &first)?;
             tx.output().extend(first);
         }
-        DRAW => {
-            let number = tx.drawn(0);
+        ALLOCATE => {
+            let number = tx.sequence_number(0);
             tx.output().push(number as u8);
             add(tx, of)?;
         }
@@ -92,9 +92,9 @@ fn open(workers: usize) -> Engine<Dram> {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "any",
-        draws: Some(|args, draws| {
-            if args[0] == DRAW {
-                draws.draw(NUMBERS, 1);
+        sequences: Some(|args, sequences| {
+            if args[0] == ALLOCATE {
+                sequences.allocate(NUMBERS, 1);
             }
             Ok(())
         }),
@@ -109,7 +109,7 @@ fn open(workers: usize) -> Engine<Dram> {
     });
     procedures.add(ProcedureDefinition {
         name: "fill",
-        draws: None,
+        sequences: None,
         write_set: |_, set| {
             (0..=255).for_each(|of| set.insert(QUEUE, &key(of)));
             Ok(())
@@ -219,25 +219,25 @@ fn o_79_a_failure_is_that_of_its_call_alone() {
     assert_eq!(answers(&outcome), expected);
 }
 
-/// O-76: numbers are drawn in the serial part first, then by the others, without a hole.
+/// O-76: numbers are plotted in the serial part first, then by the others, without a hole.
 #[test]
 fn o_76_numbers_are_dense_over_both_parts() {
     let mut engine = open(2);
     let mut calls = Calls::new();
     for of in 0..6 {
         match of % 2 {
-            0 => calls.push(0, &[DRAW, of, 1]).unwrap(),
-            _ => calls.push_serial(0, &[DRAW, of]).unwrap(),
+            0 => calls.push(0, &[ALLOCATE, of, 1]).unwrap(),
+            _ => calls.push_serial(0, &[ALLOCATE, of]).unwrap(),
         }
     }
     let outcome = engine.run_epoch(&calls, EpochInfo::default()).unwrap();
-    let drawn: Vec<u8> = (0..6)
+    let allocation: Vec<u8> = (0..6)
         .map(|number| match outcome.answer(number) {
             Answer::Committed(bytes) => bytes[0],
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(drawn, [3, 0, 4, 1, 5, 2]);
+    assert_eq!(allocation, [3, 0, 4, 1, 5, 2]);
     assert_eq!(engine.get(NUMBERS, &key(1)).unwrap().unwrap(), 6_u64.to_le_bytes());
 }
 
@@ -274,7 +274,7 @@ fn small_store() -> (Arc<Dram>, EngineConfig, Vec<TableDefinition>, ProcedureTab
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "one row",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             set.insert(ROWS, &key(args[0]));
             Ok(())
@@ -284,7 +284,7 @@ fn small_store() -> (Arc<Dram>, EngineConfig, Vec<TableDefinition>, ProcedureTab
     });
     procedures.add(ProcedureDefinition {
         name: "too many rows",
-        draws: None,
+        sequences: None,
         write_set: |_, set| {
             set.is_unknown();
             Ok(())
@@ -339,7 +339,7 @@ fn o_75_deferred_calls_that_do_not_fit_together_run_one_after_the_other() {
         let mut procedures = ProcedureTable::new();
         procedures.add(ProcedureDefinition {
             name: "fill or clear",
-            draws: None,
+            sequences: None,
             write_set: |_, set| {
                 set.is_unknown();
                 Ok(())
@@ -390,7 +390,7 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "pieces",
-        draws: None,
+        sequences: None,
         write_set: |_, set| {
             set.insert(ROWS, &key(1));
             set.update_piece(ROWS, &key(2), 1);
@@ -429,18 +429,18 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
     }
 }
 
-/// O-70: a call that ends while it draws, because of what it looked up, ends only if that is still
-/// so in its turn.
+/// O-70: a call that ends while it allocates, because of what it looked up, ends only if that is
+/// still so in its turn.
 #[test]
-fn o_70_a_call_that_ends_while_it_draws_does_so_on_what_is_still_there() {
+fn o_70_a_call_that_ends_while_it_allocates_does_so_on_what_is_still_there() {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
-        name: "draw for a row",
-        draws: Some(|args, draws| {
-            if args[0] == 1 && draws.lookup(ROWS, &key(1)).is_none() {
+        name: "allocate for a row",
+        sequences: Some(|args, sequences| {
+            if args[0] == 1 && sequences.lookup(ROWS, &key(1)).is_none() {
                 return Err(Abort::new("no row"));
             }
-            draws.draw(1, 5);
+            sequences.allocate(1, 5);
             Ok(())
         }),
         write_set: |args, set| {
@@ -448,7 +448,7 @@ fn o_70_a_call_that_ends_while_it_draws_does_so_on_what_is_still_there() {
             Ok(())
         },
         body: |args, tx| {
-            let number = tx.drawn(0) as u8;
+            let number = tx.sequence_number(0) as u8;
             tx.output().push(number);
             tx.insert(ROWS, &key(1 + args[0]), &[number; 8])
         },

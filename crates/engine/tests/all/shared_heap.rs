@@ -17,7 +17,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "put",
-        draws: None,
+        sequences: None,
         write_set: |_, set| {
             set.insert(0, &KEY);
             Ok(())

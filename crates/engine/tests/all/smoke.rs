@@ -22,7 +22,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "add",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             set.insert(0, &args[..8]);
             Ok(())
@@ -42,7 +42,7 @@ fn procedures() -> ProcedureTable {
     });
     table.add(ProcedureDefinition {
         name: "delete",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             set.delete(0, args);
             Ok(())

@@ -38,7 +38,7 @@ fn open(config: EngineConfig) -> Engine<Dram> {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "write",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             [HASHED, ORDERED].iter().for_each(|&table| set.insert(table, &args[1..9]));
             Ok(())

@@ -22,7 +22,7 @@ fn setup(state_hash: bool) -> Setup {
 /// A transaction that does one thing to a row.
 fn program(declare: Op, op: Op, table: u8, key: u8, size: u8, tag: u8) -> Vec<u8> {
     let body = vec![Step::new(op, table, key).size(size).tag(tag)];
-    Program { draws: vec![], declares: vec![Step::new(declare, table, key)], body }.encode()
+    Program { sequences: vec![], declares: vec![Step::new(declare, table, key)], body }.encode()
 }
 
 fn insert(table: u8, key: u8, tag: u8) -> Vec<u8> {

@@ -22,7 +22,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "come",
-        draws: None,
+        sequences: None,
         write_set: |key, set| {
             set.insert(0, key);
             Ok(())
@@ -32,7 +32,7 @@ fn procedures() -> ProcedureTable {
     });
     table.add(ProcedureDefinition {
         name: "go",
-        draws: None,
+        sequences: None,
         write_set: |key, set| {
             set.delete(0, key);
             Ok(())

@@ -13,7 +13,7 @@ fn device() -> Arc<Dram> {
 }
 
 fn program(declare: Step, body: Vec<Step>) -> Vec<u8> {
-    Program { draws: vec![], declares: vec![declare], body }.encode()
+    Program { sequences: vec![], declares: vec![declare], body }.encode()
 }
 
 /// Writes the row with key 1, and then ends as `end` says.

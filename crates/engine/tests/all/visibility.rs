@@ -16,7 +16,7 @@ fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "put",
-        draws: None,
+        sequences: None,
         write_set: |args, set| {
             set.insert(0, &args[..8]);
             Ok(())
@@ -26,7 +26,7 @@ fn procedures() -> ProcedureTable {
     });
     table.add(ProcedureDefinition {
         name: "look",
-        draws: None,
+        sequences: None,
         write_set: |_, _| Ok(()),
         body: |args, tx| {
             let right = tx.get(0, &args[..8])? == Some(&[args[8]; VALUE_BYTES]);

@@ -43,7 +43,7 @@ fn procedures() -> ProcedureTable {
         ("look", look, insert),
     ];
     for (name, write_set, body) in bodies {
-        table.add(ProcedureDefinition { name, draws: None, write_set, body, pieces: None });
+        table.add(ProcedureDefinition { name, sequences: None, write_set, body, pieces: None });
     }
     table
 }

@@ -83,7 +83,7 @@ fn device() -> Arc<Dram> {
 }
 
 fn program(declares: Vec<Step>, body: Vec<Step>) -> Vec<u8> {
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// A call that does nothing: runs of four calls belong to one worker.

@@ -26,7 +26,7 @@ fn with_piece(random: &mut Random) -> Vec<u8> {
         1 => body.push(Step::new(Op::PieceResult, HASHED, 0)),
         _ => {}
     }
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// A call without pieces that writes a row, or only says so, or looks it up while declaring.
@@ -39,7 +39,7 @@ fn without(random: &mut Random) -> Vec<u8> {
         2 => (vec![step(Op::LookupOrAbort), step(Op::DeclareUpdate)], vec![step(Op::Modify)]),
         _ => (vec![step(Op::WillRead)], vec![step(Op::Get)]),
     };
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// O-03, O-11, O-14: whatever the schedule, an epoch with pieces ends, and with the serial result.
@@ -74,7 +74,7 @@ fn o_11_pieces_apart_from_their_calls_end_with_the_serial_result() {
 fn o_11_a_piece_that_writes_nothing_waits_while_its_worker_runs_other_pieces() {
     let (contended, other) = (0, 1);
     let piece = |row| Step::new(Op::DeclarePiece, ORDERED, row).tag(7).n(1).to(row);
-    let program = |declares, body| Program { draws: vec![], declares, body }.encode();
+    let program = |declares, body| Program { sequences: vec![], declares, body }.encode();
     let with_piece = || program(vec![piece(contended)], vec![]);
     let reader = program(
         vec![Step::new(Op::DeclareInsert, ORDERED, other)],

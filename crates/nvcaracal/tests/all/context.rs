@@ -1,7 +1,7 @@
 //! What procedures know besides their arguments: their own database's tables and context.
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Draws, HashTable, Piece, Procedure, Sequence, Stop, Table,
+    Abort, Database, DeviceSpec, HashTable, Piece, Procedure, Sequence, Sequences, Stop, Table,
     Transaction, WriteSet, plain,
 };
 
@@ -20,9 +20,9 @@ impl Procedure for Step {
     const PIECES: bool = true;
     type Output = u64;
 
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
-        if draws.context::<Stride>().is_some_and(|stride| stride.0 > 1) {
-            draws.draw(NUMBERS);
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
+        if sequences.context::<Stride>().is_some_and(|stride| stride.0 > 1) {
+            sequences.allocate(NUMBERS);
         }
         Ok(())
     }
@@ -88,8 +88,8 @@ fn each_database_has_its_own_tables_and_context() {
     for (db, i) in databases.iter().zip(0..) {
         let snapshot = db.snapshot().unwrap();
         assert_eq!(snapshot.get(COUNTERS, 1007).unwrap(), Some(i));
-        let drawn = if i > 1 { 3 } else { 0 };
-        assert_eq!(snapshot.sequence(NUMBERS).unwrap(), drawn);
+        let allocation = if i > 1 { 3 } else { 0 };
+        assert_eq!(snapshot.sequence(NUMBERS).unwrap(), allocation);
     }
 }
 

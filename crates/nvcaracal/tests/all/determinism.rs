@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Draws, Error, ErrorKind, HashTable, Index, Options, Piece,
-    Procedure, Sequence, Stop, Table, Transaction, WriteSet, plain, procedure,
+    Abort, Database, DeviceSpec, Error, ErrorKind, HashTable, Index, Options, Piece, Procedure,
+    Sequence, Sequences, Stop, Table, Transaction, WriteSet, plain, procedure,
 };
 
 const TASKS: Table<u64, String> = Table::ordered("tasks");
@@ -18,9 +18,9 @@ const COUNTS: HashTable<u64, u64> = Table::hash("counts");
 const NUMBERS: Sequence = Sequence::new("numbers");
 
 /// A new task; gives up for a text that is there.
-#[procedure(draws(NUMBERS))]
+#[procedure(sequences(NUMBERS))]
 fn add_task(tx: &mut Transaction, text: &str) -> Result<u64, Stop> {
-    let number = tx.drawn(0);
+    let number = tx.sequence_number(0);
     if tx.range_by(BY_TEXT, text..=text).next().transpose()?.is_some() {
         Err(format!("{text} is there, it would have been {number}"))?;
     }
@@ -193,17 +193,17 @@ fn odd_prediction(_tx: &mut Transaction) -> Result<(), Stop> {
 }
 
 plain! {
-    struct OddDraw { unused: u64 }
+    struct OddAllocation { unused: u64 }
 }
 
-/// Draws from one sequence or another.
-impl Procedure for OddDraw {
-    const NAME: &'static str = "odd_draw";
+/// Allocates from one sequence or another.
+impl Procedure for OddAllocation {
+    const NAME: &'static str = "odd_allocation";
     type Output = ();
 
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
-        draws.draw(NUMBERS.at(COUNTER.fetch_add(1, Ordering::Relaxed)));
+        sequences.allocate(NUMBERS.at(COUNTER.fetch_add(1, Ordering::Relaxed)));
         Ok(())
     }
 
@@ -225,7 +225,8 @@ fn odd_abort(_tx: &mut Transaction) -> Result<u64, Stop> {
 /// Runs one epoch of 30 calls, of which one is not deterministic; what its caller hears.
 fn blamed<P: Procedure>(call: &P, name: &str) -> String {
     let options = options().procedure::<Odd>().procedure::<OddKey>().procedure::<OddPrediction>();
-    let options = options.procedure::<OddDraw>().procedure::<OddAbort>().check_determinism(true);
+    let options =
+        options.procedure::<OddAllocation>().procedure::<OddAbort>().check_determinism(true);
     let db = options.open_device(DeviceSpec::Dram).unwrap();
     db.call(AddTask { text: "before".into() }).unwrap();
     let mut batch = db.batch();
@@ -278,8 +279,8 @@ fn other_writes_with_the_same_answers_are_found_and_named() {
     assert!(text.contains(expected), "{text}");
     let text = blamed(&OddPrediction {}, "odd_prediction");
     assert!(text.contains("predicted what it may write and, run again, predicted"), "{text}");
-    let text = blamed(&OddDraw { unused: 0 }, "odd_draw");
-    assert!(text.contains("drew from sequences and, run again, drew others"), "{text}");
+    let text = blamed(&OddAllocation { unused: 0 }, "odd_allocation");
+    assert!(text.contains("allocated from sequences and, run again, drew others"), "{text}");
 }
 
 #[test]
@@ -294,7 +295,7 @@ fn a_store_of_a_program_that_was_found_out_is_whole() {
     drop(db);
     let db = all().open(&path).unwrap();
     assert_eq!(db.get(COUNTS, 1).unwrap(), None);
-    // Nor was anything drawn.
+    // Nor was anything allocated.
     assert_eq!(db.call(AddTask { text: "b".into() }).unwrap(), 1);
     assert_eq!(db.call(TakeTask { fails: false }).unwrap().0, 0);
     db.check_indexes().unwrap();

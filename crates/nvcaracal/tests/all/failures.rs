@@ -2,8 +2,8 @@
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
 use nvcaracal::{
-    Abort, Data, Database, Draws, Error, HashTable, Procedure, Stop, Table, Transaction, WriteSet,
-    plain,
+    Abort, Data, Database, Error, HashTable, Procedure, Sequences, Stop, Table, Transaction,
+    WriteSet, plain,
 };
 
 const NOTES: Table<str, String> = Table::ordered("notes").with_key_bytes(20).with_value_bytes(100);
@@ -20,11 +20,11 @@ impl Procedure for Misbehave {
     const NAME: &'static str = "misbehave";
     type Output = u64;
 
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
         match self.how {
             0 => Err(Abort::code(42)),
             1 => {
-                let _ = draws.get(STRANGERS, 5);
+                let _ = sequences.get(STRANGERS, 5);
                 Ok(())
             }
             _ => Ok(()),
@@ -71,9 +71,9 @@ impl Procedure for Careless {
     const NAME: &'static str = "careless";
     type Output = ();
 
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
         if self.mistake == 100 {
-            let _ = draws.get(STRANGERS, 5);
+            let _ = sequences.get(STRANGERS, 5);
             return self.end();
         }
         Ok(())
@@ -443,7 +443,7 @@ fn a_panic_whose_payload_panics_is_that_of_its_caller() {
         const NAME: &'static str = "burst";
         type Output = ();
         const PIECES: bool = true;
-        fn draws(&self, _: &mut Draws) -> Result<(), Abort> {
+        fn sequences(&self, _: &mut Sequences) -> Result<(), Abort> {
             burst(self.how == 0);
             Ok(())
         }

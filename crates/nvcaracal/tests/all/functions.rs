@@ -16,10 +16,10 @@ struct Note {
 }
 
 /// Its attributes are those of the type.
-#[procedure(name = "write a note", draws(IDS, PAGES.at(7)))]
+#[procedure(name = "write a note", sequences(IDS, PAGES.at(7)))]
 #[derive(Debug, Clone, PartialEq)]
 fn write_note(tx: &mut Transaction, text: &str, tags: &[u32], r#as: &Note) -> Result<u64, Stop> {
-    let (id, page) = (tx.drawn(0), tx.drawn(1));
+    let (id, page) = (tx.sequence_number(0), tx.sequence_number(1));
     let text = format!("{text} {}", r#as.text);
     tx.insert(NOTES, id, &Note { page, text, tags: tags.to_vec() })?;
     Ok(id)

@@ -2,14 +2,14 @@
 
 use crate::common::{ACCOUNTS, Deposit, dram, options, rows};
 use nvcaracal::{
-    Abort, Data, Database, Draws, HashTable, Options, Procedure, Sequence, Stop, Table,
+    Abort, Data, Database, HashTable, Options, Procedure, Sequence, Sequences, Stop, Table,
     Transaction, WriteSet, plain,
 };
 
 const ORDER_IDS: Sequence = Sequence::new("order_ids");
 const ORDERS: Table<(u32, u64), String> = Table::ordered("orders");
 
-/// Places an order in a shop; aborts while drawing if there is no text.
+/// Places an order in a shop; aborts while allocating if there is no text.
 #[derive(Debug, Clone, PartialEq, Data)]
 struct Order {
     shop: u32,
@@ -20,21 +20,21 @@ impl Procedure for Order {
     const NAME: &'static str = "order";
     type Output = u64;
 
-    fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
         if self.text.is_empty() {
             return Err(Abort::new("nothing ordered"));
         }
-        draws.draw(ORDER_IDS.at(self.shop.into()));
+        sequences.allocate(ORDER_IDS.at(self.shop.into()));
         Ok(())
     }
 
     fn write_set(&self, set: &mut WriteSet) {
-        let id = set.drawn(0);
+        let id = set.sequence_number(0);
         set.insert(ORDERS, (self.shop, id));
     }
 
     fn run(&self, tx: &mut Transaction) -> Result<u64, Stop> {
-        let id = tx.drawn(0);
+        let id = tx.sequence_number(0);
         tx.insert(ORDERS, (self.shop, id), &self.text)?;
         Ok(id)
     }

@@ -36,8 +36,8 @@ mod first {
         const NAME: &'static str = "build";
         type Output = u64;
 
-        fn draws(&self, draws: &mut nvcaracal::Draws) -> Result<(), nvcaracal::Abort> {
-            draws.draw(IDS);
+        fn sequences(&self, sequences: &mut nvcaracal::Sequences) -> Result<(), nvcaracal::Abort> {
+            sequences.allocate(IDS);
             Ok(())
         }
 
@@ -53,7 +53,7 @@ mod first {
                 tx.insert(SEATS, seat, &Seat { cents: u64::from(seat) * 100 })?;
                 tx.insert(NOTES, seat, &Note { text: format!("note {seat}") })?;
             }
-            Ok(tx.drawn(0))
+            Ok(tx.sequence_number(0))
         }
     }
 

@@ -12,7 +12,7 @@ const BY_TAG: Index<str, u64, Item> = ITEMS.unique_index("by tag", |_, item| {
     // Not all rows are in it.
     (!item.tag.is_empty()).then(|| item.tag.clone())
 });
-/// Calls draw from two sequences.
+/// Calls allocate from two sequences.
 pub(crate) const NUMBERS: Sequence = Sequence::new("numbers");
 pub(crate) const SEQUENCES: usize = 2;
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nvcaracal::{
-    Abort, Added, Batch, Data, Database, Draws, Error, Options, Procedure, Stop, Table, Ticket,
+    Abort, Added, Batch, Data, Database, Error, Options, Procedure, Sequences, Stop, Table, Ticket,
     Transaction, WriteSet, plain,
 };
 
@@ -123,7 +123,7 @@ trait Rows {
     fn delete_item(&mut self, key: u64) -> Result<(), Self::Stop>;
     fn find(&mut self, of: Of<'_>) -> Result<Items, Self::Stop>;
     /// The number that the call drew.
-    fn drawn(&self) -> i64;
+    fn sequence_number(&self) -> i64;
     fn panic(&self, act: &Act) -> Self::Stop;
 }
 
@@ -137,7 +137,7 @@ impl Act {
         row.map_or(0, |row| row.cents.unsigned_abs() % self.keys)
     }
 
-    /// The sequence that it draws from, if it does.
+    /// The sequence that it allocates from, if it does.
     pub(crate) fn sequence(&self) -> Option<usize> {
         (self.what == What::Number).then_some(self.a as usize % SEQUENCES)
     }
@@ -182,7 +182,7 @@ impl Act {
                 Ok(len)
             }
             What::Number if self.cents % 5 == 0 => Err(Abort::code(6))?,
-            What::Number => Ok(rows.drawn()),
+            What::Number => Ok(rows.sequence_number()),
             _ => {
                 let fold = |sum: i64, (key, item): (u64, Item)| {
                     let one = item.count.wrapping_mul(31).wrapping_add(item.tag.len() as i64);
@@ -310,8 +310,8 @@ impl Rows for Real<'_, '_, '_> {
         items::find(self.0, of).map_err(Ended::Stop)
     }
 
-    fn drawn(&self) -> i64 {
-        self.0.drawn(0) as i64
+    fn sequence_number(&self) -> i64 {
+        self.0.sequence_number(0) as i64
     }
 
     fn panic(&self, act: &Act) -> Ended {
@@ -345,7 +345,7 @@ pub(crate) struct Model {
     pub(crate) rows: BTreeMap<u64, Row>,
     pub(crate) items: BTreeMap<u64, Item>,
     /// What the call that runs says that it drew.
-    drawn: i64,
+    allocation: i64,
 }
 
 impl Rows for Model {
@@ -391,8 +391,8 @@ impl Rows for Model {
         Ok(items::find_in(&self.items, of))
     }
 
-    fn drawn(&self) -> i64 {
-        self.drawn
+    fn sequence_number(&self) -> i64 {
+        self.allocation
     }
 
     fn panic(&self, _: &Act) -> End {
@@ -405,7 +405,7 @@ impl Rows for Model {
 pub(crate) fn model(act: &Act, rows: &mut Model, told: End) -> End {
     let mut after = rows.clone();
     if let End::Done(value) = told {
-        after.drawn = value;
+        after.allocation = value;
     }
     match act.run(&mut after) {
         Ok(_) if !items::are_unique(&after.items) => End::Aborted(Abort::NOT_UNIQUE),
@@ -470,9 +470,9 @@ macro_rules! procedures {
                 const NAME: &'static str = $text;
                 type Output = Done;
 
-                fn draws(&self, draws: &mut Draws) -> Result<(), Abort> {
+                fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
                     if let Some(sequence) = self.act.sequence() {
-                        draws.draw(NUMBERS.at(sequence as u64));
+                        sequences.allocate(NUMBERS.at(sequence as u64));
                     }
                     Ok(())
                 }

@@ -190,7 +190,7 @@ impl History {
     }
 
     /// Numbers of a sequence go up with the serial ids, and with the snapshots between them. Of
-    /// those that were drawn none is missing but for calls that gave up, or may have.
+    /// those that were allocated none is missing but for calls that gave up, or may have.
     fn check_numbers(
         &self,
         ran: &[Ran<'_>],
@@ -198,8 +198,8 @@ impl History {
         content: &Content,
     ) -> Result<(), String> {
         for sequence in 0..SEQUENCES {
-            let draws = |record: &Record| record.act.sequence() == Some(sequence);
-            let (mut next, mut drawn) = (known.numbers[sequence], 0);
+            let sequences = |record: &Record| record.act.sequence() == Some(sequence);
+            let (mut next, mut allocation) = (known.numbers[sequence], 0);
             let mut seen: Vec<_> = self.seen.iter().map(|seen| (seen.epoch, &seen.image)).collect();
             seen.sort_by_key(|(epoch, _)| *epoch);
             let mut seen = seen.into_iter().peekable();
@@ -210,29 +210,29 @@ impl History {
                     Ok(())
                 }
             };
-            for call in ran.iter().filter(|call| draws(call.record)) {
+            for call in ran.iter().filter(|call| sequences(call.record)) {
                 while let Some((_, image)) = seen.next_if(|of| of.0 < epoch_of(call.serial)) {
                     at_least(image.numbers[sequence], "in a snapshot")?;
                 }
                 let End::Done(number) = call.end else { continue };
-                at_least(number as u64, "is drawn")?;
+                at_least(number as u64, "is allocated")?;
                 at_least(number as u64 + 1, "comes")?;
-                drawn += 1;
+                allocation += 1;
             }
             for (_, image) in seen {
                 at_least(image.numbers[sequence], "in a snapshot")?;
             }
             at_least(content.image.numbers[sequence], "at the end")?;
-            let may_have_drawn = |record: &&Record| {
+            let may_have_allocated = |record: &&Record| {
                 let answer = record.answer.as_ref().map(|(answer, _)| answer);
-                draws(record) && !matches!(answer, Some(Answer::Done(_) | Answer::Refused))
+                sequences(record) && !matches!(answer, Some(Answer::Done(_) | Answer::Refused))
             };
-            let others = self.records.iter().filter(may_have_drawn).count() as u64;
+            let others = self.records.iter().filter(may_have_allocated).count() as u64;
             let used = content.image.numbers[sequence] - known.numbers[sequence];
-            if used < drawn || used > drawn + others {
+            if used < allocation || used > allocation + others {
                 return Err(format!(
-                    "{used} numbers of sequence {sequence} are gone, {drawn} of \
-                    them were drawn by calls that committed, and up to {others} by others"
+                    "{used} numbers of sequence {sequence} are gone, {allocation} of \
+                    them were allocated by calls that committed, and up to {others} by others"
                 ));
             }
         }

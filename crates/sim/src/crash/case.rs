@@ -117,7 +117,7 @@ impl Case {
         } else {
             Self::of_size(seed, size, &mut random)
         };
-        // Drawn aside, so that all else is what it is without.
+        // Allocation aside, so that all else is what it is without.
         let mut aside = Random::new(seed ^ 0xfa7a1);
         let changes = case.close && Random::new(seed ^ 0x5c4e3a).percent(60);
         let case = Self { changes, ..case };

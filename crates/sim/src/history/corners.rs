@@ -40,8 +40,12 @@ fn aborted_writers(random: &mut Random, mix: &Mix) -> Vec<Vec<u8>> {
         Step::new(Op::Insert, table, key).size(random.byte(20)).tag(random.byte(256))
     };
     let writer = |body| {
-        Program { draws: vec![], declares: vec![Step::new(Op::DeclareInsert, table, key)], body }
-            .encode()
+        Program {
+            sequences: vec![],
+            declares: vec![Step::new(Op::DeclareInsert, table, key)],
+            body,
+        }
+        .encode()
     };
     let mut calls = Vec::new();
     if random.percent(80) {
@@ -79,7 +83,7 @@ fn stale_looks_of(random: &mut Random, mix: &Mix, looks: u64, padding: usize) ->
     let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
     let first = Step::new(Op::Insert, table, key).size(random.byte(20)).tag(random.byte(256));
     let write = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareInsert, table, key)],
         body: vec![first],
     };
@@ -90,7 +94,7 @@ fn stale_looks_of(random: &mut Random, mix: &Mix, looks: u64, padding: usize) ->
         let mut body = vec![derived(Op::InsertDerived).size(9).tag(random.byte(256))];
         body.extend((0..padding).map(|_| Step::new(Op::Info, HASHED, 0)));
         let declares = vec![derived(Op::DeclareDerived)];
-        calls.push(Program { draws: vec![], declares, body }.encode());
+        calls.push(Program { sequences: vec![], declares, body }.encode());
     }
     calls
 }
@@ -111,7 +115,7 @@ pub fn turns(random: &mut Random) -> Vec<Vec<u8>> {
             false => insert_under(row, random.byte(TURNING_KEYS)),
         };
         let declares = vec![Step::new(Op::DeclareInsert, table, row)];
-        let call = Program { draws: vec![], declares, body: vec![step] }.encode();
+        let call = Program { sequences: vec![], declares, body: vec![step] }.encode();
         // A parallel call that changes an index is deferred.
         if random.percent(90) { for_serial_part(call) } else { call }
     };
@@ -121,7 +125,7 @@ pub fn turns(random: &mut Random) -> Vec<Vec<u8>> {
 /// A call that does nothing, with more than so many bytes of arguments.
 pub fn long_call(bytes: usize) -> Vec<u8> {
     let body = vec![Step::new(Op::Info, HASHED, 0); bytes.div_ceil(STEP_BYTES)];
-    Program { draws: vec![], declares: vec![], body }.encode()
+    Program { sequences: vec![], declares: vec![], body }.encode()
 }
 
 /// A call that writes what it is told of itself and its epoch: serial id, timestamp and seed.
@@ -129,7 +133,7 @@ fn informed(random: &mut Random, mix: &Mix) -> Vec<u8> {
     let (table, key) = (random.pick(&[HASHED, ORDERED, LONG]), random.byte(mix.keys));
     let write = Step::new(Op::InsertInfo, table, key).size(2 + random.byte(14));
     let declares = vec![Step::new(Op::DeclareInsert, table, key)];
-    Program { draws: vec![], declares, body: vec![write] }.encode()
+    Program { sequences: vec![], declares, body: vec![write] }.encode()
 }
 
 /// A call that commits, writes more, and fails then: its epoch cannot be taken back, and the engine
@@ -146,7 +150,7 @@ pub fn fatal(random: &mut Random, mix: &Mix) -> Vec<u8> {
     body.push(Step::new(Op::CommitPoint, table, 0));
     let end = random.pick(&[Op::Abort, Op::Panic]);
     body.push(Step::new(end, HASHED, 0).tag(6));
-    Program { draws: vec![], declares, body }.encode()
+    Program { sequences: vec![], declares, body }.encode()
 }
 
 /// The calls of an epoch that replaces all rows of two tables, which have as many as there can be,

@@ -50,7 +50,7 @@ impl Mix {
 
 /// The calls of an epoch, as arguments.
 pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
-    // Drawn aside, so that the programs are what they are without.
+    // Allocation aside, so that the programs are what they are without.
     let mut aside = Random::new(random.clone().word());
     let serial = if aside.percent(60) { 0 } else { aside.pick(&[5, 20, 60, 100]) };
     let indexed = aside.pick(&[0, 0, 0, 10, 30, 80]);
@@ -82,13 +82,13 @@ pub fn stale_look(random: &mut Random, mix: &Mix) -> [Vec<u8>; 2] {
     let (table, key) = (mix.table(random), mix.key(random));
     let insert = Step::new(Op::Insert, table, key).size(mix.size(table, random));
     let write = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![Step::new(Op::DeclareInsert, table, key)],
         body: vec![insert.tag(random.byte(256))],
     };
     let derived = |op| Step::new(op, table, key).to(0).n(4);
     let look = Program {
-        draws: vec![],
+        sequences: vec![],
         declares: vec![derived(Op::DeclareDerived)],
         body: vec![derived(Op::InsertDerived).size(9).tag(random.byte(256))],
     };
@@ -104,7 +104,7 @@ fn program(random: &mut Random, mix: &Mix) -> Program {
     }
     let mut program = Program::default();
     if random.percent(12) {
-        draw(&mut program, random, mix);
+        allocate(&mut program, random, mix);
     }
     if random.percent(mix.lookups) {
         reconnoitre(&mut program, random, mix);
@@ -225,28 +225,28 @@ fn asking(random: &mut Random, mix: &Mix) -> Program {
     program
 }
 
-fn draw(program: &mut Program, random: &mut Random, mix: &Mix) {
+fn allocate(program: &mut Program, random: &mut Random, mix: &Mix) {
     let sequence = random.byte(3);
     for _ in 0..1 + random.below(2) {
         let peek = random.percent(30);
-        program.draws.push(Step::new(Op::Draw, HASHED, sequence).flag(peek));
+        program.sequences.push(Step::new(Op::Allocate, HASHED, sequence).flag(peek));
     }
     if random.percent(20) {
         let table = mix.table(random);
         let step = Step::new(Op::LookupOrAbort, table, mix.key(random)).tag(9);
-        program.draws.insert(random.below(2) as usize, step);
+        program.sequences.insert(random.below(2) as usize, step);
     }
     if random.percent(5) {
-        program.draws.push(Step::new(random.pick(&[Op::Abort, Op::Panic]), HASHED, 0).tag(8));
+        program.sequences.push(Step::new(random.pick(&[Op::Abort, Op::Panic]), HASHED, 0).tag(8));
     }
     if random.percent(50) {
         program.declares.push(Step::new(Op::SequenceStart, HASHED, sequence));
         anywhere(program, Step::new(Op::SequenceStart, HASHED, sequence), random);
     }
     let table = random.pick(&[HASHED, ORDERED]);
-    program.declares.push(Step::new(Op::DeclareDrawn, table, 0));
+    program.declares.push(Step::new(Op::DeclareAllocated, table, 0));
     let size = mix.size(table, random);
-    anywhere(program, Step::new(Op::InsertDrawn, table, 0).size(size), random);
+    anywhere(program, Step::new(Op::InsertAllocated, table, 0).size(size), random);
 }
 
 /// Looks at rows while declaring: what was seen decides what is declared.

@@ -70,8 +70,8 @@ enum Kind {
 /// One call on its way through an epoch.
 #[derive(Debug, Default)]
 struct Call {
-    draws: Vec<(u64, bool)>,
-    drawn: Vec<u64>,
+    sequences: Vec<(u64, bool)>,
+    allocation: Vec<u64>,
     seen: Vec<Seen>,
     declared: BTreeMap<(u8, Vec<u8>), Option<Kind>>,
     ranges: Vec<(u8, Vec<u8>, Vec<u8>)>,
@@ -167,7 +167,7 @@ impl Model {
         let programs: Vec<Program> = others.iter().map(|&n| Program::decode(all[n])).collect();
         let behind = self.clone();
         let seeing = Seeing { now: &before, before: &before, indexes: &behind };
-        let mut on_the_way: Vec<Call> = programs.iter().map(|p| self.draw(seeing, p)).collect();
+        let mut on_the_way: Vec<Call> = programs.iter().map(|p| self.allocate(seeing, p)).collect();
         for (program, call) in programs.iter().zip(&mut on_the_way) {
             declare(seeing, program, call);
         }
@@ -185,7 +185,7 @@ impl Model {
     fn run_serial(&mut self, epoch: &InEpoch<'_>, program: &Program, position: usize) -> Expected {
         let now = self.clone();
         let seeing = Seeing { now: &now, before: epoch.before, indexes: &now };
-        let mut call = self.draw(seeing, program);
+        let mut call = self.allocate(seeing, program);
         declare(seeing, program, &mut call);
         call.seen.clear();
         call.is_serial = true;
@@ -194,25 +194,25 @@ impl Model {
 
     /// Step one: a call that ends here takes nothing, any other keeps its numbers, whatever
     /// follows.
-    fn draw(&mut self, seeing: Seeing<'_>, program: &Program) -> Call {
+    fn allocate(&mut self, seeing: Seeing<'_>, program: &Program) -> Call {
         let mut call = Call::default();
         if program.is_fatal() {
             return Call { early: Some(Expected::Failed(LEFT_OUT)), ..call };
         }
-        if program.draws.is_empty() {
+        if program.sequences.is_empty() {
             return call;
         }
         let mut declaration = Declaration { seeing, call: &mut call };
-        let ending = program::declare(&program.draws, &mut declaration);
+        let ending = program::declare(&program.sequences, &mut declaration);
         call.early = early(ending, call.mistake.take());
         if call.early.is_none() {
-            for (sequence, peek) in std::mem::take(&mut call.draws) {
+            for (sequence, peek) in std::mem::take(&mut call.sequences) {
                 if peek {
-                    call.drawn.push(self.sequences.get(&sequence).copied().unwrap_or(0));
+                    call.allocation.push(self.sequences.get(&sequence).copied().unwrap_or(0));
                     continue;
                 }
                 let next = self.sequences.entry(sequence).or_default();
-                call.drawn.push(*next);
+                call.allocation.push(*next);
                 *next += 1;
             }
         }
@@ -392,12 +392,12 @@ impl Declaration<'_> {
 }
 
 impl Declaring for Declaration<'_> {
-    fn draw(&mut self, sequence: u64, peek: bool) {
-        self.call.draws.push((sequence, peek));
+    fn allocate(&mut self, sequence: u64, peek: bool) {
+        self.call.sequences.push((sequence, peek));
     }
 
-    fn drawn(&self, i: usize) -> Result<u64, Ending> {
-        self.call.drawn.get(i).copied().ok_or(Ending::Panic)
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending> {
+        self.call.allocation.get(i).copied().ok_or(Ending::Panic)
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
@@ -598,8 +598,8 @@ impl Running for Transaction<'_> {
         self.write(table, key, None).map(|()| true)
     }
 
-    fn drawn(&self, i: usize) -> Result<u64, Ending> {
-        self.call.drawn.get(i).copied().ok_or(Ending::Panic)
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending> {
+        self.call.allocation.get(i).copied().ok_or(Ending::Panic)
     }
 
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {

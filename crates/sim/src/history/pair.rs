@@ -94,7 +94,7 @@ const ALL_INLINE: u32 = 64 + 2 * 704;
 impl Setup {
     /// Any choices.
     pub fn random(random: &mut Random) -> Self {
-        // Drawn aside, so that everything else of a seed's history is what it is without them.
+        // Allocation aside, so that everything else of a seed's history is what it is without them.
         let mut aside = Random::new(random.clone().word());
         let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
         let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
 use engine::{
-    Abort, Draws, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Stop, Transaction,
-    WriteSet,
+    Abort, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Sequences, Stop,
+    Transaction, WriteSet,
 };
 
 use super::program::{
@@ -13,27 +13,27 @@ use super::program::{
     change_part, part_of,
 };
 
-/// Number of the procedure for programs that draw from no sequence.
+/// Number of the procedure for programs that allocate from no sequence.
 pub const PLAIN: u16 = 0;
-/// Number of the procedure for programs that draw.
-pub const DRAWING: u16 = 1;
+/// Number of the procedure for programs that allocate.
+pub const ALLOCATING: u16 = 1;
 
 /// Which procedure runs a program.
 pub fn number_of(arguments: &[u8]) -> u16 {
-    if Program::decode(arguments).draws.is_empty() { PLAIN } else { DRAWING }
+    if Program::decode(arguments).sequences.is_empty() { PLAIN } else { ALLOCATING }
 }
 
 /// The procedures that run programs.
 pub fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
-    for (name, draws) in [("plain", None), ("drawing", Some(draw as _))] {
+    for (name, sequences) in [("plain", None), ("allocating", Some(allocate as _))] {
         let pieces = PieceFunctions {
             piece,
             finish: Some(|_, results, output| program::finish(results, output)),
         };
         table.add(ProcedureDefinition {
             name,
-            draws,
+            sequences,
             write_set: declare,
             body: run,
             pieces: Some(pieces),
@@ -42,8 +42,8 @@ pub fn procedures() -> ProcedureTable {
     table
 }
 
-fn draw(arguments: &[u8], draws: &mut Draws<'_>) -> Result<(), Abort> {
-    declared(program::declare(&Program::decode(arguments).draws, &mut Drawing(draws)))
+fn allocate(arguments: &[u8], sequences: &mut Sequences<'_>) -> Result<(), Abort> {
+    declared(program::declare(&Program::decode(arguments).sequences, &mut Allocating(sequences)))
 }
 
 fn declare(arguments: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
@@ -78,17 +78,17 @@ fn panic_quietly() -> ! {
     resume_unwind(Box::new("planned"))
 }
 
-struct Drawing<'a, 'b>(&'a mut Draws<'b>);
+struct Allocating<'a, 'b>(&'a mut Sequences<'b>);
 
-impl Declaring for Drawing<'_, '_> {
-    fn draw(&mut self, sequence: u64, peek: bool) {
+impl Declaring for Allocating<'_, '_> {
+    fn allocate(&mut self, sequence: u64, peek: bool) {
         match peek {
-            false => self.0.draw(SEQUENCES.into(), sequence),
+            false => self.0.allocate(SEQUENCES.into(), sequence),
             true => self.0.peek(SEQUENCES.into(), sequence),
         }
     }
 
-    fn drawn(&self, _: usize) -> Result<u64, Ending> {
+    fn sequence_number(&self, _: usize) -> Result<u64, Ending> {
         unreachable!("numbers are known later")
     }
 
@@ -97,39 +97,39 @@ impl Declaring for Drawing<'_, '_> {
     }
 
     fn lookup_scan(&mut self, _: u8, _: &[u8], _: &[u8], _: usize) -> Rows {
-        unreachable!("a drawing step cannot scan")
+        unreachable!("an allocating step cannot scan")
     }
 
     fn scan_index(&mut self, _: u16, _: (&[u8], &[u8]), _: usize) -> Entries {
-        unreachable!("a drawing step cannot scan")
+        unreachable!("an allocating step cannot scan")
     }
 
     fn declare(&mut self, _: u8, _: &[u8], op: Op) {
-        unreachable!("a drawing step cannot {op:?}")
+        unreachable!("an allocating step cannot {op:?}")
     }
 
     fn update_piece(&mut self, _: u8, _: &[u8], _: u32) {
-        unreachable!("a drawing step cannot declare")
+        unreachable!("an allocating step cannot declare")
     }
 
     fn update_range(&mut self, _: u8, _: &[u8], _: &[u8]) {
-        unreachable!("a drawing step cannot declare")
+        unreachable!("an allocating step cannot declare")
     }
 
     fn sequence_start(&mut self, _: u64) -> u64 {
-        unreachable!("a drawing step cannot ask")
+        unreachable!("an allocating step cannot ask")
     }
 }
 
 struct Declaration<'a, 'b>(&'a mut WriteSet<'b>);
 
 impl Declaring for Declaration<'_, '_> {
-    fn draw(&mut self, _: u64, _: bool) {
-        unreachable!("drawing comes first")
+    fn allocate(&mut self, _: u64, _: bool) {
+        unreachable!("allocating comes first")
     }
 
-    fn drawn(&self, i: usize) -> Result<u64, Ending> {
-        Ok(self.0.drawn(i))
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending> {
+        Ok(self.0.sequence_number(i))
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
@@ -230,8 +230,8 @@ impl Running for Body<'_, '_> {
         self.0.delete(table.into(), key)
     }
 
-    fn drawn(&self, i: usize) -> Result<u64, Ending> {
-        Ok(self.0.drawn(i))
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending> {
+        Ok(self.0.sequence_number(i))
     }
 
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {

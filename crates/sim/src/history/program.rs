@@ -48,16 +48,16 @@ pub const SHORT_SIZES: u8 = WORD + 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
-    /// Draws from sequence `a`; with the flag, only looks at it.
-    Draw,
+    /// Allocates from sequence `a`; with the flag, only looks at it.
+    Allocate,
     /// Looks `a` up; aborts with code `tag` if it is absent.
     LookupOrAbort,
     /// Looks `a` up and declares an insert of the key that its value names, among `n` from `b` on.
     DeclareDerived,
     /// Scans `a..b` for at most `n` rows and declares a deletion of the last.
     DeclareLast,
-    /// Declares an insert of the key drawn first.
-    DeclareDrawn,
+    /// Declares an insert of the key allocated first.
+    DeclareAllocated,
     /// Declares an insert of `a`.
     DeclareInsert,
     /// Declares an update of `a`.
@@ -97,8 +97,8 @@ pub enum Op {
     InsertDerived,
     /// Deletes the row of `DeclareLast`.
     DeleteLast,
-    /// Inserts the key of `DeclareDrawn`.
-    InsertDrawn,
+    /// Inserts the key of `DeclareAllocated`.
+    InsertAllocated,
     /// Aborts with code `tag` if `a` is absent.
     AbortIfAbsent,
     /// No abort after this.
@@ -128,11 +128,11 @@ pub enum Op {
 }
 
 const OPS: [Op; 37] = [
-    Op::Draw,
+    Op::Allocate,
     Op::LookupOrAbort,
     Op::DeclareDerived,
     Op::DeclareLast,
-    Op::DeclareDrawn,
+    Op::DeclareAllocated,
     Op::DeclareInsert,
     Op::DeclareUpdate,
     Op::DeclareDelete,
@@ -152,7 +152,7 @@ const OPS: [Op; 37] = [
     Op::Derive,
     Op::InsertDerived,
     Op::DeleteLast,
-    Op::InsertDrawn,
+    Op::InsertAllocated,
     Op::AbortIfAbsent,
     Op::CommitPoint,
     Op::Info,
@@ -249,8 +249,8 @@ pub fn key(table: u8, number: u8) -> Vec<u8> {
     key
 }
 
-/// The key of a row that is named after a drawn number.
-fn drawn_key(number: u64) -> Vec<u8> {
+/// The key of a row that is named after an allocated number.
+fn allocated_key(number: u64) -> Vec<u8> {
     (number + (1 << 40)).to_be_bytes().to_vec()
 }
 
@@ -286,11 +286,11 @@ pub fn for_serial_part(mut arguments: Vec<u8>) -> Vec<u8> {
 /// Bytes of a step in the arguments of a call.
 pub(super) const STEP_BYTES: usize = 8;
 
-/// A program: what a call draws, declares and does.
+/// A program: what a call allocates, declares and does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// What it draws.
-    pub draws: Vec<Step>,
+    /// What it allocates.
+    pub sequences: Vec<Step>,
     /// What it declares.
     pub declares: Vec<Step>,
     /// What it does.
@@ -300,8 +300,8 @@ pub struct Program {
 impl Program {
     /// As the arguments of a call.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![self.draws.len() as u8, self.declares.len() as u8];
-        for step in self.draws.iter().chain(&self.declares).chain(&self.body) {
+        let mut bytes = vec![self.sequences.len() as u8, self.declares.len() as u8];
+        for step in self.sequences.iter().chain(&self.declares).chain(&self.body) {
             let Step { op, table, a, b, size, tag, n, flag } = *step;
             bytes.extend_from_slice(&[op as u8, table, a, b, size, tag, n, flag]);
         }
@@ -310,7 +310,7 @@ impl Program {
 
     /// Its three lists of steps.
     pub fn parts(&mut self) -> [&mut Vec<Step>; 3] {
-        [&mut self.draws, &mut self.declares, &mut self.body]
+        [&mut self.sequences, &mut self.declares, &mut self.body]
     }
 
     /// Whether it commits and fails then: it ends its epoch, and is left out of it.
@@ -338,10 +338,10 @@ impl Program {
     /// If no [`Program::encode`] made them.
     pub fn decode(bytes: &[u8]) -> Self {
         let mut steps: Vec<Step> = bytes[2..].chunks_exact(STEP_BYTES).map(decode_step).collect();
-        let draws = usize::from(bytes[0] & !SERIAL);
-        let body = steps.split_off(draws + usize::from(bytes[1]));
-        let declares = steps.split_off(draws);
-        Self { draws: steps, declares, body }
+        let sequences = usize::from(bytes[0] & !SERIAL);
+        let body = steps.split_off(sequences + usize::from(bytes[1]));
+        let declares = steps.split_off(sequences);
+        Self { sequences: steps, declares, body }
     }
 }
 
@@ -382,13 +382,13 @@ pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What the declaration steps need.
 pub trait Declaring {
-    /// Draws a number, or looks at the next one.
-    fn draw(&mut self, sequence: u64, peek: bool);
-    /// The number drawn first, second, ...
+    /// Allocates a number, or looks at the next one.
+    fn allocate(&mut self, sequence: u64, peek: bool);
+    /// The number allocated first, second, ...
     ///
     /// # Errors
-    /// A panic if so many were not drawn.
-    fn drawn(&self, i: usize) -> Result<u64, Ending>;
+    /// A panic if so many were not allocated.
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending>;
     /// Reads the state at the end of the epoch before.
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>>;
     /// Scans that state.
@@ -439,11 +439,11 @@ pub trait Running {
     }
     /// Deletes a row; false if it is not there.
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop>;
-    /// The number drawn first, second, ...
+    /// The number allocated first, second, ...
     ///
     /// # Errors
-    /// A panic if so many were not drawn.
-    fn drawn(&self, i: usize) -> Result<u64, Ending>;
+    /// A panic if so many were not allocated.
+    fn sequence_number(&self, i: usize) -> Result<u64, Ending>;
     /// Where a sequence stood.
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop>;
     /// No abort after this.
@@ -481,7 +481,7 @@ fn aborted(tag: u8) -> Ending {
 pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
     for step in steps {
         match step.op {
-            Op::Draw => to.draw(step.a.into(), step.flag != 0),
+            Op::Allocate => to.allocate(step.a.into(), step.flag != 0),
             Op::LookupOrAbort => {
                 if to.lookup(step.table, &step.key()).is_none() {
                     return Err(aborted(step.tag));
@@ -504,8 +504,8 @@ pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
                 let (_, key) = found.first().ok_or_else(|| aborted(step.tag))?;
                 to.declare(INDEXED, key, Op::DeclareUpdate);
             }
-            Op::DeclareDrawn => {
-                let key = drawn_key(to.drawn(0)?);
+            Op::DeclareAllocated => {
+                let key = allocated_key(to.sequence_number(0)?);
                 to.declare(step.table, &key, Op::DeclareInsert);
             }
             Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::WillRead => {
@@ -576,10 +576,10 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
             Some((key, _)) => tx.delete(table, key)?,
             None => false,
         },
-        Op::InsertDrawn => {
-            let number = tx.drawn(0)?;
+        Op::InsertAllocated => {
+            let number = tx.sequence_number(0)?;
             tx.put_out(&number.to_le_bytes());
-            tx.insert(table, &drawn_key(number), &step.value(number)).map(|()| true)?
+            tx.insert(table, &allocated_key(number), &step.value(number)).map(|()| true)?
         }
         Op::AbortIfAbsent => match tx.get(table, &key)? {
             Some(_) => true,

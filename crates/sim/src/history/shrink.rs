@@ -98,10 +98,11 @@ pub fn describe<A: std::fmt::Debug>(history: &[Step<A>]) -> String {
     for (epoch, step) in history.iter().enumerate() {
         text += &format!("epoch {}:\n", epoch + 1);
         for (position, call) in step.calls.iter().enumerate() {
-            let Program { draws, declares, body } = Program::decode(call);
+            let Program { sequences, declares, body } = Program::decode(call);
             let part = if is_serial(call) { ", for the serial part" } else { "" };
             text += &format!("  call {position}{part}:\n");
-            for (name, steps) in [("draws", draws), ("declares", declares), ("body", body)] {
+            for (name, steps) in [("allocates", sequences), ("declares", declares), ("body", body)]
+            {
                 for step in steps {
                     text += &format!("    {name} {step:?}\n");
                 }

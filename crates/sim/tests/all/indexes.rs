@@ -76,7 +76,7 @@ fn history(seed: u64, seen: &mut Seen) -> Result<(), String> {
 
 fn call(body: &[Step]) -> Vec<u8> {
     let declares = [0, 1, 2].map(|row| Step::new(Op::DeclareInsert, INDEXED, row)).to_vec();
-    Program { draws: vec![], declares, body: body.to_vec() }.encode()
+    Program { sequences: vec![], declares, body: body.to_vec() }.encode()
 }
 
 /// All that a call does to two rows and three keys of the unique index: inserts, which are updates

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use workloads::random::Random;
 use workloads::{
-    Abort, Answer, Declare, Draw, IndexKind, Observer, Procedure, ProcedureId, Register, TableId,
-    TableSpec, Tx, View, Workload,
+    Abort, Allocate, Answer, Declare, IndexKind, Observer, Procedure, ProcedureId, Register,
+    TableId, TableSpec, Tx, View, Workload,
 };
 
 const TABLES: u16 = 4;
@@ -171,17 +171,17 @@ impl Procedure for Read {
     }
 }
 
-/// Draws from a sequence and looks at another one, then reads and writes.
+/// Allocates from a sequence and looks at another one, then reads and writes.
 enum Numbered {}
 
 impl Procedure for Numbered {
     const NAME: &'static str = "numbered";
-    const DRAWS: bool = true;
+    const SEQUENCES: bool = true;
 
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
         let sequence = u64::from(args[1] % 3);
-        draw.draw(NUMBERS, &sequence.to_be_bytes());
-        draw.peek(NUMBERS, &(2 - sequence).to_be_bytes());
+        allocate.allocate(NUMBERS, &sequence.to_be_bytes());
+        allocate.peek(NUMBERS, &(2 - sequence).to_be_bytes());
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl Procedure for Numbered {
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let start = tx.sequence_start(NUMBERS, &u64::from(args[2] % 3).to_be_bytes());
-        let numbers = [tx.drawn(0), tx.drawn(1), start];
+        let numbers = [tx.sequence_number(0), tx.sequence_number(1), start];
         numbers.iter().for_each(|number| tx.output().extend_from_slice(&number.to_le_bytes()));
         run(args, tx, false)
     }

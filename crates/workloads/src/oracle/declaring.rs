@@ -1,6 +1,6 @@
-//! A transaction that draws and declares, on the state at the end of the previous epoch.
+//! A transaction that allocates and declares, on the state at the end of the previous epoch.
 
-use crate::api::{Declare, Draw, IndexKind, TableId, Visit};
+use crate::api::{Allocate, Declare, IndexKind, TableId, Visit};
 use crate::oracle::state::{Error, Lookup, State};
 
 /// The declared keys of one transaction, end to end in one buffer: an epoch keeps those of all its
@@ -53,7 +53,7 @@ impl KeyEntry {
     }
 }
 
-/// A number that a transaction draws from a sequence, or only looks at.
+/// A number that a transaction allocates from a sequence, or only looks at.
 pub(super) struct Wanted {
     pub(super) table: TableId,
     pub(super) key: Vec<u8>,
@@ -64,7 +64,7 @@ pub(super) struct Wanted {
 #[derive(Default)]
 pub(super) struct Declaration {
     pub(super) wanted: Vec<Wanted>,
-    pub(super) drawn: Vec<u64>,
+    pub(super) allocation: Vec<u64>,
     pub(super) lookups: Vec<Lookup>,
     pub(super) keys: Keys,
     pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
@@ -73,7 +73,7 @@ pub(super) struct Declaration {
     pub(super) outcome: Option<Error>,
 }
 
-/// A transaction that declares; also one that draws, because both read the same state.
+/// A transaction that declares; also one that allocates, because both read the same state.
 pub(super) struct Declaring<'a> {
     pub(super) state: &'a State,
     pub(super) declaration: Declaration,
@@ -91,10 +91,10 @@ impl<'a> Declaring<'a> {
     }
 }
 
-impl Draw for Declaring<'_> {
+impl Allocate for Declaring<'_> {
     type Error = Error;
 
-    fn draw(&mut self, table: TableId, key: &[u8]) {
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
         self.declaration.wanted.push(Wanted { table, key: key.to_vec(), peek: false });
     }
 
@@ -132,8 +132,8 @@ impl Declare for Declaring<'_> {
 
     fn will_read(&mut self, _: TableId, _: &[u8]) {}
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.declaration.drawn[i]
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.declaration.allocation[i]
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {

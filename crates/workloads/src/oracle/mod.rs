@@ -2,10 +2,10 @@
 //!
 //! One epoch, in this order:
 //!
-//! 0. The transactions that an epoch before deferred, one by one: each draws, declares and runs on
-//!    the state as it is.
-//! 1. The draws of the others, in serial order. Lookups see the state at the end of the
-//!    previous epoch. A transaction that aborts here draws nothing.
+//! 0. The transactions that an epoch before deferred, one by one: each allocates, declares and runs
+//!    on the state as it is.
+//! 1. The allocates of the others, in serial order. Lookups see the state at the end of the
+//!    previous epoch. A transaction that aborts here allocates nothing.
 //! 2. The write sets of these, against the state before step 0.
 //! 3. The bodies, one by one. First everything that the transaction looked up in 1 and 2 is looked
 //!    up again; if anything differs it is answered `Deferred` and writes nothing (what it drew
@@ -70,7 +70,7 @@ impl From<Error> for OracleAnswer {
 }
 
 struct Entry {
-    draws: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
+    sequences: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     write_set: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     run: fn(&[u8], &mut Running<'_>) -> Result<(), Error>,
     piece: fn(&[u8], usize, &mut PieceRunning<'_>) -> Result<u64, Error>,
@@ -83,7 +83,9 @@ struct Entries(Vec<Entry>);
 impl Register for Entries {
     fn procedure<P: Procedure>(&mut self) {
         self.0.push(Entry {
-            draws: |args, declaring| if P::DRAWS { P::draws(args, declaring) } else { Ok(()) },
+            sequences: |args, declaring| {
+                if P::SEQUENCES { P::sequences(args, declaring) } else { Ok(()) }
+            },
             write_set: |args, declaring| P::write_set(args, declaring),
             run: |args, tx| P::run(args, tx),
             piece: |args, number, piece| P::piece(args, number, piece),
@@ -173,7 +175,7 @@ impl Oracle {
         let (deferred, calls) = calls.split_at(deferred);
         let mut answers = Vec::new();
         for call in deferred {
-            let mut declaration = self.draw(*call);
+            let mut declaration = self.allocate(*call);
             self.declare(*call, &mut declaration);
             declaration.lookups.clear();
             answers.push(self.execute(*call, declaration, true));
@@ -182,13 +184,13 @@ impl Oracle {
         let before = std::mem::take(&mut self.before);
         let now = self.put_back(before);
         let mut declarations: Vec<Declaration> =
-            calls.iter().map(|call| self.draw(*call)).collect();
+            calls.iter().map(|call| self.allocate(*call)).collect();
         for (call, declaration) in calls.iter().zip(&mut declarations) {
             self.declare(*call, declaration);
         }
         self.put_back(now);
         let numbered = calls.iter().zip(declarations);
-        answers.extend(numbered.map(|(call, drawn)| self.execute(*call, drawn, false)));
+        answers.extend(numbered.map(|(call, allocation)| self.execute(*call, allocation, false)));
         answers
     }
 
@@ -231,10 +233,10 @@ impl Oracle {
         }
     }
 
-    fn draw(&mut self, (procedure, args): (ProcedureId, &[u8])) -> Declaration {
+    fn allocate(&mut self, (procedure, args): (ProcedureId, &[u8])) -> Declaration {
         let entry = &self.procedures[usize::from(procedure)];
         let mut declaring = Declaring { state: &self.state, declaration: Declaration::default() };
-        let result = (entry.draws)(args, &mut declaring);
+        let result = (entry.sequences)(args, &mut declaring);
         let mut declaration = declaring.declaration;
         if let Err(error) = result {
             declaration.outcome = Some(error);
@@ -247,12 +249,12 @@ impl Oracle {
             }
             let numbers = &mut self.state.sequences[usize::from(table.0)];
             if *peek {
-                declaration.drawn.push(numbers.get(key).copied().unwrap_or(0));
+                declaration.allocation.push(numbers.get(key).copied().unwrap_or(0));
                 continue;
             }
             let next = numbers.entry(key.clone()).or_insert(0);
             self.state.starts.entry((*table, key.clone())).or_insert(*next);
-            declaration.drawn.push(*next);
+            declaration.allocation.push(*next);
             *next += 1;
         }
         declaration

@@ -155,8 +155,8 @@ impl Tx for Running<'_> {
         Ok(exists)
     }
 
-    fn drawn(&self, i: usize) -> u64 {
-        self.declaration.drawn[i]
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.declaration.allocation[i]
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {

@@ -136,11 +136,12 @@ impl Census {
         let codes = (1..=settings.warehouses)
             .flat_map(|warehouse| (1..=DISTRICTS).map(move |d| district_code(warehouse, d)));
         let districts = codes.map(|code| {
-            let drawn = view.get(ORDER_IDS, &district_key(code)).unwrap_or_default();
-            let drawn = <[u8; 8]>::try_from(drawn.as_slice()).map_or(0, u64::from_le_bytes);
+            let allocation = view.get(ORDER_IDS, &district_key(code)).unwrap_or_default();
+            let allocation =
+                <[u8; 8]>::try_from(allocation.as_slice()).map_or(0, u64::from_le_bytes);
             DistrictFacts {
                 code,
-                next_order: u64::from(settings.first_order()) + drawn,
+                next_order: u64::from(settings.first_order()) + allocation,
                 customers: vec![CustomerFacts::default(); customers],
                 ..DistrictFacts::default()
             }

@@ -5,7 +5,7 @@
 //! end of the previous epoch would make all deliveries of a warehouse in one epoch want the same
 //! orders, so all but one would be deferred. Instead:
 //!
-//! 1. Each delivery draws from a sequence of its warehouse. The sequence also tells where this
+//! 1. Each delivery allocates from a sequence of its warehouse. The sequence also tells where this
 //!    epoch began, so a delivery knows its rank: how many deliveries of its warehouse come before
 //!    it in the epoch.
 //! 2. Each delivery inserts a row under its number, which names the oldest order that it left
@@ -29,7 +29,7 @@ use std::mem::offset_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::api::{Abort, Declare, Draw, Procedure, Tx};
+use crate::api::{Abort, Allocate, Declare, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW};
 use crate::tpcc::schema::{
     Account, CUSTOMERS, Customer, DELIVERIES, DELIVERY_IDS, DISTRICTS, Delivery as Row, NEW_ORDERS,
@@ -43,7 +43,7 @@ use crate::tpcc::schema::{
 pub(crate) struct DeliveryArgs {
     pub(crate) date: U64,
     pub(crate) warehouse: U32,
-    /// The order id that the first drawer of a district's order sequence gets.
+    /// The order id that the first call that allocates from a district's order sequence gets.
     pub(crate) first_order: U32,
     pub(crate) carrier: u8,
 }
@@ -90,11 +90,11 @@ pub(crate) enum Delivery<const EARLY: bool> {}
 
 impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     const NAME: &'static str = "tpcc_delivery";
-    const DRAWS: bool = true;
+    const SEQUENCES: bool = true;
 
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
         let delivery = DeliveryArgs::parse(args)?;
-        draw.draw(DELIVERY_IDS, &warehouse_key(delivery.warehouse.get()));
+        allocate.allocate(DELIVERY_IDS, &warehouse_key(delivery.warehouse.get()));
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let delivery = DeliveryArgs::parse(args)?;
         let warehouse = delivery.warehouse.get();
-        let number = tx.drawn(0);
+        let number = tx.sequence_number(0);
         let base = tx.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
         let before = *read::<T, Row>(tx, DELIVERIES, &delivery_key(warehouse, base))?;
         let plan = Plan::new(&before, number - base, |i| {
@@ -151,7 +151,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
 /// Declares the delivery's own row and tells what it delivers.
 fn declared_plan<D: Declare>(delivery: &DeliveryArgs, declare: &mut D) -> Result<Plan, D::Error> {
     let warehouse = delivery.warehouse.get();
-    let number = declare.drawn(0);
+    let number = declare.sequence_number(0);
     declare.insert(DELIVERIES, &delivery_key(warehouse, number + 1));
     let base = declare.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
     let before = declare.lookup(DELIVERIES, &delivery_key(warehouse, base))?.ok_or(MISSING_ROW)?;

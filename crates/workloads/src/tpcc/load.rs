@@ -272,7 +272,7 @@ impl Procedure for LoadStock {
 /// Inserts a run of customers of one district, with their index entries and history.
 pub(crate) enum LoadCustomers {}
 
-/// The names of a customer, which the write set needs too; drawn first from the customer's
+/// The names of a customer, which the write set needs too; allocated first from the customer's
 /// generator.
 fn names(load: &LoadArgs, customer: u32, random: &mut Random) -> ([u8; 16], [u8; 16]) {
     let number = if customer <= 1_000 {

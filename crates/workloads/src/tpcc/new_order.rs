@@ -1,14 +1,14 @@
-//! NewOrder (clause 2.4): draws the order id, inserts the order and its lines, takes the items from
-//! stock.
+//! NewOrder (clause 2.4): allocates the order id, inserts the order and its lines, takes the items
+//! from stock.
 //!
-//! In the full mix the arguments ask for the items to be looked up before anything is drawn. An
+//! In the full mix the arguments ask for the items to be looked up before anything is allocated. An
 //! order that names an unused item (1 %) aborts there, so it leaves no gap in the order ids. Items
 //! never change, so these lookups always hold.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::api::{Abort, Declare, Draw, Procedure, Tx};
+use crate::api::{Abort, Allocate, Declare, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW, code};
 use crate::tpcc::schema::{
     CUSTOMERS, Customer, DISTRICT, ITEMS, Item, Level, NEW_ORDERS, ORDER_IDS, ORDER_LINES, ORDERS,
@@ -25,10 +25,10 @@ pub(crate) struct Header {
     pub(crate) date: U64,
     pub(crate) warehouse: U32,
     pub(crate) customer: U32,
-    /// The order id that the first drawer gets.
+    /// The order id that the first call that allocates gets.
     pub(crate) first_order: U32,
     pub(crate) district: u8,
-    /// Not 0: look all items up before drawing.
+    /// Not 0: look all items up before allocating.
     pub(crate) check_items: u8,
 }
 
@@ -53,8 +53,8 @@ impl Header {
         district_code(self.warehouse.get(), self.district)
     }
 
-    fn order(&self, drawn: u64) -> u32 {
-        self.first_order.get() + drawn as u32
+    fn order(&self, allocation: u64) -> u32 {
+        self.first_order.get() + allocation as u32
     }
 }
 
@@ -64,18 +64,18 @@ pub(crate) enum NewOrder<const EARLY: bool> {}
 
 impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
     const NAME: &'static str = "tpcc_new_order";
-    const DRAWS: bool = true;
+    const SEQUENCES: bool = true;
 
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
         let (header, lines) = parse(args)?;
         if header.check_items != 0 {
             for line in lines {
-                if draw.lookup(ITEMS, &item_key(line.item.get()))?.is_none() {
+                if allocate.lookup(ITEMS, &item_key(line.item.get()))?.is_none() {
                     return Err(Abort(code::UNUSED_ITEM).into());
                 }
             }
         }
-        draw.draw(ORDER_IDS, &district_key(header.district_code()));
+        allocate.allocate(ORDER_IDS, &district_key(header.district_code()));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
         let (header, lines) = parse(args)?;
         let code = header.district_code();
         let customer = header.customer.get();
-        let order = header.order(declare.drawn(0));
+        let order = header.order(declare.sequence_number(0));
         // In the order in which the body needs them.
         declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
         declare.will_read(DISTRICT, &district_key(code));
@@ -103,7 +103,7 @@ impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let (header, lines) = parse(args)?;
         let code = header.district_code();
-        let order = header.order(tx.drawn(0));
+        let order = header.order(tx.sequence_number(0));
         let tax = taxes(tx, header)?;
         let customer =
             read::<T, Customer>(tx, CUSTOMERS, &customer_key(code, header.customer.get()));

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::api::{Abort, Declare, Draw, Procedure, Tx};
+use crate::api::{Abort, Allocate, Declare, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW};
 use crate::tpcc::schema::{
     Key, LINES_MAX, ORDER_IDS, ORDER_LINES, OrderLine, STOCK, Stock, district_code, district_key,
@@ -22,7 +22,7 @@ pub(crate) struct StockLevelArgs {
     pub(crate) warehouse: U32,
     pub(crate) district: u8,
     pub(crate) threshold: U32,
-    /// The order id that the first drawer gets.
+    /// The order id that the first call that allocates gets.
     pub(crate) first_order: U32,
 }
 
@@ -46,10 +46,10 @@ pub(crate) enum StockLevel {}
 
 impl Procedure for StockLevel {
     const NAME: &'static str = "tpcc_stock_level";
-    const DRAWS: bool = true;
+    const SEQUENCES: bool = true;
 
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
-        draw.peek(ORDER_IDS, &district_key(StockLevelArgs::parse(args)?.district_code()));
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
+        allocate.peek(ORDER_IDS, &district_key(StockLevelArgs::parse(args)?.district_code()));
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl Items {
 /// Gathers the items of the last orders of a district.
 fn last_items<T: Tx>(tx: &mut T, args: &StockLevelArgs, items: &mut Items) -> Result<(), T::Error> {
     let code = args.district_code();
-    let next = args.first_order.get() + tx.drawn(0) as u32;
+    let next = args.first_order.get() + tx.sequence_number(0) as u32;
     // Up to the next order only: beyond it are lines of orders that come later in the epoch.
     let (low, high) = (line_key(code, next.saturating_sub(ORDERS_MAX), 0), line_key(code, next, 0));
     tx.scan(ORDER_LINES, &low, &high, false, &mut |_, value| match OrderLine::ref_from_bytes(value)

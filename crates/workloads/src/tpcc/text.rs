@@ -69,7 +69,7 @@ pub(crate) fn last_name(number: u32) -> [u8; 16] {
     name
 }
 
-/// The constants C of NURand (clause 2.1.6), drawn once from the seed.
+/// The constants C of NURand (clause 2.1.6), chosen once from the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Constants {
     /// For last names while loading.

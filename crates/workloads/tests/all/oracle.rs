@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::{
-    Abort, Declare, Draw, IndexKind, Observer, Procedure, ProcedureId, Register, TableId,
+    Abort, Allocate, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, TableId,
     TableSpec, Tx, View, Workload,
 };
 
@@ -45,30 +45,31 @@ impl Procedure for CopyLookedUp {
     }
 }
 
-/// Draws; aborts in `draws` on `a`, in the body on `b`. Answers the drawn number and where the
-/// epoch began.
+/// Sequences; aborts in `sequences` on `a`, in the body on `b`. Answers the allocated number and
+/// where the epoch began.
 enum Number {}
 
 impl Procedure for Number {
     const NAME: &'static str = "number";
-    const DRAWS: bool = true;
-    fn draws<D: Draw>(args: &[u8], draw: &mut D) -> Result<(), D::Error> {
+    const SEQUENCES: bool = true;
+    fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
         if args == b"a" {
             return Err(Abort(1).into());
         }
-        draw.draw(NUMBERS, &[0; 8]);
+        allocate.allocate(NUMBERS, &[0; 8]);
         Ok(())
     }
     fn write_set<D: Declare>(_: &[u8], declare: &mut D) -> Result<(), D::Error> {
-        assert!(declare.drawn(0) >= declare.sequence_start(NUMBERS, &[0; 8]));
+        assert!(declare.sequence_number(0) >= declare.sequence_start(NUMBERS, &[0; 8]));
         Ok(())
     }
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         if args == b"b" {
             return Err(Abort(2).into());
         }
-        let (drawn, start) = (tx.drawn(0) as u8, tx.sequence_start(NUMBERS, &[0; 8]) as u8);
-        tx.output().extend_from_slice(&[drawn, start]);
+        let (allocation, start) =
+            (tx.sequence_number(0) as u8, tx.sequence_start(NUMBERS, &[0; 8]) as u8);
+        tx.output().extend_from_slice(&[allocation, start]);
         Ok(())
     }
 }
@@ -210,7 +211,7 @@ fn an_abort_while_declaring_counts_only_if_its_lookups_hold() {
 }
 
 #[test]
-fn draws_are_ranks_and_only_early_aborts_leave_no_gap() {
+fn sequence_numbers_are_ranks_and_only_early_aborts_leave_no_gap() {
     let mut oracle = Oracle::loaded(&Six);
     let answers = oracle.run_epoch(&[(2, b""), (2, b"a"), (2, b"b"), (2, b"")], 0);
     assert_eq!(

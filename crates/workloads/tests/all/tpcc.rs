@@ -96,7 +96,7 @@ fn names_follow_the_rules_in_a_standard_district() {
     });
     assert_eq!(names.len(), 1_000);
     assert_eq!(names.values().sum::<u32>(), 3_000);
-    assert!(*names.values().max().unwrap() > 8, "last names are drawn evenly");
+    assert!(*names.values().max().unwrap() > 8, "last names are allocated evenly");
     assert!((230..370).contains(&bad_credit), "{bad_credit}");
     assert!(first_names.len() > 2_990);
 }
@@ -134,11 +134,11 @@ fn the_mix_and_the_rollbacks_have_their_shares() {
     });
     assert!(only_unused);
     // Order ids are dense although some orders were rolled back.
-    let mut drawn = 0;
+    let mut allocation = 0;
     run.oracle.for_each(ORDER_IDS, &mut |_, next| {
-        drawn += u64::from_le_bytes(next.try_into().unwrap());
+        allocation += u64::from_le_bytes(next.try_into().unwrap());
     });
-    assert_eq!(drawn, counts[&0][0]);
+    assert_eq!(allocation, counts[&0][0]);
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn order_ids_continue_the_initial_ones() {
         next[district] += 1;
     }
     for district in 1..=10_u8 {
-        let drawn = run.oracle.get(ORDER_IDS, &district_key(district_code(1, district)));
-        assert_eq!(drawn.unwrap()[..4], (next[usize::from(district)] - 61).to_le_bytes());
+        let allocation = run.oracle.get(ORDER_IDS, &district_key(district_code(1, district)));
+        assert_eq!(allocation.unwrap()[..4], (next[usize::from(district)] - 61).to_le_bytes());
     }
 }
 

@@ -1,0 +1,188 @@
+//! Step one of the declarations: allocating sequence numbers. Calls of the serial part have
+//! allocated before (`serial.rs`).
+//!
+//! 1. Every worker lets its calls allocate; a call that aborts here takes its allocations back.
+//! 2. The first worker ranks all allocations in serial order: the k-th call that allocates from a
+//!    sequence gets base + k. That makes the numbers dense and the same in replay (unlike the
+//!    atomic counters of NV 6.2.3).
+
+use pmem::Device;
+
+use crate::calls::{Abort, Failure, RUN_CALLS, owned};
+use crate::core::{BySequence, SequenceState};
+use crate::declare::{Declaration, Sequences};
+use crate::local::{AllocatingCall, Allocation, ChangedSequence, Local, Span};
+use crate::panics::caught;
+use crate::worker::{Epoch, Leave, Worker};
+
+pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if !epoch.procedures.sequences() {
+        return Ok(());
+    }
+    let owned = owned(worker.local.worker, epoch.workers, epoch.calls.len());
+    for position in owned.filter(|&position| position >= epoch.calls.serial()) {
+        let (number, arguments) = epoch.calls.get(position);
+        let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
+        if procedure.steps.sequences && !epoch.skips(position) {
+            let allocate =
+                |sequences: &mut Sequences<'_>| procedure.sequences(arguments, sequences);
+            allocate_one(epoch, &mut worker.local, position as u32, allocate);
+            worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
+        }
+    }
+    let mine = &epoch.shared.allocations[worker.local.worker];
+    *mine.lock().expect("no panic while locked") =
+        std::mem::take(&mut worker.local.lists.allocations);
+    epoch.barrier()?;
+    if epoch.leads(worker) {
+        rank(epoch, worker);
+    }
+    epoch.barrier()?;
+    worker.local.lists.allocations =
+        std::mem::take(&mut *mine.lock().expect("no panic while locked"));
+    Ok(())
+}
+
+fn allocate_one<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    position: u32,
+    allocate: impl FnOnce(&mut Sequences<'_>) -> Result<(), Abort>,
+) {
+    let Local { lists, reads, allocating_calls, .. } = local;
+    let (allocations_from, lookups_from) = (lists.allocations.len(), lists.lookups.len());
+    let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+    let early = run_step(Sequences { declaration, position }, allocate);
+    if early.is_some() {
+        lists.allocations.truncate(allocations_from);
+    }
+    allocating_calls.push(AllocatingCall {
+        position,
+        allocations: Span::up_to(allocations_from, lists.allocations.len()),
+        lookups: Span::up_to(lookups_from, lists.lookups.len()),
+        early,
+    });
+}
+
+/// Lets a call allocate; what it comes to if it ends in that.
+pub(super) fn run_step(
+    mut sequences: Sequences<'_>,
+    allocate: impl FnOnce(&mut Sequences<'_>) -> Result<(), Abort>,
+) -> Option<Failure> {
+    let result = caught(|| allocate(&mut sequences));
+    super::declare::ending(result, sequences.declaration.mistake.take())
+}
+
+/// Gives the allocations of a call of the serial part their numbers.
+pub(super) fn rank_at_once<D: Device>(
+    epoch: &Epoch<'_, D>,
+    allocation: &mut [Allocation],
+    (changed, place_of): (&mut Vec<ChangedSequence>, &mut BySequence<usize>),
+) {
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
+    for allocation in allocation {
+        let (table, key, position) = (allocation.table, allocation.key, allocation.position);
+        let before = sequences.get(&(table, key)).map(|state| state.next);
+        let Some(next) = allocation.number(before.unwrap_or(0)) else { continue };
+        allocate_up_to(&mut sequences, (table, key), next, epoch.number);
+        let place = *place_of.entry((table, key)).or_insert(changed.len());
+        match changed.get_mut(place) {
+            Some(changed) => (changed.next, changed.position) = (next, position),
+            None => changed.push(ChangedSequence { table, key, before, next, position }),
+        }
+    }
+}
+
+/// The next number of a sequence is another one, in an epoch.
+fn allocate_up_to(
+    sequences: &mut BySequence<SequenceState>,
+    name: (u16, u64),
+    next: u64,
+    epoch: u64,
+) {
+    let state = sequences.entry(name).or_default();
+    if state.allocated_in != epoch {
+        (state.allocated_in, state.start) = (epoch, state.next);
+    }
+    state.next = next;
+}
+
+/// Gives every allocation its number, in serial order over all workers.
+fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+    let mut lists: Vec<_> = epoch
+        .shared
+        .allocations
+        .iter()
+        .map(|list| list.lock().expect("no panic while locked"))
+        .collect();
+    let mut next_of = vec![0usize; lists.len()];
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
+    let mut ranked: Vec<Ranked> = Vec::new();
+    let mut place_of = BySequence::default();
+    // The serial part drew before.
+    for changed in worker.local.sequences.drain(..) {
+        let ChangedSequence { table, key, before, next, position } = changed;
+        place_of.insert((table, key), ranked.len());
+        ranked.push(Ranked { name: (table, key), before, next, allocating_call: Some(position) });
+    }
+    let mut end = 0;
+    while lists.iter().zip(&next_of).any(|(list, &next)| next < list.len()) {
+        // As the calls were dealt: the next few positions are of one worker, those behind them of
+        // the next one.
+        for (list, next) in lists.iter_mut().zip(&mut next_of) {
+            end += RUN_CALLS as u32;
+            while let Some(allocation) =
+                list.get_mut(*next).filter(|allocation| allocation.position < end)
+            {
+                *next += 1;
+                let name = (allocation.table, allocation.key);
+                let place = *place_of.entry(name).or_insert_with(|| {
+                    let before = sequences.get(&name).map(|state| state.next);
+                    ranked.push(Ranked {
+                        name,
+                        before,
+                        next: before.unwrap_or(0),
+                        allocating_call: None,
+                    });
+                    ranked.len() - 1
+                });
+                let sequence = &mut ranked[place];
+                if let Some(next) = allocation.number(sequence.next) {
+                    (sequence.next, sequence.allocating_call) = (next, Some(allocation.position));
+                }
+            }
+        }
+    }
+    for Ranked { name: (table, key), before, next, allocating_call } in ranked {
+        let Some(position) = allocating_call else {
+            continue;
+        };
+        allocate_up_to(&mut sequences, (table, key), next, epoch.number);
+        worker.local.sequences.push(ChangedSequence { table, key, before, next, position });
+    }
+}
+
+/// A sequence that is allocated from or looked at in this epoch.
+struct Ranked {
+    name: (u16, u64),
+    /// Its next number before the epoch, if there is such a sequence.
+    before: Option<u64>,
+    next: u64,
+    /// Position of the last call that allocates.
+    allocating_call: Option<u32>,
+}
+
+/// Takes all numbers of a refused epoch back.
+pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+    let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
+    for changed in &worker.local.sequences {
+        let name = (changed.table, changed.key);
+        match changed.before {
+            Some(next) => {
+                let state = sequences.get_mut(&name).expect("it was allocated from");
+                (state.next, state.allocated_in) = (next, 0);
+            }
+            None => drop(sequences.remove(&name)),
+        }
+    }
+}
