@@ -78,13 +78,13 @@ impl Random {
     /// in vector registers, so a payload of 1,000 bytes does not outweigh the rest of a call.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         // Zero is the one state that xorshift never leaves.
-        let mut lanes: [u64; 4] = std::array::from_fn(|_| self.next_u64() | 1);
+        let mut states: [u64; 4] = std::array::from_fn(|_| self.next_u64() | 1);
         let mut chunks = bytes.chunks_exact_mut(32);
         for chunk in &mut chunks {
-            chunk.copy_from_slice(&step(&mut lanes));
+            chunk.copy_from_slice(&step(&mut states));
         }
         let rest = chunks.into_remainder();
-        rest.copy_from_slice(&step(&mut lanes)[..rest.len()]);
+        rest.copy_from_slice(&step(&mut states)[..rest.len()]);
     }
 
     /// TPC-C's non-uniform choice of a number in `low..=high` (clause 2.1.6). `a` is one less than
@@ -98,13 +98,13 @@ impl Random {
 
 /// Steps four xorshift generators.
 #[inline]
-fn step(lanes: &mut [u64; 4]) -> [u8; 32] {
+fn step(states: &mut [u64; 4]) -> [u8; 32] {
     let mut bytes = [0; 32];
-    for (lane, word) in lanes.iter_mut().zip(bytes.chunks_exact_mut(8)) {
-        *lane ^= *lane << 13;
-        *lane ^= *lane >> 7;
-        *lane ^= *lane << 17;
-        word.copy_from_slice(&lane.to_le_bytes());
+    for (state, word) in states.iter_mut().zip(bytes.chunks_exact_mut(8)) {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
     }
     bytes
 }

@@ -60,19 +60,19 @@ fn keys_of(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> + use<'_> {
     })
 }
 
-/// The wrapping sum of a row's 8-byte words, in eight lanes so that it can run in vector
+/// The wrapping sum of a row's 8-byte words, in eight accumulators so that it can run in vector
 /// registers.
 fn fold(row: &[u8]) -> u64 {
     let (lines, rest) = row.as_chunks::<64>();
-    let mut lanes = [0_u64; 8];
+    let mut accumulators = [0_u64; 8];
     for line in lines {
-        for (lane, word) in lanes.iter_mut().zip(line.as_chunks::<8>().0) {
-            *lane = lane.wrapping_add(u64::from_le_bytes(*word));
+        for (accumulator, word) in accumulators.iter_mut().zip(line.as_chunks::<8>().0) {
+            *accumulator = accumulator.wrapping_add(u64::from_le_bytes(*word));
         }
     }
     let (words, last) = rest.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let sum = lanes.into_iter().chain(words).fold(0, u64::wrapping_add);
+    let sum = accumulators.into_iter().chain(words).fold(0, u64::wrapping_add);
     let mut padded = [0; 8];
     padded[..last.len()].copy_from_slice(last);
     sum.wrapping_add(u64::from_le_bytes(padded))
