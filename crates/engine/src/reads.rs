@@ -102,6 +102,6 @@ impl<D: Device> Reading<D> {
 
     pub(crate) fn end_step(&mut self, image_base: usize) {
         self.reads.account_charged(&mut self.port, image_base);
-        self.port.settle_debt();
+        self.port.pay_owed_time();
     }
 }

@@ -249,7 +249,7 @@ fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counter
     for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
         sub_pool.count_free_list(&mut port, store.segments());
     }
-    port.settle_debt();
+    port.pay_owed_time();
     port.take_counters()
 }
 
@@ -276,7 +276,7 @@ fn scan_rows<D: Device>(
             scan_unit(store, (plan, owners), *unit, hashes, (&mut found, &mut port), &mut settle)?;
         }
         settle.finish();
-        port.settle_debt();
+        port.pay_owed_time();
         found.device = port.take_counters();
         Ok(found)
     };
@@ -381,7 +381,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
         }
         reads.account(&mut workers[0].row_store.port, core.image_base);
     }
-    workers[0].row_store.port.settle_debt();
+    workers[0].row_store.port.pay_owed_time();
 }
 
 fn rebuild_share<D: Device>(
@@ -420,6 +420,6 @@ fn rebuild_share<D: Device>(
             worker.collect.push((id, entry.generation()));
         }
     }
-    port.settle_debt();
+    port.pay_owed_time();
     staged
 }

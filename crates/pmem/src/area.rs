@@ -153,8 +153,8 @@ impl MeasuringArea {
     }
 
     /// Waits for as long as the profile still charges for.
-    pub fn settle_debt(&mut self) {
-        self.port.settle_debt();
+    pub fn pay_owed_time(&mut self) {
+        self.port.pay_owed_time();
     }
 
     /// What was done since the last time.

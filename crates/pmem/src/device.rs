@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::combining::Buffered;
-use crate::debt::Debt;
+use crate::owed_time::OwedTime;
 use crate::step::Step;
 use crate::sync::{point, writes};
 use crate::units::{LINE_BYTES, Line};
@@ -39,7 +39,7 @@ pub struct PortState {
     /// What went through this port.
     pub counters: Counters,
     /// What it owes to an emulated device, which it pays in pieces.
-    pub(crate) debt: Debt,
+    pub(crate) owed: OwedTime,
     /// Which blocks it has in an emulated device's buffer of writes.
     pub(crate) buffered: Buffered,
 }
@@ -139,7 +139,7 @@ pub trait Device: Send + Sync + 'static {
 
     /// Waits for as long as the port still owes, where accesses cost time.
     #[inline(always)]
-    fn settle_debt(&self, port: &mut PortState) {
+    fn pay_owed_time(&self, port: &mut PortState) {
         let _ = port;
     }
 
@@ -383,9 +383,9 @@ impl<D: Device> Port<D> {
         self.step.clear();
     }
 
-    /// See [`Device::settle_debt`].
-    pub fn settle_debt(&mut self) {
-        self.device.settle_debt(&mut self.state);
+    /// See [`Device::pay_owed_time`].
+    pub fn pay_owed_time(&mut self) {
+        self.device.pay_owed_time(&mut self.state);
     }
 
     /// Adds reads that were counted elsewhere, on a device that charges nothing for them.

@@ -33,9 +33,9 @@ use self::bandwidth::Direction;
 use self::costs::{Access, Costs};
 pub use self::profile::Profile;
 use crate::cpu::Cpu;
-use crate::debt::Debt;
 use crate::mapping::Pages;
 use crate::memory::Memory;
+use crate::owed_time::OwedTime;
 use crate::{Description, Device, DeviceError, LINE_BYTES, Line, Mapping, PortState};
 
 /// Offsets of the log begin here, for the buffer of writes.
@@ -96,8 +96,8 @@ impl Emulated {
             false => writes.units(offset, len),
         };
         port.counters.media_bytes_written += units * writes.unit;
-        port.debt.latency_ns += writes.waits_ns(units);
-        port.debt.writing_ns += units * writes.shared_ns;
+        port.owed.latency_ns += writes.waits_ns(units);
+        port.owed.writing_ns += units * writes.shared_ns;
         self.pay_if_due(port);
     }
 
@@ -113,7 +113,7 @@ impl Emulated {
 
     #[inline(always)]
     fn pay_if_due(&self, port: &mut PortState) {
-        if port.debt.is_due() {
+        if port.owed.is_due() {
             self.pay(port);
         }
     }
@@ -121,16 +121,16 @@ impl Emulated {
     /// Waits for as long as the port owes.
     #[cold]
     fn pay(&self, port: &mut PortState) {
-        let debt = std::mem::take(&mut port.debt);
-        port.counters.added_ns += self.wait(debt);
+        let owed = std::mem::take(&mut port.owed);
+        port.counters.added_ns += self.wait(owed);
     }
 
-    /// Waits for a debt; for how long.
-    fn wait(&self, debt: Debt) -> u64 {
+    /// Waits for time that is owed; for how long.
+    fn wait(&self, owed: OwedTime) -> u64 {
         let now_ns = self.now_ns();
-        let until_ns = (now_ns + debt.latency_ns)
-            .max(self.reads.take(now_ns, debt.reading_ns))
-            .max(self.writes.take(now_ns, debt.writing_ns));
+        let until_ns = (now_ns + owed.latency_ns)
+            .max(self.reads.take(now_ns, owed.reading_ns))
+            .max(self.writes.take(now_ns, owed.writing_ns));
         while self.now_ns() < until_ns {
             std::hint::spin_loop();
         }
@@ -187,7 +187,7 @@ impl Device for Emulated {
             false => 0,
         };
         if units > 0 {
-            self.wait(Debt {
+            self.wait(OwedTime {
                 latency_ns: self.costs.reads.waits_ns(units),
                 reading_ns: units * self.costs.reads.shared_ns,
                 writing_ns: 0,
@@ -231,15 +231,15 @@ impl Device for Emulated {
         if self.costs.charges_reads {
             let reads = self.costs.reads;
             let units = reads.units(offset, len);
-            port.debt.latency_ns += reads.waits_ns(units);
-            port.debt.reading_ns += units * reads.shared_ns;
+            port.owed.latency_ns += reads.waits_ns(units);
+            port.owed.reading_ns += units * reads.shared_ns;
             self.pay_if_due(port);
         }
     }
 
     #[inline(always)]
-    fn settle_debt(&self, port: &mut PortState) {
-        if port.debt != Debt::default() {
+    fn pay_owed_time(&self, port: &mut PortState) {
+        if port.owed != OwedTime::default() {
             self.pay(port);
         }
     }
@@ -282,7 +282,7 @@ impl Device for Emulated {
     fn fence(&self, port: &mut PortState) {
         self.cpu.fence();
         if self.costs.settles_at_fence {
-            self.settle_debt(port);
+            self.pay_owed_time(port);
         }
     }
 

@@ -28,8 +28,8 @@ mod units;
 
 mod combining;
 mod counters;
-mod debt;
 mod device;
+mod owed_time;
 mod step;
 
 mod health;

@@ -450,7 +450,7 @@ fn count_opening<D: Device>(
         sub_pool.count_state(port);
         sub_pool.count_free_list(port, segments);
     }
-    port.settle_debt();
+    port.pay_owed_time();
 }
 
 /// All sub-pools of the pools of these tables and of all value classes that fit a segment.

@@ -21,18 +21,18 @@ fn device(profile: Profile) -> Emulated {
     device
 }
 
-fn debt(latency_ns: u64, reading_ns: u64, writing_ns: u64) -> Debt {
-    Debt { latency_ns, reading_ns, writing_ns }
+fn owed(latency_ns: u64, reading_ns: u64, writing_ns: u64) -> OwedTime {
+    OwedTime { latency_ns, reading_ns, writing_ns }
 }
 
 #[test]
-fn a_port_pays_its_debt_at_a_fence() {
+fn a_port_pays_its_owed_time_at_a_fence() {
     let device = device(Profile::High);
     let mut port = PortState::default();
     device.loaded(&mut port, 0, 8);
-    assert_eq!(port.debt, debt(700, 0, 0));
+    assert_eq!(port.owed, owed(700, 0, 0));
     device.fence(&mut port);
-    assert_eq!((port.debt, port.counters.added_ns), (Debt::default(), 700));
+    assert_eq!((port.owed, port.counters.added_ns), (OwedTime::default(), 700));
     let start = Instant::now();
     for _ in 0..100 {
         device.loaded(&mut port, 0, 8);
@@ -46,17 +46,17 @@ fn optane_charges_each_block_once_while_it_is_in_the_buffer() {
     let mut port = PortState::default();
     // SAFETY: this test owns the device.
     unsafe { device.store_nt(&mut port, 64, &[1; 64]) };
-    assert_eq!(port.debt, debt(218, 0, 143));
+    assert_eq!(port.owed, owed(218, 0, 143));
     device.flush_line(&mut port, 0);
     device.flush(&mut port, 64, 128);
     device.wrote_lines(&mut port, 192, 1);
-    assert_eq!(port.debt, debt(218, 0, 143));
+    assert_eq!(port.owed, owed(218, 0, 143));
     device.wrote_lines(&mut port, 192, 2);
     device.fence(&mut port);
     device.flush_line(&mut port, 256);
-    assert_eq!(port.debt, Debt::default(), "a fence leaves blocks in the buffer");
+    assert_eq!(port.owed, OwedTime::default(), "a fence leaves blocks in the buffer");
     device.loaded(&mut port, 200, 100);
-    assert_eq!(port.debt, debt(220, 160, 0));
+    assert_eq!(port.owed, owed(220, 160, 0));
     assert_eq!(port.counters.media_bytes_written, 2 * BLOCK_BYTES);
 }
 
@@ -87,14 +87,14 @@ fn with_eadr_a_flush_is_free_and_what_it_wrote_takes_bandwidth() {
     let device = device(Profile::Eadr);
     let mut port = PortState::default();
     device.flush_line(&mut port, 0);
-    assert_eq!(port.debt, debt(0, 0, 143));
+    assert_eq!(port.owed, owed(0, 0, 143));
     device.fence(&mut port);
-    assert_eq!((port.debt, port.counters.added_ns), (debt(0, 0, 143), 0), "nobody waits for it");
+    assert_eq!((port.owed, port.counters.added_ns), (owed(0, 0, 143), 0), "nobody waits for it");
     // The same block again, later.
     device.flush_line(&mut port, 64);
     // Neighbours that are written together.
     device.flush(&mut port, 512, 256);
-    assert_eq!(port.debt, debt(0, 0, 3 * 143));
+    assert_eq!(port.owed, owed(0, 0, 3 * 143));
     assert_eq!(port.counters.media_bytes_written, 3 * BLOCK_BYTES);
 }
 
@@ -104,7 +104,7 @@ fn cxl_charges_lines() {
     let mut port = PortState::default();
     device.flush(&mut port, 0, 256);
     device.loaded(&mut port, 0, 64);
-    assert_eq!(port.debt, debt(24 + 130, 6, 24));
+    assert_eq!(port.owed, owed(24 + 130, 6, 24));
     assert_eq!(port.counters.media_bytes_written, 256);
 }
 
@@ -123,7 +123,7 @@ fn two_ports_owe_twice() {
     let mut ports = [PortState::default(), PortState::default()];
     for port in &mut ports {
         device.flush(port, 0, 1 << 20);
-        assert_eq!(port.debt, Debt::default(), "it was due");
+        assert_eq!(port.owed, OwedTime::default(), "it was due");
     }
     let busy_ns = 2 * (writing + (4096 * 143));
     assert!(device.now_ns() >= busy_ns);

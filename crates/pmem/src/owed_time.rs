@@ -5,7 +5,7 @@ pub(crate) const PAY_ABOVE_NS: u64 = 1_000;
 
 /// What a port owes, in nanoseconds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Debt {
+pub(crate) struct OwedTime {
     /// Waiting of its own.
     pub(crate) latency_ns: u64,
     /// Time of the device for reads ...
@@ -14,7 +14,7 @@ pub(crate) struct Debt {
     pub(crate) writing_ns: u64,
 }
 
-impl Debt {
+impl OwedTime {
     /// Whether it is so much that the port has to wait.
     #[inline(always)]
     pub(crate) fn is_due(self) -> bool {
