@@ -3,9 +3,9 @@
 //!
 //! Random blocks of 256 bytes are read and written by one thread and by two, of memory and of the
 //! device by turns, so that what other programs do meets both. The accesses, and how a figure comes
-//! from the turns, are `pmem::yardstick`'s. Nothing here knows the engine.
+//! from the turns, are `pmem::memory_speed`'s. Nothing here knows the engine.
 
-use pmem::yardstick::{self, Blocks, TURN_BLOCKS, undisturbed};
+use pmem::memory_speed::{self, Blocks, TURN_BLOCKS, undisturbed};
 use pmem::{BLOCK_BYTES, Counters, MeasuringArea, Profile};
 use serde::Serialize;
 
@@ -134,14 +134,14 @@ fn figures(profile: Profile, bytes: u64, threads: usize, bar: &Bar) -> Result<Ve
     let mut pairs: Vec<Pair> =
         drams.into_iter().zip(devices).map(|(dram, device)| Pair { dram, device }).collect();
     for pair in &mut pairs {
-        yardstick::fill(&mut pair.dram);
-        yardstick::fill(&mut pair.device);
+        memory_speed::fill(&mut pair.dram);
+        memory_speed::fill(&mut pair.device);
     }
     let paper = |ratio| (profile == Profile::Optane).then_some(ratio);
-    let writes = figure("write", &mut pairs, yardstick::write_ns, paper(PAPER_WRITES));
+    let writes = figure("write", &mut pairs, memory_speed::write_ns, paper(PAPER_WRITES));
     bar.step("writes");
     // What was written is in no cache: writes went past them.
-    let reads = figure("read", &mut pairs, yardstick::read_ns, paper(PAPER_READS));
+    let reads = figure("read", &mut pairs, memory_speed::read_ns, paper(PAPER_READS));
     bar.step("reads");
     Ok(vec![writes, reads])
 }
@@ -157,7 +157,7 @@ fn figure(
     for pair in &mut *pairs {
         pair.device.take_counters();
     }
-    let rates = yardstick::in_step(pairs, 2 * TURNS, |pair, turn| {
+    let rates = memory_speed::in_step(pairs, 2 * TURNS, |pair, turn| {
         let blocks = Blocks { from: turn / 2 * count, count };
         let area = if turn.is_multiple_of(2) { &mut pair.dram } else { &mut pair.device };
         measure(area, blocks)

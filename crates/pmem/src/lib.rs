@@ -57,7 +57,7 @@ mod crash;
 mod spec;
 
 mod area;
-pub mod yardstick;
+pub mod memory_speed;
 
 pub mod sync;
 

@@ -1,19 +1,19 @@
 //! How long DRAM takes for a block, which the costs of `optane` and `eadr` are relative to.
 //!
 //! The rule: [`PART_BYTES`] of memory for each thread of the machine, at most [`THREADS_MAX`], are
-//! filled past the caches. One thread alone, and then all of them at once, read and
-//! write random blocks in [`TURNS`] short turns (`yardstick`). Then one thread does the same on a
-//! device with costs that follow from that, to learn what a block takes there beside the waiting:
-//! more than on DRAM, because a wait keeps reads before it from being in flight with those after
-//! it. That takes some 50 ms, once in a process: all its devices have the same costs. Under the
-//! interpreter that checks unsafe code the times are those of no machine but fixed.
+//! filled past the caches. One thread alone, and then all of them at once, read and write random
+//! blocks in [`TURNS`] short turns (`memory_speed`). Then one thread does the same on a device with
+//! costs that follow from that, to learn what a block takes there beside the waiting: more than on
+//! DRAM, because a wait keeps reads before it from being in flight with those after it. That takes
+//! some 50 ms, once in a process: all its devices have the same costs. Under the interpreter that
+//! checks unsafe code the times are those of no machine but fixed.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Emulated;
 use super::costs::{Access, BlockTime, BlockTimes, Costs};
 use super::profile::Profile;
-use crate::yardstick::{self, Blocks, TURN_BLOCKS};
+use crate::memory_speed::{self, Blocks, TURN_BLOCKS};
 use crate::{BLOCK_BYTES, DeviceError, MeasuringArea};
 
 /// Memory of a thread.
@@ -63,9 +63,9 @@ fn measure() -> Result<BlockTimes, DeviceError> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = cores.min(THREADS_MAX);
     let mut areas = MeasuringArea::of_profile(Profile::None, PART_BYTES, threads)?;
-    areas.iter_mut().for_each(yardstick::fill);
+    areas.iter_mut().for_each(memory_speed::fill);
     let mut of_dram = |measure: Measure| {
-        let one_thread_ps = block_ps(&mut areas[..1], measure, 0, yardstick::undisturbed);
+        let one_thread_ps = block_ps(&mut areas[..1], measure, 0, memory_speed::undisturbed);
         let all_threads_ps = match threads {
             1 => one_thread_ps,
             // Blocks that no cache holds from before. Threads that have the processors to
@@ -76,22 +76,22 @@ fn measure() -> Result<BlockTimes, DeviceError> {
         let least_ps = one_thread_ps / threads as u64;
         BlockTime::new(one_thread_ps, all_threads_ps.clamp(least_ps, one_thread_ps))
     };
-    let reads = of_dram(yardstick::read_ns);
-    let dram = BlockTimes { reads, writes: of_dram(yardstick::write_ns) };
+    let reads = of_dram(memory_speed::read_ns);
+    let dram = BlockTimes { reads, writes: of_dram(memory_speed::write_ns) };
     let costs = Costs::optane(dram);
     let device = Emulated::with_costs(Profile::Optane, costs, PART_BYTES, 0)?;
     let mut areas = MeasuringArea::of_device(&Arc::new(device), PART_BYTES, 1)?;
-    areas.iter_mut().for_each(yardstick::fill);
+    areas.iter_mut().for_each(memory_speed::fill);
     let mut on_device = |time: BlockTime, access: Access, measure: Measure| {
         let waiting_ps = access.first_ns * 1000;
-        let all_ps = block_ps(&mut areas, measure, 0, yardstick::undisturbed);
+        let all_ps = block_ps(&mut areas, measure, 0, memory_speed::undisturbed);
         // Not less than on DRAM, whatever disturbed the measurement, and not much more.
         let beside_ps = all_ps.saturating_sub(waiting_ps);
         let beside_waiting_ps = beside_ps.clamp(time.one_thread_ps, 3 * time.one_thread_ps);
         BlockTime { beside_waiting_ps, ..time }
     };
-    let reads = on_device(dram.reads, costs.reads, yardstick::read_ns);
-    Ok(BlockTimes { reads, writes: on_device(dram.writes, costs.writes, yardstick::write_ns) })
+    let reads = on_device(dram.reads, costs.reads, memory_speed::read_ns);
+    Ok(BlockTimes { reads, writes: on_device(dram.writes, costs.writes, memory_speed::write_ns) })
 }
 
 /// Picoseconds of a block, where all areas are measured at once, from a turn on.
@@ -101,7 +101,7 @@ fn block_ps(
     from_turn: u64,
     choose: fn(Vec<f64>) -> f64,
 ) -> u64 {
-    let rates = yardstick::in_step(areas, TURNS, |area, turn| {
+    let rates = memory_speed::in_step(areas, TURNS, |area, turn| {
         let from = (from_turn + turn) * TURN_BLOCKS;
         measure(area, Blocks { from, count: TURN_BLOCKS })
     });
