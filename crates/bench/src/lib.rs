@@ -49,8 +49,8 @@ mod progress;
 mod stop;
 mod verify;
 
+mod counts;
 mod run;
-mod tally;
 
 mod head;
 mod numbers;

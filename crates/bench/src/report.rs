@@ -6,9 +6,9 @@ use pmem::Device;
 use serde::Serialize;
 
 use crate::clock::seconds;
+use crate::counts::RunCounts;
 use crate::head::Head;
 use crate::numbers::{Latency, Named, add_counters, ratio};
-use crate::tally::Tally;
 use crate::{BenchError, Job, RecoverSummary, Settings, Share};
 
 /// What came of a run.
@@ -124,8 +124,8 @@ pub struct Balance {
 }
 
 impl Balance {
-    fn new(tally: &Tally, workers: usize) -> Self {
-        let (stats, workers) = (&tally.stats, workers as f64);
+    fn new(counts: &RunCounts, workers: usize) -> Self {
+        let (stats, workers) = (&counts.stats, workers as f64);
         let work = &stats.work;
         let calls = (work.committed + work.aborted + work.failed + work.deferred) as f64;
         let by_phase = |of: fn(&PhaseStats) -> (f64, f64), factor| {
@@ -144,7 +144,7 @@ impl Balance {
             .iter()
             .map(waited)
             .fold((0.0, 0.0), |sum, did| (sum.0 + did.0, sum.1 + did.1));
-        let chain = (tally.chain_calls > 0).then_some(tally.chain_calls as f64);
+        let chain = (counts.chain_calls > 0).then_some(counts.chain_calls as f64);
         Self {
             calls_most_to_mean: ratio(stats.calls_most as f64 * workers, calls),
             appends_most_to_mean: ratio(stats.appends_most as f64 * workers, work.appends as f64),
@@ -155,20 +155,20 @@ impl Balance {
             waiting_percent: 100.0 * ratio(waited_all, all),
             waiting_percent_of: by_phase(waited, 100.0),
             busiest_to_mean_of: by_phase(busiest, workers),
-            chain_calls_per_epoch: chain.map(|chain| ratio(chain, tally.epochs as f64)),
+            chain_calls_per_epoch: chain.map(|chain| ratio(chain, counts.epochs as f64)),
             calls_by_chain: chain.map(|chain| ratio(calls, chain)),
         }
     }
 }
 
 impl Report {
-    pub(crate) fn new(job: &Job, settings: &Settings, tally: &Tally) -> Self {
-        let work = &tally.stats.work;
+    pub(crate) fn new(job: &Job, settings: &Settings, counts: &RunCounts) -> Self {
+        let work = &counts.stats.work;
         Self {
             head: Head::new(
                 job,
                 settings.design.name(),
-                (settings.engine.workers, tally.epochs, job.parameters().epoch_size),
+                (settings.engine.workers, counts.epochs, job.parameters().epoch_size),
             ),
             interrupted: false,
             checkpoint_every: settings.engine.checkpoint_every,
@@ -180,19 +180,19 @@ impl Report {
             committed: work.committed,
             aborted: work.aborted,
             failed: work.failed,
-            first_failure: tally.first_failure.clone(),
+            first_failure: counts.first_failure.clone(),
             deferred: work.deferred,
             waiting: 0,
-            seconds: seconds(tally.run_ns),
-            throughput_txn_per_s: tally.throughput(),
+            seconds: seconds(counts.run_ns),
+            throughput_txn_per_s: counts.throughput(),
             latency_ns: Latency {
-                p50: tally.latency_ns(50.0),
-                p99: tally.latency_ns(99.0),
-                p999: tally.latency_ns(99.9),
+                p50: counts.latency_ns(50.0),
+                p99: counts.latency_ns(99.0),
+                p999: counts.latency_ns(99.9),
             },
-            phase_ns: phases(&tally.stats),
-            balance: Balance::new(tally, settings.engine.workers),
-            counters: counters(&tally.stats),
+            phase_ns: phases(&counts.stats),
+            balance: Balance::new(counts, settings.engine.workers),
+            counters: counters(&counts.stats),
             memory_bytes: Named::default(),
             values: Named::default(),
             rows: 0,

@@ -158,9 +158,9 @@ impl RivalReport {
 fn counters(report: &testbed::Report) -> Named {
     let mut totals = vec![
         ("retries", report.retries),
-        ("tuples_written", report.tally.tuples_written),
-        ("cache_misses", report.tally.cache_misses),
-        ("cache_evictions", report.tally.evictions),
+        ("tuples_written", report.counts.tuples_written),
+        ("cache_misses", report.counts.cache_misses),
+        ("cache_evictions", report.counts.evictions),
     ];
     add_counters(&mut totals, &report.counters);
     Named::with_ratios(totals, report.committed + report.aborted)

@@ -17,10 +17,10 @@ use workloads::{Observer, ProcedureId};
 
 use crate::adapter::{EngineView, answer};
 use crate::clock::now_ns;
+use crate::counts::RunCounts;
 use crate::devices::{DeviceVisitor, Limits, open_device};
 use crate::recover::{self, Recover};
 use crate::share;
-use crate::tally::Tally;
 use crate::verify::Verifier;
 use crate::{AckLog, BenchError, Job, Place, Report, Result, Settings, place, report};
 
@@ -120,8 +120,8 @@ impl DeviceVisitor for Open<'_> {
             let (config, started) = (settings.engine_config(job, 0), now_ns());
             report.recovered(Recover { job, config, started }.visit(device)?)?;
         }
-        if run.tally.epochs > 0 && settings.limits.is_due(report.seconds) {
-            let (stats, epochs) = (&run.tally.stats, run.tally.epochs);
+        if run.counts.epochs > 0 && settings.limits.is_due(report.seconds) {
+            let (stats, epochs) = (&run.counts.stats, run.counts.epochs);
             match share::measure(stats, epochs, settings, &place.spec) {
                 Ok(share) => report.limits = Some(share),
                 // The run is as good without.
@@ -145,7 +145,7 @@ struct Run<'a, D: Device> {
     /// Calls that the last epoch deferred, in order.
     deferred: Vec<(ProcedureId, Vec<u8>)>,
     calls: Calls,
-    tally: Tally,
+    counts: RunCounts,
     generate_ns: u64,
     /// Whether epochs were left out because somebody asked to stop.
     interrupted: bool,
@@ -187,7 +187,7 @@ impl<'a, D: Device> Run<'a, D> {
             observer: None,
             deferred,
             calls: Calls::new(),
-            tally: Tally::new()?,
+            counts: RunCounts::new()?,
             generate_ns: 0,
             interrupted: false,
         })
@@ -251,8 +251,8 @@ impl<'a, D: Device> Run<'a, D> {
                 break;
             }
             let (outcome, ns) = self.epoch(epoch)?;
-            self.tally.add(&outcome, ns);
-            self.tally.chain_calls += self.verifier.as_ref().map_or(0, Verifier::longest_chain);
+            self.counts.add(&outcome, ns);
+            self.counts.chain_calls += self.verifier.as_ref().map_or(0, Verifier::longest_chain);
             self.tell_observer(&outcome);
             let rate = outcome.stats.work.committed as f64 * 1e6 / ns.max(1) as f64;
             bar.step(format!("{rate:.0} k txn/s"));
@@ -269,7 +269,7 @@ impl<'a, D: Device> Run<'a, D> {
     /// Whether there is something to check: a run that was interrupted before any epoch of the
     /// stream has changed nothing that a check could judge, or is not even loaded.
     fn has_news(&self) -> bool {
-        !self.interrupted || self.tally.epochs > 0
+        !self.interrupted || self.counts.epochs > 0
     }
 
     /// One epoch: generate, run (the only timed part), acknowledge, verify.
@@ -327,7 +327,7 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     fn report(&self, problems: Vec<String>) -> Report {
-        let mut report = Report::new(self.job, self.settings, &self.tally);
+        let mut report = Report::new(self.job, self.settings, &self.counts);
         report.head.describe_device(&self.device.description());
         report.describe_state(&self.engine, &self.recovery);
         report.values = report::values(&self.engine);

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use sim::crash::{
-    Campaign, Class, DEPTH_MAX, Failure, Grown, Options, Outcome, Tally, minimise, run as explore,
+    Campaign, Class, Counts, DEPTH_MAX, Failure, Grown, Options, Outcome, minimise, run as explore,
 };
 use sim::history::shrink::{Step, describe};
 
@@ -133,12 +133,12 @@ fn explore_crash(arguments: &SimArguments, seed: u64, exploring: &Exploring) -> 
     let jobs = crate::runs::workers(arguments.jobs);
     let campaign =
         Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
-    let Outcome { tally, failure } = explore(&campaign);
+    let Outcome { counts, failure } = explore(&campaign);
     let (elapsed, processor) = (exploring.elapsed(), processor_seconds() - before);
     exploring.hide();
     let failure = failure.map(|failure| shown(&made_small(failure, arguments, &stop), arguments));
     let interrupted = exploring.interrupted();
-    Explored { interrupted, ..explored(&tally, failure, seed, jobs, (elapsed, processor)) }
+    Explored { interrupted, ..explored(&counts, failure, seed, jobs, (elapsed, processor)) }
 }
 
 /// A failure as it is to be shown: made small, until `is_over`, unless that is not asked for.
@@ -163,18 +163,18 @@ fn processor_seconds() -> f64 {
 }
 
 fn explored(
-    tally: &Tally,
+    counts: &Counts,
     failure: Option<FailureShown>,
     seed: u64,
     jobs: usize,
     (seconds, processor): (f64, f64),
 ) -> Explored {
-    let images = tally.images as f64;
-    let (rows_hit, rows) = tally.rows_hit();
+    let images = counts.images as f64;
+    let (rows_hit, rows) = counts.rows_hit();
     let classes = Class::ALL.into_iter().map(|class| ClassCounts {
         class: class.name(),
-        crash_points: tally.points[class as usize],
-        images: tally.images_of[class as usize],
+        crash_points: counts.points[class as usize],
+        images: counts.images_of[class as usize],
     });
     Explored {
         device: "crash",
@@ -182,31 +182,31 @@ fn explored(
         seconds,
         jobs,
         interrupted: false,
-        histories: tally.cases,
-        histories_deep: tally.cases_deep,
-        histories_per_core_second: tally.cases as f64 / processor,
-        lives: tally.lives,
-        kills: tally.kills,
-        lives_ended_by_a_call: tally.ended,
+        histories: counts.cases,
+        histories_deep: counts.cases_deep,
+        histories_per_core_second: counts.cases as f64 / processor,
+        lives: counts.lives,
+        kills: counts.kills,
+        lives_ended_by_a_call: counts.ended,
         seldom: SeldomShown {
-            images_with_deferred_calls: tally.seldom.deferred,
-            images_with_an_empty_epoch: tally.seldom.empty,
-            images_decided_about: tally.seldom.decided,
-            lives_after_a_larger_epoch: tally.seldom.smaller,
+            images_with_deferred_calls: counts.seldom.deferred,
+            images_with_an_empty_epoch: counts.seldom.empty,
+            images_decided_about: counts.seldom.decided,
+            lives_after_a_larger_epoch: counts.seldom.smaller,
         },
-        epochs: tally.epochs,
-        epochs_refused: tally.refused,
-        epochs_refused_by_log: tally.refused_by_log,
-        images: tally.images,
+        epochs: counts.epochs,
+        epochs_refused: counts.refused,
+        epochs_refused_by_log: counts.refused_by_log,
+        images: counts.images,
         images_per_second: images / seconds,
         images_per_core_second: images / processor,
-        images_skipped_as_same: tally.same,
-        crash_points: tally.points_total(),
-        violations: tally.violations,
+        images_skipped_as_same: counts.same,
+        crash_points: counts.points_total(),
+        violations: counts.violations,
         rows,
         rows_hit,
         classes: classes.collect(),
-        never_hit: tally.never_hit().into_iter().map(|(class, d)| never_hit(class, d)).collect(),
+        never_hit: counts.never_hit().into_iter().map(|(class, d)| never_hit(class, d)).collect(),
         failure,
     }
 }
@@ -364,7 +364,7 @@ mod tests {
             vec![Step::new(Op::CommitPoint, HASHED, 0), Step::new(Op::AbortIfAbsent, HASHED, 99)];
         let mut case = Case { log_limit_bytes: 4 << 20, ..Case::of_seed(7) };
         case.batches.push(vec![Program { body, ..Program::default() }.encode()]);
-        explore_case(&case, &Options::default(), &mut Tally::default()).unwrap_err()
+        explore_case(&case, &Options::default(), &mut Counts::default()).unwrap_err()
     }
 
     fn calls(failure: &Failure) -> usize {
@@ -376,8 +376,8 @@ mod tests {
     fn a_violation_is_shown() {
         let given = arguments(&["--images-per-case", "5", "--depth", "2"]);
         let failure = shown(&violation(), &given);
-        let tally = Tally { violations: 1, ..Tally::default() };
-        let text = text(&explored(&tally, Some(failure), 3, 1, (1.0, 1.0)));
+        let counts = Counts { violations: 1, ..Counts::default() };
+        let text = text(&explored(&counts, Some(failure), 3, 1, (1.0, 1.0)));
         let repeat = "repeat with: nvcaracal sim --device crash --seed 7 --cases 1 --depth 2 \
                       --images-per-case 5\n";
         for expected in [

@@ -1,7 +1,7 @@
 //! `sim --device damage`: stores damaged from outside.
 
 use serde::Serialize;
-use sim::damage::{DamageKind, DamageTally, End, damage_campaign};
+use sim::damage::{DamageCounts, DamageKind, End, damage_campaign};
 
 use crate::args::SimArguments;
 use crate::exploring::Exploring;
@@ -44,8 +44,8 @@ struct FailureShown {
 pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Done {
     let target = JsonTarget::open(arguments.json.as_deref())?;
     let exploring = Exploring::begin(arguments, arguments.cases, "stores", signals);
-    let (tally, violation) = damage_campaign(seed, arguments.cases, |tally| {
-        exploring.show(tally.cases, format!("{} stores", tally.cases));
+    let (counts, violation) = damage_campaign(seed, arguments.cases, |counts| {
+        exploring.show(counts.cases, format!("{} stores", counts.cases));
         !exploring.is_over()
     });
     exploring.hide();
@@ -59,11 +59,11 @@ pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Don
         seed,
         seconds: exploring.elapsed(),
         interrupted: exploring.interrupted(),
-        cases: tally.cases,
-        damages: DamageKind::ALL.map(|kind| damage(&tally, kind)).into(),
-        refused_untouched: total(&tally, End::Refused),
-        recovered: total(&tally, End::Recovered),
-        older_untold: total(&tally, End::Older),
+        cases: counts.cases,
+        damages: DamageKind::ALL.map(|kind| damage(&counts, kind)).into(),
+        refused_untouched: total(&counts, End::Refused),
+        recovered: total(&counts, End::Recovered),
+        older_untold: total(&counts, End::Older),
         violations: failure.iter().count() as u64,
         failure,
     };
@@ -71,17 +71,17 @@ pub(crate) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Don
     exploring.end(explored.violations, signals)
 }
 
-fn damage(tally: &DamageTally, kind: DamageKind) -> Damage {
+fn damage(counts: &DamageCounts, kind: DamageKind) -> Damage {
     Damage {
         damage: kind.name(),
-        refused_untouched: tally.count(kind, End::Refused),
-        recovered: tally.count(kind, End::Recovered),
-        older_untold: tally.count(kind, End::Older),
+        refused_untouched: counts.count(kind, End::Refused),
+        recovered: counts.count(kind, End::Recovered),
+        older_untold: counts.count(kind, End::Older),
     }
 }
 
-fn total(tally: &DamageTally, end: End) -> u64 {
-    DamageKind::ALL.iter().map(|kind| tally.count(*kind, end)).sum()
+fn total(counts: &DamageCounts, end: End) -> u64 {
+    DamageKind::ALL.iter().map(|kind| counts.count(*kind, end)).sum()
 }
 
 fn text(explored: &Explored) -> String {

@@ -24,7 +24,7 @@ use crate::driver::Driver;
 use crate::observe;
 use crate::queue::{Batch, Queue, Work};
 use crate::routing::Routing;
-use crate::stats::{Recorder, Tallies};
+use crate::stats::{EpochCounts, Recorder};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::ticket::{Group, Place};
@@ -126,7 +126,7 @@ pub(crate) struct Sequencer {
     serial_calls_max: usize,
     workers: WorkerChoice,
     /// What the calls of the epoch that ran came to.
-    tallies: Tallies,
+    counts: EpochCounts,
 }
 
 /// Whose calls an epoch runs.
@@ -225,16 +225,16 @@ impl Sequencer {
         last_timestamp_ns: u64,
     ) -> Self {
         let status = driver.status();
-        let mut tallies = None;
+        let mut counts = None;
         shared.record(|recorder| {
             recorder.place(status);
-            tallies = Some(recorder.tallies());
+            counts = Some(recorder.counts());
         });
         shared.pace.has_deferred_calls.store(deferred > 0, Ordering::Relaxed);
         Self {
             deferred: (0..deferred).map(|_| None).collect(),
             shared,
-            tallies: tallies.expect("just made"),
+            counts: counts.expect("just made"),
             workers: WorkerChoice::new(driver.workers()),
             driver,
             stack: Some(stack),
@@ -407,12 +407,12 @@ impl Sequencer {
         // Counted before anybody can ask.
         let status = self.driver.status();
         let latency = part.opened.map(|opened| opened.elapsed());
-        self.tally(&outcome, calls);
-        self.tallies.tell();
+        self.count(&outcome, calls);
+        self.counts.tell();
         observe::epoch(&outcome, status.rows, latency, || self.shared.queue.waiting().calls);
-        let (tallies, stats) = (&mut self.tallies, outcome.stats.clone());
+        let (counts, stats) = (&mut self.counts, outcome.stats.clone());
         self.shared.record(|recorder| {
-            recorder.epoch(stats, tallies, status, latency);
+            recorder.epoch(stats, counts, status, latency);
             recorder.contention.add(outcome.epoch, contention);
         });
 
@@ -441,18 +441,18 @@ impl Sequencer {
     }
 
     /// Counts answers by procedure.
-    fn tally(&mut self, outcome: &EpochOutcome, calls: &Calls) {
+    fn count(&mut self, outcome: &EpochOutcome, calls: &Calls) {
         let deferred_in = outcome.deferred_in;
         for (position, owner) in self.deferred.iter().take(deferred_in).enumerate() {
             if let Some((.., procedure)) = owner {
-                self.tallies.count(*procedure, outcome.answer(position));
+                self.counts.count(*procedure, outcome.answer(position));
             }
         }
         for index in 0..calls.len() {
-            self.tallies.commit(calls.get(index).0);
+            self.counts.commit(calls.get(index).0);
         }
         for (number, answer) in outcome.uncommitted().filter(|&(number, _)| number >= deferred_in) {
-            self.tallies.did_not_commit(calls.get(number - deferred_in).0, answer);
+            self.counts.did_not_commit(calls.get(number - deferred_in).0, answer);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::contention::Window;
 use crate::driver::Status;
 use histogram::Histogram;
 pub use procedures::ProcedureStats;
-pub(crate) use procedures::{Procedure, Tallies};
+pub(crate) use procedures::{EpochCounts, Procedure};
 
 /// Counts since the database was opened, and where it is now. See
 /// [`Database::stats`](crate::Database::stats).
@@ -75,11 +75,11 @@ impl Recorder {
     pub(crate) fn epoch(
         &mut self,
         epoch: EpochStats,
-        tallies: &mut Tallies,
+        counts: &mut EpochCounts,
         status: Status,
         latency: Option<Duration>,
     ) {
-        procedures::add(&mut self.procedures, tallies, latency);
+        procedures::add(&mut self.procedures, counts, latency);
         let stats = &mut self.stats;
         stats.epochs += 1;
         stats.committed += epoch.work.committed;
@@ -93,9 +93,9 @@ impl Recorder {
         self.place(status);
     }
 
-    /// Empty tallies of its procedures.
-    pub(crate) fn tallies(&self) -> Tallies {
-        Tallies::new(&self.procedures)
+    /// Empty counts of its procedures.
+    pub(crate) fn counts(&self) -> EpochCounts {
+        EpochCounts::new(&self.procedures)
     }
 
     pub(crate) fn refused(&mut self, calls: usize) {

@@ -37,7 +37,7 @@ mod zen;
 pub use calls::{Answered, Calls, RivalView, load};
 pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};
-pub use rival::{Options, RecoveryReport, Rival, Session, Stop, Tally};
+pub use rival::{Counts, Options, RecoveryReport, Rival, Session, Stop};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
 pub use zen::{Zen, ZenEngine, ZenMvcc};

@@ -91,7 +91,7 @@ impl Options {
 
 /// What one worker's transactions did beyond what the device counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
+pub struct Counts {
     /// Versions of rows that were written to the device.
     pub tuples_written: u64,
     /// Rows that were read from the device into a cache.
@@ -102,7 +102,7 @@ pub struct Tally {
     pub old_versions_read: u64,
 }
 
-impl Tally {
+impl Counts {
     /// Adds the counts of another worker.
     pub fn add(&mut self, other: &Self) {
         self.tuples_written += other.tuples_written;
@@ -275,5 +275,5 @@ pub trait Session: Send + 'static {
     fn take_counters(&mut self) -> Counters;
 
     /// What its transactions did.
-    fn tally(&self) -> Tally;
+    fn count(&self) -> Counts;
 }

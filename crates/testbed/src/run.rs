@@ -18,7 +18,7 @@ use crate::calls::{Answered, Calls, Dealer, RivalView, load, on_workers};
 use crate::check::check;
 use crate::error::{Error, Result};
 use crate::procedure::{Outcome, Procedures};
-use crate::rival::{Options, RecoveryReport, Rival, Session, Tally};
+use crate::rival::{Counts, Options, RecoveryReport, Rival, Session};
 
 /// Longer latencies count as this one.
 const LATENCY_MAX_NS: u64 = 100_000_000_000;
@@ -74,7 +74,7 @@ pub struct Report {
     /// What went through the device in the measured rounds.
     pub counters: Counters,
     /// What the engine counted besides in the measured rounds.
-    pub tally: Tally,
+    pub counts: Counts,
     /// Digest of the state at the end.
     pub digest: u128,
     /// Recovery, if it was asked for.
@@ -106,7 +106,7 @@ struct Share {
     retries: u64,
     latency_ns: Histogram<u64>,
     counters: Counters,
-    tally: Tally,
+    counts: Counts,
     history: Vec<Answered>,
 }
 
@@ -119,7 +119,7 @@ impl Share {
             retries: 0,
             latency_ns: Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).map_err(failed)?,
             counters: Counters::default(),
-            tally: Tally::default(),
+            counts: Counts::default(),
             history: Vec::new(),
         })
     }
@@ -131,7 +131,7 @@ impl Share {
         // Both have the same bounds, which grow as needed.
         let _ = self.latency_ns.add(&other.latency_ns);
         self.counters.add(&other.counters);
-        self.tally.add(&other.tally);
+        self.counts.add(&other.counts);
         self.history.extend(other.history);
     }
 }
@@ -193,7 +193,7 @@ pub fn run<R: Rival, W: Workload>(
         elapsed_ns,
         latency_ns: measured.latency_ns,
         counters: measured.counters,
-        tally: measured.tally,
+        counts: measured.counts,
         digest,
         recovery,
     })
@@ -256,7 +256,7 @@ fn run_worker<S: Session>(
     answer(session, &mut waiting, &mut share.latency_ns);
     assert!(waiting.is_empty(), "a session that has finished can answer everything");
     share.counters = session.take_counters();
-    share.tally = session.tally();
+    share.counts = session.count();
     Ok(share)
 }
 

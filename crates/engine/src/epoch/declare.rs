@@ -39,7 +39,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if !worker.local.lists.pieces.is_empty() {
         epoch.shared.has_pieces.store(true, Ordering::Relaxed);
     }
-    reserve::tally(epoch, worker);
+    reserve::count_demand(epoch, worker);
     epoch.shared.deferred_bytes.fetch_add(deferred_bytes(epoch, worker), Ordering::Relaxed);
     epoch.barrier()?;
     if epoch.leads(worker)

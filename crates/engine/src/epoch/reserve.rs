@@ -16,7 +16,7 @@ use crate::{EngineError, Result};
 const GUESSED_PART: u64 = 4;
 
 /// Adds what this worker's calls declared.
-pub(super) fn tally<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     let tables = epoch.core.tables.len();
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
     for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {

@@ -3,7 +3,7 @@
 //! done by the crash lab (`crates/sim/src/crash/`); here are the cases that the engine's own tests
 //! need.
 
-use sim::crash::{Case, Options, Size, Tally, explore_case};
+use sim::crash::{Case, Counts, Options, Size, explore_case};
 use sim::history::{HASHED, LONG, ORDERED, Op, Program, Random, Setup, Step, effort};
 
 type Batches = Vec<Vec<Vec<u8>>>;
@@ -51,13 +51,13 @@ fn tiny_history() -> Batches {
     ]
 }
 
-fn explored(case: &Case, options: &Options<'_>) -> Tally {
-    let mut tally = Tally::default();
-    explore_case(case, options, &mut tally).unwrap_or_else(|failure| {
+fn explored(case: &Case, options: &Options<'_>) -> Counts {
+    let mut counts = Counts::default();
+    explore_case(case, options, &mut counts).unwrap_or_else(|failure| {
         let sim::crash::Failure { case, violation, cuts } = *failure;
         panic!("seed {}, {:?}: {violation}\n{cuts:#?}", case.seed, case.setup)
     });
-    tally
+    counts
 }
 
 /// O-22, O-23, O-25 to O-29, O-32, O-34 to O-36, O-38: the power is cut before every store, flush
@@ -82,8 +82,8 @@ fn o_26_every_event_of_a_small_history() {
         let any = Case::of_size(seed, Size::Small, &mut Random::new(seed));
         let case = Case { setup, batches: tiny_history(), image_limit_bytes: 4 << 20, ..any };
         let options = Options { images_max, nest_one_in: 100, run_on: 20, ..Options::default() };
-        let tally = explored(&case, &options);
-        assert!(tally.images < images_max, "all of it is explored");
+        let counts = explored(&case, &options);
+        assert!(counts.images < images_max, "all of it is explored");
     }
 }
 
@@ -109,6 +109,6 @@ fn o_53_creation_is_all_or_nothing() {
     let any = Case::of_size(0, Size::Tiny, &mut Random::new(0));
     let case = Case { batches: vec![], creation: true, ..any };
     let options = Options { nest_one_in: 10, run_on: 10, run_on_one_in: 10, ..Options::default() };
-    let tally = explored(&case, &options);
-    assert!(tally.images > 100, "{tally:?}");
+    let counts = explored(&case, &options);
+    assert!(counts.images > 100, "{counts:?}");
 }

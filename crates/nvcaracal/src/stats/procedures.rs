@@ -33,7 +33,7 @@ pub struct ProcedureStats {
 
 /// What the calls of a procedure came to in an epoch.
 #[derive(Debug, Default, Clone)]
-struct Tally {
+struct ProcedureCounts {
     committed: u64,
     aborted: u64,
     failed: u64,
@@ -42,21 +42,21 @@ struct Tally {
 
 /// The same for all procedures, by their numbers. Filled where nobody waits for it.
 #[derive(Debug)]
-pub(crate) struct Tallies {
+pub(crate) struct EpochCounts {
     names: Vec<&'static str>,
-    tallies: Vec<Tally>,
+    counts: Vec<ProcedureCounts>,
 }
 
-impl Tallies {
+impl EpochCounts {
     pub(crate) fn new(procedures: &[Procedure]) -> Self {
         let names: Vec<_> = procedures.iter().map(|procedure| procedure.counts.name).collect();
-        Self { tallies: vec![Tally::default(); names.len()], names }
+        Self { counts: vec![ProcedureCounts::default(); names.len()], names }
     }
 
     /// Tells of them who listens. No lock is held.
     pub(crate) fn tell(&self) {
-        for (name, tally) in self.names.iter().zip(&self.tallies) {
-            let Tally { committed, aborted, failed, deferred } = *tally;
+        for (name, counts) in self.names.iter().zip(&self.counts) {
+            let ProcedureCounts { committed, aborted, failed, deferred } = *counts;
             observe::calls(name, "committed", committed);
             observe::calls(name, "aborted", aborted);
             observe::calls(name, "failed", failed);
@@ -65,23 +65,23 @@ impl Tallies {
     }
 
     pub(crate) fn count(&mut self, procedure: u16, answer: Answer<'_>) {
-        let tally = &mut self.tallies[usize::from(procedure)];
+        let counts = &mut self.counts[usize::from(procedure)];
         *match answer {
-            Answer::Committed(_) => &mut tally.committed,
-            Answer::Aborted(_) => &mut tally.aborted,
-            Answer::Failed(_) => &mut tally.failed,
-            Answer::Deferred => &mut tally.deferred,
+            Answer::Committed(_) => &mut counts.committed,
+            Answer::Aborted(_) => &mut counts.aborted,
+            Answer::Failed(_) => &mut counts.failed,
+            Answer::Deferred => &mut counts.deferred,
         } += 1;
     }
 
     /// Counts a call as if it had committed, as most do.
     pub(crate) fn commit(&mut self, procedure: u16) {
-        self.tallies[usize::from(procedure)].committed += 1;
+        self.counts[usize::from(procedure)].committed += 1;
     }
 
     /// A call that was counted as if it had committed did not.
     pub(crate) fn did_not_commit(&mut self, procedure: u16, answer: Answer<'_>) {
-        self.tallies[usize::from(procedure)].committed -= 1;
+        self.counts[usize::from(procedure)].committed -= 1;
         self.count(procedure, answer);
     }
 }
@@ -99,8 +99,8 @@ impl Procedure {
         Self { counts, latencies: Histogram::default() }
     }
 
-    fn add(&mut self, tally: Tally, latency: Option<Duration>) {
-        let Tally { committed, aborted, failed, deferred } = tally;
+    fn add(&mut self, counts: ProcedureCounts, latency: Option<Duration>) {
+        let ProcedureCounts { committed, aborted, failed, deferred } = counts;
         self.counts.committed += committed;
         self.counts.aborted += aborted;
         self.counts.failed += failed;
@@ -120,9 +120,13 @@ impl Procedure {
     }
 }
 
-/// Adds what an epoch came to, and empties the tallies.
-pub(crate) fn add(procedures: &mut [Procedure], epoch: &mut Tallies, latency: Option<Duration>) {
-    for (procedure, tally) in procedures.iter_mut().zip(&mut epoch.tallies) {
-        procedure.add(std::mem::take(tally), latency);
+/// Adds what an epoch came to, and empties the counts.
+pub(crate) fn add(
+    procedures: &mut [Procedure],
+    epoch: &mut EpochCounts,
+    latency: Option<Duration>,
+) {
+    for (procedure, counts) in procedures.iter_mut().zip(&mut epoch.counts) {
+        procedure.add(std::mem::take(counts), latency);
     }
 }

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::budget::is_deep;
 use super::case::Case;
+use super::counts::Counts;
 use super::explore::{Failure, Options, explore_case};
 use super::minimise::minimise;
-use super::tally::Tally;
 use crate::history::effort;
 use crate::seeds::Seeds;
 
@@ -30,7 +30,7 @@ pub struct Campaign<'c> {
 /// What came of it.
 pub struct Outcome {
     /// Counts over all threads.
-    pub tally: Tally,
+    pub counts: Counts,
     /// The first failure that was found, if any.
     pub failure: Option<Box<Failure>>,
 }
@@ -41,7 +41,7 @@ const IMAGES_PER_PROGRESS: u64 = 64;
 /// Runs cases until the last one, a failure, or a stop.
 pub fn run(campaign: &Campaign<'_>) -> Outcome {
     let (seeds, images) = (Seeds::new(campaign.seed, campaign.cases), AtomicU64::new(0));
-    let outcome = Mutex::new(Outcome { tally: Tally::default(), failure: None });
+    let outcome = Mutex::new(Outcome { counts: Counts::default(), failure: None });
     let go_on = || {
         let count = images.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_multiple_of(IMAGES_PER_PROGRESS) {
@@ -52,11 +52,11 @@ pub fn run(campaign: &Campaign<'_>) -> Outcome {
     let options = Options { go_on: &go_on, ..campaign.options };
     seeds.explore(campaign.jobs, campaign.stop, &|seed| {
         let cases_deep = u64::from(!options.mixed || is_deep(seed));
-        let mut tally = Tally { cases_deep, ..Tally::default() };
+        let mut counts = Counts { cases_deep, ..Counts::default() };
         let case = Case::of_seed(seed);
-        let explored = explore_case(&case, &options.for_seed(seed), &mut tally);
+        let explored = explore_case(&case, &options.for_seed(seed), &mut counts);
         let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome.tally.add(&tally);
+        outcome.counts.add(&counts);
         let clean = explored.is_ok();
         if let Err(failure) = explored {
             outcome.failure.get_or_insert(failure);
@@ -77,7 +77,7 @@ const MINIMISE_IMAGES: u64 = 20_000;
 /// The violation, in words that begin with its seed.
 pub fn run_as_told() -> Result<u64, String> {
     let options = Options { images_max: effort("NVCARACAL_IMAGES", 60), ..Options::default() };
-    let Outcome { tally, failure } = run(&Campaign {
+    let Outcome { counts, failure } = run(&Campaign {
         seed: effort("NVCARACAL_FIRST_SEED", 0),
         cases: Some(effort("NVCARACAL_CASES", 8)),
         jobs: effort("NVCARACAL_JOBS", 1) as usize,
@@ -85,8 +85,8 @@ pub fn run_as_told() -> Result<u64, String> {
         stop: &|| false,
         progress: &|_, _| {},
     });
-    println!("{} images", tally.images);
-    let Some(mut failure) = failure else { return Ok(tally.images) };
+    println!("{} images", counts.images);
+    let Some(mut failure) = failure else { return Ok(counts.images) };
     if effort("NVCARACAL_SHRINK", 0) == 1 {
         failure = minimise(failure, &options, MINIMISE_IMAGES);
     }

@@ -8,10 +8,10 @@ use pmem::{AllNewest, Killed, Left, Replay, Trace, Traced};
 
 use super::case::{Case, Grown, Habit, Size, Spells, shorten};
 use super::choices::{Choice, choices};
+use super::counts::Counts;
 use super::kill::{CHOICES_OF_FEW, IMAGES_OF_A_KILL, kills};
 use super::life::{Known, Life, Plan};
 use super::points::{Beginning, Class, DEPTH_MAX, Point, only, points};
-use super::tally::Tally;
 use super::verify::{Recovered, Violation, ViolationKind, caught, verify};
 use crate::history::{Random, Setup};
 
@@ -135,9 +135,9 @@ pub struct Failure {
 ///
 /// # Errors
 /// The first violation.
-pub fn explore(seed: u64, options: &Options<'_>) -> Result<Tally, Box<Failure>> {
-    let mut tally = Tally::default();
-    explore_case(&Case::of_seed(seed), options, &mut tally).map(|()| tally)
+pub fn explore(seed: u64, options: &Options<'_>) -> Result<Counts, Box<Failure>> {
+    let mut counts = Counts::default();
+    explore_case(&Case::of_seed(seed), options, &mut counts).map(|()| counts)
 }
 
 /// Explores a case, and counts what was explored. From the first one on this process uses small
@@ -148,17 +148,17 @@ pub fn explore(seed: u64, options: &Options<'_>) -> Result<Tally, Box<Failure>> 
 pub fn explore_case(
     case: &Case,
     options: &Options<'_>,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), Box<Failure>> {
     static SMALL_PAGES: Once = Once::new();
     SMALL_PAGES.call_once(pmem::small_pages_only);
-    tally.cases += 1;
-    let images_end = tally.images + options.images_max;
+    counts.cases += 1;
+    let images_end = counts.images + options.images_max;
     let random = Random::new(case.seed ^ 0xc2a5_4ed5);
     let mut explorer = Explorer {
         case,
         options,
-        tally,
+        counts,
         random,
         images_end,
         direct: 0,
@@ -179,7 +179,7 @@ pub fn explore_case(
         explorer.life(&life, beginning)
     });
     explored.map_err(|violation| {
-        explorer.tally.violations += 1;
+        explorer.counts.violations += 1;
         let Explorer { case, cuts, .. } = explorer;
         Box::new(Failure { case: case.clone(), violation, cuts })
     })
@@ -188,7 +188,7 @@ pub fn explore_case(
 struct Explorer<'e> {
     case: &'e Case,
     options: &'e Options<'e>,
-    tally: &'e mut Tally,
+    counts: &'e mut Counts,
     random: Random,
     images_end: u64,
     /// Images of the case's own life.
@@ -237,11 +237,11 @@ impl Explorer<'_> {
             Life::record(device, plan, known)
                 .map_err(|what| Violation::new(ViolationKind::Run, what))
         })?;
-        self.tally.lives += 1;
-        self.tally.ended += u64::from(life.ended);
-        self.tally.epochs += life.epochs;
-        self.tally.refused += life.refused;
-        self.tally.refused_by_log += life.refused_by_log;
+        self.counts.lives += 1;
+        self.counts.ended += u64::from(life.ended);
+        self.counts.epochs += life.epochs;
+        self.counts.refused += life.refused;
+        self.counts.refused_by_log += life.refused_by_log;
         Ok(life)
     }
 
@@ -257,7 +257,7 @@ impl Explorer<'_> {
         let mut seen = HashSet::new();
         for (position, (point, chosen)) in points.iter().zip(chosen).enumerate() {
             if chosen {
-                self.tally.count_point(point);
+                self.counts.count_point(point);
                 self.point(life, &mut replay, point, beginning.few, &mut seen)?;
             }
             kills_due += usize::from(kills.contains(&position));
@@ -342,10 +342,10 @@ impl Explorer<'_> {
         for choice in list {
             let left = replay.left(&mut *choice.adversary());
             if !seen.insert((left.hash(), point.class, point.epochs)) {
-                self.tally.same += 1;
+                self.counts.same += 1;
                 continue;
             }
-            if self.tally.images >= self.images_end || !(self.options.go_on)() {
+            if self.counts.images >= self.images_end || !(self.options.go_on)() {
                 self.ended = true;
                 return Ok(());
             }
@@ -363,13 +363,13 @@ impl Explorer<'_> {
         left: &Left,
         point: &Point,
     ) -> Done<()> {
-        self.tally.count_image(point);
+        self.counts.count_image(point);
         *(if self.cuts.len() == 1 { &mut self.direct } else { &mut self.nested }) += 1;
         let setup = self.reopened();
         let check_first = self.random.below(CHECK_FIRST_ONE_IN) == 0;
         let recovered = verify(replay.load(left), &setup, known, point, check_first)?;
-        self.tally.epochs += recovered.replayed;
-        self.tally.seldom.add(&recovered.seldom);
+        self.counts.epochs += recovered.replayed;
+        self.counts.seldom.add(&recovered.seldom);
         let Options { depth_max, run_on, nest_one_in, run_on_one_in, .. } = *self.options;
         // Half of the images are enough for what follows from the other half.
         let deeper = point.depth < depth_max && self.nested <= self.direct;
@@ -402,11 +402,11 @@ impl Explorer<'_> {
 
     /// Kills the process here: the store is opened, runs a few epochs, and is cut then.
     fn kill(&mut self, life: &Life, replay: &mut Replay<'_>, point: &Point) -> Done<()> {
-        if self.tally.images >= self.images_end || !(self.options.go_on)() {
+        if self.counts.images >= self.images_end || !(self.options.go_on)() {
             self.ended = true;
             return Ok(());
         }
-        self.tally.kills += 1;
+        self.counts.kills += 1;
         self.cuts.push(cut(&life.trace, replay.position(), point, Choice::Killed, life.epochs));
         let (left, killed) = (replay.left(&mut AllNewest), replay.killed());
         let setup = self.reopened();
@@ -435,7 +435,7 @@ impl Explorer<'_> {
         let mut life = self
             .live(&device, plan, known.up_to(recovered.epoch, recovered.is_changed))
             .map_err(|violation| violation.at(point))?;
-        self.tally.seldom.smaller += u64::from(is_smaller(known, &life.known, recovered.epoch));
+        self.counts.seldom.smaller += u64::from(is_smaller(known, &life.known, recovered.epoch));
         drop(device);
         let opening = if point.class == Class::Creation { Class::Creation } else { Class::Opening };
         let (epoch, depth) = (recovered.epoch, point.depth + 1);

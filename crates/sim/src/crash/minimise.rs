@@ -6,8 +6,8 @@ use std::cell::Cell;
 
 use super::case::{Case, Size};
 use super::choices::Choice;
+use super::counts::Counts;
 use super::explore::{Failure, Options, explore_case};
-use super::tally::Tally;
 use crate::history::Setup;
 use crate::history::shrink::{Step, shrink};
 
@@ -81,9 +81,9 @@ impl Search {
         if images_max == 0 || !(options.go_on)() {
             return None;
         }
-        let mut tally = Tally::default();
-        let explored = explore_case(case, &Options { images_max, ..*options }, &mut tally);
-        self.images_left.set(self.images_left.get().saturating_sub(tally.images));
+        let mut counts = Counts::default();
+        let explored = explore_case(case, &Options { images_max, ..*options }, &mut counts);
+        self.images_left.set(self.images_left.get().saturating_sub(counts.images));
         explored.err().filter(|failure| is_like(failure, like))
     }
 }

@@ -8,10 +8,10 @@ use engine::Engine;
 use pmem::Traced;
 use storage::StorageError;
 
+use super::counts::Seldom;
 use super::decide::{Came, open_deciding};
 use super::life::{Known, Watching};
 use super::points::{Class, Point, only};
-use super::tally::Seldom;
 use crate::history::{Model, Setup, compare_indexes, compare_state};
 
 /// What kind of comparison failed.

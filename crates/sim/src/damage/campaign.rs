@@ -13,14 +13,14 @@ const CASES_OF_A_FAMILY: u64 = 200;
 
 /// How the damaged stores ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DamageTally {
+pub struct DamageCounts {
     /// Stores that were damaged.
     pub cases: u64,
     /// By the first damage that was done.
     pub ends: BTreeMap<(Kind, End), u64>,
 }
 
-impl DamageTally {
+impl DamageCounts {
     /// Stores with such a first damage that ended so.
     #[must_use]
     pub fn count(&self, kind: Kind, end: End) -> u64 {
@@ -42,9 +42,9 @@ pub struct DamageViolation {
 pub fn damage_campaign(
     first: u64,
     cases: Option<u64>,
-    mut each: impl FnMut(&DamageTally) -> bool,
-) -> (DamageTally, Option<DamageViolation>) {
-    let mut tally = DamageTally::default();
+    mut each: impl FnMut(&DamageCounts) -> bool,
+) -> (DamageCounts, Option<DamageViolation>) {
+    let mut counts = DamageCounts::default();
     let mut current: Option<(u64, Family)> = None;
     for seed in first..first.saturating_add(cases.unwrap_or(u64::MAX)) {
         let number = seed / CASES_OF_A_FAMILY;
@@ -58,15 +58,15 @@ pub fn damage_campaign(
             end
         });
         match end {
-            Ok(end) => *tally.ends.entry(end).or_default() += 1,
-            Err(what) => return (tally, Some(DamageViolation { seed, what })),
+            Ok(end) => *counts.ends.entry(end).or_default() += 1,
+            Err(what) => return (counts, Some(DamageViolation { seed, what })),
         }
-        tally.cases += 1;
-        if !each(&tally) {
+        counts.cases += 1;
+        if !each(&counts) {
             break;
         }
     }
-    (tally, None)
+    (counts, None)
 }
 
 /// The first damage that was done, and how it ended; or what was wrong.

@@ -12,6 +12,6 @@ mod family;
 
 mod campaign;
 
-pub use campaign::{DamageTally, DamageViolation, damage_campaign};
+pub use campaign::{DamageCounts, DamageViolation, damage_campaign};
 pub use case::End;
 pub use edit::Kind as DamageKind;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pmem::{Device, Emulated, File, FileOptions, Profile};
 
 use super::{Chosen, choose};
-use crate::crash::{Grown, Options, Tally, explore_case};
+use crate::crash::{Counts, Grown, Options, explore_case};
 use crate::history::{Model, Pair, Setup, check_clean};
 
 /// Limits of devices other than the crash device.
@@ -58,9 +58,9 @@ fn explore(chosen: &Chosen, images_max: u64, seen: &mut Seen) -> Result<(), Stri
         kills_max: [0, 1, 3][chosen.kills],
         ..Options::default()
     };
-    let mut tally = Tally::default();
-    let explored = explore_case(&chosen.case, &options, &mut tally);
-    seen.images += tally.images;
+    let mut counts = Counts::default();
+    let explored = explore_case(&chosen.case, &options, &mut counts);
+    seen.images += counts.images;
     explored.map_err(|failure| format!("{} ({:?})", failure.violation, failure.cuts))
 }
 

@@ -1,6 +1,6 @@
 //! The crash explorer finds nothing in an engine that is right, and comes everywhere.
 
-use sim::crash::{Case, Class, Options, Size, Tally, explore_case, run_as_told};
+use sim::crash::{Case, Class, Counts, Options, Size, explore_case, run_as_told};
 use sim::history::{Random, effort};
 
 /// O-22 to O-31, O-33 to O-41, O-48, O-53: seeds as `nvcaracal sim` explores them.
@@ -22,14 +22,14 @@ fn o_29_random_cases_recover_at_every_depth() {
         run_on: 40,
         ..Options::default()
     };
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for seed in first..first + effort("NVCARACAL_CASES", 10) {
-        explore_case(&Case::of_seed(seed), &options, &mut tally).unwrap_or_else(|failure| {
+        explore_case(&Case::of_seed(seed), &options, &mut counts).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
-    assert!(tally.images > 500, "{tally:?}");
-    assert_eq!(tally.violations, 0);
+    assert!(counts.images > 500, "{counts:?}");
+    assert_eq!(counts.violations, 0);
 }
 
 /// O-29: more images of fewer cases.
@@ -39,7 +39,7 @@ fn o_29_a_few_cases_are_explored_deeper() {
     let options = Options { images_max, run_on: 0, nest_one_in: 20, ..Options::default() };
     let full_log = |seed| Case::of_full_log(seed, Size::Tiny, &mut Random::new(seed));
     for case in (1..=3).map(Case::of_seed).chain((0..3).map(full_log)) {
-        explore_case(&case, &options, &mut Tally::default()).unwrap_or_else(|failure| {
+        explore_case(&case, &options, &mut Counts::default()).unwrap_or_else(|failure| {
             panic!("seed {}: {}\n{:#?}", case.seed, failure.violation, failure.cuts)
         });
     }
@@ -48,26 +48,26 @@ fn o_29_a_few_cases_are_explored_deeper() {
 /// O-29: a few cases come to every row of the crash matrix, in runs and in recoveries.
 #[test]
 fn o_29_every_row_of_the_crash_matrix_is_hit() {
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     let options = Options { images_max: 400, nest_one_in: 6, run_on: 0, ..Options::default() };
     for seed in 0..4 {
         let size = if seed % 2 == 0 { Size::Small } else { Size::Large };
         let case = Case::of_size(seed, size, &mut Random::new(seed));
         let case = Case { close: true, changes: true, ..case };
-        let explored = explore_case(&case, &options, &mut tally);
+        let explored = explore_case(&case, &options, &mut counts);
         explored.unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.violation));
     }
-    fatal_cases(&Options { images_max: 100, ..options }, &mut tally);
-    let missing: Vec<_> = tally.never_hit().into_iter().filter(|&(_, depth)| depth < 2).collect();
+    fatal_cases(&Options { images_max: 100, ..options }, &mut counts);
+    let missing: Vec<_> = counts.never_hit().into_iter().filter(|&(_, depth)| depth < 2).collect();
     assert!(missing.is_empty(), "never hit: {missing:?}");
-    assert!(tally.points[Class::NumberStored as usize][0] > 0);
+    assert!(counts.points[Class::NumberStored as usize][0] > 0);
 }
 
 /// O-91, O-92: a table is dropped and made anew, with the power cut or the process killed in the
 /// midst; what follows finds either table, as a whole, and every slot accounted for.
 #[test]
 fn o_91_changes_of_the_schema() {
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     let images_max = effort("NVCARACAL_IMAGES", 800);
     let options = Options { images_max, nest_one_in: 20, run_on: 5, ..Options::default() };
     for seed in 0..effort("NVCARACAL_CASES", 6) {
@@ -75,11 +75,11 @@ fn o_91_changes_of_the_schema() {
         // What comes before is explored elsewhere.
         case.batches.truncate(3);
         let case = Case { close: true, changes: true, ..case };
-        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+        explore_case(&case, &options, &mut counts).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
-    let changing: u64 = tally.points[Class::Changing as usize].iter().sum();
+    let changing: u64 = counts.points[Class::Changing as usize].iter().sum();
     assert!(changing > 20, "{changing} points while the schema changed");
 }
 
@@ -87,17 +87,17 @@ fn o_91_changes_of_the_schema() {
 /// and nothing of it comes back.
 #[test]
 fn o_49_epochs_that_a_call_has_ended() {
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     let images_max = effort("NVCARACAL_IMAGES", 150);
-    fatal_cases(&Options { images_max, ..Options::default() }, &mut tally);
-    assert!(tally.ended > 2 && tally.seldom.decided > 20, "{tally:?}");
+    fatal_cases(&Options { images_max, ..Options::default() }, &mut counts);
+    assert!(counts.ended > 2 && counts.seldom.decided > 20, "{counts:?}");
 }
 
-fn fatal_cases(options: &Options<'_>, tally: &mut Tally) {
+fn fatal_cases(options: &Options<'_>, counts: &mut Counts) {
     for seed in 4..4 + effort("NVCARACAL_CASES", 8) {
         let mut random = Random::new(seed);
         let case = Case::of_size(seed, Size::Tiny, &mut random).with_a_fatal_call(&mut random);
-        explore_case(&case, options, tally).unwrap_or_else(|failure| {
+        explore_case(&case, options, counts).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
@@ -115,31 +115,31 @@ fn o_43_nearly_full_logs_are_replayed() {
         run_on: 40,
         ..Options::default()
     };
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for seed in first..first + effort("NVCARACAL_CASES", 12) {
         let case = Case::of_full_log(seed, Size::Small, &mut Random::new(seed));
-        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+        explore_case(&case, &options, &mut counts).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
-    assert!(tally.images > 600, "{tally:?}");
-    assert!(tally.refused_by_log > 20, "{tally:?}");
+    assert!(counts.images > 600, "{counts:?}");
+    assert!(counts.refused_by_log > 20, "{counts:?}");
 }
 
 /// O-22: workers fence their own stores.
 #[test]
 fn o_22_cases_of_several_workers() {
     let options = Options { images_max: effort("NVCARACAL_IMAGES", 150), ..Options::default() };
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for seed in 0..effort("NVCARACAL_CASES", 4) {
         let mut case = Case::of_size(seed, Size::Small, &mut Random::new(seed));
         case.setup.workers = 2;
-        let explored = explore_case(&case, &options, &mut tally);
+        let explored = explore_case(&case, &options, &mut counts);
         explored.unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
-    assert!(tally.images > 100, "{tally:?}");
+    assert!(counts.images > 100, "{counts:?}");
 }
 
 /// O-40: rows that are replaced epoch after epoch, so that segments of free lists are reused
@@ -147,12 +147,12 @@ fn o_22_cases_of_several_workers() {
 #[test]
 fn o_40_segments_of_free_lists_are_used_again() {
     let options = Options { images_max: effort("NVCARACAL_IMAGES", 60), ..Options::default() };
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for seed in 0..effort("NVCARACAL_CASES", 4) {
         let case = Case::of_churn(seed, &mut Random::new(seed));
-        explore_case(&case, &options, &mut tally).unwrap_or_else(|failure| {
+        explore_case(&case, &options, &mut counts).unwrap_or_else(|failure| {
             panic!("seed {seed}: {}\n{:#?}", failure.violation, failure.cuts)
         });
     }
-    assert!(tally.images > 100 && tally.kills > 0, "{tally:?}");
+    assert!(counts.images > 100 && counts.kills > 0, "{counts:?}");
 }

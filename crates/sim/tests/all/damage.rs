@@ -7,18 +7,18 @@ use sim::history::effort;
 fn o_54_a_damaged_store_is_refused_untouched_or_recovered() {
     let first = effort("NVCARACAL_FIRST_SEED", 1);
     let cases = effort("NVCARACAL_DAMAGES", 600);
-    let (tally, violation) = damage_campaign(first, Some(cases), |_| true);
+    let (counts, violation) = damage_campaign(first, Some(cases), |_| true);
     if let Some(violation) = violation {
         panic!("damage, seed {}: {}", violation.seed, violation.what);
     }
-    assert_eq!(tally.cases, cases);
+    assert_eq!(counts.cases, cases);
     for kind in DamageKind::ALL {
-        assert!(tally.count(kind, End::Refused) > 0, "{}", kind.name());
+        assert!(counts.count(kind, End::Refused) > 0, "{}", kind.name());
         // Nothing is left to recover from where a file is another store's or begins elsewhere,
         // except by luck.
         let is_lucky = matches!(kind, DamageKind::OtherStore | DamageKind::Shift);
-        assert!(is_lucky || tally.count(kind, End::Recovered) > 0, "{}", kind.name());
+        assert!(is_lucky || counts.count(kind, End::Recovered) > 0, "{}", kind.name());
     }
-    let older: u64 = DamageKind::ALL.iter().map(|kind| tally.count(*kind, End::Older)).sum();
+    let older: u64 = DamageKind::ALL.iter().map(|kind| counts.count(*kind, End::Older)).sum();
     assert!(older * 20 < cases, "{older} of {cases} lost something that nothing tells");
 }

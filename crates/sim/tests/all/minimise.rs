@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sim::crash::{Case, Failure, Options, Tally, explore_case, minimise};
+use sim::crash::{Case, Counts, Failure, Options, explore_case, minimise};
 use sim::history::{HASHED, Op, Program, Step};
 
 /// Images that the search may recover.
@@ -16,7 +16,7 @@ fn failure() -> Box<Failure> {
     let broken = Program { body, ..Program::default() }.encode();
     let mut case = Case { log_limit_bytes: 4 << 20, ..Case::of_seed(1) };
     case.batches.last_mut().expect("it has epochs").push(broken);
-    let explored = explore_case(&case, &Options::default(), &mut Tally::default());
+    let explored = explore_case(&case, &Options::default(), &mut Counts::default());
     let failure = explored.expect_err("a broken promise is a violation");
     assert!(failure.cuts.is_empty(), "it is found without a crash: {:#?}", failure.cuts);
     assert!(calls(&failure) > 1, "there is something to leave out");

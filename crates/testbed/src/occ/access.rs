@@ -43,7 +43,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             Err(slot) => slot,
         };
         let number = usize::from(table.0);
-        let Self { shared, worker, port, pool, row, tally, .. } = self;
+        let Self { shared, worker, port, pool, row, counts, .. } = self;
         let words = if P::CACHES { 1 + shared.heap.layouts[number].payload_words } else { 1 };
         // If the slot is reused meanwhile, which some engines keep from happening, the row has
         // moved and what is read here is thrown away.
@@ -56,7 +56,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         of_record.set_older(Older::FORGOTTEN);
         if P::CACHES {
             of_record.set_payload(&row[1..]);
-            tally.cache_misses += 1;
+            counts.cache_misses += 1;
         }
         of_record.set_version(Version::of(header.timestamp()));
         if shared.tables[number].index.swap(*worker, key, slot, place_of(record)) {
@@ -150,8 +150,8 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         (mut older, snapshot): (Older, u64),
         into: &mut Vec<u64>,
     ) -> Result<bool, Stop> {
-        let Self { shared, port, tx, tally, .. } = self;
-        tally.old_versions_read += 1;
+        let Self { shared, port, tx, counts, .. } = self;
+        counts.old_versions_read += 1;
         let words = shared.heap.layouts[usize::from(table.0)].payload_words;
         let links = shared.tables[usize::from(table.0)].links.as_ref();
         while let Some(link) = links.and_then(|links| links.get(older)) {

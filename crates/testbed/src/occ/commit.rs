@@ -80,7 +80,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             return Ok(());
         }
         self.take_links()?;
-        let Self { shared, worker, port, slots, own, tx, tally, .. } = self;
+        let Self { shared, worker, port, slots, own, tx, counts, .. } = self;
         if shared.failed.load(Ordering::Acquire) {
             return Err(Stop::Failed(Error::Broken("a commit before this one failed".into())));
         }
@@ -93,7 +93,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             serial,
             options: &shared.options,
         };
-        tally.tuples_written += tx.writes.iter().filter(|w| w.needs_version()).count() as u64;
+        counts.tuples_written += tx.writes.iter().filter(|w| w.needs_version()).count() as u64;
         shared.persist.put(&mut at, own, &mut tx.writes).map_err(|error| {
             // Some of the versions may be there: nothing may come that makes them count.
             shared.failed.store(true, Ordering::Release);

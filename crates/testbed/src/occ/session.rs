@@ -13,7 +13,7 @@ use super::shared::{Shared, Steps};
 use crate::error::{Error, Result};
 use crate::heap::Slots;
 use crate::index::{Found, KeyBytes, Range as KeyRange};
-use crate::rival::{Session, Stop, Tally};
+use crate::rival::{Counts, Session, Stop};
 
 /// Rows that a scan takes from an index at first; twice as many each time.
 const SCAN_ROWS: usize = 16;
@@ -27,7 +27,7 @@ pub struct OccSession<D: Device, P: Steps<D>> {
     pub(super) own: P::Local,
     pub(super) pool: Pool,
     pub(super) tx: Buffers,
-    pub(super) tally: Tally,
+    pub(super) counts: Counts,
     /// The row that was read last.
     pub(super) row: Vec<u64>,
     found: Found,
@@ -56,7 +56,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             own: left.own.unwrap_or_else(|| shared.persist.local(worker)),
             pool: left.pool.unwrap_or_else(|| Pool::new(tables)),
             tx: Buffers::default(),
-            tally: Tally::default(),
+            counts: Counts::default(),
             row: Vec::new(),
             found: Found::default(),
             part: Vec::new(),
@@ -225,8 +225,8 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
         self.port.take_counters()
     }
 
-    fn tally(&self) -> Tally {
-        Tally { evictions: self.pool.evictions, ..self.tally }
+    fn count(&self) -> Counts {
+        Counts { evictions: self.pool.evictions, ..self.counts }
     }
 }
 

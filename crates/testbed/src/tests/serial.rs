@@ -105,12 +105,12 @@ fn small_cache<R: Rival<Device = Dram>>() {
     for workers in WORKERS {
         let mut settings = verified(workers, 6_000);
         settings.options.cache_bytes = 1 << 20;
-        for tally in [
-            run_on::<R, _>(&ycsb(20_000, false), &settings).unwrap().tally,
-            run_on::<R, _>(&cold, &settings).unwrap().tally,
+        for counts in [
+            run_on::<R, _>(&ycsb(20_000, false), &settings).unwrap().counts,
+            run_on::<R, _>(&cold, &settings).unwrap().counts,
         ] {
-            assert!(tally.evictions > 500, "{tally:?}");
-            assert!(tally.cache_misses > 500, "{tally:?}");
+            assert!(counts.evictions > 500, "{counts:?}");
+            assert!(counts.cache_misses > 500, "{counts:?}");
         }
     }
 }
@@ -136,7 +136,7 @@ fn transactions_are_in_each_others_way() {
 fn snapshots_are_of_old_versions() {
     let meet = |_| {
         let report = run_on::<ZenMvcc<Dram>, _>(&smallbank(50), &verified(4, 10_000)).unwrap();
-        report.tally.old_versions_read > 0
+        report.counts.old_versions_read > 0
     };
     assert!((0..20).any(meet), "no transaction ever met a newer version");
 }

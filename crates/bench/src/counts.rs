@@ -10,7 +10,7 @@ use crate::{BenchError, Result};
 const LATENCY_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// Sums over the epochs of the stream; loading is not in them.
-pub(crate) struct Tally {
+pub(crate) struct RunCounts {
     /// Epochs run.
     pub(crate) epochs: u64,
     /// What the engine counted.
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
     waited_ns: Vec<u64>,
 }
 
-impl Tally {
+impl RunCounts {
     pub(crate) fn new() -> Result<Self> {
         let latency = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
             .map_err(|e| BenchError::Store(format!("cannot make a histogram: {e}")))?;

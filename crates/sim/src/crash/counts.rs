@@ -27,7 +27,7 @@ impl Seldom {
 /// Counts of an exploration. Those by class are by depth too: 0 is a run, 1 the recovery after a
 /// crash, and so on.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
+pub struct Counts {
     /// Histories that were explored, or begun to be.
     pub cases: u64,
     /// Of these, the histories that were explored deeply.
@@ -58,8 +58,8 @@ pub struct Tally {
     pub violations: u64,
 }
 
-impl Tally {
-    /// Adds another tally.
+impl Counts {
+    /// Adds another counts.
     pub fn add(&mut self, other: &Self) {
         self.cases += other.cases;
         self.cases_deep += other.cases_deep;
