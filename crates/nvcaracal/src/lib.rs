@@ -198,7 +198,6 @@
 extern crate self as nvcaracal;
 
 mod batch;
-mod bell;
 mod body;
 mod contention;
 mod data;
@@ -209,6 +208,7 @@ pub mod derived;
 mod driver;
 pub mod dynamic;
 mod error;
+mod event_count;
 #[cfg(doctest)]
 mod guide;
 mod index;

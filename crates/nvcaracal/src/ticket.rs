@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use engine::{Answer, EpochOutcome};
 use pmem::Process;
 
-use crate::bell::Bell;
+use crate::event_count::EventCount;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Data, Error, Result, body};
 
@@ -45,8 +45,8 @@ pub(crate) struct Group {
     /// Outcome of the epoch, and the position of the group's first call. Set with the state locked.
     outcome: OnceLock<Place>,
     state: Mutex<State>,
-    /// Rings when answers have come.
-    answered: Bell,
+    /// Advances when answers have come.
+    answered: EventCount,
     /// Where the answers come.
     process: Process,
 }
@@ -115,7 +115,7 @@ impl Group {
         let wakers = self.take_answered(&mut state);
         // A task may run at once on this thread, and look at its ticket.
         drop(state);
-        self.answered.ring();
+        self.answered.notify();
         body::wake(wakers);
     }
 
@@ -197,7 +197,7 @@ impl Group {
 
     fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Result<Option<Found>> {
         loop {
-            let rings = self.answered.rings();
+            let count = self.answered.count();
             let found = match self.in_outcome(index) {
                 Some(_) => Some(Found::InOutcome),
                 None => self.find(index, &self.state()),
@@ -206,7 +206,7 @@ impl Group {
                 return Ok(found);
             }
             body::check_may_wait()?;
-            self.answered.wait(rings, until);
+            self.answered.wait(count, until);
         }
     }
 }

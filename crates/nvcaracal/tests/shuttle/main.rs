@@ -1,4 +1,5 @@
-//! Queue, tickets, bell and the sequencer's seat under schedules that `shuttle` chooses by a seed:
+//! Queue, tickets, event count and the sequencer's seat under schedules that `shuttle` chooses by a
+//! seed:
 //!
 //!     cargo test -p nvcaracal --features shuttle --test shuttle
 //!
