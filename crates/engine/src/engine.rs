@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pmem::sync::Crew;
+use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
@@ -13,7 +13,6 @@ use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, r
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted};
 use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::core::{Core, RowKeys};
-use crate::crew;
 use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
 use crate::epoch;
@@ -29,6 +28,7 @@ use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
 use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
+use crate::workers;
 use crate::{EngineConfig, EngineError, Result};
 
 /// A deterministic database engine over one device.
@@ -38,7 +38,7 @@ pub struct Engine<D: Device> {
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
     /// The threads of the workers, once they are needed.
-    crew: Option<Crew>,
+    threads: Option<WorkerThreads>,
     pub(crate) shared: Shared,
     /// The same for epochs that fewer workers run, by their number.
     shared_of_fewer: BTreeMap<usize, Shared>,
@@ -72,7 +72,7 @@ impl<D: Device> Engine<D> {
             shared_of_fewer: BTreeMap::new(),
             workers_max: workers.len(),
             workers,
-            crew: None,
+            threads: None,
             epoch: checkpoint.epoch,
             totals: Totals { hash, rows: rows as i64 },
             deferred_calls: Calls::new(),
@@ -247,7 +247,8 @@ impl<D: Device> Engine<D> {
             (context.ends_in_checkpoint, context.ends_in_image_snapshot);
         // After a replay in which the process died, calls run one by one, to find out in which.
         let one_by_one = past.is_some_and(|past| past.deaths.are_known());
-        let (result, left) = crew::run(&context, &mut self.workers, &mut self.crew, one_by_one);
+        let (result, left) =
+            workers::run(&context, &mut self.workers, &mut self.threads, one_by_one);
         if let Some(left) = left {
             self.shared.take_results(left);
         }
@@ -260,8 +261,8 @@ impl<D: Device> Engine<D> {
             self.last_image_snapshot = number;
         }
         if ends_in_checkpoint {
-            crew::give_back(&mut self.workers, self.store.segments());
-            crew::rotate(&mut self.workers, workers);
+            workers::give_back(&mut self.workers, self.store.segments());
+            workers::rotate(&mut self.workers, workers);
         }
         let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {
@@ -689,7 +690,7 @@ impl<D: Device> Engine<D> {
             worker.row_store.search_all_sub_pools();
             worker.collect.append(&mut worker.row_store.stale);
         }
-        crew::give_back(&mut self.workers, self.store.segments());
+        workers::give_back(&mut self.workers, self.store.segments());
     }
 
     /// Checkpoints and closes: the next open replays nothing (O-62).

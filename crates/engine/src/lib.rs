@@ -13,7 +13,6 @@ mod calls;
 mod config;
 mod contention;
 mod core;
-mod crew;
 mod deaths;
 mod declare;
 mod definitions;
@@ -52,6 +51,7 @@ mod version;
 mod waits;
 mod watch;
 mod worker;
+mod workers;
 
 pub use append_method::AppendMethod;
 pub use calls::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};

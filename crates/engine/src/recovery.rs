@@ -36,7 +36,6 @@ use storage::{
 use self::dropped::Dropped;
 use crate::calls::Calls;
 use crate::core::{Core, RowKeys, SequenceState};
-use crate::crew::deal;
 use crate::definitions::Definitions;
 use crate::engine::{Engine, new_worker};
 use crate::epoch::decode_deferred_calls;
@@ -50,6 +49,7 @@ use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, persistent_word};
 use crate::worker::Worker;
+use crate::workers::deal;
 use crate::{EngineConfig, EngineError, Result};
 
 impl<D: Device> Engine<D> {

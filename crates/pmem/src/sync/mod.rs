@@ -23,12 +23,12 @@ pub use plain::*;
 #[cfg(not(any(feature = "shuttle", feature = "loom", feature = "races")))]
 mod resident;
 #[cfg(not(any(feature = "shuttle", feature = "loom", feature = "races")))]
-pub use resident::Crew;
+pub use resident::WorkerThreads;
 
 #[cfg(any(feature = "shuttle", feature = "loom", feature = "races"))]
 mod scoped;
 #[cfg(any(feature = "shuttle", feature = "loom", feature = "races"))]
-pub use scoped::Crew;
+pub use scoped::WorkerThreads;
 
 mod patience;
 pub use patience::Patience;

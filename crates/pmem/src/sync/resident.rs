@@ -7,12 +7,12 @@ use rayon_core::{ThreadPool, ThreadPoolBuilder};
 /// Runs tasks that need each other at the same time: the calling thread runs one, and each of the
 /// others has a thread of its own, which sleeps in between.
 #[derive(Debug)]
-pub struct Crew {
+pub struct WorkerThreads {
     others: Option<ThreadPool>,
 }
 
-impl Crew {
-    /// A crew of so many, the calling thread included. The others have stacks of this size.
+impl WorkerThreads {
+    /// Worker threads,  so many, the calling thread included. The others have stacks of this size.
     ///
     /// # Errors
     /// If the system starts no more threads.
@@ -29,13 +29,13 @@ impl Crew {
     /// Runs all tasks at the same time; what they return, in their order.
     ///
     /// # Panics
-    /// If there are more tasks than the crew has members; if a task does, after all have ended.
+    /// If there are more tasks than there are threads; if a task does, after all have ended.
     pub fn run<T: Send>(
         &self,
         mut tasks: impl ExactSizeIterator<Item = impl FnOnce() -> T + Send>,
     ) -> Vec<T> {
         let count = self.others.as_ref().map_or(1, |others| others.current_num_threads() + 1);
-        assert!(tasks.len() <= count, "{} tasks for a crew of {count}", tasks.len());
+        assert!(tasks.len() <= count, "{} tasks for worker threads for {count}", tasks.len());
         let Some(first) = tasks.next() else { return Vec::new() };
         let mut results: Vec<Option<T>> = (0..=tasks.len()).map(|_| None).collect();
         let (mine, theirs) = results.split_first_mut().expect("that of the first");
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn tasks_run_at_the_same_time_and_answer_in_order() {
-        let crew = Crew::new(4, 1 << 20).unwrap();
+        let threads = WorkerThreads::new(4, 1 << 20).unwrap();
         for count in [0, 1, 3, 4] {
             let all_are_here = Barrier::new(count);
             let task = |number| {
@@ -69,13 +69,13 @@ mod tests {
                 move || (all_are_here.wait(), number).1
             };
             let numbers: Vec<_> = (0..count).collect();
-            assert_eq!(crew.run(numbers.iter().map(|&number| task(number))), numbers);
+            assert_eq!(threads.run(numbers.iter().map(|&number| task(number))), numbers);
         }
     }
 
     #[test]
     fn a_task_that_panics_does_so_when_all_have_ended() {
-        let crew = Crew::new(2, 1 << 20).unwrap();
+        let threads = WorkerThreads::new(2, 1 << 20).unwrap();
         for who in 0..2 {
             let both_are_here = Barrier::new(2);
             let tasks = (0..2).map(|number| {
@@ -85,9 +85,9 @@ mod tests {
                     assert_ne!(number, who, "it is its turn");
                 }
             });
-            let panic = catch_unwind(AssertUnwindSafe(|| crew.run(tasks))).unwrap_err();
+            let panic = catch_unwind(AssertUnwindSafe(|| threads.run(tasks))).unwrap_err();
             assert!(panic.downcast_ref::<String>().is_some_and(|s| s.contains("its turn")));
         }
-        assert_eq!(crew.run((0..2).map(|number| move || number)), [0, 1]);
+        assert_eq!(threads.run((0..2).map(|number| move || number)), [0, 1]);
     }
 }

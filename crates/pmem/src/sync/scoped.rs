@@ -1,4 +1,4 @@
-//! What [`Crew`] is where threads are watched or explored: new ones for each step.
+//! What [`WorkerThreads`] is where threads are watched or explored: new ones for each step.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -8,10 +8,10 @@ use super::thread;
 /// Runs tasks that need each other at the same time: the calling thread runs one, and each of the
 /// others has a thread of its own.
 #[derive(Debug)]
-pub struct Crew;
+pub struct WorkerThreads;
 
-impl Crew {
-    /// A crew of any number. Their stacks are those of all threads.
+impl WorkerThreads {
+    /// Worker threads,  any number. Their stacks are those of all threads.
     ///
     /// # Errors
     /// None.

@@ -1,7 +1,7 @@
 //! Who runs an epoch: all workers, one for a small epoch, or one with everything in its hands.
 
 use pmem::Device;
-use pmem::sync::Crew;
+use pmem::sync::WorkerThreads;
 use storage::format::POOLS;
 use storage::{Segments, SubPool};
 
@@ -16,15 +16,15 @@ use crate::{EngineError, Result};
 pub(crate) fn run<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
-    crew: &mut Option<Crew>,
+    threads: &mut Option<WorkerThreads>,
     one_by_one: bool,
 ) -> (Result<()>, Option<Shared>) {
     if context.workers < workers.len() {
-        return (run_on_first(context, workers, crew), None);
+        return (run_on_first(context, workers, threads), None);
     }
     if !one_by_one {
         let all = workers.len();
-        let result = run_together(context, workers, (crew, all));
+        let result = run_together(context, workers, (threads, all));
         // Spread over the sub-pools of several workers an epoch may need more space than it did
         // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
         let does_not_fit = matches!(&result, Err(error) if error.is_limit());
@@ -101,7 +101,7 @@ pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]
 fn run_on_first<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
-    crew: &mut Option<Crew>,
+    threads: &mut Option<WorkerThreads>,
 ) -> Result<()> {
     let all = workers.len();
     let (running, others) = workers.split_at_mut(context.workers);
@@ -124,7 +124,7 @@ fn run_on_first<D: Device>(
     idle().extend(others.iter_mut().map(lend));
     let result = match running {
         [first] => run_worker(context, first).map_err(|leave| reason(context, leave)),
-        running => run_together(context, running, (crew, all)),
+        running => run_together(context, running, (threads, all)),
     };
     for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
         (other.row_store.sub_pools, other.row_store.changed) = (sub_pools, changed);
@@ -151,8 +151,11 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     (result, shared)
 }
 
-fn start_crew<D: Device>(context: &Epoch<'_, D>, count: usize) -> std::io::Result<Crew> {
-    Crew::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
+fn start_worker_threads<D: Device>(
+    context: &Epoch<'_, D>,
+    count: usize,
+) -> std::io::Result<WorkerThreads> {
+    WorkerThreads::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
 }
 
 /// Runs an epoch on some workers, of so many; the calling thread is the first. The others start
@@ -160,16 +163,16 @@ fn start_crew<D: Device>(context: &Epoch<'_, D>, count: usize) -> std::io::Resul
 fn run_together<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
-    (crew, all): (&mut Option<Crew>, usize),
+    (threads, all): (&mut Option<WorkerThreads>, usize),
 ) -> Result<()> {
-    let crew = match crew {
-        Some(crew) => crew,
-        None => crew.insert(start_crew(context, all).map_err(|error| {
+    let threads = match threads {
+        Some(threads) => threads,
+        None => threads.insert(start_worker_threads(context, all).map_err(|error| {
             EngineError::Limit(format!("cannot start the threads of {all} workers: {error}"))
         })?),
     };
     let tasks = workers.iter_mut().map(|worker| || run_worker(context, worker));
-    let mut leaves = crew.run(tasks).into_iter().filter_map(std::result::Result::err);
+    let mut leaves = threads.run(tasks).into_iter().filter_map(std::result::Result::err);
     let Some(mut first) = leaves.next() else { return Ok(()) };
     if matches!(first, Leave::Stopped) {
         // The worker that stopped them knows more.
