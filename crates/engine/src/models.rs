@@ -364,10 +364,10 @@ fn o_08_exactly_one_inserter_creates_the_row() {
                     cell.entry().born_by(sid(position));
                     false
                 }
-                Err(vacancy) => {
+                Err(vacant) => {
                     let born = sid(position);
                     cell.entry().initialise(fixture().row, ValueWord::PENDING, born);
-                    vacancy.fill(cell.id);
+                    vacant.fill(cell.id);
                     true
                 }
             };

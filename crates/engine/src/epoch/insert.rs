@@ -9,7 +9,7 @@ use pmem::Device;
 use storage::SerialId;
 
 use crate::epoch::staged::{self, Change};
-use crate::index::{EntryId, Vacancy};
+use crate::index::{EntryId, VacantEntry};
 use crate::local::{Declarations, Local, Txn};
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
@@ -98,7 +98,7 @@ impl<D: Device> Maker<'_, '_, D> {
     ) -> Result<EntryId, EntryId> {
         match table.hash.find_exact_or_begin(word) {
             Ok(id) => Err(self.share(id, sid)),
-            Err(vacancy) => Ok(self.create(table, vacancy, &[], sid)),
+            Err(vacant) => Ok(self.create(table, vacant, &[], sid)),
         }
     }
 
@@ -114,7 +114,7 @@ impl<D: Device> Maker<'_, '_, D> {
         let same = |id| core.key_of(id, self.reads) == word.key;
         let found = match table.hash.find_or_begin(word.hash, same) {
             Ok(id) => Err(self.share(id, sid)),
-            Err(vacancy) => Ok(self.create(table, vacancy, word.key, sid)),
+            Err(vacant) => Ok(self.create(table, vacant, word.key, sid)),
         };
         self.reads.account_charged(&mut self.row_store.port, core.image_base);
         found
@@ -124,7 +124,7 @@ impl<D: Device> Maker<'_, '_, D> {
     fn create(
         &mut self,
         table: &Table,
-        vacancy: Vacancy<'_>,
+        vacant: VacantEntry<'_>,
         key: &[u8],
         sid: SerialId,
     ) -> EntryId {
@@ -135,7 +135,7 @@ impl<D: Device> Maker<'_, '_, D> {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
         entries.get(id).create(row, sid, self.by);
-        vacancy.fill(id);
+        vacant.fill(id);
         id
     }
 

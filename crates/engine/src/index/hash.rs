@@ -115,23 +115,23 @@ impl HashIndex {
         &self,
         word: u64,
         same: impl FnMut(EntryId) -> bool,
-    ) -> Result<EntryId, Vacancy<'_>> {
+    ) -> Result<EntryId, VacantEntry<'_>> {
         let inside = self.phase.change();
         let mixed = bucket::mix(word);
         let shard = self.lock(shard_of(mixed));
         match bucket::locate(shard.buckets(), mixed, word, same) {
             Ok((at, slot)) => Ok(shard.buckets()[at].id(slot)),
-            Err(at) => Err(Vacancy { shard, at, word, _inside: inside }),
+            Err(at) => Err(VacantEntry { shard, at, word, _inside: inside }),
         }
     }
 
     /// [`HashIndex::find_or_begin`] where words are exact.
     #[inline(always)]
-    pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, Vacancy<'_>> {
+    pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, VacantEntry<'_>> {
         let inside = self.phase.change();
         let mixed = bucket::mix(word);
         let shard = self.lock(shard_of(mixed));
-        bucket::find_exact_or_room(shard.buckets(), mixed, word).map_err(|at| Vacancy {
+        bucket::find_exact_or_room(shard.buckets(), mixed, word).map_err(|at| VacantEntry {
             shard,
             at,
             word,
@@ -227,7 +227,7 @@ impl HashIndex {
 /// come with one key exactly one has this, and must not use the index in another way.
 #[derive(Debug)]
 #[must_use = "nothing is added until it is filled"]
-pub struct Vacancy<'i> {
+pub struct VacantEntry<'i> {
     shard: Locked<'i>,
     /// The bucket with room.
     at: usize,
@@ -235,7 +235,7 @@ pub struct Vacancy<'i> {
     _inside: Inside<'i>,
 }
 
-impl Vacancy<'_> {
+impl VacantEntry<'_> {
     /// Adds the word's entry.
     #[inline(always)]
     pub fn fill(self, id: EntryId) {

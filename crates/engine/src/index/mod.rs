@@ -20,7 +20,7 @@ mod memory;
 mod ordered;
 mod phase;
 
-pub use hash::{HashIndex, Home, Vacancy};
+pub use hash::{HashIndex, Home, VacantEntry};
 pub use ordered::{ExactWords, KeyOrder, OrderedIndex, Range, SearchKey, SortRoom};
 
 /// The number of a row entry in a slab that the caller owns.

@@ -42,8 +42,8 @@ fn find_or_insert(index: &HashIndex, ties: &Ties, key: u64) -> bool {
             assert_eq!(found, id);
             false
         }
-        Err(vacancy) => {
-            vacancy.fill(id);
+        Err(vacant) => {
+            vacant.fill(id);
             true
         }
     }
