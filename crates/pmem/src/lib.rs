@@ -32,8 +32,8 @@ mod device;
 mod owed_time;
 mod step;
 
+mod delayed;
 mod health;
-mod late;
 mod lock;
 mod memory;
 mod process;
@@ -69,6 +69,7 @@ pub use crash::{
     OneLineEarly, OneLineLate, Random, Replay, SpaceKind, Trace, Traced, UndurableLine,
 };
 pub use dax::Dax;
+pub use delayed::Delayed;
 pub use device::{Description, Device, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
@@ -76,7 +77,6 @@ pub use error::DeviceError;
 pub use file::{
     DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,
 };
-pub use late::Late;
 pub use load_mark::LoadMark;
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
 pub use process::Process;

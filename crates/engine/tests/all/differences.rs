@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Dram, Late};
+use pmem::{Delayed, Dram};
 use sim::history::{HASHED, Model, Op, Pair, Program, Random, Setup, Step, check_clean};
 
 /// A transaction that does one thing to a row.
@@ -52,7 +52,7 @@ fn o_48_partial_writes_leave_whole_values() {
 #[test]
 fn partial_writes_need_no_store_that_is_still_on_its_way() {
     let mut random = Random::new(7);
-    let device = Arc::new(Late::new(16 << 20, 16 << 20).unwrap());
+    let device = Arc::new(Delayed::new(16 << 20, 16 << 20).unwrap());
     let setup = Setup { workers: 2, ..Setup::default() };
     let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     for _ in 0..200 {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Late;
+use pmem::Delayed;
 use storage::{IndexKind, TableDefinition};
 
 const PAIRS: u64 = 500;
@@ -54,7 +54,7 @@ fn o_06_readers_are_led_only_to_final_writes_that_have_arrived() {
 }
 
 fn check(definition: &TableDefinition, config: EngineConfig) {
-    let device = Arc::new(Late::new(8 << 30, 1 << 28).unwrap());
+    let device = Arc::new(Delayed::new(8 << 30, 1 << 28).unwrap());
     let (mut engine, _) =
         Engine::open(device, config, std::slice::from_ref(definition), procedures()).unwrap();
     for epoch in 1..=EPOCHS {

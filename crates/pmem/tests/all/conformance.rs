@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pmem::{
-    Counters, Crash, Dax, Device, Dram, Emulated, File, FileOptions, Late, PAGE_BYTES, Port,
+    Counters, Crash, Dax, Delayed, Device, Dram, Emulated, File, FileOptions, PAGE_BYTES, Port,
     Profile,
 };
 
@@ -202,8 +202,8 @@ fn emulated() {
 
 /// Not like the others on purpose, but for this.
 #[test]
-fn late_stores_arrive_when_they_are_ordered() {
-    let device = Late::new(LIMIT_BYTES, LIMIT_BYTES).unwrap();
+fn delayed_stores_arrive_when_they_are_ordered() {
+    let device = Delayed::new(LIMIT_BYTES, LIMIT_BYTES).unwrap();
     device.grow_image(PAGE_BYTES).unwrap();
     // SAFETY: this test owns the device.
     unsafe { device.store_nt(&mut pmem::PortState::default(), 0, &[7; 8]) };

@@ -15,27 +15,27 @@ type Store = (u64, Box<[u8]>);
 
 /// Memory with late stores.
 #[derive(Debug)]
-pub struct Late {
+pub struct Delayed {
     memory: Memory,
-    late: Mutex<HashMap<ThreadId, Vec<Store>>>,
+    delayed: Mutex<HashMap<ThreadId, Vec<Store>>>,
 }
 
-impl Late {
+impl Delayed {
     /// A device with empty spaces that may grow up to the limits.
     ///
     /// # Errors
     /// [`DeviceError::Io`] when the address space cannot be reserved.
     pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Result<Self, DeviceError> {
         let memory = Memory::new(image_limit_bytes, log_limit_bytes, Pages::Huge)?;
-        Ok(Self { memory, late: Mutex::default() })
+        Ok(Self { memory, delayed: Mutex::default() })
     }
 
-    fn late(&self) -> MutexGuard<'_, HashMap<ThreadId, Vec<Store>>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    fn delayed(&self) -> MutexGuard<'_, HashMap<ThreadId, Vec<Store>>> {
+        self.delayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Device for Late {
+impl Device for Delayed {
     fn description(&self) -> Description {
         Description {
             name: "late".to_string(),
@@ -49,11 +49,11 @@ impl Device for Late {
 
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
-        self.late().entry(thread::current().id()).or_default().push((offset, bytes.into()));
+        self.delayed().entry(thread::current().id()).or_default().push((offset, bytes.into()));
     }
 
     fn order_stores(&self) {
-        let stores = self.late().remove(&thread::current().id());
+        let stores = self.delayed().remove(&thread::current().id());
         for (offset, bytes) in stores.into_iter().flatten() {
             // SAFETY: the caller of `store_nt` owns the range until the end of the phase.
             unsafe { self.memory.image.mapping.store_bytes(offset, &bytes) };
