@@ -10,6 +10,7 @@ use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
 use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, row_hash};
 
+use crate::before_images::{Snapshots, WorkerBeforeImages};
 use crate::calls::{Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted};
 use crate::contention::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::core::{Core, RowKeys};
@@ -18,7 +19,6 @@ use crate::demand::SpaceDemand;
 use crate::epoch;
 use crate::error::hex;
 use crate::fetching::Fetching;
-use crate::images::{Images, Snapshots};
 use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::Local;
 use crate::procedure::ProcedureTable;
@@ -212,7 +212,7 @@ impl<D: Device> Engine<D> {
         let number = self.epoch + 1;
         let started = (self.core.config.clock)();
         self.reset_shared(calls.len(), workers);
-        self.begin_images(workers);
+        self.begin_before_images(workers);
         let takes_snapshots = self.store.device().takes_snapshots();
         let every = self.core.config.checkpoint_every;
         let checkpoint_epoch = self.store.checkpoint_epoch();
@@ -256,7 +256,7 @@ impl<D: Device> Engine<D> {
             return Err(self.judge(number, past, calls, error));
         }
         self.epoch = number;
-        self.end_images();
+        self.end_before_images();
         if ends_in_image_snapshot {
             self.last_image_snapshot = number;
         }
@@ -755,7 +755,7 @@ pub(crate) fn new_worker<D: Device>(
         gone: Vec::new(),
         hidden: Vec::new(),
         whole: Vec::new(),
-        images: Images::default(),
+        before_images: WorkerBeforeImages::default(),
     };
     Ok(Worker {
         local,

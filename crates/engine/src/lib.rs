@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod append_method;
+mod before_images;
 mod calls;
 mod config;
 mod contention;
@@ -22,7 +23,6 @@ mod engine;
 mod epoch;
 mod error;
 mod fetching;
-mod images;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]

@@ -1,9 +1,9 @@
 //! Snapshots: the state at the end of one epoch, for as long as it is needed (O-84).
 //!
 //! A snapshot is the number of a finished epoch. While one lives, whoever replaces a value that it
-//! sees keeps an image of it (`images.rs`, O-85). It is read between epochs, in parts that are
-//! short and go on by key, so epochs wait for a part at most (O-87). What it sees of a key is an
-//! image, or else the row, unless that was written later (O-86).
+//! sees keeps a before-image of it (`before_images.rs`, O-85). It is read between epochs, in parts
+//! that are short and go on by key, so epochs wait for a part at most (O-87). What it sees of a key
+//! is an image, or else the row, unless that was written later (O-86).
 
 mod secondary;
 
@@ -13,7 +13,7 @@ use std::ops::Bound;
 use pmem::Device;
 use storage::{IndexKind, SerialId};
 
-use crate::images::{Image, Layer, image_key, image_key_of};
+use crate::before_images::{BeforeImage, Layer, before_image_key, before_image_key_of};
 use crate::index::{EntryId, HashIndex};
 use crate::reads::{Reading, Visit};
 use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
@@ -47,7 +47,7 @@ impl<D: Device> Engine<D> {
     pub fn snapshot(&mut self) -> u64 {
         let epoch = self.epoch();
         for worker in &mut self.workers {
-            worker.row_store.images.know(&self.core.tables);
+            worker.row_store.before_images.know(&self.core.tables);
         }
         *self.snapshots.live.entry(epoch).or_default() += 1;
         epoch
@@ -70,7 +70,7 @@ impl<D: Device> Engine<D> {
         let live = &self.snapshots.live;
         let mut are_left = self.core.secondary.sweep(live, rows_max);
         for worker in &mut self.workers {
-            are_left |= worker.row_store.images.sweep(live, rows_max);
+            are_left |= worker.row_store.before_images.sweep(live, rows_max);
         }
         are_left
     }
@@ -83,8 +83,9 @@ impl<D: Device> Engine<D> {
 
     /// Bytes that are kept for snapshots from an epoch on, whether they live or not.
     pub(crate) fn kept_bytes(&self, oldest: u64) -> u64 {
-        let images = self.workers.iter().map(|w| w.row_store.images.bytes_from(oldest));
-        images.sum::<u64>() + self.core.secondary.removed_bytes()
+        let before_images =
+            self.workers.iter().map(|w| w.row_store.before_images.bytes_from(oldest));
+        before_images.sum::<u64>() + self.core.secondary.removed_bytes()
     }
 
     /// The newest snapshot that lives; 0 if there is none.
@@ -93,20 +94,20 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tells the workers of the next epoch what to keep.
-    pub(crate) fn begin_images(&mut self, workers: usize) {
+    pub(crate) fn begin_before_images(&mut self, workers: usize) {
         if self.snapshots.have_ended {
             self.snapshots.have_ended = self.sweep_snapshots(SWEPT_ROWS);
         }
         let newest = self.newest_snapshot();
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
-            worker.row_store.images.begin(newest, room / workers as u64);
+            worker.row_store.before_images.begin(newest, room / workers as u64);
         }
     }
 
-    /// An epoch has ended: where its images take too much, the oldest snapshots end, and where they
-    /// are not complete, all do; never a writer (O-89).
-    pub(crate) fn end_images(&mut self) {
+    /// An epoch has ended: where its before-images take too much, the oldest snapshots end, and
+    /// where they are not complete, all do; never a writer (O-89).
+    pub(crate) fn end_before_images(&mut self) {
         let newest = self.newest_snapshot();
         if !self.core.secondary.is_empty() {
             let epoch = self.epoch();
@@ -118,7 +119,7 @@ impl<D: Device> Engine<D> {
         }
         let mut is_incomplete = false;
         for worker in &mut self.workers {
-            is_incomplete |= std::mem::take(&mut worker.row_store.images.is_incomplete);
+            is_incomplete |= std::mem::take(&mut worker.row_store.before_images.is_incomplete);
         }
         if is_incomplete {
             self.snapshots.live.clear();
@@ -139,9 +140,9 @@ impl<D: Device> Engine<D> {
         self.check_snapshot(epoch)?;
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let word = t.word(key).map_err(EngineError::Limit)?;
-        let image_key = image_key_of(table, t.kind == IndexKind::Ordered, word);
+        let before_image_key = before_image_key_of(table, t.kind == IndexKind::Ordered, word);
         let mut layers = self.layers_from(epoch).into_iter();
-        if let Some(image) = layers.find_map(|layer| layer.images.get(&image_key)) {
+        if let Some(image) = layers.find_map(|layer| layer.before_images.get(&before_image_key)) {
             return Ok(image.seen_at(epoch).map(<[u8]>::to_vec));
         }
         let mut reading = self.reading();
@@ -173,8 +174,8 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let layers = self.layers_from(epoch);
-        let bounds = (image_key(table, None, low), image_key(table, None, high));
-        let mut images = Merged::new(&layers, bounds, is_descending);
+        let bounds = (before_image_key(table, None, low), before_image_key(table, None, high));
+        let mut before_images = Merged::new(&layers, bounds, is_descending);
         let comes_first = |image: &[u8], key: &[u8]| image != key && (image < key) != is_descending;
         let mut visited = 0;
         let mut entries: Box<dyn Iterator<Item = _>> =
@@ -182,14 +183,16 @@ impl<D: Device> Engine<D> {
         for (word, id) in entries.by_ref() {
             let mut room = [0; 8];
             let key = self.core.key(t, (word, id), &mut room, &reading.reads);
-            while let Some((image_key, image)) = images.next_if(|image| comes_first(image, key)) {
+            while let Some((before_image_key, image)) =
+                before_images.next_if(|image| comes_first(image, key))
+            {
                 visited += 1;
-                if shows(image, epoch, image_key, each) || visited >= rows_max {
-                    return Ok(Some(image_key.to_vec()));
+                if shows(image, epoch, before_image_key, each) || visited >= rows_max {
+                    return Ok(Some(before_image_key.to_vec()));
                 }
             }
             visited += 1;
-            let is_enough = match images.next_if(|image| image == key) {
+            let is_enough = match before_images.next_if(|image| image == key) {
                 Some((_, image)) => shows(image, epoch, key, each),
                 None => {
                     let value = self.row_at(epoch, id, &reading);
@@ -201,7 +204,7 @@ impl<D: Device> Engine<D> {
                 return Ok(Some(key.to_vec()));
             }
         }
-        while let Some((key, image)) = images.next_if(|_| true) {
+        while let Some((key, image)) = before_images.next_if(|_| true) {
             visited += 1;
             if shows(image, epoch, key, each) || visited >= rows_max {
                 return Ok(Some(key.to_vec()));
@@ -229,29 +232,29 @@ impl<D: Device> Engine<D> {
             return Err(EngineError::Limit(format!("table {:?} has no such part", t.name)));
         };
         let layers = self.layers_from(epoch);
-        let first = image_key(table, Some(part), &[]);
+        let first = before_image_key(table, Some(part), &[]);
         let end = match part.checked_add(1) {
-            Some(next) => image_key(table, Some(next), &[]),
-            None => image_key(table + 1, None, &[]),
+            Some(next) => before_image_key(table, Some(next), &[]),
+            None => before_image_key(table + 1, None, &[]),
         };
-        let mut images = Merged::new(&layers, (first, end), false);
-        let has_images = images.peek().is_some();
+        let mut before_images = Merged::new(&layers, (first, end), false);
+        let has_before_images = before_images.peek().is_some();
         let mut reading = self.reading();
         t.hash.for_each_in(part, |word, id| {
             let mut room = [0; 8];
             let key = self.core.key(t, (word, id), &mut room, &reading.reads);
             let has_image = || {
-                let key = image_key(table, Some(part), key);
-                layers.iter().any(|layer| layer.images.contains_key(&key))
+                let key = before_image_key(table, Some(part), key);
+                layers.iter().any(|layer| layer.before_images.contains_key(&key))
             };
-            if has_images && has_image() {
+            if has_before_images && has_image() {
                 return;
             }
             let value = self.row_at(epoch, id, &reading);
             reading.end_step(self.core.image_base);
             value.into_iter().for_each(|value| each(key, value));
         });
-        while let Some((key, image)) = images.next_if(|_| true) {
+        while let Some((key, image)) = before_images.next_if(|_| true) {
             // Behind the part's number.
             image.seen_at(epoch).into_iter().for_each(|value| each(&key[1..], value));
         }
@@ -270,8 +273,11 @@ impl<D: Device> Engine<D> {
 
     /// The layers of all workers that a snapshot sees, in the order in which they count.
     fn layers_from(&self, epoch: u64) -> Vec<&Layer> {
-        let mut layers: Vec<&Layer> =
-            self.workers.iter().flat_map(|worker| worker.row_store.images.from(epoch)).collect();
+        let mut layers: Vec<&Layer> = self
+            .workers
+            .iter()
+            .flat_map(|worker| worker.row_store.before_images.from(epoch))
+            .collect();
         layers.sort_by_key(|layer| layer.epoch);
         layers
     }
@@ -292,18 +298,18 @@ impl<D: Device> Engine<D> {
     }
 }
 
-/// Shows what a snapshot sees of a key with an image; whether the visitor has enough.
-fn shows(image: &Image, epoch: u64, key: &[u8], each: Visit<'_>) -> bool {
+/// Shows what a snapshot sees of a key with a before-image; whether the visitor has enough.
+fn shows(image: &BeforeImage, epoch: u64, key: &[u8], each: Visit<'_>) -> bool {
     image.seen_at(epoch).is_some_and(|value| each(key, value).is_break())
 }
 
-/// Images of several layers in the order of their keys: of each key the one that counts.
+/// Before-images of several layers in the order of their keys: of each key the one that counts.
 struct Merged<'l> {
     heads: Vec<Peekable<Head<'l>>>,
     is_descending: bool,
 }
 
-type Head<'l> = Box<dyn Iterator<Item = (&'l [u8], &'l Image)> + 'l>;
+type Head<'l> = Box<dyn Iterator<Item = (&'l [u8], &'l BeforeImage)> + 'l>;
 
 /// Bytes of a table's number before a key.
 const TABLE_BYTES: usize = 2;
@@ -312,14 +318,16 @@ impl<'l> Merged<'l> {
     fn new(layers: &[&'l Layer], (low, high): (Box<[u8]>, Box<[u8]>), is_descending: bool) -> Self {
         let bounds = || (Bound::Included(low.clone()), Bound::Excluded(high.clone()));
         let head = |layer: &&'l Layer| -> Head<'l> {
-            let range =
-                layer.images.range(bounds()).map(|(key, image)| (&key[TABLE_BYTES..], image));
+            let range = layer
+                .before_images
+                .range(bounds())
+                .map(|(key, image)| (&key[TABLE_BYTES..], image));
             if is_descending { Box::new(range.rev()) } else { Box::new(range) }
         };
         Self { heads: layers.iter().map(|layer| head(layer).peekable()).collect(), is_descending }
     }
 
-    fn peek(&mut self) -> Option<(&'l [u8], &'l Image)> {
+    fn peek(&mut self) -> Option<(&'l [u8], &'l BeforeImage)> {
         let is_descending = self.is_descending;
         let heads = self.heads.iter_mut().filter_map(|head| head.peek().copied());
         // Of the same key the first one counts.
@@ -329,7 +337,10 @@ impl<'l> Merged<'l> {
         })
     }
 
-    fn next_if(&mut self, wanted: impl FnOnce(&[u8]) -> bool) -> Option<(&'l [u8], &'l Image)> {
+    fn next_if(
+        &mut self,
+        wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> Option<(&'l [u8], &'l BeforeImage)> {
         let next = self.peek().filter(|(key, _)| wanted(key))?;
         for head in &mut self.heads {
             head.next_if(|(key, _)| *key == next.0);

@@ -81,7 +81,7 @@ impl<D: Device> RowStore<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Option<ValueWord> {
         with.work.persistent_versions += 1;
-        self.keep_image(to.entry, to.layout, to.word);
+        self.keep_before_image(to.entry, to.layout, to.word);
         self.charge_reads(to, before, Some(value));
         let target = before.is_value().then(|| self.choose_slot(to, before, sid, with));
         if !self.minor_collection && target.is_some_and(|target| !target.in_place) {

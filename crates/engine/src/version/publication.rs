@@ -197,7 +197,7 @@ impl<D: Device> RowStore<D> {
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.next();
         if before.is_value() {
-            self.keep_image(to.entry, to.layout, to.word);
+            self.keep_before_image(to.entry, to.layout, to.word);
             self.charge_reads(to, before, None);
             if self.keeps_hash {
                 let exact = to.word.to_be_bytes();

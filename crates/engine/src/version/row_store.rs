@@ -8,7 +8,7 @@ use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, V
 use super::write::{Hidden, Publication};
 use super::{ReadPhase, RowEntry};
 use crate::Design;
-use crate::images::{Image, Images};
+use crate::before_images::{BeforeImage, WorkerBeforeImages};
 use crate::index::EntryId;
 use crate::table::KeyWord;
 
@@ -49,7 +49,7 @@ pub(crate) struct RowStore<D: Device> {
     /// A value that has to be put together before it is written.
     pub(crate) whole: Vec<u8>,
     /// What was overwritten and snapshots still see.
-    pub(crate) images: Images,
+    pub(crate) before_images: WorkerBeforeImages,
 }
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
@@ -94,14 +94,14 @@ impl<D: Device> RowStore<D> {
 
     /// Keeps what a row is, if it is overwritten next and a snapshot sees it (O-85).
     #[inline(always)]
-    pub(super) fn keep_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
-        if self.images.are_wanted() {
-            self.keep_wanted_image(entry, layout, word);
+    pub(super) fn keep_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
+        if self.before_images.are_wanted() {
+            self.keep_wanted_before_image(entry, layout, word);
         }
     }
 
     #[inline(never)]
-    fn keep_wanted_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
+    fn keep_wanted_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
         let (before, row) = (entry.next(), entry.row());
         let device = self.port.device();
         let image_base = device.image().base() as usize;
@@ -109,13 +109,17 @@ impl<D: Device> RowStore<D> {
             return;
         }
         let written = version_epoch(image_base, row, before.slot());
-        if !self.images.wants(written) {
+        if !self.before_images.wants(written) {
             return;
         }
         let (exact, phase) = (word.to_be_bytes(), ReadPhase::begin());
         let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
-        self.images.keep(layout.table, KeyWord { hash: word, key }, Image { written, value });
+        self.before_images.keep(
+            layout.table,
+            KeyWord { hash: word, key },
+            BeforeImage { written, value },
+        );
         self.port.charge_load((before.address() - image_base) as u64, before.len() as u64);
     }
 

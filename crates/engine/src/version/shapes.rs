@@ -219,7 +219,7 @@ impl<D: Device> RowStore<D> {
     #[inline(always)]
     fn begin_by_shape(&mut self, to: &LastVersion<'_>, work: &mut WorkCounts) -> (u64, usize) {
         work.persistent_versions += 1;
-        self.keep_image(to.entry, to.layout, to.word);
+        self.keep_before_image(to.entry, to.layout, to.word);
         let (row, slot) = (to.entry.row(), 1 - to.entry.next().slot());
         let stale = version_epoch(self.port.device().image().base() as usize, row, slot);
         work.minor_collections += u64::from(stale != 0 && stale < to.sid.epoch());

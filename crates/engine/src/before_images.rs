@@ -1,9 +1,10 @@
 //! Values before their rows were overwritten, for snapshots that still see them.
 //!
 //! Each worker keeps those of the rows that it wrote, in *layers*: one for each snapshot that was
-//! the newest when a row was written first. An image in the layer of snapshot S was written at S or
-//! before, and replaced after S. So what a snapshot E sees of a key is the first image of it in the
-//! layers from E on; if that was written after E, the key had no row then.
+//! the newest when a row was written first. A before-image in the layer of snapshot S was written
+//! at S or before, and replaced after S. So what a snapshot E sees of a key is the first
+//! before-image of it in the layers from E on; if that was written after E, the key had no row
+//! then.
 
 use std::collections::BTreeMap;
 
@@ -20,52 +21,52 @@ pub(crate) struct Snapshots {
     pub(crate) have_ended: bool,
 }
 
-/// What an image takes besides its key and its value, about.
-const IMAGE_BYTES: u64 = 112;
+/// What a before-image takes besides its key and its value, about.
+const BEFORE_IMAGE_BYTES: u64 = 112;
 
 /// What a row was.
 #[derive(Debug)]
-pub(crate) struct Image {
+pub(crate) struct BeforeImage {
     /// The epoch that wrote it.
     pub(crate) written: u64,
     pub(crate) value: Box<[u8]>,
 }
 
-impl Image {
+impl BeforeImage {
     /// What a snapshot sees of its key.
     pub(crate) fn seen_at(&self, epoch: u64) -> Option<&[u8]> {
         (self.written <= epoch).then_some(&self.value)
     }
 }
 
-/// Images by table and key; those of a hash table by its shards first, as they are visited.
-pub(crate) type ImageMap = BTreeMap<Box<[u8]>, Image>;
+/// Before-images by table and key; those of a hash table by its shards first, as they are visited.
+pub(crate) type BeforeImages = BTreeMap<Box<[u8]>, BeforeImage>;
 
-/// The images that came about while a snapshot was the newest.
+/// The before-images that came about while a snapshot was the newest.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) epoch: u64,
-    pub(crate) images: ImageMap,
+    pub(crate) before_images: BeforeImages,
     bytes: u64,
 }
 
 impl Layer {
-    fn insert(&mut self, key: Box<[u8]>, image: Image) -> u64 {
+    fn insert(&mut self, key: Box<[u8]>, image: BeforeImage) -> u64 {
         let bytes = bytes_of(&key, &image);
         self.bytes += bytes;
-        let before = self.images.insert(key, image);
+        let before = self.before_images.insert(key, image);
         debug_assert!(before.is_none(), "a row is replaced first once");
         bytes
     }
 }
 
-fn bytes_of(key: &[u8], image: &Image) -> u64 {
-    (key.len() + image.value.len()) as u64 + IMAGE_BYTES
+fn bytes_of(key: &[u8], image: &BeforeImage) -> u64 {
+    (key.len() + image.value.len()) as u64 + BEFORE_IMAGE_BYTES
 }
 
-/// One worker's images.
+/// One worker's before-images.
 #[derive(Debug, Default)]
-pub(crate) struct Images {
+pub(crate) struct WorkerBeforeImages {
     /// The newest snapshot: values of its epoch and before are kept. 0 if there is none.
     newest: u64,
     /// Bytes that may still be kept in this epoch ...
@@ -78,7 +79,7 @@ pub(crate) struct Images {
     are_ordered: Vec<bool>,
 }
 
-impl Images {
+impl WorkerBeforeImages {
     /// A snapshot of these tables is taken.
     pub(crate) fn know(&mut self, tables: &[Table]) {
         if self.are_ordered.is_empty() {
@@ -103,8 +104,8 @@ impl Images {
     }
 
     /// Keeps what a row of a table was, if there is room.
-    pub(crate) fn keep(&mut self, table: u16, word: KeyWord<'_>, image: Image) {
-        let key = image_key_of(table, self.are_ordered[usize::from(table)], word);
+    pub(crate) fn keep(&mut self, table: u16, word: KeyWord<'_>, image: BeforeImage) {
+        let key = before_image_key_of(table, self.are_ordered[usize::from(table)], word);
         let bytes = bytes_of(&key, &image);
         if bytes > self.room {
             self.is_incomplete = true;
@@ -119,7 +120,7 @@ impl Images {
     fn layer(&mut self, epoch: u64) -> &mut Layer {
         let at = self.layers.partition_point(|layer| layer.epoch < epoch);
         if self.layers.get(at).is_none_or(|layer| layer.epoch != epoch) {
-            self.layers.insert(at, Layer { epoch, images: ImageMap::new(), bytes: 0 });
+            self.layers.insert(at, Layer { epoch, before_images: BeforeImages::new(), bytes: 0 });
         }
         &mut self.layers[at]
     }
@@ -135,21 +136,21 @@ impl Images {
         self.from(epoch).iter().map(|layer| layer.bytes).sum()
     }
 
-    /// Frees images of snapshots that have ended, of at most so many rows; an older snapshot that
-    /// still sees one takes it over. Whether any are left (O-90).
+    /// Frees before-before-images of snapshots that have ended, of at most so many rows; an older
+    /// snapshot that still sees one takes it over. Whether any are left (O-90).
     pub(crate) fn sweep(&mut self, live: &BTreeMap<u64, usize>, most: usize) -> bool {
         let ended = |layer: &Layer| !live.contains_key(&layer.epoch);
         let Some(at) = self.layers.iter().position(ended) else { return false };
         let heir = live.range(..self.layers[at].epoch).next_back().map(|(&epoch, _)| epoch);
         let mut layer = self.layers.remove(at);
         for _ in 0..most {
-            let Some((key, image)) = layer.images.pop_first() else { break };
+            let Some((key, image)) = layer.before_images.pop_first() else { break };
             layer.bytes -= bytes_of(&key, &image);
             if let Some(heir) = heir.filter(|&heir| image.written <= heir) {
                 self.layer(heir).insert(key, image);
             }
         }
-        if !layer.images.is_empty() {
+        if !layer.before_images.is_empty() {
             let at = self.layers.partition_point(|other| other.epoch < layer.epoch);
             self.layers.insert(at, layer);
         }
@@ -157,8 +158,8 @@ impl Images {
     }
 }
 
-/// Under what the images of a key are kept, or those of a part of a table.
-pub(crate) fn image_key(table: u16, shard: Option<u8>, key: &[u8]) -> Box<[u8]> {
+/// Under what the before-images of a key are kept, or those of a part of a table.
+pub(crate) fn before_image_key(table: u16, shard: Option<u8>, key: &[u8]) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(3 + key.len());
     bytes.extend_from_slice(&table.to_be_bytes());
     bytes.extend(shard);
@@ -167,7 +168,7 @@ pub(crate) fn image_key(table: u16, shard: Option<u8>, key: &[u8]) -> Box<[u8]> 
 }
 
 /// The same, of a key.
-pub(crate) fn image_key_of(table: u16, is_ordered: bool, word: KeyWord<'_>) -> Box<[u8]> {
+pub(crate) fn before_image_key_of(table: u16, is_ordered: bool, word: KeyWord<'_>) -> Box<[u8]> {
     let shard = (!is_ordered).then(|| HashIndex::shard_of_word(word.hash));
-    image_key(table, shard, word.key)
+    before_image_key(table, shard, word.key)
 }
