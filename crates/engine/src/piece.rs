@@ -72,8 +72,8 @@ impl Piece<'_> {
     /// [`Stop`] for an unknown table, a key beyond its limit, or a row that the call may write: its
     /// new value may be there or not.
     pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let spoiled = self.tx.spoiled;
-        self.tx.get_before(table, key).map_err(|stop| spoiled.note(stop))
+        let first_error = self.tx.first_error;
+        self.tx.get_before(table, key).map_err(|stop| first_error.note(stop))
     }
 
     /// The row's value before the call, or what the piece has made of it; `None` where the row does
@@ -128,7 +128,7 @@ impl Piece<'_> {
         }
         let Some((seen, value)) = self.see()? else { return Ok(false) };
         let at = change_lines(value, part, &mut self.tx.local.piece_value, change)
-            .map_err(|stop| self.tx.spoiled.note(stop))?;
+            .map_err(|stop| self.tx.first_error.note(stop))?;
         self.write = PieceWrite::Lines { seen, at };
         Ok(true)
     }
@@ -144,7 +144,7 @@ impl Piece<'_> {
         }
         let whole = &mut self.tx.local.piece_value;
         let all = 0..whole.len();
-        change_part(whole, all, part, change).map_err(|stop| self.tx.spoiled.note(stop))?;
+        change_part(whole, all, part, change).map_err(|stop| self.tx.first_error.note(stop))?;
         Ok(true)
     }
 
@@ -154,7 +154,7 @@ impl Piece<'_> {
     /// [`Stop`] for a value beyond the table's limit.
     pub fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
         let table = self.declared().table;
-        self.tx.check_length(table, value).map_err(|stop| self.tx.spoiled.note(stop))?;
+        self.tx.check_length(table, value).map_err(|stop| self.tx.first_error.note(stop))?;
         if self.value()?.is_none() {
             return Ok(false);
         }
@@ -172,15 +172,15 @@ impl<'a> Piece<'a> {
         if id == NO_ENTRY {
             return Ok(None);
         }
-        self.tx.see_word(id).map_err(|stopped| self.tx.spoiled.note(stopped.into()))
+        self.tx.see_word(id).map_err(|stopped| self.tx.first_error.note(stopped.into()))
     }
 
     /// The row's value in the serial part.
     fn serial_value(&mut self) -> Result<Option<&[u8]>, Stop> {
         let declared = self.declared();
         let key = self.tx.key_of(&declared);
-        let spoiled = self.tx.spoiled;
-        self.tx.serial_get(declared.table, &key).map_err(|stop| spoiled.note(stop))
+        let first_error = self.tx.first_error;
+        self.tx.serial_get(declared.table, &key).map_err(|stop| first_error.note(stop))
     }
 
     /// Makes a private copy of the value if there is none; false where the row does not exist.

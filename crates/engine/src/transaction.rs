@@ -3,19 +3,19 @@
 //! Reads see the newest version with a smaller serial id, own writes included. Writes are private
 //! until the body returns `Ok`, so a body may abort or panic anywhere (O-03, O-05), unless it
 //! called [`Transaction::commit_point`]. A mistake fails the call even where the body ignores it
-//! (`spoiled.rs`). Knows no device: publishing is done by the worker that runs the body.
+//! (`first_error.rs`). Knows no device: publishing is done by the worker that runs the body.
 
+mod first_error;
 mod indexed;
 mod modify;
 mod read;
 mod serial;
 mod slots;
-mod spoiled;
 
 use storage::SerialId;
 
+pub(crate) use self::first_error::FirstError;
 pub(crate) use self::modify::{Bounds, change_lines, change_part};
-pub(crate) use self::spoiled::Spoiled;
 use crate::calls::Abort;
 use crate::core::Core;
 use crate::declare::LookupError;
@@ -156,7 +156,7 @@ pub struct Transaction<'a> {
     /// What the serial part has written, if it runs there.
     pub(crate) serial: Option<&'a mut Overlay>,
     /// What its functions have failed with; every one that the body calls notes it.
-    pub(crate) spoiled: &'a Spoiled,
+    pub(crate) first_error: &'a FirstError,
 }
 
 impl<'a> Transaction<'a> {
@@ -222,11 +222,11 @@ impl<'a> Transaction<'a> {
     /// [`Transaction::get`] of any row.
     #[inline(never)]
     fn get_any(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         if self.is_serial() {
-            return self.serial_get(table, key).map_err(|stop| spoiled.note(stop));
+            return self.serial_get(table, key).map_err(|stop| first_error.note(stop));
         }
-        self.try_get(table, key).map_err(|stop| spoiled.note(stop))
+        self.try_get(table, key).map_err(|stop| first_error.note(stop))
     }
 
     /// Whether a row exists in the indexes and the call left it as it was until now.
@@ -238,7 +238,7 @@ impl<'a> Transaction<'a> {
 
     #[cold]
     fn note(&self, stopped: Stopped) -> Stop {
-        self.spoiled.note(stopped.into())
+        self.first_error.note(stopped.into())
     }
 
     #[inline(always)]
@@ -288,12 +288,12 @@ impl<'a> Transaction<'a> {
         keys: impl Iterator<Item = &'k [u8]> + Clone,
         each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_get_many(table, keys, each),
             false => self.try_get_many(table, keys, each),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]
@@ -344,12 +344,12 @@ impl<'a> Transaction<'a> {
     ) -> Result<(), Stop> {
         if self.is_serial() {
             let result = self.serial_scan(table, (low, high), descending, each);
-            return result.map_err(|stop| self.spoiled.note(stop));
+            return result.map_err(|stop| self.first_error.note(stop));
         }
         let mut rows = std::mem::take(&mut self.local.ahead);
         let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
         self.local.ahead = rows;
-        result.map_err(|stop| self.spoiled.note(stop))
+        result.map_err(|stop| self.first_error.note(stop))
     }
 
     /// Scans rows some at a time, so that their misses overlap: more of them the longer the scan
@@ -407,7 +407,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_insert(table, key, value),
             false if self.is_indexed(table) => {
@@ -415,7 +415,7 @@ impl<'a> Transaction<'a> {
             }
             false => self.try_insert(table, key, value),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]
@@ -432,7 +432,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
     pub fn update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_update(table, key, value),
             false if self.is_indexed(table) => {
@@ -440,7 +440,7 @@ impl<'a> Transaction<'a> {
             }
             false => self.try_update(table, key, value),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]
@@ -458,7 +458,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an undeclared key.
     pub fn delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_delete(table, key),
             false if self.is_indexed(table) => {
@@ -466,7 +466,7 @@ impl<'a> Transaction<'a> {
             }
             false => self.try_delete(table, key),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]
@@ -488,7 +488,7 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] if the engine was stopped, or if the body made a mistake before, which it may have
     /// ignored: such a call does not commit.
     pub fn commit_point(&mut self) -> Result<(), Stop> {
-        self.spoiled.check()?;
+        self.first_error.check()?;
         if self.is_serial() || self.may_change_indexes() {
             // In the serial part no other call runs, so that nothing is gained, and the call may
             // still fail; one that may change an index may still be deferred.
@@ -496,7 +496,7 @@ impl<'a> Transaction<'a> {
         }
         self.committed = true;
         let result = self.publisher.publish_written(self.local, self.call);
-        result.map_err(|stopped| self.spoiled.note(stopped.into()))
+        result.map_err(|stopped| self.first_error.note(stopped.into()))
     }
 
     /// What a piece of this call comes to, numbered in the order of declaration. From here on the
@@ -516,10 +516,10 @@ impl<'a> Transaction<'a> {
         self.commit_point()?;
         if let Some(overlay) = self.serial.as_deref_mut() {
             let result = self.publisher.serial_piece(self.local, overlay, self.call, number);
-            return result.map_err(|stop| self.spoiled.note(stop));
+            return result.map_err(|stop| self.first_error.note(stop));
         }
         let result = self.publisher.piece_result(self.local, self.call, number);
-        result.map_err(|stopped| self.spoiled.note(stopped.into()))
+        result.map_err(|stopped| self.first_error.note(stopped.into()))
     }
 
     /// For a piece: reads a row that its call does not write.

@@ -22,7 +22,7 @@ use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
 use crate::panics::{PanicText, caught};
 use crate::reads::Reads;
-use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
+use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -161,7 +161,7 @@ pub(super) fn begin<'t, D: Device>(
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
     call: &'t CallView<'t>,
-    spoiled: &'t Spoiled,
+    first_error: &'t FirstError,
 ) -> Transaction<'t> {
     Transaction {
         core: epoch.core,
@@ -177,7 +177,7 @@ pub(super) fn begin<'t, D: Device>(
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
         committed: false,
-        spoiled,
+        first_error,
     }
 }
 
@@ -190,21 +190,21 @@ fn run_body<D: Device>(
 ) -> Result<(), Leave> {
     let (number, arguments) = epoch.calls.get(call.position as usize);
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
-    let spoiled = Spoiled::default();
+    let first_error = FirstError::default();
     let worker = local.worker;
-    let mut tx = begin(epoch, local, runner, call, &spoiled);
+    let mut tx = begin(epoch, local, runner, call, &first_error);
     let body = || caught(|| procedure.run(arguments, &mut tx));
     let result = epoch.noting(worker, call.position, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
     match result {
-        Ok(Ok(())) if spoiled.is_clean() => {
+        Ok(Ok(())) if first_error.is_clean() => {
             runner.publish(local, call, Mode::Commit)?;
             piece::commit_answer(epoch, local, call, procedure)
         }
         // What a function of the transaction failed with counts more than what the body made of it.
         result => {
-            let ended = spoiled.take().map_or(result, |stop| Ok(Err(stop)));
+            let ended = first_error.take().map_or(result, |stop| Ok(Err(stop)));
             take_back(epoch, local, runner, call, (ended, committed))
         }
     }

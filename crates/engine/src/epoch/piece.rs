@@ -21,7 +21,7 @@ use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};
 use crate::panics::caught;
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::Registered;
-use crate::transaction::{Spoiled, Stop};
+use crate::transaction::{FirstError, Stop};
 use crate::version::{Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
@@ -173,15 +173,15 @@ impl<D: Device> Runner<'_, '_, D> {
         let epoch = self.epoch;
         let (procedure, arguments) = epoch.calls.get(call.position as usize);
         let procedure = epoch.procedures.get(procedure).expect("checked before");
-        let spoiled = Spoiled::default();
+        let first_error = FirstError::default();
         let worker = local.worker;
-        let tx = begin(epoch, local, self, call, &spoiled);
+        let tx = begin(epoch, local, self, call, &first_error);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
         let body = || caught(|| procedure.piece(arguments, &mut piece));
         let result = epoch.noting(worker, call.position, body);
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
-        let what = match spoiled.take().map_or(result, |stop| Ok(Err(stop))) {
+        let what = match first_error.take().map_or(result, |stop| Ok(Err(stop))) {
             Ok(Ok(result)) => return Ok((result, write)),
             Ok(Err(Stop::Stopped)) => return Err(Stopped),
             Ok(Err(stop)) => stop.to_string(),

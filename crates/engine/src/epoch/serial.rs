@@ -22,7 +22,7 @@ use crate::panics::caught;
 use crate::piece::{Piece, PieceWrite};
 use crate::procedure::Registered;
 use crate::table::KeyWord;
-use crate::transaction::{PublishNow, Spoiled, Stop, Transaction};
+use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::Stopped;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -133,10 +133,10 @@ impl<D: Device> Call<'_, '_, D> {
         self.declare(local, lists, overlay)?;
         let lists = &*lists;
         let call = &CallView::new(lists, 0, &[]);
-        let spoiled = Spoiled::default();
+        let first_error = FirstError::default();
         let (procedure, arguments) = self.procedure();
         let body = |mut tx: Transaction<'_>| procedure.run(arguments, &mut tx);
-        self.in_transaction(local, overlay, call, &spoiled, body)?;
+        self.in_transaction(local, overlay, call, &first_error, body)?;
         epoch.core.secondary.check_unique(&overlay.index_undo).map_err(Failure::Aborted)?;
         self.answer(local, overlay, call)
     }
@@ -204,16 +204,16 @@ impl<D: Device> Call<'_, '_, D> {
         local: &mut Local,
         overlay: &mut Overlay,
         call: &CallView<'_>,
-        spoiled: &Spoiled,
+        first_error: &FirstError,
         part: impl FnOnce(Transaction<'_>) -> Result<R, Stop>,
     ) -> Result<R, Leaving> {
         let (epoch, worker) = (self.epoch, local.worker);
         let mut publisher = Self { epoch, position: self.position };
-        let mut tx = begin(epoch, local, &mut publisher, call, spoiled);
+        let mut tx = begin(epoch, local, &mut publisher, call, first_error);
         tx.serial = Some(overlay);
         let run = || caught(|| part(tx));
         let result = epoch.noting(worker, call.position, run);
-        let ended = spoiled.take().map_or(result, |stop| Ok(Err(stop)));
+        let ended = first_error.take().map_or(result, |stop| Ok(Err(stop)));
         match ended {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(Stop::Stopped)) => Err(Leaving::Stopped),
@@ -272,7 +272,7 @@ impl<D: Device> Call<'_, '_, D> {
         }
         let (procedure, arguments) = self.procedure();
         local.piece_value.clear();
-        let spoiled = Spoiled::default();
+        let first_error = FirstError::default();
         let write = |tx: Transaction<'_>| {
             let mut piece = Piece { tx, number, write: PieceWrite::None };
             let result = procedure.piece(arguments, &mut piece)?;
@@ -282,7 +282,7 @@ impl<D: Device> Call<'_, '_, D> {
             }
             Ok(result)
         };
-        let result = self.in_transaction(local, overlay, call, &spoiled, write)?;
+        let result = self.in_transaction(local, overlay, call, &first_error, write)?;
         local.work.pieces += 1;
         piece.finish(result);
         Ok(result)

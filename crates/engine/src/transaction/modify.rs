@@ -19,7 +19,7 @@ impl Transaction<'_> {
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
-        let spoiled = self.spoiled;
+        let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_modify(table, key, change),
             false if self.is_indexed(table) => {
@@ -27,7 +27,7 @@ impl Transaction<'_> {
             }
             false => self.try_modify(table, key, change),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]
@@ -61,7 +61,7 @@ impl Transaction<'_> {
         part: impl RangeBounds<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        let (spoiled, part) = (self.spoiled, Bounds::of(&part));
+        let (first_error, part) = (self.first_error, Bounds::of(&part));
         let result = match self.is_serial() {
             true => self.serial_modify_part(table, key, part, change),
             false if self.is_indexed(table) => {
@@ -69,7 +69,7 @@ impl Transaction<'_> {
             }
             false => self.try_modify_part(table, key, part, change),
         };
-        result.map_err(|stop| spoiled.note(stop))
+        result.map_err(|stop| first_error.note(stop))
     }
 
     #[inline(always)]

@@ -126,8 +126,8 @@ fn o_29_a_killed_process_record_of_the_program_is_made_durable_at_open() {
     });
 }
 
-/// An epoch that a call spoils for good: two of its calls fail too late.
-fn spoilt(device: &Arc<Traced>) {
+/// An epoch that a call damages for good: two of its calls fail too late.
+fn damaged(device: &Arc<Traced>) {
     let (mut engine, _) = open(device, PROGRAM).unwrap();
     run(&mut engine, &[(DEPOSIT, 1)]).unwrap();
     let calls = [(DEPOSIT, 10), (TOO_LATE, 1), (DEPOSIT, 20), (TOO_LATE, 2)];
@@ -136,7 +136,7 @@ fn spoilt(device: &Arc<Traced>) {
 }
 
 /// Opens a store until all verdicts are there that it needs: the row, and which calls are left out.
-/// `None` if the epoch was not known to be spoilt: nobody had been told, and a person must decide.
+/// `None` if the epoch was not known to be damaged: nobody had been told, and a person must decide.
 fn settled(device: &Arc<Traced>) -> Option<(u64, u64)> {
     for _ in 0..3 {
         match open(device, PROGRAM) {
@@ -155,7 +155,7 @@ fn settled(device: &Arc<Traced>) -> Option<(u64, u64)> {
 /// engine has said that the call is left out, it is.
 #[test]
 fn o_49_a_verdict_survives_power_cuts() {
-    let life = recorded(&Arc::new(device()), spoilt);
+    let life = recorded(&Arc::new(device()), damaged);
     let mut stuck = 0;
     each_cut(&life, |position, load| match settled(&load()) {
         Some((0..=1, _)) => {}
@@ -192,7 +192,7 @@ fn o_49_a_verdict_survives_power_cuts() {
 /// made durable.
 #[test]
 fn o_49_a_killed_process_verdict_is_made_durable_at_open() {
-    let life = recorded(&Arc::new(device()), spoilt);
+    let life = recorded(&Arc::new(device()), damaged);
     each_kill(
         &life,
         |device| {

@@ -178,7 +178,7 @@ fn o_59_files_of_another_store_or_moment() {
     assert!(refused > donors.len() * donors.len() * 5, "{refused} were refused");
 }
 
-/// Spoils one read of the journal.
+/// Damages one read of the journal.
 #[derive(Debug)]
 struct Misread {
     at: usize,

@@ -7,7 +7,7 @@ use engine::EngineError;
 use pmem::{DeviceError, File, FileOptions, Outcome};
 
 use super::contents::Arrival;
-use super::hook::{EINTR, EIO, ENOSPC, Event, Lab, Spoiled};
+use super::hook::{EINTR, EIO, ENOSPC, Event, FirstError, Lab};
 use super::recover::recover;
 use super::report::Report;
 use super::story::{Progress, Story, fast_dir};
@@ -36,7 +36,7 @@ pub(crate) const FAULTS: [Fault; 5] =
 const REFUSALS: u64 = 3;
 
 impl Fault {
-    fn at(self, call: u64, random: &mut Random) -> Spoiled {
+    fn at(self, call: u64, random: &mut Random) -> FirstError {
         let outcome = match self {
             Self::Broken => Outcome::Fail(EIO),
             Self::Full | Self::FullForLong => Outcome::Fail(ENOSPC),
@@ -44,7 +44,7 @@ impl Fault {
             Self::Short => Outcome::Short(random.pick(&[1, 100, 511, 512, 4096])),
         };
         let end = if self == Self::FullForLong { u64::MAX } else { call + 1 };
-        Spoiled { only_growth: self == Self::FullForLong, calls: call..end, outcome }
+        FirstError { only_growth: self == Self::FullForLong, calls: call..end, outcome }
     }
 
     /// Whether nobody may notice.
@@ -102,7 +102,7 @@ fn is_refusal(error: &EngineError) -> bool {
 
 impl<'a> Run<'a> {
     fn new(story: &'a Story, fault: Fault, call: u64, random: &mut Random) -> Result<Self, String> {
-        let lab = Lab::spoiling(fault.at(call, random));
+        let lab = Lab::damaging(fault.at(call, random));
         Ok(Self { story, fault, lab, dir: fast_dir()?, failure: None })
     }
 

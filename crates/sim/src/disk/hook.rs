@@ -1,4 +1,4 @@
-//! The hook between the `file` device and its files: records every call, and spoils some.
+//! The hook between the `file` device and its files: records every call, and damages some.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(crate) enum Event {
 
 /// Calls that do not do what they should.
 #[derive(Debug, Clone)]
-pub(crate) struct Spoiled {
+pub(crate) struct FirstError {
     /// Only calls that ask for space count.
     pub(crate) only_growth: bool,
     /// Which of the calls that count, from zero.
@@ -78,7 +78,7 @@ pub(crate) const BAD_READ_KINDS: [BadReadKind; 6] = [
 struct State {
     events: Vec<Event>,
     kinds: BTreeSet<(DiskFile, &'static str)>,
-    spoiled: Option<Spoiled>,
+    damaged: Option<FirstError>,
     calls: u64,
     hits: u64,
     bad_read: Option<BadRead>,
@@ -123,9 +123,9 @@ impl Lab {
         Arc::new(Self { hold: Some(Hold { runner, epochs }), ..Self::default() })
     }
 
-    pub(crate) fn spoiling(spoiled: Spoiled) -> Arc<Self> {
+    pub(crate) fn damaging(damaged: FirstError) -> Arc<Self> {
         let lab = Self::default();
-        lab.state().spoiled = Some(spoiled);
+        lab.state().damaged = Some(damaged);
         Arc::new(lab)
     }
 
@@ -168,10 +168,10 @@ impl Lab {
 
     /// From now on all calls do what they should.
     pub(crate) fn heal(&self) {
-        self.state().spoiled = None;
+        self.state().damaged = None;
     }
 
-    /// How many calls were spoiled.
+    /// How many calls were damaged.
     pub(crate) fn hits(&self) -> u64 {
         self.state().hits
     }
@@ -203,21 +203,21 @@ impl Lab {
 
 impl State {
     fn decide(&mut self, operation: DiskOperation<'_>) -> Outcome {
-        let Some(spoiled) = &self.spoiled else { return Outcome::Proceed };
-        if spoiled.only_growth && !matches!(operation, DiskOperation::Allocate { .. }) {
+        let Some(damaged) = &self.damaged else { return Outcome::Proceed };
+        if damaged.only_growth && !matches!(operation, DiskOperation::Allocate { .. }) {
             return Outcome::Proceed;
         }
-        let short = matches!(spoiled.outcome, Outcome::Short(_));
+        let short = matches!(damaged.outcome, Outcome::Short(_));
         if short && !matches!(operation, DiskOperation::Write { .. }) {
             return Outcome::Proceed;
         }
         let call = self.calls;
         self.calls += 1;
-        if !spoiled.calls.contains(&call) {
+        if !damaged.calls.contains(&call) {
             return Outcome::Proceed;
         }
         self.hits += 1;
-        spoiled.outcome
+        damaged.outcome
     }
 }
 
@@ -254,14 +254,14 @@ impl DiskHook for Lab {
         state.reads.push(file);
         if let Some(bad) = state.bad_read.as_ref().filter(|bad| bad.at == read) {
             let before = bytes.to_vec();
-            bad.spoil(file, offset, bytes);
+            bad.damage(file, offset, bytes);
             state.read_changed = before != bytes;
         }
     }
 }
 
 impl BadRead {
-    fn spoil(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
+    fn damage(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
         if bytes.is_empty() {
             return;
         }

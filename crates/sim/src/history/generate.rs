@@ -121,7 +121,7 @@ fn program(random: &mut Random, mix: &Mix) -> Program {
     if random.percent(20) {
         pieces(&mut program, random, mix);
     }
-    spoil(&mut program, random, mix);
+    damage(&mut program, random, mix);
     program
 }
 
@@ -319,7 +319,7 @@ fn use_indexes(program: &mut Program, random: &mut Random, mix: &Mix) {
 }
 
 /// Ends the program early, or writes what was not declared.
-fn spoil(program: &mut Program, random: &mut Random, mix: &Mix) {
+fn damage(program: &mut Program, random: &mut Random, mix: &Mix) {
     let (table, key) = (mix.table(random), mix.key(random));
     match random.below(100) {
         0..9 => anywhere(program, Step::new(Op::Abort, HASHED, 0).tag(key), random),

@@ -13,7 +13,7 @@ use super::{Stop, Transaction};
 /// What the functions of a running transaction have failed with: the first mistake; or that it is
 /// deferred, which counts more (O-66); or that the engine was stopped, which counts most.
 #[derive(Default)]
-pub(crate) struct Spoiled(Cell<Option<Box<Stop>>>, Cell<u32>);
+pub(crate) struct FirstError(Cell<Option<Box<Stop>>>, Cell<u32>);
 
 /// A body that goes on after so many errors tries the same again and again: it is ended by an
 /// unwinding like that of a panic.
@@ -28,7 +28,7 @@ fn rank(stop: &Stop) -> u8 {
     }
 }
 
-impl Spoiled {
+impl FirstError {
     /// Notes an error, and gives it back.
     #[cold]
     #[inline(never)]
@@ -76,7 +76,7 @@ impl Transaction<'_> {
     /// so that the call fails whether or not its body passes it on.
     #[cold]
     pub fn mistake(&self, what: String) -> Stop {
-        self.spoiled.note(Stop::mistake(what))
+        self.first_error.note(Stop::mistake(what))
     }
 
     /// For layers above that know more about an error that a function of this transaction returned:
@@ -85,8 +85,8 @@ impl Transaction<'_> {
     pub fn explain(&self, stop: Stop, more: std::fmt::Arguments<'_>) -> Stop {
         let Stop::Mistake(what) = &stop else { return stop };
         let explained = Stop::mistake(format!("{what}{more}"));
-        if self.spoiled.check().as_ref() == Err(&stop) {
-            self.spoiled.0.set(Some(Box::new(explained.clone())));
+        if self.first_error.check().as_ref() == Err(&stop) {
+            self.first_error.0.set(Some(Box::new(explained.clone())));
         }
         explained
     }
