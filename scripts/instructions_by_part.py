@@ -11,7 +11,7 @@ import sys
 # What the files are part of, by the first pattern that fits.
 PARTS = [
     ("declare", r"engine/src/(declare|local|epoch/(declare|allocate))"),
-    ("find, insert", r"engine/src/(index|table|core|epoch/(insert|staged|remove))"),
+    ("find, insert", r"engine/src/(index|table|core|epoch/(insert|collected|remove))"),
     ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry|slab))"),
     ("input log", r"engine/src/(calls|epoch/log_inputs)|storage/src/input_log"),
     ("prefetch, plan", r"engine/src/(fetching|epoch/ahead)"),

@@ -359,7 +359,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
     for (table, &count) in core.tables.iter().zip(&counts) {
         table.hash.reserve(count);
     }
-    let mut staged: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
+    let mut changes: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
         let mut shares = workers.iter_mut().zip(&found);
         let (first, of_first) = shares.next().expect("at least one worker");
         let handles: Vec<_> = shares
@@ -373,7 +373,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
     let mut reads = Reads::new(true);
     for (index, table) in core.tables.iter().enumerate() {
         let Some(ordered) = &table.ordered else { continue };
-        let mut lists: Vec<_> = staged.iter_mut().map(|s| std::mem::take(&mut s[index])).collect();
+        let mut lists: Vec<_> = changes.iter_mut().map(|s| std::mem::take(&mut s[index])).collect();
         if table.exact {
             ordered.apply_inserts(&mut lists, &crate::index::ExactWords);
         } else {
@@ -391,7 +391,7 @@ fn rebuild_share<D: Device>(
     worker: &mut Worker<D>,
 ) -> Vec<Vec<(u64, EntryId)>> {
     let phase = ReadPhase::begin();
-    let mut staged = vec![Vec::new(); core.tables.len()];
+    let mut changes = vec![Vec::new(); core.tables.len()];
     let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.row_store.port;
     for (table, row) in &share.rows {
@@ -406,7 +406,7 @@ fn rebuild_share<D: Device>(
         let word = t.word(key).expect("the scan checked the key's length");
         t.hash.insert_unique(word.hash, id);
         if t.ordered.is_some() {
-            staged[*table as usize].push((order_word(key), id));
+            changes[*table as usize].push((order_word(key), id));
         }
         if t.kind == IndexKind::Sequence {
             let next = phase.bytes(next).try_into().map_or(0, u64::from_le_bytes);
@@ -421,5 +421,5 @@ fn rebuild_share<D: Device>(
         }
     }
     port.pay_owed_time();
-    staged
+    changes
 }

@@ -76,7 +76,7 @@ thread_local! {
 }
 
 /// A list of index entries for each table.
-pub(crate) type StagedKeys = Vec<Vec<(u64, EntryId)>>;
+pub(crate) type IndexChanges = Vec<Vec<(u64, EntryId)>>;
 
 /// How far a worker is in the execution phase, in a line of its own.
 #[derive(Debug, Default)]
@@ -126,9 +126,9 @@ pub(crate) struct Shared {
     /// How far each worker is.
     pub(crate) progress: Vec<Progress>,
     /// Keys to add to ordered indexes, by worker and table.
-    pub(crate) added: Vec<RwLock<StagedKeys>>,
+    pub(crate) added: Vec<RwLock<IndexChanges>>,
     /// Keys to remove from ordered indexes, by worker and table.
-    pub(crate) removed: Vec<RwLock<StagedKeys>>,
+    pub(crate) removed: Vec<RwLock<IndexChanges>>,
     /// Appends to rows that were claimed before, by worker (batch append).
     pub(crate) appends: Vec<RwLock<Buffers>>,
     /// Space that the epoch may need at most.
@@ -183,15 +183,15 @@ pub(crate) struct Totals {
 
 impl Shared {
     pub(crate) fn new(workers: usize, tables: usize) -> Self {
-        let staged = || (0..workers).map(|_| RwLock::new(vec![Vec::new(); tables])).collect();
+        let changes = || (0..workers).map(|_| RwLock::new(vec![Vec::new(); tables])).collect();
         Self {
             barrier: Barrier::new(workers),
             allocations: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
             taken: Taken::default(),
             progress: (0..workers).map(|_| Progress::default()).collect(),
-            added: staged(),
-            removed: staged(),
+            added: changes(),
+            removed: changes(),
             appends: (0..workers).map(|_| RwLock::new(vec![Vec::new(); workers])).collect(),
             demand: Mutex::new(SpaceDemand::new(tables)),
             handovers: RwLock::default(),

@@ -8,35 +8,35 @@
 use pmem::Device;
 use storage::SerialId;
 
-use crate::epoch::staged::{self, Change};
+use crate::epoch::index_changes::{self, Change};
 use crate::index::{EntryId, VacantEntry};
 use crate::local::{Declarations, Local, Txn};
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{AppendedBy, EntrySupply, RowStore, initialise_row};
-use crate::worker::{Epoch, Leave, StagedKeys, Worker};
+use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
 /// Keys whose buckets are fetched ahead.
 const AHEAD: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let mut staged =
+    let mut changes =
         epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
-    insert_declared(epoch, worker, &mut staged);
+    insert_declared(epoch, worker, &mut changes);
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
     }
-    staged::sort(epoch, worker, &mut staged);
-    drop(staged);
+    index_changes::sort(epoch, worker, &mut changes);
+    drop(changes);
     epoch.barrier()?;
-    staged::apply(epoch, worker, Change::Add)
+    index_changes::apply(epoch, worker, Change::Add)
 }
 
 #[inline(never)]
 fn insert_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
-    staged: &mut StagedKeys,
+    changes: &mut IndexChanges,
 ) {
     let by = AppendedBy::new(worker.local.worker as u64, epoch.number);
     let Local { lists, supply, work, reads, .. } = &mut worker.local;
@@ -66,7 +66,7 @@ fn insert_declared<D: Device>(
                     created_count += 1;
                     declared.appended = true;
                     if table.ordered.is_some() {
-                        staged[declared.table as usize].push((word, created));
+                        changes[declared.table as usize].push((word, created));
                     }
                     created
                 }

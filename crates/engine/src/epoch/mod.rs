@@ -14,6 +14,7 @@ mod declare;
 mod evict_cache;
 mod execute;
 mod handover;
+mod index_changes;
 mod insert;
 mod log_inputs;
 mod major_gc;
@@ -25,7 +26,6 @@ mod reuse;
 mod sequences;
 mod serial;
 mod split;
-mod staged;
 mod turns;
 mod twice;
 

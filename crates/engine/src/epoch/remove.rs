@@ -3,22 +3,22 @@
 
 use pmem::Device;
 
-use crate::epoch::staged::{self, Change};
+use crate::epoch::index_changes::{self, Change};
 use crate::table::order_word;
 use crate::version::Gone;
-use crate::worker::{Epoch, Leave, StagedKeys, Worker};
+use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let gone = share_evenly(epoch, worker)?;
-    let mut staged =
+    let mut changes =
         epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
     for row in &gone {
-        remove_one(epoch, worker, &mut staged, row)?;
+        remove_one(epoch, worker, &mut changes, row)?;
     }
-    staged::sort(epoch, worker, &mut staged);
-    drop(staged);
+    index_changes::sort(epoch, worker, &mut changes);
+    drop(changes);
     epoch.barrier()?;
-    staged::apply(epoch, worker, Change::Remove)?;
+    index_changes::apply(epoch, worker, Change::Remove)?;
     for row in gone {
         epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }
@@ -53,7 +53,7 @@ fn share_evenly<D: Device>(
 fn remove_one<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
-    staged: &mut StagedKeys,
+    changes: &mut IndexChanges,
     row: &Gone,
 ) -> Result<(), Leave> {
     let t = &epoch.core.tables[row.table as usize];
@@ -63,7 +63,7 @@ fn remove_one<D: Device>(
     let word = t.word(key).expect("it was checked when the row was inserted");
     assert!(t.hash.remove(word.hash, row.id), "a row that is gone was in the index");
     if t.ordered.is_some() {
-        staged[row.table as usize].push((order_word(key), row.id));
+        changes[row.table as usize].push((order_word(key), row.id));
     }
     if let Some(cached) = entry.cached() {
         entry.set_cached(None);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::directory::load_mark;
-use super::dirty::{DirtyPages, Staged};
+use super::dirty::{CopiedPages, DirtyPages};
 use super::disk::Files;
 use super::format::journal_bytes;
 use super::journal::{ImageSnapshot, SnapshotWriter, write_in_place};
@@ -35,7 +35,7 @@ pub struct File {
     image: Space,
     log: Limited,
     dirty: DirtyPages,
-    staged: Mutex<Vec<Staged>>,
+    copied: Mutex<Vec<CopiedPages>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
     /// The snapshot that was opened.
@@ -69,7 +69,7 @@ impl File {
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
-            staged: Mutex::new(Vec::new()),
+            copied: Mutex::new(Vec::new()),
             opened_epoch: state.newest.epoch,
             instance: state.newest.instance,
             opened: Mutex::new(Some(state)),
@@ -314,10 +314,10 @@ impl Device for File {
         let ranges = (part as u64 * PART_PAGES..pages)
             .step_by(parts * PART_PAGES as usize)
             .map(|first| first..pages.min(first + PART_PAGES));
-        let mut staged = self.background().spare();
+        let mut copied = self.background().spare();
         // SAFETY: nothing stores to the image while parts are saved (rule of the trait).
-        unsafe { self.dirty.take(ranges, self.image(), &mut staged)? };
-        lock(&self.staged).push(staged);
+        unsafe { self.dirty.take(ranges, self.image(), &mut copied)? };
+        lock(&self.copied).push(copied);
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl Device for File {
             return Ok(());
         }
         self.health.note(self.files.check_place())?;
-        let parts = std::mem::take(&mut *lock(&self.staged));
+        let parts = std::mem::take(&mut *lock(&self.copied));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
         self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts })
     }

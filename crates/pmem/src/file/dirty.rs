@@ -53,7 +53,7 @@ impl DirtyPages {
         &self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
         image: &Mapping,
-        into: &mut Staged,
+        into: &mut CopiedPages,
     ) -> Result<(), DeviceError> {
         let marks = |pages: Range<u64>| {
             let marks = &self.marks[pages.start as usize..pages.end as usize];
@@ -71,13 +71,13 @@ impl DirtyPages {
 
 /// Copied pages, in increasing order.
 #[derive(Debug, Default)]
-pub(super) struct Staged {
+pub(super) struct CopiedPages {
     pub(super) pages: Vec<u64>,
     /// Their bytes, aligned to pages, so that they can be written with direct I/O.
     memory: Option<Mapping>,
 }
 
-impl Staged {
+impl CopiedPages {
     /// Makes room for so many pages; what it held is void.
     fn make_room(&mut self, count: usize) -> Result<(), DeviceError> {
         self.pages.clear();
@@ -141,21 +141,21 @@ mod tests {
         dirty.mark(9 * PAGE_BYTES, 0);
         // SAFETY: this test owns the mapping.
         unsafe { image.store_u64(5 * PAGE_BYTES, 77) };
-        let mut staged = Staged::default();
+        let mut copied = CopiedPages::default();
         // SAFETY: nobody stores.
-        unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut staged) }.unwrap();
-        assert_eq!(staged.pages, [0, 1, 5]);
-        let runs: Vec<_> = staged.runs().map(|(page, bytes)| (page, bytes.len())).collect();
+        unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut copied) }.unwrap();
+        assert_eq!(copied.pages, [0, 1, 5]);
+        let runs: Vec<_> = copied.runs().map(|(page, bytes)| (page, bytes.len())).collect();
         assert_eq!(runs, [(0, 8192), (5, 4096)]);
-        assert_eq!(staged.bytes()[2 * 4096], 77);
+        assert_eq!(copied.bytes()[2 * 4096], 77);
         // The end of a store that ends with its page belongs to no other page.
         dirty.mark(14 * PAGE_BYTES, 2 * PAGE_BYTES);
         dirty.mark(7 * PAGE_BYTES, PAGE_BYTES);
-        let mut whole = Staged::default();
+        let mut whole = CopiedPages::default();
         // SAFETY: nobody stores.
         unsafe { dirty.take(std::iter::once(0..16), &image, &mut whole) }.unwrap();
         assert_eq!(whole.pages, [7, 14, 15]);
-        let mut again = staged.recycle();
+        let mut again = copied.recycle();
         // SAFETY: nobody stores.
         unsafe { dirty.take(std::iter::once(0..16), &image, &mut again) }.unwrap();
         assert!(again.pages.is_empty());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::digest::ImageDigest;
-use super::dirty::Staged;
+use super::dirty::CopiedPages;
 use super::disk::{Files, PIECE_BYTES};
 use super::format::{
     ENTRY_BYTES, HEADER_BYTES, Header, INDEX_OFFSET, JOURNAL_MAGIC, META_MAGIC, entries,
@@ -17,7 +17,7 @@ pub(super) struct ImageSnapshot {
     pub(super) epoch: u64,
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
-    pub(super) parts: Vec<Staged>,
+    pub(super) parts: Vec<CopiedPages>,
 }
 
 /// Writes snapshots. Used by one thread.
@@ -51,7 +51,7 @@ impl SnapshotWriter {
         self.files.journal.sync()?;
         committed();
         // Step 4: in place, durable with step 1 of the next snapshot.
-        for (page, bytes) in snapshot.parts.iter().flat_map(Staged::runs) {
+        for (page, bytes) in snapshot.parts.iter().flat_map(CopiedPages::runs) {
             self.files.image.write_all_at(page * PAGE_BYTES, bytes)?;
         }
         self.newest = header;

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::dirty::Staged;
+use super::dirty::CopiedPages;
 use super::journal::{ImageSnapshot, SnapshotWriter};
 use crate::health::{Health, lock};
 use crate::{DeviceError, Process};
@@ -15,7 +15,7 @@ struct State {
     busy: bool,
     stop: bool,
     snapshot_epoch: Option<u64>,
-    spare: Vec<Staged>,
+    spare: Vec<CopiedPages>,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl Background {
     }
 
     /// Memory of an earlier snapshot, to be reused.
-    pub(super) fn spare(&self) -> Staged {
+    pub(super) fn spare(&self) -> CopiedPages {
         lock(&self.shared.state).spare.pop().unwrap_or_default()
     }
 
@@ -109,7 +109,7 @@ fn run(shared: &Shared, health: &Health, writer: &mut SnapshotWriter) {
         // The error reaches the caller with the next call: it is remembered.
         let _ = health.note(result);
         let mut state = lock(&shared.state);
-        state.spare.extend(snapshot.parts.into_iter().map(Staged::recycle));
+        state.spare.extend(snapshot.parts.into_iter().map(CopiedPages::recycle));
         state.busy = false;
         shared.changed.notify_all();
     }

@@ -93,7 +93,7 @@ pub(crate) fn run(
             device.snapshot_part(part, 3)?;
         }
         device.snapshot_commit(epoch)?;
-        // Every other snapshot goes on in the background while the next one is staged.
+        // Every other snapshot goes on in the background while the next one is collected.
         if epoch % 2 == 0 {
             device.settle()?;
         }

@@ -1,7 +1,7 @@
 //! The ordered index: the entries of all keys in key order, for scans.
 //!
 //! A flat *directory*, sorted, names *chunks* of entries; a reader searches the one and then
-//! the other. Keys are never added one by one: in the insert step each worker stages its new
+//! the other. Keys are never added one by one: in the insert step each worker collects its new
 //! keys in a list of its own, and three sub-steps, with barriers between, make them visible:
 //!
 //! 1. [`OrderedIndex::sort_part`]: each worker sorts its list.

@@ -244,7 +244,7 @@ fn workers_run_rounds_together() {
     let (parts, rounds, batch) = if cfg!(miri) { (2, 3, 200) } else { (4, 12, 20_000_u64) };
     let index = OrderedIndex::new();
     let barrier = Barrier::new(parts);
-    let staged: Vec<RwLock<Vec<Entry>>> = (0..parts).map(|_| RwLock::default()).collect();
+    let changes: Vec<RwLock<Vec<Entry>>> = (0..parts).map(|_| RwLock::default()).collect();
     let worker = |part: usize| {
         for round in 0..rounds {
             // Every third round removes what the round before it added.
@@ -253,9 +253,9 @@ fn workers_run_rounds_together() {
             let keys = (from * batch..(from + 1) * batch).skip(part).step_by(parts);
             let mut list: Vec<Entry> = keys.map(|nth| exact(scatter(nth))).collect();
             index.sort_part(&mut list, &mut SortRoom::default(), &ExactWords);
-            *staged[part].write().unwrap() = list;
+            *changes[part].write().unwrap() = list;
             barrier.wait();
-            let lists: Vec<_> = staged.iter().map(|list| list.read().unwrap()).collect();
+            let lists: Vec<_> = changes.iter().map(|list| list.read().unwrap()).collect();
             let lists_of: Vec<&[Entry]> = lists.iter().map(|list| &***list).collect();
             if is_insert {
                 index.merge_part(part, parts, &lists_of, &ExactWords);

@@ -1,4 +1,4 @@
-//! Keys on their way into the ordered indexes, and out of them: each worker stages its own, then
+//! Keys on their way into the ordered indexes, and out of them: each worker collects its own, then
 //! all of them are applied at once, every worker to its part of the index.
 
 use pmem::Device;
@@ -7,9 +7,9 @@ use crate::core::RowKeys;
 use crate::index::{EntryId, ExactWords};
 use crate::local::Local;
 use crate::table::Table;
-use crate::worker::{Epoch, Leave, StagedKeys, Worker};
+use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
-/// What becomes of the staged keys.
+/// What becomes of the changes of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Rows that the insert step created.
@@ -22,11 +22,11 @@ pub(super) enum Change {
 pub(super) fn sort<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
-    staged: &mut StagedKeys,
+    changes: &mut IndexChanges,
 ) {
     let core = epoch.core;
     let Local { sort_room: room, reads, .. } = &mut worker.local;
-    for (table, list) in core.tables.iter().zip(staged) {
+    for (table, list) in core.tables.iter().zip(changes) {
         if let Some(ordered) = table.ordered.as_ref().filter(|_| !list.is_empty()) {
             if table.exact {
                 ordered.sort_part(list, room, &ExactWords);
@@ -44,12 +44,12 @@ pub(super) fn apply<D: Device>(
     worker: &mut Worker<D>,
     change: Change,
 ) -> Result<(), Leave> {
-    let staged = match change {
+    let changes = match change {
         Change::Add => &epoch.shared.added,
         Change::Remove => &epoch.shared.removed,
     };
-    let lists: Vec<_> = staged.iter().map(|l| l.read().expect("no panic while locked")).collect();
-    let touched = |table: &usize| lists.iter().any(|staged| !staged[*table].is_empty());
+    let lists: Vec<_> = changes.iter().map(|l| l.read().expect("no panic while locked")).collect();
+    let touched = |table: &usize| lists.iter().any(|changes| !changes[*table].is_empty());
     let tables: Vec<usize> = (0..epoch.core.tables.len()).filter(touched).collect();
     for &table in &tables {
         let lists: Vec<&[(u64, EntryId)]> = lists.iter().map(|l| l[table].as_slice()).collect();
@@ -66,7 +66,7 @@ pub(super) fn apply<D: Device>(
             epoch.core.tables[table].ordered.as_ref().expect("it took keys").finish_merge();
         }
     }
-    staged[worker.local.worker]
+    changes[worker.local.worker]
         .write()
         .expect("no panic while locked")
         .iter_mut()
@@ -85,7 +85,7 @@ fn apply_part<D: Device>(
 ) {
     let (part, parts, core) = (local.worker, epoch.workers, epoch.core);
     let keys = RowKeys { core, reads: &local.reads };
-    let ordered = table.ordered.as_ref().expect("only ordered tables stage keys");
+    let ordered = table.ordered.as_ref().expect("only ordered tables collect keys");
     match (change, table.exact) {
         (Change::Add, true) => ordered.merge_part(part, parts, lists, &ExactWords),
         (Change::Add, false) => ordered.merge_part(part, parts, lists, &keys),
