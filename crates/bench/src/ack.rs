@@ -20,7 +20,7 @@ pub struct AckLog {
 }
 
 impl AckLog {
-    /// Starts an empty log; whatever was in the file is gone.
+    /// Starts an empty log; whatever was in the file is no longer there.
     ///
     /// # Errors
     /// `Io`.

@@ -23,7 +23,7 @@ impl Progress {
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(length), target);
         let template = format!(
-            "{{prefix:>8}} [{{bar:40}}] {{pos}}/{{len}} {unit}, {{elapsed}} gone, {{eta}} left \
+            "{{prefix:>8}} [{{bar:40}}] {{pos}}/{{len}} {unit}, {{elapsed}} elapsed, {{eta}} left \
              {{msg}}"
         );
         // A constant that is right once is always right; a bar without style is no reason to fail.
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// A running bar; gone when dropped.
+/// A running bar; removed when dropped.
 #[derive(Debug)]
 pub struct Bar(ProgressBar);
 

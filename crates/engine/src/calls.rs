@@ -666,7 +666,7 @@ mod tests {
         answers.output.extend_from_slice(b"one");
         answers.commit(5);
         answers.commit(1);
-        answers.output.extend_from_slice(b"gone too");
+        answers.output.extend_from_slice(b"lost too");
         answers.fail(2, Failure::Failed("why".into()));
         answers.fail(3, Failure::Deferred);
         answers.output.extend_from_slice(b"two");

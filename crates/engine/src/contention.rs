@@ -29,7 +29,7 @@ pub(crate) type RowName = (u16, Box<[u8]>);
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) id: EntryId,
-    /// Table and key. Not here if the row was made and is gone: then the list of those has them.
+    /// Table and key. Not here if the row was made and is deleted: then the list of those has them.
     pub(crate) name: Option<RowName>,
     pub(crate) writers: u32,
     pub(crate) waited: Waited,

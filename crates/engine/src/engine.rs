@@ -375,14 +375,14 @@ impl<D: Device> Engine<D> {
         })
     }
 
-    /// What the workers found of rows that calls contended for. Rows that were made and are gone
+    /// What the workers found of rows that calls contended for. Rows that were made and are deleted
     /// have their names in the lists of these.
     fn contention(&mut self, workers: usize) -> Vec<ContendedRow> {
         let mut rows = ContendedRows::default();
         for worker in 0..workers {
             for found in std::mem::take(&mut self.workers[worker].local.contention.found) {
                 let Found { id, name, writers, waited } = found;
-                let (table, key) = name.or_else(|| self.name_of_gone(id)).expect("it is a row");
+                let (table, key) = name.or_else(|| self.name_of_dead_row(id)).expect("it is a row");
                 rows.add_writers(table, &key, writers);
                 rows.add_waits(table, &key, waited);
             }
@@ -390,11 +390,11 @@ impl<D: Device> Engine<D> {
         rows.into_rows()
     }
 
-    fn name_of_gone(&self, id: EntryId) -> Option<RowName> {
-        self.shared.gone.iter().find_map(|gone| {
-            let gone = gone.read().expect("no panic while locked");
-            let gone = gone.iter().find(|gone| gone.id == id)?;
-            Some((gone.table, gone.word.to_be_bytes().into()))
+    fn name_of_dead_row(&self, id: EntryId) -> Option<RowName> {
+        self.shared.dead_rows.iter().find_map(|dead_rows| {
+            let dead_rows = dead_rows.read().expect("no panic while locked");
+            let dead_rows = dead_rows.iter().find(|row| row.id == id)?;
+            Some((dead_rows.table, dead_rows.word.to_be_bytes().into()))
         })
     }
 
@@ -752,7 +752,7 @@ pub(crate) fn new_worker<D: Device>(
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),
-        gone: Vec::new(),
+        dead_rows: Vec::new(),
         hidden: Vec::new(),
         whole: Vec::new(),
         before_images: WorkerBeforeImages::default(),

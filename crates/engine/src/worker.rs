@@ -22,7 +22,7 @@ use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
 use crate::taken::Taken;
-use crate::version::{Buffers, Gone, Idle, RowStore, Stopped};
+use crate::version::{Buffers, DeadRow, Idle, RowStore, Stopped};
 use crate::watch::Moment;
 
 /// Everything that one worker owns.
@@ -140,7 +140,7 @@ pub(crate) struct Shared {
     /// Bytes of calls that might be deferred.
     pub(crate) deferred_bytes: AtomicU64,
     /// Rows that do not exist any more, by the worker that ran their last writers.
-    pub(crate) gone: Vec<RwLock<Vec<Gone>>>,
+    pub(crate) dead_rows: Vec<RwLock<Vec<DeadRow>>>,
     /// Finished log streams.
     pub(crate) streams: Mutex<Vec<StreamSummary>>,
     /// The sync of the log, while it runs beside the initialization phase.
@@ -197,7 +197,7 @@ impl Shared {
             handovers: RwLock::default(),
             idle: Mutex::default(),
             deferred_bytes: AtomicU64::new(0),
-            gone: (0..workers).map(|_| RwLock::default()).collect(),
+            dead_rows: (0..workers).map(|_| RwLock::default()).collect(),
             streams: Mutex::default(),
             sync: Mutex::default(),
             refused: Mutex::default(),

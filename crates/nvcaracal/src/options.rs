@@ -555,12 +555,12 @@ impl Options {
 
     /// What is renamed or dropped at one open must not be there again at the next one.
     fn check_names(&self) -> Result<()> {
-        let gone = self.renamed.iter().map(|(from, _)| from).chain(&self.dropped);
-        let gone: Vec<&String> = gone.collect();
+        let removed = self.renamed.iter().map(|(from, _)| from).chain(&self.dropped);
+        let removed: Vec<&String> = removed.collect();
         let there = self.shapes.iter().map(|shape| shape.name);
         let mut there = there.chain(self.renamed.iter().map(|(_, to)| to.as_str()));
-        let twice = gone.iter().enumerate().find(|(i, name)| gone[..*i].contains(name));
-        let again = there.find(|name| gone.iter().any(|gone| gone == name));
+        let twice = removed.iter().enumerate().find(|(i, name)| removed[..*i].contains(name));
+        let again = there.find(|name| removed.iter().any(|removed| removed == name));
         match again.or(twice.map(|(_, name)| name.as_str())) {
             None => Ok(()),
             Some(name) => Err(Error::mistake(format!(

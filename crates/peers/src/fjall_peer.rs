@@ -43,7 +43,7 @@ impl Peer for Fjall {
         let mut tx = self.keyspace.write_tx();
         let value = tx.get(&self.rows, key).map_err(failed)?;
         let value = value.and_then(|value| counted(&value));
-        tx.insert(&self.rows, key, value.ok_or_else(|| failed("a row is gone"))?);
+        tx.insert(&self.rows, key, value.ok_or_else(|| failed("a row is missing"))?);
         tx.commit().map_err(failed)?;
         self.keyspace.persist(PersistMode::SyncAll).map_err(failed)
     }

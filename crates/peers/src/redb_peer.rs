@@ -42,7 +42,7 @@ impl Peer for Redb {
         {
             let mut table = tx.open_table(ROWS).map_err(failed)?;
             let value = table.get(row).map_err(failed)?.and_then(|value| counted(value.value()));
-            let value = value.ok_or_else(|| failed("a row is gone"))?;
+            let value = value.ok_or_else(|| failed("a row is missing"))?;
             table.insert(row, value.as_slice()).map_err(failed)?;
         }
         tx.commit().map_err(failed)

@@ -163,9 +163,9 @@ impl<D: Device> Store<D> {
     }
 
     /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
-    /// those that are new and those that are gone, whose segments other pools can have after the
-    /// next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all of it
-    /// count.
+    /// those that are new and those that are no longer there, whose segments other pools can have
+    /// after the next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all
+    /// of it count.
     ///
     /// # Errors
     /// `Corrupt` if the state of a pool is damaged.

@@ -103,7 +103,7 @@ fn the_store_is_kept_where_it_was_asked_for() {
     let check = run(&format!("check {store} --json")).succeeded().json();
     assert_eq!(check["clean"], true);
     assert_eq!(check["tables"][1]["rows"], 300);
-    // What the engine alone needed is gone.
+    // What the engine alone needed is no longer there.
     let parent = std::path::Path::new(&store).parent().expect("a directory");
     let left: Vec<_> = parent.read_dir().expect("a directory").flatten().collect();
     assert_eq!(left.len(), 1, "{left:?}");

@@ -93,9 +93,10 @@ fn differences(golden: &str, found: &str) -> Vec<String> {
         lines
     };
     let (golden, found) = (named(golden), named(found));
-    let gone = golden.iter().filter(|line| !found.contains(line)).map(|line| format!("- {line}"));
+    let removed =
+        golden.iter().filter(|line| !found.contains(line)).map(|line| format!("- {line}"));
     let new = found.iter().filter(|line| !golden.contains(line)).map(|line| format!("+ {line}"));
-    let mut all: Vec<String> = gone.chain(new).collect();
+    let mut all: Vec<String> = removed.chain(new).collect();
     // The old value of a figure, then the new one.
     let name = |line: &str| line[2..].rsplit_once(' ').map(|(name, _)| name.to_string());
     all.sort_by_key(|line| name(line));

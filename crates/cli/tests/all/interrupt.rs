@@ -159,7 +159,7 @@ fn o_62_a_second_signal_ends_the_process_at_once() {
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
 }
 
-/// Clients stop, too: what they have in flight is answered, and their stores are gone.
+/// Clients stop, too: what they have in flight is answered, and their stores are no longer there.
 #[test]
 fn o_62_a_signal_ends_clients_of_the_library() {
     let room = Room::new();

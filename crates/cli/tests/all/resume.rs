@@ -75,7 +75,7 @@ fn lost_or_changed_acknowledged_epochs_are_told() {
 }
 
 #[test]
-fn a_store_that_is_gone_is_told() {
+fn a_store_that_was_removed_is_told() {
     let room = Room::new();
     let line = killed(&room);
     fs::remove_dir_all(room.path("store")).expect("a removed store");

@@ -1,43 +1,44 @@
-//! After execution: rows that ended as a tombstone, and rows whose inserters all aborted, leave the
+//! After execution: row that ended as a tombstone, and rows whose inserters all aborted, leave the
 //! indexes (O-18). Their slots go to the free list, which counts from the next checkpoint on.
 
 use pmem::Device;
 
 use crate::epoch::index_changes::{self, Change};
 use crate::table::order_word;
-use crate::version::Gone;
+use crate::version::DeadRow;
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let gone = share_evenly(epoch, worker)?;
+    let dead_rows = share_evenly(epoch, worker)?;
     let mut changes =
         epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
-    for row in &gone {
+    for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }
     index_changes::sort(epoch, worker, &mut changes);
     drop(changes);
     epoch.barrier()?;
     index_changes::apply(epoch, worker, Change::Remove)?;
-    for row in gone {
+    for row in dead_rows {
         epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }
     Ok(())
 }
 
-/// This worker's share of the rows of each table that are gone, whichever worker ran their last
-/// writers: rows are created by all workers alike, so their slots must be freed by all alike.
+/// This worker's share of the rows of each table that are no longer there, whichever worker ran
+/// their last writers: rows are created by all workers alike, so their slots must be freed by all
+/// alike.
 fn share_evenly<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
-) -> Result<Vec<Gone>, Leave> {
+) -> Result<Vec<DeadRow>, Leave> {
     let mine = worker.local.worker;
-    *epoch.shared.gone[mine].write().expect("no panic while locked") =
-        std::mem::take(&mut worker.row_store.gone);
+    *epoch.shared.dead_rows[mine].write().expect("no panic while locked") =
+        std::mem::take(&mut worker.row_store.dead_rows);
     epoch.barrier()?;
     let mut share = Vec::new();
     let mut numbers = vec![0; epoch.core.tables.len()];
-    for list in &epoch.shared.gone {
+    for list in &epoch.shared.dead_rows {
         for row in list.read().expect("no panic while locked").iter() {
             let number = &mut numbers[row.table as usize];
             if *number % epoch.workers == mine {
@@ -54,14 +55,14 @@ fn remove_one<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
     changes: &mut IndexChanges,
-    row: &Gone,
+    row: &DeadRow,
 ) -> Result<(), Leave> {
     let t = &epoch.core.tables[row.table as usize];
     let entry = epoch.core.entries.get(row.id);
     let mut room = [0; 8];
     let key = epoch.core.key(t, (row.word, row.id), &mut room, &worker.local.reads);
     let word = t.word(key).expect("it was checked when the row was inserted");
-    assert!(t.hash.remove(word.hash, row.id), "a row that is gone was in the index");
+    assert!(t.hash.remove(word.hash, row.id), "a row that is deleted was in the index");
     if t.ordered.is_some() {
         changes[row.table as usize].push((order_word(key), row.id));
     }

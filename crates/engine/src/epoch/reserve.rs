@@ -96,7 +96,7 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Re
 }
 
 /// Makes sure that there are as many segments as the epoch may take at most, when free slots have
-/// gone to where they are short, and those that are kept for others.
+/// moved to where they are short, and those that are kept for others.
 fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
     let tables = epoch.core.tables.iter().map(|table| {
         let bytes_max = table.layout.value_bytes_max;

@@ -58,7 +58,7 @@ impl Drop for Region {
             unmap(self.start.as_ptr(), self.layout.size());
         } else {
             // SAFETY: `start` came from the same allocator with the same layout, and only now,
-            // with its owner gone, is it given back.
+            // with its owner lost, is it given back.
             unsafe { dealloc(self.start.as_ptr(), self.layout) };
         }
     }

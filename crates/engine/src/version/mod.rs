@@ -36,7 +36,7 @@ pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word};
-pub(crate) use row_store::{Gone, Idle, RowStore, clear_stale, initialise_row, version_epoch};
+pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
 pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};

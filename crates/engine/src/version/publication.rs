@@ -13,7 +13,7 @@ use storage::{NewValue, SerialId, row_hash};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::read::Stopped;
-use super::row_store::{Gone, RowStore};
+use super::row_store::{DeadRow, RowStore};
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
 use super::{ONLY, ReadPhase, RowEntry, TransientPool, ValueWord};
 
@@ -157,7 +157,7 @@ impl<D: Device> RowStore<D> {
     /// No version survived: the row stays as it was, or was never born.
     fn leave_untouched(&mut self, to: &Publication<'_>) {
         if !to.entry.next().is_value() {
-            self.gone.push(Gone::of(to));
+            self.dead_rows.push(DeadRow::of(to));
         }
     }
 
@@ -208,7 +208,7 @@ impl<D: Device> RowStore<D> {
         }
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
         to.entry.set_next(ValueWord::PENDING);
-        self.gone.push(Gone::of(to));
+        self.dead_rows.push(DeadRow::of(to));
         cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct RowStore<D: Device> {
     /// Rows whose stale external version the major collector frees after the next checkpoint.
     pub(crate) stale: Vec<(EntryId, u32)>,
     /// Rows that do not exist any more (or never did), to be removed after execution (O-18).
-    pub(crate) gone: Vec<Gone>,
+    pub(crate) dead_rows: Vec<DeadRow>,
     /// Final writes of the running transaction that are not published yet.
     pub(crate) hidden: Vec<Hidden>,
     /// A value that has to be put together before it is written.
@@ -54,14 +54,14 @@ pub(crate) struct RowStore<D: Device> {
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Gone {
+pub(crate) struct DeadRow {
     pub(crate) table: u16,
     pub(crate) id: EntryId,
     /// The key, where all keys have 8 bytes.
     pub(crate) word: u64,
 }
 
-impl Gone {
+impl DeadRow {
     pub(super) fn of(to: &Publication<'_>) -> Self {
         Self { table: to.layout.table, id: to.id, word: to.word }
     }

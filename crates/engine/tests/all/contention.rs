@@ -180,29 +180,29 @@ fn writers_of_both_parts_add_up() {
 }
 
 #[test]
-fn rows_that_are_gone_have_their_names() {
-    let [there, never, gone] = [1, 2, 3].map(word);
+fn rows_that_are_deleted_have_their_names() {
+    let [there, never, removed] = [1, 2, 3].map(word);
     for_each_engine(|engine, name| {
         run(engine, &[(PUT, WORDS, &there, false), (PUT, TEXTS, b"there", false)]);
         let mut asked = Vec::new();
         for op in [PUT, DELETE] {
             asked.extend([(op, WORDS, &there[..], false), (op, TEXTS, b"there", false)]);
-            asked.extend([(op, WORDS, &gone[..], false), (op, TEXTS, b"gone", false)]);
+            asked.extend([(op, WORDS, &removed[..], false), (op, TEXTS, b"lost", false)]);
             asked.extend([(GIVE_UP, WORDS, &never[..], false), (GIVE_UP, TEXTS, b"never", false)]);
         }
         let expected: [(u16, &[u8], u32); 6] = [
             (0, &there, 2),
             (0, &never, 2),
-            (0, &gone, 2),
-            (1, b"gone", 2),
+            (0, &removed, 2),
+            (1, b"lost", 2),
             (1, b"never", 2),
             (1, b"there", 2),
         ];
         assert_eq!(writers(&run(engine, &asked)), expected, "{name}");
         assert_eq!(engine.rows(), 0, "{name}");
         // Their slots and entries are reused for others.
-        let asked = [(PUT, WORDS, &gone[..], false), (PUT, WORDS, &gone[..], false)];
-        assert_eq!(writers(&run(engine, &asked)), [(0, &gone[..], 2)], "{name}");
+        let asked = [(PUT, WORDS, &removed[..], false), (PUT, WORDS, &removed[..], false)];
+        assert_eq!(writers(&run(engine, &asked)), [(0, &removed[..], 2)], "{name}");
     });
 }
 

@@ -102,7 +102,7 @@ pub(crate) fn tables() -> Vec<TableDefinition> {
 struct Known {
     live: BTreeMap<u64, u64>,
     /// Rows that went since the checkpoint, or had a slot that they did not need; and writes.
-    gone: u64,
+    removed: u64,
     written: u64,
     rows_most: u64,
     written_most: u64,
@@ -167,7 +167,7 @@ impl<D: Device> History<D> {
         };
         let opened = Engine::open(Arc::clone(&self.device), config, &tables(), procedures());
         // It has come to a checkpoint.
-        self.known.iter_mut().for_each(|known| (known.gone, known.written) = (0, 0));
+        self.known.iter_mut().for_each(|known| (known.removed, known.written) = (0, 0));
         self.engine = Some(opened.unwrap().0);
     }
 
@@ -194,20 +194,20 @@ impl<D: Device> History<D> {
             _ => (known.live.is_empty(), false),
         };
         let mut calls = Calls::new();
-        let mut gone = 0;
+        let mut removed = 0;
         for _ in 0..count {
             let bytes = if table == LONG { self.random.below(LONG_BYTES_MAX + 1) } else { 8 };
             let key = self.random.below(KEYS);
             let known = &mut self.known[table];
             if inserts {
                 // A slot was ready for a row that is there.
-                gone += u64::from(known.live.insert(key, bytes).is_some());
+                removed += u64::from(known.live.insert(key, bytes).is_some());
             } else {
                 // What there is; nothing if there is nothing.
                 let found = known.live.range(key..).next().or(known.live.iter().next());
                 let Some((&key, _)) = found else { break };
                 known.live.remove(&key);
-                gone += 1;
+                removed += 1;
                 push(&mut calls, alone, 1, &arguments(table, key, 0));
                 continue;
             }
@@ -218,13 +218,13 @@ impl<D: Device> History<D> {
         engine.run_epoch(&calls, EpochInfo::default()).unwrap();
         let has_checkpoint = engine.checkpoint_epoch() == engine.epoch();
         let known = &mut self.known[table];
-        known.gone += gone;
+        known.removed += removed;
         known.written += calls.len() as u64;
-        known.rows_most = known.rows_most.max(known.live.len() as u64 + known.gone);
+        known.rows_most = known.rows_most.max(known.live.len() as u64 + known.removed);
         known.written_most = known.written_most.max(known.written);
-        known.churn_most = known.churn_most.max(known.gone + known.written);
+        known.churn_most = known.churn_most.max(known.removed + known.written);
         if has_checkpoint {
-            self.known.iter_mut().for_each(|known| (known.gone, known.written) = (0, 0));
+            self.known.iter_mut().for_each(|known| (known.removed, known.written) = (0, 0));
         }
     }
 

@@ -146,7 +146,7 @@ fn an_ignored_mistake_fails_the_whole_call() {
     }
 }
 
-/// Whoever reads `row` sees nothing of a call that has gone wrong, and a mistake after the commit
+/// Whoever reads `row` sees nothing of a call that has failed, and a mistake after the commit
 /// point stops the engine though the body ignores it (O-49).
 #[test]
 fn o_49_an_ignored_mistake_after_the_commit_point_stops_the_engine() {

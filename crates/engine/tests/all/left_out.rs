@@ -52,7 +52,7 @@ fn check(op: Op, sizes: [u8; 2], checkpoint_every: u64) {
 #[test]
 fn o_49_a_call_that_is_left_out_leaves_no_version_behind() {
     for checkpoint_every in [1, 3] {
-        // To a longer value, within the row, and out of it; and a row that is gone.
+        // To a longer value, within the row, and out of it; and a row that is deleted.
         for sizes in [[5, 22], [5, 6], [22, 5], [22, 23]] {
             check(Op::Insert, sizes, checkpoint_every);
             check(Op::Update, sizes, checkpoint_every);

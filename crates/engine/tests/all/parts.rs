@@ -51,7 +51,8 @@ fn procedures() -> ProcedureTable {
                 }
                 5 => {
                     tx.delete(0, &ROW)?;
-                    let there = tx.modify_part(0, &ROW, 0..1, |_, _| panic!("it is gone"))?;
+                    let there =
+                        tx.modify_part(0, &ROW, 0..1, |_, _| panic!("it is no longer there"))?;
                     tx.output().push(there.into());
                 }
                 _ => drop(tx.modify_part(0, &[9; 8], 0..1, |_, _| ())?),

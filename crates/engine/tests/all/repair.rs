@@ -106,7 +106,7 @@ fn deferred_calls_that_are_there_are_kept() {
 }
 
 /// Calls that a checkpoint hands over to the next epoch were never answered; with the log they are
-/// gone, and the store opens without them once that was accepted.
+/// lost, and the store opens without them once that was accepted.
 #[test]
 fn o_24_deferred_calls_that_are_lost_are_given_up_with_the_log() {
     let device = device();

@@ -27,7 +27,7 @@ impl Program {
     /// Names of the tables and their longest values, in the order in which they are asked for.
     fn tables(self) -> &'static [(&'static str, u32)] {
         match self {
-            Self::Old => &[("kept", 8), ("gone", 400), ("before", 100), ("gone, too", 8)],
+            Self::Old => &[("kept", 8), ("lost", 400), ("before", 100), ("lost, too", 8)],
             Self::New => &[("added", 300), ("after", 1000), ("kept", 8)],
         }
     }
@@ -70,7 +70,7 @@ fn open(device: &Arc<Traced>, program: Program) -> engine::Result<Engine<Traced>
         Program::Old => (vec![], vec![]),
         Program::New => (
             vec![("before".to_string(), "after".to_string())],
-            vec!["gone".to_string(), "gone, too".to_string()],
+            vec!["lost".to_string(), "lost, too".to_string()],
         ),
     };
     open_tables(device, &tables, &renamed, &dropped)
@@ -165,7 +165,7 @@ fn assert_old(device: &Arc<Traced>, at: usize) {
 }
 
 const OLD: [(&str, u64); 4] =
-    [("kept", KEYS), ("gone", KEYS), ("before", KEYS), ("gone, too", KEYS)];
+    [("kept", KEYS), ("lost", KEYS), ("before", KEYS), ("lost, too", KEYS)];
 const NEW: [(&str, u64); 3] = [("kept", KEYS), ("added", 0), ("after", KEYS)];
 
 /// O-91: whenever the power is cut, the schema is the one before with all its rows, or the one

@@ -209,7 +209,7 @@ fn o_73_a_row_has_one_version_of_the_whole_serial_part() {
     assert_eq!(answers(&outcome), ["Committed([0])", "Committed([1, 1])"]);
 }
 
-/// O-72, O-79: what a call that fails has written is gone before the next one runs.
+/// O-72, O-79: what a call that fails has written is no longer there before the next one runs.
 #[test]
 fn o_79_a_failure_is_that_of_its_call_alone() {
     let mut engine = open(1);

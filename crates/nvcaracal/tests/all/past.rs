@@ -1,6 +1,6 @@
 //! What a kill leaves opens with the program that wrote it, as it was answered, or not at all: ten
-//! deposits were gone or doubled after an open with another program, and after damage to the log,
-//! without a word. Whoever is refused finds every byte as it was.
+//! deposits were no longer there or doubled after an open with another program, and after damage to
+//! the log, without a word. Whoever is refused finds every byte as it was.
 
 use std::fs;
 use std::path::{Path, PathBuf};

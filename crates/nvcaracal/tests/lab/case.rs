@@ -211,7 +211,7 @@ impl Opened {
     }
 }
 
-/// All callers have gone: nothing waits, and nothing of theirs is left.
+/// All callers have lost: nothing waits, and nothing of theirs is left.
 fn end_quietly(world: &World, history: &History, known: &Known) -> Result<(), String> {
     world.wait_until_idle()?;
     history.verify(known, &world.content()?)?;

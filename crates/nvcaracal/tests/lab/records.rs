@@ -231,7 +231,7 @@ impl History {
             let used = content.image.numbers[sequence] - known.numbers[sequence];
             if used < allocation || used > allocation + others {
                 return Err(format!(
-                    "{used} numbers of sequence {sequence} are gone, {allocation} of \
+                    "{used} numbers of sequence {sequence} are no longer there, {allocation} of \
                     them were allocated by calls that committed, and up to {others} by others"
                 ));
             }

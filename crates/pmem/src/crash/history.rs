@@ -190,7 +190,7 @@ impl History {
     }
 
     fn make_durable(&mut self, key: Key, which: impl Fn(&Store) -> bool) {
-        // A line that is gone was made durable by another port's flush and fence.
+        // A line that is no longer there was made durable by another port's flush and fence.
         let Some(line) = self.lines.get_mut(&key) else { return };
         for store in line.stores.iter_mut().filter(|store| which(store)) {
             store.durable = true;

@@ -128,7 +128,7 @@ impl Header {
     }
 
     /// Whether two headers speak of the same state. The number alone does not say so: two copies
-    /// of one database may both have gone on.
+    /// of one database may both have continued.
     pub(super) fn is_same_state(&self, other: &Self) -> bool {
         let state = |h: &Self| (h.instance, h.sequence, h.epoch, h.image_bytes, h.image_digest);
         state(self) == state(other)

@@ -19,7 +19,7 @@ fn o_52_the_lock_dies_with_its_process() {
         // This is the process that is killed below.
         let _device = File::open(&dir, &options).unwrap();
         println!("{HELD}");
-        // Until it is killed, or its parent is gone.
+        // Until it is killed, or its parent has ended.
         let _ = std::io::stdin().read(&mut [0]);
         return;
     }

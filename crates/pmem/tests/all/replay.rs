@@ -96,7 +96,7 @@ fn a_replay_gives_what_a_cut_gives() {
                     assert_eq!(found[..there], expected[..there], "seed {seed}, event {event}");
                 }
                 assert!(hashes.entry(left.hash()).or_insert_with(|| found.clone()) == &found);
-                // What is done to the device must be gone when it is loaded again.
+                // What is done to the device must be lost when it is loaded again.
                 device.grow_image(LIMIT).unwrap();
                 let mut port = Port::new(device, 5);
                 // SAFETY: there is one thread.

@@ -1,4 +1,5 @@
-//! Opening again: what was saved is there, what was not is gone, and nothing foreign is touched.
+//! Opening again: what was saved is there, what was not is no longer there, and nothing foreign is
+//! touched.
 
 use std::fs;
 use std::path::Path;

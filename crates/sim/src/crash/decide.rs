@@ -66,7 +66,8 @@ pub(super) fn open_deciding(
             }
             // The verdict on another call of the epoch was kept.
             Err(EngineError::Poisoned(_)) => {}
-            // The decision was cut by a crash: its epoch is gone from the log, but not from rows.
+            // The decision was cut by a crash: its epoch is no longer there from the log, but not
+            // from rows.
             Err(error) if error.is_corrupt() => {
                 device.mark(Place::Deciding.encode());
                 accept_loss(device, ended.epoch - 1)?;

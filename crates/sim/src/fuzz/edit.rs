@@ -55,7 +55,7 @@ pub(crate) enum Edit {
     Extend { file: &'static str, bytes: usize, byte: u8 },
     /// The file as it was at an earlier moment.
     Earlier { file: &'static str, bytes: Vec<u8> },
-    /// The file is gone.
+    /// The file is no longer there.
     Remove { file: &'static str },
 }
 

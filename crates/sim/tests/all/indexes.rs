@@ -81,7 +81,8 @@ fn call(body: &[Step]) -> Vec<u8> {
 
 /// All that a call does to two rows and three keys of the unique index: inserts, which are updates
 /// where the row is there, deletions, an exchange of keys, a row that takes the key of the other
-/// before that is gone or changed; and some of it with a commit point before, or an abort behind.
+/// before that is no longer there or changed; and some of it with a commit point before, or an
+/// abort behind.
 fn small_calls() -> Vec<Vec<u8>> {
     let step = |op, row: u8| Step::new(op, INDEXED, row).to(1 - row);
     let mut bodies = Vec::new();

@@ -38,7 +38,7 @@ pub struct CatalogRequest {
     pub tables: Vec<TableRequest>,
     /// Names of tables, and those that they get. What is not there, is renamed already.
     pub renamed: Vec<(String, String)>,
-    /// Tables that are to go, with all rows. What is not there, is gone already.
+    /// Tables that are to go, with all rows. What is not there, is no longer there already.
     pub dropped: Vec<String>,
 }
 

@@ -114,7 +114,7 @@ fn o_92_numbers_follow_names() {
     let more = plan(&stored, &request(&["d", "b", "d"], &[], &[])).unwrap();
     assert_eq!((more.numbers, more.differences), (vec![3, 1, 3], vec![]));
 
-    let changed = request(&["new", "d", "e"], &[("c", "d")], &["b", "gone"]);
+    let changed = request(&["new", "d", "e"], &[("c", "d")], &["b", "lost"]);
     let change = plan(&stored, &changed).unwrap();
     assert_eq!((change.numbers, change.dropped), (vec![1, 2, 3], vec![1]));
     assert_eq!(change.differences.len(), 2, "{:?}", change.differences);

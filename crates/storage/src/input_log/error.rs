@@ -105,7 +105,7 @@ pub enum LogError {
         /// Position of the segment in the stream.
         ordinal: u32,
         /// Offset of the segment in the log space; of the stream's first segment if its header is
-        /// gone.
+        /// lost.
         offset: u64,
         /// What is wrong.
         what: &'static str,

@@ -273,7 +273,8 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             let (key, place) = found.get(i);
             let record = match self.bring_in(table, key, place)? {
                 Some(record) => record,
-                // It moved: the index knows where to, or that it is gone, which its node tells.
+                // It moved: the index knows where to, or that it is no longer there, which its node
+                // tells.
                 None => match self.find(table, key)? {
                     Ok(record) => record,
                     Err(_) => return Err(Stop::Conflict),

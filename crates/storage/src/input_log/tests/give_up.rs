@@ -39,9 +39,9 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         let before = log.bytes_in_use();
         drop(log);
         let given_up = InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, last)).unwrap();
-        let mut gone: Vec<u64> = (last + 1..=EPOCHS).collect();
-        gone.extend((last < EPOCHS).then_some(EPOCHS + 1));
-        assert_eq!(given_up.epochs.iter().copied().collect::<Vec<_>>(), gone, "after {last}");
+        let mut removed: Vec<u64> = (last + 1..=EPOCHS).collect();
+        removed.extend((last < EPOCHS).then_some(EPOCHS + 1));
+        assert_eq!(given_up.epochs.iter().copied().collect::<Vec<_>>(), removed, "after {last}");
 
         let (log, recovered) = open(&device, 0).unwrap();
         assert_eq!(committed(&recovered), (1..=last).collect::<Vec<_>>());

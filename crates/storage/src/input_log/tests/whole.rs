@@ -166,8 +166,8 @@ fn o_82_a_later_record_completes_no_torn_one() {
     }
 }
 
-/// O-24, O-82: what a crash has left is gone, durably, before anything else is written; an open
-/// alone changes nothing, and a crash in between leaves less of the same.
+/// O-24, O-82: what a crash has left is no longer there, durably, before anything else is written;
+/// an open alone changes nothing, and a crash in between leaves less of the same.
 #[test]
 fn o_24_leftovers_are_erased_before_anything_is_logged() {
     let mut erased = 0;
