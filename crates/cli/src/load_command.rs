@@ -112,8 +112,8 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     files.sort();
-    if let Some(twice) = files.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format!("{} is named twice", twice[0].display())));
+    if let Some(duplicate) = files.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::usage(format!("{} is named twice", duplicate[0].display())));
     }
     match files.is_empty() {
         true => Err(Failure::usage("there is no file that ends in .jsonl or .csv")),

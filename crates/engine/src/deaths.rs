@@ -41,8 +41,8 @@ impl Deaths {
             return Ok(deaths);
         }
         let before = positions(marks, LAST);
-        let twice = died_in.iter().find(|position| before.contains(position));
-        if let Some(&position) = twice.filter(|_| marks.get(LAST_EPOCH) == epoch) {
+        let second_run = died_in.iter().find(|position| before.contains(position));
+        if let Some(&position) = second_run.filter(|_| marks.get(LAST_EPOCH) == epoch) {
             deaths.stuck = Some((epoch, position));
             return Ok(deaths);
         }

@@ -559,9 +559,9 @@ impl Options {
         let removed: Vec<&String> = removed.collect();
         let there = self.shapes.iter().map(|shape| shape.name);
         let mut there = there.chain(self.renamed.iter().map(|(_, to)| to.as_str()));
-        let twice = removed.iter().enumerate().find(|(i, name)| removed[..*i].contains(name));
+        let duplicate = removed.iter().enumerate().find(|(i, name)| removed[..*i].contains(name));
         let again = there.find(|name| removed.iter().any(|removed| removed == name));
-        match again.or(twice.map(|(_, name)| name.as_str())) {
+        match again.or(duplicate.map(|(_, name)| name.as_str())) {
             None => Ok(()),
             Some(name) => Err(Error::mistake(format!(
                 "table {name:?} is renamed or dropped, and also something else: say one thing only"

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn no_two_tables_have_one_tag() {
-        let twice = Schema::new(&[(1 << 20, 0), (1 << 20, 1)], Context::default());
-        assert!(twice.err().unwrap().is_mistake());
+        let duplicate = Schema::new(&[(1 << 20, 0), (1 << 20, 1)], Context::default());
+        assert!(duplicate.err().unwrap().is_mistake());
     }
 }

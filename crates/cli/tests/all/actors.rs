@@ -37,7 +37,7 @@ fn notes(count: u64) -> String {
 }
 
 /// Two processes of one command line at once.
-fn twice(line: &str) -> [Background; 2] {
+fn duplicate(line: &str) -> [Background; 2] {
     [0, 1].map(|_| {
         let mut command = command(line);
         piped(&mut command);
@@ -98,7 +98,7 @@ fn a_load_is_whole_or_refused_whatever_happens_to_it() {
                     run(&format!("{load} --die-at {point}:{number}"));
                 }
                 _ => {
-                    let [one, other] = twice(&load);
+                    let [one, other] = duplicate(&load);
                     if random.percent(50) {
                         other.kill();
                     } else {
@@ -145,7 +145,7 @@ fn a_dump_is_whole_or_refused_whatever_happens_to_it() {
         match random.percent(50) {
             true => killed(&dump, random.below(12)),
             false => {
-                let codes = twice(&dump).map(|one| one.ended().code);
+                let codes = duplicate(&dump).map(|one| one.ended().code);
                 assert!(codes.contains(&1), "seed {seed}: two dumps into one place: {codes:?}");
             }
         }
@@ -200,7 +200,7 @@ fn a_benchmark_is_made_resumed_and_recovered_whatever_happens_to_it() {
                 }
             }
         }
-        let codes = twice(&format!("{line} --resume")).map(|one| one.ended().code);
+        let codes = duplicate(&format!("{line} --resume")).map(|one| one.ended().code);
         assert!(codes.contains(&0), "seed {seed}: {codes:?}");
         assert_eq!(digest(&store), digest(&reference), "seed {seed}");
         refused(&run(&line), &["already holds a store"], seed);
@@ -251,7 +251,7 @@ fn decide(room: &Room, store: &Path, decision: &str, seed: u64, random: &mut Ran
     let owner = File::open(Path::new(&store), &FileOptions::new(1 << 30, 1 << 30)).unwrap();
     refused(&run(&line), &["is locked"], seed);
     drop(owner);
-    for ran in twice(&line).map(Background::ended) {
+    for ran in duplicate(&line).map(Background::ended) {
         if ran.code != 0 {
             refused(&ran, &["is locked"], seed);
         }

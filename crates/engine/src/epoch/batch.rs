@@ -137,9 +137,9 @@ mod tests {
             {
                 let of = |worker| owned(worker, workers, calls).filter(|p| p % every == 0);
                 // Each call appends to two rows of this part.
-                let twice = |p| [Appended { position: p as u32, id }; 2];
+                let second_run = |p| [Appended { position: p as u32, id }; 2];
                 let runs: Vec<Vec<_>> =
-                    (0..workers).map(|worker| of(worker).flat_map(twice).collect()).collect();
+                    (0..workers).map(|worker| of(worker).flat_map(second_run).collect()).collect();
                 let mut parts: Vec<_> = runs.iter().map(Vec::as_slice).collect();
                 let mut merged = Vec::new();
                 in_serial_order(&mut parts, &entries, |append| merged.push(append.position));

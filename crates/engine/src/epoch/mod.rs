@@ -11,6 +11,7 @@ mod batch;
 mod checkpoint;
 mod contention;
 mod declare;
+mod determinism;
 mod evict_cache;
 mod execute;
 mod handover;
@@ -27,7 +28,6 @@ mod sequences;
 mod serial;
 mod split;
 mod turns;
-mod twice;
 
 use pmem::Device;
 

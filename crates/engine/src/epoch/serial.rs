@@ -10,9 +10,9 @@
 use pmem::Device;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
+use super::determinism::DeterminismCheck;
 use super::execute::begin;
 use super::sequences;
-use super::twice::Twice;
 use crate::calls::{Abort, Failure, Part};
 use crate::core::BySequence;
 use crate::declare::{Declaration, Sequences, WriteSet};
@@ -34,10 +34,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let overlay = &mut *epoch.shared.overlay.write().expect("no panic while locked");
         overlay.begin(&epoch.core.tables);
         if epoch.core.config.check_determinism {
-            let mut twice = Twice::default();
-            run_calls(epoch, worker, overlay, Some(&mut twice))?;
-            twice.begin_again(epoch, worker, overlay);
-            run_calls(epoch, worker, overlay, Some(&mut twice))?;
+            let mut second_run = DeterminismCheck::default();
+            run_calls(epoch, worker, overlay, Some(&mut second_run))?;
+            second_run.begin_again(epoch, worker, overlay);
+            run_calls(epoch, worker, overlay, Some(&mut second_run))?;
         } else {
             run_calls(epoch, worker, overlay, None)?;
         }
@@ -51,7 +51,7 @@ fn run_calls<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
     overlay: &mut Overlay,
-    mut twice: Option<&mut Twice>,
+    mut second_run: Option<&mut DeterminismCheck>,
 ) -> Result<(), Leave> {
     let mut lists = std::mem::take(&mut worker.local.lists);
     let mut place_of = BySequence::default();
@@ -62,14 +62,14 @@ fn run_calls<D: Device>(
         if epoch.core.config.contention {
             overlay.count_writer(call.position);
         }
-        if let Some(twice) = &mut twice {
+        if let Some(second_run) = &mut second_run {
             let failure = match &result {
                 Ok(()) => None,
                 Err(Leaving::Failure(failure)) => Some(failure),
                 Err(Leaving::Stopped) => return Err(Leave::Stopped),
             };
             let ending = (failure, local.answers.last_output());
-            twice.ran(epoch, ending, &lists, overlay, call.position)?;
+            second_run.ran(epoch, ending, &lists, overlay, call.position)?;
         }
         match result {
             Ok(()) => overlay.commit(call.position),

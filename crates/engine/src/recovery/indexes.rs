@@ -57,7 +57,7 @@ impl<D: Device> Engine<D> {
             Err(_) => {}
         })?;
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        match failed.or_else(|| find_twice(&index, &entries)) {
+        match failed.or_else(|| find_duplicate(&index, &entries)) {
             Some(what) => Err(EngineError::Limit(what)),
             None => Ok(entries.into_iter().collect()),
         }
@@ -65,13 +65,13 @@ impl<D: Device> Engine<D> {
 }
 
 /// Two rows under one key of a unique index.
-fn find_twice(index: &SecondaryIndex, entries: &[(Box<[u8]>, IndexEntry)]) -> Option<String> {
+fn find_duplicate(index: &SecondaryIndex, entries: &[(Box<[u8]>, IndexEntry)]) -> Option<String> {
     let split = |(key, entry): &(Box<[u8]>, IndexEntry)| {
         let (own, of_row) = key.split_at(usize::from(entry.prefix));
         (own.to_vec(), of_row.to_vec())
     };
-    let twice = |pair: &&[(Box<[u8]>, IndexEntry)]| split(&pair[0]).0 == split(&pair[1]).0;
-    let pair = entries.windows(2).filter(|_| index.definition.is_unique).find(twice)?;
+    let duplicate = |pair: &&[(Box<[u8]>, IndexEntry)]| split(&pair[0]).0 == split(&pair[1]).0;
+    let pair = entries.windows(2).filter(|_| index.definition.is_unique).find(duplicate)?;
     let ((key, first), (_, second)) = (split(&pair[0]), split(&pair[1]));
     Some(format!(
         "unique index {:?} would have two rows under key {key:02x?}: {first:02x?} and \

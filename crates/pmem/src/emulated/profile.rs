@@ -14,7 +14,7 @@ pub enum Profile {
     Eadr,
     /// Memory behind a CXL link, which is saved when power fails.
     Cxl,
-    /// Twice the latency of DRAM and an eighth of its bandwidth.
+    /// DeterminismCheck the latency of DRAM and an eighth of its bandwidth.
     Low,
     /// Eight times the latency of DRAM and an eighth of its bandwidth.
     High,

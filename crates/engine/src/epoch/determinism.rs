@@ -43,12 +43,12 @@ struct Did {
 
 /// What the calls of the first run did, and how many of them have done the same again.
 #[derive(Debug, Default)]
-pub(super) struct Twice {
+pub(super) struct DeterminismCheck {
     first: Vec<Did>,
     again: Option<usize>,
 }
 
-impl Twice {
+impl DeterminismCheck {
     /// Takes the first run back. The next calls are those of the second one.
     pub(super) fn begin_again<D: Device>(
         &mut self,
