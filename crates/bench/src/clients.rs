@@ -186,7 +186,7 @@ pub fn run_clients(
     })
 }
 
-/// How often clients and the engine alone take turns.
+/// How often clients and the engine alone alternate.
 const ROUNDS: u32 = 3;
 /// Calls before those that count bring memory and caches into the state that they stay in.
 const WARM_UP_SECONDS: f64 = 1.0;
@@ -256,7 +256,7 @@ impl Measured {
 }
 
 impl Bench<'_> {
-    /// Clients and the engine alone, by turns: a machine is not the same from one moment to the
+    /// Clients and the engine alone, alternately: a machine is not the same from one moment to the
     /// next.
     fn rounds(&mut self, place: &Place) -> Result<(ClientsRun, Option<Alone>)> {
         let size = self.clients.epoch_calls_max;

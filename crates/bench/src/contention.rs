@@ -2,7 +2,7 @@
 //!
 //! Threads keep calls in flight that each add one to one of so many rows, through the library with
 //! its defaults: with a write set on all workers, with a write set on one worker, and without a
-//! write set. The variants run by turns within each round and are compared within it. Loops that
+//! write set. The variants run alternately within each round and are compared within it. Loops that
 //! only burn time may run beside them, as on a machine that is shared. At the end the rows hold as
 //! many additions as calls were answered, or the run is an error.
 

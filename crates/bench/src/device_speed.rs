@@ -2,8 +2,8 @@
 //! paper measured of persistent memory (6.1): whether the profile `optane` is what it says.
 //!
 //! Random blocks of 256 bytes are read and written by one thread and by two, of memory and of the
-//! device by turns, so that what other programs do meets both. The accesses, and how a figure comes
-//! from the turns, are `pmem::memory_speed`'s. Nothing here knows the engine.
+//! device alternately, so that what other programs do meets both. The accesses, and how a figure
+//! comes from the turns, are `pmem::memory_speed`'s. Nothing here knows the engine.
 
 use pmem::memory_speed::{self, Blocks, TURN_BLOCKS, undisturbed};
 use pmem::{BLOCK_BYTES, Counters, MeasuringArea, Profile};
@@ -15,7 +15,7 @@ use crate::roofline::available_bytes;
 use crate::table::table;
 use crate::{BenchError, Progress, Result};
 
-/// Turns of each figure, of memory and of the device.
+/// Dispatch of each figure, of memory and of the device.
 const TURNS: u64 = 100;
 /// How many threads each figure is measured with.
 const THREADS: [usize; 2] = [1, 2];

@@ -119,8 +119,8 @@ pub(crate) enum BenchCommand {
     /// measured of persistent memory
     ///
     /// One thread, and then two, write and read random blocks of 256 bytes of memory and of the
-    /// device by turns: non-temporal writes with a fence every 16, and reads that do not depend on
-    /// each other. The table has both throughputs, their ratio, that of the paper's machine (NV
+    /// device alternately: non-temporal writes with a fence every 16, and reads that do not depend
+    /// on each other. The table has both throughputs, their ratio, that of the paper's machine (NV
     /// 6.1: 11.9 for writes, 3.2 for reads), and whether it is met within 15 %. Takes a second or
     /// two.
     Device(DeviceArguments),
@@ -145,7 +145,7 @@ pub(crate) enum BenchCommand {
     /// on the same disk
     ///
     /// Each caller updates one row at random, waits until that is durable, and goes on. All
-    /// databases take turns for each number of callers; the disk's own fdatasync is measured
+    /// databases alternate for each number of callers; the disk's own fdatasync is measured
     /// before. At the end each must hold every update that it answered, or the exit code is 1.
     /// Takes 1 to 2 minutes, with --quick 20 s.
     Peers(PeersArguments),

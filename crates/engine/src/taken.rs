@@ -1,4 +1,4 @@
-//! The calls that workers have taken to run. Who takes which is decided in `epoch/turns.rs`.
+//! The calls that workers have taken to run. Who takes which is decided in `epoch/dispatch.rs`.
 
 use pmem::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

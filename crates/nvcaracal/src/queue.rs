@@ -125,7 +125,7 @@ struct Inner {
     taken: u64,
     requests: VecDeque<Request>,
     /// Requests were taken since the last calls were.
-    is_calls_turn: bool,
+    calls_are_next: bool,
     /// Why nothing more is accepted.
     ended: Option<Error>,
     /// Threads that wait for room ...
@@ -466,15 +466,15 @@ impl Queue {
         let mut inner = self.inner();
         let calls = self.calls(&inner);
         // Readers who ask again and again keep nobody from writing, nor the other way round.
-        let is_calls_turn = inner.is_calls_turn && calls > 0;
-        if !inner.requests.is_empty() && !is_calls_turn {
-            inner.is_calls_turn = true;
+        let calls_are_next = inner.calls_are_next && calls > 0;
+        if !inner.requests.is_empty() && !calls_are_next {
+            inner.calls_are_next = true;
             let most = if calls > 0 { REQUESTS_MAX } else { usize::MAX };
             let requests = inner.requests.len().min(most);
             return Some(Work::Requests(inner.requests.drain(..requests).collect()));
         }
         if calls > 0 {
-            inner.is_calls_turn = false;
+            inner.calls_are_next = false;
             return Some(Work::Epoch(self.take_batch(inner)));
         }
         if deferred_records {

@@ -6,7 +6,8 @@
 //! comes to is the same for any number of workers (O-11), so the sequencer measures and chooses:
 //!
 //! 1. Epochs run with the *chosen* number. From time to time a *trial* runs epochs with the next
-//!    smaller or larger number and with the chosen one in turns, and compares nanoseconds a call.
+//!    smaller or larger number and with the chosen one interleaved, and compares nanoseconds a
+//!    call.
 //! 2. The larger number is chosen if it makes calls cheaper by at least a third of what it would
 //!    at best: twice as many workers must be 4/3 times as fast, so that they take at most 1.5 times
 //!    the processor time.
@@ -19,7 +20,7 @@
 
 use std::time::Duration;
 
-/// Epochs with the other number in a trial; as many run with the chosen one, in turns.
+/// Epochs with the other number in a trial; as many run with the chosen one, interleaved.
 const TRIAL_EPOCHS: u32 = 3;
 /// One part in so many of the time may be lost in trials.
 const TRIAL_SHARE: u64 = 32;
@@ -69,7 +70,7 @@ struct Trial {
 
 impl Trial {
     /// Whether the next epoch runs with the other number.
-    fn is_turn_of_other(&self) -> bool {
+    fn other_is_next(&self) -> bool {
         self.left.is_multiple_of(2)
     }
 }
@@ -114,11 +115,11 @@ impl WorkerChoice {
         if self.trial.is_none() && self.savings >= self.price {
             self.trial = self.begin_trial();
         }
-        let other = self.trial.as_ref().filter(|trial| trial.is_turn_of_other());
+        let other = self.trial.as_ref().filter(|trial| trial.other_is_next());
         self.numbers[other.map_or(self.chosen, |trial| trial.other)]
     }
 
-    /// Smaller and larger numbers are tried in turns, where there are both.
+    /// Smaller and larger numbers are tried interleaved, where there are both.
     fn begin_trial(&mut self) -> Option<Trial> {
         let smaller = self.chosen.checked_sub(1);
         let larger = Some(self.chosen + 1).filter(|&larger| larger < self.numbers.len());
@@ -134,7 +135,7 @@ impl WorkerChoice {
         let epoch = Cost { ns, calls: calls as u64 };
         self.savings = self.savings.saturating_add(ns / TRIAL_SHARE);
         let Some(trial) = &mut self.trial else { return };
-        if trial.is_turn_of_other() {
+        if trial.other_is_next() {
             trial.with_other.add(epoch);
         } else {
             trial.with_chosen.add(epoch);

@@ -1,4 +1,4 @@
-//! A soak: random procedures over tables of all shapes, which fill and drain by turns, with
+//! A soak: random procedures over tables of all shapes, which fill and drain alternately, with
 //! snapshots, checkpoints and opens in between, for `NVCARACAL_SOAK_SECONDS`. At quiet moments what
 //! the process holds is compared with what the live rows need at most: memory, files, threads,
 //! descriptors, locks.

@@ -271,7 +271,7 @@ impl Working<'_> {
     /// Submits calls at fixed times.
     fn open(&mut self, interval: Duration) -> Result<()> {
         let (number, clients) = self.client.number;
-        // Clients take turns.
+        // Clients alternate.
         let mut next = Instant::now() + interval.mul_f64(number as f64 / clients as f64);
         while !self.is_over() {
             let left = next.saturating_duration_since(Instant::now());

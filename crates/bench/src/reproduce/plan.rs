@@ -73,9 +73,9 @@ impl Plan {
         for round in 0..self.rounds {
             for scenario in &self.suite.scenarios {
                 for (workload, device) in self.groups(scenario) {
-                    let mut in_turns = scenario.series.clone();
-                    in_turns.rotate_left(round as usize % scenario.series.len());
-                    for series in &in_turns {
+                    let mut interleaved = scenario.series.clone();
+                    interleaved.rotate_left(round as usize % scenario.series.len());
+                    for series in &interleaved {
                         let cell = Cell { workload, device, series };
                         let run = self.run(scenario, &cell, round);
                         let at = *known.entry((round, run.command())).or_insert(runs.len());

@@ -8,7 +8,7 @@ use pmem::sync::RwLockReadGuard;
 use storage::SerialId;
 
 use crate::calls::owner;
-use crate::epoch::turns::Turns;
+use crate::epoch::dispatch::Dispatch;
 use crate::fetching::Fetching;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
@@ -38,7 +38,7 @@ pub(super) struct Ahead<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
     has_cache: bool,
-    turns: Turns<'a>,
+    dispatch: Dispatch<'a>,
     /// How many positions are handed out at once.
     run_calls: usize,
     /// Calls of the run that was begun that did not run yet.
@@ -158,13 +158,13 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     ) -> Self {
         let declared = lists.iter().map(|lists| lists.declared.len()).sum();
         let shared = (&epoch.shared.taken, &*epoch.shared.progress);
-        let turns = Turns::new(shared, local.worker, (epoch.calls.len(), declared));
+        let dispatch = Dispatch::new(shared, local.worker, (epoch.calls.len(), declared));
         Self {
             epoch,
             lists,
             has_cache: local.cache.is_on(),
-            run_calls: turns.run_calls(),
-            turns,
+            run_calls: dispatch.run_calls(),
+            dispatch,
             current: 0..0,
             ring: std::array::from_fn(|_| {
                 let plan = local.plans.pop();
@@ -217,7 +217,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Takes the next run, if there is one left.
     #[inline(always)]
     fn take_run(&mut self) -> bool {
-        let Some(positions) = self.turns.take() else { return false };
+        let Some(positions) = self.dispatch.take() else { return false };
         let (first, count) = (positions.start, positions.len());
         self.fetch_lists(first);
         // They were read last when they were logged.

@@ -1,5 +1,5 @@
 //! The execution phase (NV 3.1.2, 4.1). A worker takes calls in serial order, its own where they
-//! are small, else the next one (`turns.rs`), and does so a few calls ahead of the one it runs
+//! are small, else the next one (`dispatch.rs`), and does so a few calls ahead of the one it runs
 //! (`ahead.rs`). It runs what it took in that order, and reads wait for pending versions of smaller
 //! serial ids only, so the smallest unfinished call can always run (O-11).
 //!

@@ -12,6 +12,7 @@ mod checkpoint;
 mod contention;
 mod declare;
 mod determinism;
+mod dispatch;
 mod evict_cache;
 mod execute;
 mod handover;
@@ -27,7 +28,6 @@ mod reuse;
 mod sequences;
 mod serial;
 mod split;
-mod turns;
 
 use pmem::Device;
 

@@ -3,9 +3,9 @@
 //! stops growing.
 //!
 //! Each worker frees and takes slots in sub-pools of its own. Where rows came in epochs of one
-//! worker and went in those of another, by turns, free slots piled up with one and the other took
-//! fresh ones for ever: a lock that is taken and given back filled the disk. So a random history of
-//! inserts, updates and deletes is held to a bound of its live rows.
+//! worker and went in those of another, alternately, free slots piled up with one and the other
+//! took fresh ones for ever: a lock that is taken and given back filled the disk. So a random
+//! history of inserts, updates and deletes is held to a bound of its live rows.
 //!
 //! `NVCARACAL_FOOTPRINT_ROUNDS` rounds from `NVCARACAL_FIRST_SEED` on, if they are set.
 
@@ -182,7 +182,7 @@ impl<D: Device> History<D> {
             };
         }
         let Mood { table, calls: count, pattern, workers } = self.mood;
-        // Which way, and by whom: taking turns, or anyhow.
+        // Which way, and by whom: alternating, or anyhow.
         let (turn, any) = (self.random.below(2), self.random.below(3));
         let known = &self.known[table];
         let (inserts, alone) = match pattern {

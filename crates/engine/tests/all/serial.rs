@@ -475,7 +475,7 @@ fn o_70_a_call_that_ends_while_it_allocates_does_so_on_what_is_still_there() {
     assert_eq!(run(&[]), ["Committed([1])"]);
 }
 
-/// O-81: epochs that all workers run and epochs that one runs take turns, with external values,
+/// O-81: epochs that all workers run and epochs that one runs alternate, with external values,
 /// a cache and rows that go: whoever runs does what all owe, and the store is accounted for.
 #[test]
 fn o_81_small_and_large_epochs_take_turns() {

@@ -2,7 +2,7 @@ use std::thread;
 
 use super::*;
 
-/// O-87: readers who ask again and again and callers who submit again and again take turns.
+/// O-87: readers who ask again and again and callers who submit again and again alternate.
 #[test]
 fn o_87_requests_and_calls_take_turns() {
     let queue =

@@ -1,4 +1,4 @@
-//! Readers of snapshots and writers take turns.
+//! Readers of snapshots and writers alternate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -20,7 +20,7 @@ use crate::{BLOCK_BYTES, DeviceError, MeasuringArea};
 const PART_BYTES: u64 = 8 << 20;
 /// The paper's machine had as many cores.
 const THREADS_MAX: usize = 8;
-/// Turns of each measurement.
+/// Dispatch of each measurement.
 const TURNS: u64 = 32;
 // A block that was read before would be in a cache.
 const _: () = assert!(2 * TURNS * TURN_BLOCKS * BLOCK_BYTES <= PART_BYTES);

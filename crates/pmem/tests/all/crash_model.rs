@@ -82,7 +82,7 @@ fn stores_past_the_cache_arrive_in_any_order_until_fenced() {
 fn a_newer_store_is_never_overwritten_by_an_older_one() {
     let (device, mut port) = device();
     let mut other = Port::new(Arc::clone(&device), 1);
-    // SAFETY: this test owns the device; the two ports take turns.
+    // SAFETY: this test owns the device; the two ports alternate.
     unsafe { other.store_nt(0, &5_u64.to_le_bytes()) };
     store(&mut port, 0, 6);
     port.flush(0, 8);

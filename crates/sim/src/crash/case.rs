@@ -38,7 +38,7 @@ pub enum Habit {
     /// All rows are replaced: free lists go through segment after segment.
     Churn,
     /// Few rows come, change, go and come back.
-    Turns,
+    Dispatch,
 }
 
 /// How large a case is, and so how much of it can be explored.
@@ -113,7 +113,7 @@ impl Case {
         } else if seed % CHURN_ONE_IN == CHURN_ONE_IN - 5 {
             Self::of_churn(seed, &mut random)
         } else if seed % TURNS_ONE_IN == TURNS_ONE_IN - 3 {
-            Self::of_turns(seed, &mut random)
+            Self::alternating(seed, &mut random)
         } else {
             Self::of_size(seed, size, &mut random)
         };
@@ -122,7 +122,9 @@ impl Case {
         let changes = case.close && Random::new(seed ^ 0x5c4e3a).percent(60);
         let case = Self { changes, ..case };
         let case = match case.habit {
-            Habit::Usual | Habit::Turns => case.with_longer_values(&mut Random::new(seed ^ 0x6407)),
+            Habit::Usual | Habit::Dispatch => {
+                case.with_longer_values(&mut Random::new(seed ^ 0x6407))
+            }
             // These have just the room that they need.
             Habit::FullLog | Habit::Churn => case,
         };
@@ -190,9 +192,9 @@ impl Case {
     /// A case of more epochs than others, in which few rows, of the table with indexes above all,
     /// come, change, go and come back while snapshots are held.
     #[must_use]
-    pub fn of_turns(seed: u64, random: &mut Random) -> Self {
+    pub fn alternating(seed: u64, random: &mut Random) -> Self {
         let case = Self::of_size(seed, Size::Tiny, random);
-        let mut spells = Spells::begin(random, case.mix, Habit::Turns);
+        let mut spells = Spells::begin(random, case.mix, Habit::Dispatch);
         let batches = (0..6 + random.below(4))
             .map(|_| {
                 let calls = random.below(4);
@@ -205,7 +207,7 @@ impl Case {
             ..case.setup
         };
         let log_limit_bytes = case.log_limit_bytes.max(64 * setup.segment_bytes);
-        Self { setup, batches, log_limit_bytes, habit: Habit::Turns, ..case }
+        Self { setup, batches, log_limit_bytes, habit: Habit::Dispatch, ..case }
     }
 
     /// A case whose log has room for a few epochs. With a short checkpoint interval that is just
@@ -386,7 +388,7 @@ impl Spells {
                 }
                 return all;
             }
-            Habit::Turns => {
+            Habit::Dispatch => {
                 let mut all = turns(random);
                 all.extend(batch(random, &self.mix, calls));
                 return all;

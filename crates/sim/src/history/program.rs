@@ -739,7 +739,7 @@ fn scan(step: &Step, tx: &mut impl Running) -> Result<Rows, Stop> {
     Ok(rows)
 }
 
-/// Changes rows of a range by turns, and looks at it again.
+/// Changes rows of a range alternately, and looks at it again.
 fn range_write(step: &Step, tx: &mut impl Running) -> Result<bool, Stop> {
     let rows = scan(step, tx)?;
     let mut all = true;

@@ -256,7 +256,7 @@ impl Space {
         holding
     }
 
-    /// Turns what the epochs up to `epoch` were promised for their record of deferred calls into
+    /// Dispatch what the epochs up to `epoch` were promised for their record of deferred calls into
     /// free space.
     pub(super) fn forget_deferred_promises(&mut self, epoch: u64) {
         for holding in self.holdings.iter_mut().filter(|holding| holding.epoch <= epoch) {

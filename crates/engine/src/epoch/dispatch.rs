@@ -25,7 +25,7 @@ const LATE_CALLS: usize = polls(32) as usize;
 const RUNS_BEFORE_LOOK: u32 = polls(8);
 
 /// Hands out the positions of calls to one worker, in serial order.
-pub(super) struct Turns<'a> {
+pub(super) struct Dispatch<'a> {
     taken: &'a Taken,
     /// How far all workers are.
     progress: &'a [Progress],
@@ -44,7 +44,7 @@ pub(super) struct Turns<'a> {
 
 const _: () = assert!(WORKERS_MAX <= u64::BITS as usize);
 
-impl<'a> Turns<'a> {
+impl<'a> Dispatch<'a> {
     /// To a worker, in an epoch of so many calls, which declared so many rows.
     pub(super) fn new(
         (taken, progress): (&'a Taken, &'a [Progress]),
@@ -129,7 +129,7 @@ mod tests {
         worker: usize,
         calls: usize,
     ) -> Vec<usize> {
-        let mut turns = Turns::new((taken, progress), worker, (calls, 2 * calls));
+        let mut turns = Dispatch::new((taken, progress), worker, (calls, 2 * calls));
         let mut all = Vec::new();
         while let Some(positions) = turns.take() {
             progress[worker].note(positions.start as u32);
