@@ -14,7 +14,7 @@ PARTS = [
     ("find, insert", r"engine/src/(index|table|core|epoch/(insert|collected|remove))"),
     ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry|slab))"),
     ("input log", r"engine/src/(calls|epoch/log_inputs)|storage/src/input_log"),
-    ("prefetch, plan", r"engine/src/(fetching|epoch/ahead)"),
+    ("prefetch, plan", r"engine/src/(prefetch_policy|epoch/prefetch)"),
     ("execute, read", r"engine/src/(transaction|reads|procedure|piece|version/(read|mod|cached)|"
                       r"epoch/(execute|piece|split))"),
     ("publish", r"engine/src/(epoch/(publish|reuse)|version/(publication|write|pool))"),

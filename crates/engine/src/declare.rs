@@ -441,7 +441,7 @@ impl WriteSet<'_> {
         }
     }
 
-    /// A hint: the body will read `key`, which the engine fetches ahead.
+    /// A hint: the body will read `key`, which the engine prefetches.
     #[inline]
     pub fn will_read(&mut self, table: u16, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Read);

@@ -18,9 +18,9 @@ use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
 use crate::epoch;
 use crate::error::hex;
-use crate::fetching::Fetching;
 use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::local::Local;
+use crate::prefetch_policy::PrefetchPolicy;
 use crate::procedure::ProcedureTable;
 use crate::reads::{Reading, Reads, Visit};
 use crate::schema::Agreed;
@@ -718,9 +718,9 @@ pub(crate) fn new_worker<D: Device>(
         piece_value: Vec::new(),
         piece_results: Vec::new(),
         allocating_calls: Vec::new(),
-        fetching: Fetching::default(),
+        fetching: PrefetchPolicy::default(),
         plans: Vec::new(),
-        ahead: Vec::new(),
+        prefetched: Vec::new(),
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
         answer_bytes: 0,

@@ -22,7 +22,6 @@ mod design;
 mod engine;
 mod epoch;
 mod error;
-mod fetching;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
@@ -34,6 +33,7 @@ mod models;
 mod overlay;
 mod panics;
 mod piece;
+mod prefetch_policy;
 mod procedure;
 mod program;
 mod reads;

@@ -8,8 +8,8 @@ use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::calls::{Failure, WorkerAnswers};
 use crate::contention::Contention;
 use crate::demand::Decided;
-use crate::fetching::Fetching;
 use crate::index::{EntryId, SortRoom};
+use crate::prefetch_policy::PrefetchPolicy;
 use crate::reads::Reads;
 use crate::stats::WorkCounts;
 use crate::version::{Access, CachePool, Chains, EntrySupply, Seen, TransientPool, ValueWord};
@@ -335,7 +335,7 @@ pub(crate) struct PrivatePart {
 
 /// A row that a body will read with others, whose misses are to overlap.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AheadRow {
+pub(crate) struct PrefetchedRow {
     /// Word of the index in which it is looked up.
     pub(crate) word: u64,
     /// Its entry, once it is found; [`NO_ENTRY`] if there is none.
@@ -449,11 +449,11 @@ pub(crate) struct Local {
     /// What the pieces of a call came to.
     pub(crate) piece_results: Vec<u64>,
     /// What the next calls need.
-    pub(crate) fetching: Fetching,
+    pub(crate) fetching: PrefetchPolicy,
     /// Memory of access plans, between epochs.
     pub(crate) plans: Vec<Vec<Access>>,
-    /// Rows that are being fetched ahead.
-    pub(crate) ahead: Vec<AheadRow>,
+    /// Rows that are being prefetched.
+    pub(crate) prefetched: Vec<PrefetchedRow>,
     /// Reads of the device to account for.
     pub(crate) reads: Reads,
     pub(crate) answers: WorkerAnswers,

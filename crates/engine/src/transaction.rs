@@ -21,7 +21,7 @@ use crate::core::Core;
 use crate::declare::LookupError;
 use crate::error::Words;
 use crate::index::EntryId;
-use crate::local::{AheadRow, CallView, DeclaredKind, Local, NO_ENTRY, PrivateWrite, Span};
+use crate::local::{CallView, DeclaredKind, Local, NO_ENTRY, PrefetchedRow, PrivateWrite, Span};
 use crate::overlay::Overlay;
 use crate::reads::Visit;
 use crate::table::{KeyWord, Table};
@@ -123,7 +123,7 @@ pub(crate) trait PublishNow {
     }
 }
 
-/// Rows of a scan that are fetched ahead: at its start, and at most.
+/// Rows of a scan that are prefetched: at its start, and at most.
 const SCAN_AHEAD_FIRST: usize = 4;
 const SCAN_AHEAD_MAX: usize = 32;
 
@@ -304,12 +304,12 @@ impl<'a> Transaction<'a> {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
-        let mut rows = std::mem::take(&mut self.local.ahead);
+        let mut rows = std::mem::take(&mut self.local.prefetched);
         rows.clear();
         for key in keys.clone() {
             let word = t.word(key)?.hash;
             t.hash.prefetch(word);
-            rows.push(AheadRow { word, id: NO_ENTRY, seen: None });
+            rows.push(PrefetchedRow { word, id: NO_ENTRY, seen: None });
         }
         for (key, row) in keys.clone().zip(&mut rows) {
             if let Some(found) = core.find(t, KeyWord { hash: row.word, key }, &self.local.reads) {
@@ -317,15 +317,15 @@ impl<'a> Transaction<'a> {
                 row.id = found;
             }
         }
-        self.look_ahead(&mut rows);
+        self.read_prefetched_rows(&mut rows);
         for (key, row) in keys.zip(&rows) {
             each(match self.find_slot(t, table, KeyWord { hash: row.word, key }) {
                 Some(slot) => self.get_declared(slot.write, slot.id)?,
                 None if row.id == NO_ENTRY => None,
-                None => self.see_ahead(row)?,
+                None => self.see_prefetched(row)?,
             });
         }
-        self.local.ahead = rows;
+        self.local.prefetched = rows;
         Ok(())
     }
 
@@ -346,9 +346,9 @@ impl<'a> Transaction<'a> {
             let result = self.serial_scan(table, (low, high), descending, each);
             return result.map_err(|stop| self.first_error.note(stop));
         }
-        let mut rows = std::mem::take(&mut self.local.ahead);
+        let mut rows = std::mem::take(&mut self.local.prefetched);
         let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
-        self.local.ahead = rows;
+        self.local.prefetched = rows;
         result.map_err(|stop| self.first_error.note(stop))
     }
 
@@ -360,7 +360,7 @@ impl<'a> Transaction<'a> {
         (low, high): (&[u8], &[u8]),
         descending: bool,
         each: Visit<'_>,
-        rows: &mut Vec<AheadRow>,
+        rows: &mut Vec<PrefetchedRow>,
     ) -> Result<(), Stop> {
         let core = self.core;
         let t = core.row_table(table)?;
@@ -373,9 +373,9 @@ impl<'a> Transaction<'a> {
                 && let Some((word, id)) = next()
             {
                 core.entries.prefetch(id);
-                rows.push(AheadRow { word, id, seen: None });
+                rows.push(PrefetchedRow { word, id, seen: None });
             }
-            self.look_ahead(rows);
+            self.read_prefetched_rows(rows);
             for row in &*rows {
                 let mut room = [0; 8];
                 // The value may be the call's own, so what the key reads is noted before it.
@@ -394,11 +394,11 @@ impl<'a> Transaction<'a> {
     }
 
     /// What a scan sees of a row.
-    fn scanned(&mut self, table: u16, row: &AheadRow) -> Result<Option<&[u8]>, Stop> {
+    fn scanned(&mut self, table: u16, row: &PrefetchedRow) -> Result<Option<&[u8]>, Stop> {
         let unwritten = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
         match self.own_write(table, row.word, row.id) {
             Some(write) if !unwritten(self.local.writes[write]) => self.get_declared(write, row.id),
-            _ => Ok(self.see_ahead(row)?),
+            _ => Ok(self.see_prefetched(row)?),
         }
     }
 

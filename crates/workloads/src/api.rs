@@ -80,7 +80,7 @@ pub trait Declare {
     /// May update or delete any row of an ordered table with `low <= key < high` that exists at
     /// this serial position (CA 3.2).
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
-    /// A hint: the body will read `key`. Costs nothing semantically; lets the engine fetch ahead.
+    /// A hint: the body will read `key`. Costs nothing semantically; lets the engine prefetch.
     fn will_read(&mut self, table: TableId, key: &[u8]);
     /// The number that this transaction's `i`-th [`Allocate::allocate`] got.
     fn sequence_number(&self, i: usize) -> u64;

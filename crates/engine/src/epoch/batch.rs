@@ -18,7 +18,7 @@ use crate::version::{
 };
 use crate::worker::{Epoch, Leave};
 
-/// Appends whose row entries are fetched ahead, in each buffer.
+/// Appends whose row entries are prefetched, in each buffer.
 const AHEAD: usize = 8;
 
 /// How a version is added to a row.

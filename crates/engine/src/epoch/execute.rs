@@ -1,7 +1,7 @@
 //! The execution phase (NV 3.1.2, 4.1). A worker takes calls in serial order, its own where they
 //! are small, else the next one (`dispatch.rs`), and does so a few calls ahead of the one it runs
-//! (`ahead.rs`). It runs what it took in that order, and reads wait for pending versions of smaller
-//! serial ids only, so the smallest unfinished call can always run (O-11).
+//! (`prefetch.rs`). It runs what it took in that order, and reads wait for pending versions of
+//! smaller serial ids only, so the smallest unfinished call can always run (O-11).
 //!
 //! For each call: check its lookups again (O-10), run its body, publish its writes or IGNORE for
 //! all of them (O-03, `publish.rs`). Calls of the serial part have run before (`serial.rs`): theirs
@@ -14,9 +14,9 @@ use crate::EngineError;
 use crate::calls::{Abort, Failure};
 use crate::core::Core;
 use crate::declare::{ALL, LookupError, fold};
-use crate::epoch::ahead::Ahead;
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
+use crate::epoch::prefetch::PrefetchQueue;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
@@ -61,23 +61,23 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// queue.
 fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
-    let mut ahead = Ahead::new(epoch, lists, local);
-    while ahead.begin_next(&mut local.fetching) {
-        if let Some(first) = ahead.next_position() {
+    let mut queue = PrefetchQueue::new(epoch, lists, local);
+    while queue.begin_next(&mut local.fetching) {
+        if let Some(first) = queue.next_position() {
             reuse::note_progress(epoch, local, first);
         }
         loop {
             if local.pieces.front().is_some()
-                && let Some(next) = ahead.next_position()
+                && let Some(next) = queue.next_position()
             {
                 runner.run_ready_pieces(local, next)?;
             }
-            let Some(call) = ahead.next() else { break };
+            let Some(call) = queue.next() else { break };
             run_call(epoch, local, runner, &call)?;
             local.reads.account_charged(&mut runner.row_store.port, epoch.core.image_base);
         }
     }
-    ahead.give_back(local);
+    queue.give_back(local);
     reuse::note_progress(epoch, local, u32::MAX);
     runner.drain_pieces(local, u32::MAX)?;
     local.reads.account(&mut runner.row_store.port, epoch.core.image_base);

@@ -16,7 +16,7 @@ use crate::table::{KeyWord, Table, order_word};
 use crate::version::{AppendedBy, EntrySupply, RowStore, initialise_row};
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
-/// Keys whose buckets are fetched ahead.
+/// Keys whose buckets are prefetched.
 const AHEAD: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {

@@ -5,7 +5,6 @@
 //! first final write and before any answer (O-13). docs/epoch.md has the steps and what a crash in
 //! each leaves behind.
 
-mod ahead;
 mod append;
 mod batch;
 mod checkpoint;
@@ -21,6 +20,7 @@ mod insert;
 mod log_inputs;
 mod major_gc;
 mod piece;
+mod prefetch;
 mod publish;
 mod remove;
 mod reserve;

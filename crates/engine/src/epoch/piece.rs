@@ -12,9 +12,9 @@ use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{NewValue, SerialId};
 
-use super::ahead::call_at;
 use super::declare::panic_text;
 use super::execute::begin;
+use super::prefetch::call_at;
 use super::publish::{Runner, with_lines};
 use crate::EngineError;
 use crate::local::{CallView, Declarations, Local, NO_ENTRY, QueuedPiece};

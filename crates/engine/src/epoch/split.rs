@@ -36,7 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-/// Declared keys whose entries are fetched ahead: most of them are of rows that are not contended,
+/// Declared keys whose entries are prefetched: most of them are of rows that are not contended,
 /// and cold.
 const AHEAD: usize = 16;
 

@@ -4,7 +4,7 @@ use storage::SerialId;
 
 use super::{Slot, Stop, Transaction};
 use crate::index::EntryId;
-use crate::local::{AheadRow, Local, NO_ENTRY, PrivateWrite};
+use crate::local::{Local, NO_ENTRY, PrefetchedRow, PrivateWrite};
 use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
 use crate::waits::noting;
 
@@ -12,18 +12,21 @@ impl<'a> Transaction<'a> {
     /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is
     /// known.
     #[inline(always)]
-    pub(super) fn look_ahead(&self, rows: &mut [AheadRow]) {
+    pub(super) fn read_prefetched_rows(&self, rows: &mut [PrefetchedRow]) {
         for arrays_are_there in [false, true] {
             for row in rows.iter_mut().filter(|row| row.seen.is_none() && row.id != NO_ENTRY) {
                 let entry = self.core.entries.get(row.id);
-                row.seen = entry.read_ahead(self.sid, arrays_are_there);
+                row.seen = entry.read_prefetched(self.sid, arrays_are_there);
             }
         }
     }
 
     /// Reads the version of a row that was looked at ahead.
     #[inline(always)]
-    pub(super) fn see_ahead(&mut self, row: &AheadRow) -> Result<Option<&'a [u8]>, Stopped> {
+    pub(super) fn see_prefetched(
+        &mut self,
+        row: &PrefetchedRow,
+    ) -> Result<Option<&'a [u8]>, Stopped> {
         match row.seen {
             Some(seen) => Ok(self.value_of(row.id, seen)),
             None => self.see(row.id, false),

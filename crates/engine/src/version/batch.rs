@@ -31,7 +31,7 @@ struct Link {
     before: u32,
 }
 
-/// Rows whose entries are fetched ahead.
+/// Rows whose entries are prefetched.
 const AHEAD: usize = 8;
 
 /// The appends to the rows of which one worker makes the arrays.

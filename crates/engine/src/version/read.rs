@@ -250,7 +250,7 @@ impl Access {
     }
 }
 
-/// Fetching ahead, in two steps because a version array has to be there before the place of a value
+/// Prefetching, in two steps because a version array has to be there before the place of a value
 /// is known. What is asked for are hints; what is found of declared rows is kept.
 impl RowEntry {
     /// What a call finds, and the value that it will read, which is worth fetching. Of a row with
@@ -299,7 +299,7 @@ impl RowEntry {
     /// seen, or for what has to be there before that is known, and then says nothing. The entry
     /// should be there; the second time, its version array.
     #[inline]
-    pub(crate) fn read_ahead(&self, sid: SerialId, array_is_there: bool) -> Option<Seen> {
+    pub(crate) fn read_prefetched(&self, sid: SerialId, array_is_there: bool) -> Option<Seen> {
         match self.versions(sid.epoch()) {
             Versions::None if let Some(cached) = self.cached() => {
                 // Its access is noted beside the value, so when it is read.

@@ -28,7 +28,8 @@ pub(super) struct SnapshotWriter {
     newest: Header,
     /// The snapshot that `meta` names.
     named: u64,
-    /// What the newest snapshot has in each page. Ahead of it after a failure, which is final.
+    /// What the newest snapshot has in each page. PrefetchQueue of it after a failure, which is
+    /// final.
     digest: ImageDigest,
 }
 

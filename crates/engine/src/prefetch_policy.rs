@@ -12,14 +12,14 @@ const LINES_A_STEP: usize = 8;
 /// for at once. Long values wait, and the running call asks for some of their lines with each row
 /// that it reads or writes, so that they come while it works (decision 9).
 #[derive(Debug, Default)]
-pub(crate) struct Fetching {
+pub(crate) struct PrefetchPolicy {
     /// Addresses, and how many lines from there.
     queue: VecDeque<(usize, usize)>,
     /// How many were ever put into the queue.
     wanted: u64,
 }
 
-impl Fetching {
+impl PrefetchPolicy {
     /// Wants a value; of how many lines, about.
     #[inline(always)]
     pub(crate) fn want(&mut self, word: ValueWord) -> usize {
@@ -47,7 +47,7 @@ impl Fetching {
         lines
     }
 
-    /// How many were put into the queue until now; see [`Fetching::up_to`].
+    /// How many were put into the queue until now; see [`PrefetchPolicy::up_to`].
     pub(crate) fn wanted(&self) -> u64 {
         self.wanted
     }

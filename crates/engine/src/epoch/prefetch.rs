@@ -9,9 +9,9 @@ use storage::SerialId;
 
 use crate::calls::owner;
 use crate::epoch::dispatch::Dispatch;
-use crate::fetching::Fetching;
 use crate::index::EntryId;
 use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
+use crate::prefetch_policy::PrefetchPolicy;
 use crate::version::{Access, IN_ARRAY, LINE, prefetch};
 use crate::worker::Epoch;
 
@@ -34,7 +34,7 @@ const ROWS_LONG: usize = 64;
 /// it is taken, values and version arrays half-way, what the arrays lead to when it is next. What
 /// the last two find is the access plan of the calls. What a call declared lies beside what the
 /// next one declared, so each step is one loop over a run.
-pub(super) struct Ahead<'a, 'e, D: Device> {
+pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
     has_cache: bool,
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
+impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
     pub(super) fn new(
         epoch: &'a Epoch<'e, D>,
         lists: &'a [RwLockReadGuard<'a, Declarations>],
@@ -200,7 +200,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
 
     /// Begins the next run, and takes more; false if there is none left.
     #[inline(always)]
-    pub(super) fn begin_next(&mut self, fetching: &mut Fetching) -> bool {
+    pub(super) fn begin_next(&mut self, fetching: &mut PrefetchPolicy) -> bool {
         while self.takes_more() && self.take_run() {}
         self.begin_run(fetching);
         !self.current.is_empty()
@@ -236,7 +236,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
 
     /// Begins the next run, if there is one.
     #[inline(always)]
-    fn begin_run(&mut self, fetching: &mut Fetching) {
+    fn begin_run(&mut self, fetching: &mut PrefetchPolicy) {
         let at = self.next;
         if at == self.end {
             return;
@@ -292,7 +292,7 @@ impl<'a, 'e, D: Device> Ahead<'a, 'e, D> {
     /// Fetches what the calls of the next run read, and the headers of the persistent rows that
     /// they write.
     #[inline(always)]
-    fn fetch_values(&mut self, fetching: &mut Fetching) {
+    fn fetch_values(&mut self, fetching: &mut PrefetchPolicy) {
         let run = &mut self.ring[self.unfetched % RING];
         self.unfetched += 1;
         let (core, has_cache) = (self.epoch.core, self.has_cache);
