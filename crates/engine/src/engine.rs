@@ -310,7 +310,7 @@ impl<D: Device> Engine<D> {
     /// Before an epoch of so many calls, which so many workers run.
     fn reset_shared(&mut self, calls: usize, workers: usize) {
         let shared = &mut self.shared;
-        shared.taken.reset(calls, workers);
+        shared.claimed.reset(calls, workers);
         shared.progress.iter_mut().for_each(Progress::reset);
         let tables = self.core.tables.len();
         *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);

@@ -11,6 +11,7 @@
 mod append_method;
 mod before_images;
 mod calls;
+mod claimed_calls;
 mod config;
 mod contention;
 mod core;
@@ -44,7 +45,6 @@ mod secondary;
 mod snapshot;
 mod stats;
 mod table;
-mod taken;
 mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;

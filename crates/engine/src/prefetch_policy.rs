@@ -8,9 +8,9 @@ use crate::version::{LINE, ValueWord, prefetch};
 /// stands still when it wants more; with this many some are left for the running call.
 const LINES_A_STEP: usize = 8;
 
-/// Lines that the calls taken ahead will need, in the order of these calls. What is short is asked
-/// for at once. Long values wait, and the running call asks for some of their lines with each row
-/// that it reads or writes, so that they come while it works (decision 9).
+/// Lines that the calls claimed ahead will need, in the order of these calls. What is short is
+/// asked for at once. Long values wait, and the running call asks for some of their lines with each
+/// row that it reads or writes, so that they come while it works (decision 9).
 #[derive(Debug, Default)]
 pub(crate) struct PrefetchPolicy {
     /// Addresses, and how many lines from there.

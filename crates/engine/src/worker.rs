@@ -12,6 +12,7 @@ use storage::{StateHash, Store};
 
 use crate::EngineError;
 use crate::calls::{Calls, EpochInfo};
+use crate::claimed_calls::ClaimedCalls;
 use crate::core::Core;
 use crate::deaths::Deaths;
 use crate::demand::SpaceDemand;
@@ -21,7 +22,6 @@ use crate::local::{Allocation, Declarations, Local, QueuedPiece};
 use crate::overlay::Overlay;
 use crate::procedure::ProcedureTable;
 use crate::stats::{Laps, Phase};
-use crate::taken::Taken;
 use crate::version::{Buffers, DeadRow, Idle, RowStore, Stopped};
 use crate::watch::Moment;
 
@@ -122,7 +122,7 @@ pub(crate) struct Shared {
     /// Declarations of each worker, for all to read while bodies run.
     pub(crate) declarations: Vec<RwLock<Declarations>>,
     /// Calls that workers have taken to run.
-    pub(crate) taken: Taken,
+    pub(crate) claimed: ClaimedCalls,
     /// How far each worker is.
     pub(crate) progress: Vec<Progress>,
     /// Keys to add to ordered indexes, by worker and table.
@@ -188,7 +188,7 @@ impl Shared {
             barrier: Barrier::new(workers),
             allocations: (0..workers).map(|_| Mutex::default()).collect(),
             declarations: (0..workers).map(|_| RwLock::default()).collect(),
-            taken: Taken::default(),
+            claimed: ClaimedCalls::default(),
             progress: (0..workers).map(|_| Progress::default()).collect(),
             added: changes(),
             removed: changes(),

@@ -1,6 +1,6 @@
 //! A range of address space whose base never moves.
 //!
-//! The whole range is reserved at once, and memory is taken from the system when a page is first
+//! The whole range is reserved at once, and memory comes from the system when a page is first
 //! touched. That lets an image grow in place: offsets stay valid, and so do pointers made from
 //! them.
 //!

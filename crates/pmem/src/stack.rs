@@ -18,7 +18,7 @@ pub fn stack_bytes_with(bytes: usize) -> usize {
     bytes.saturating_add(OWN_BYTES).next_multiple_of(PAGE_BYTES as usize)
 }
 
-/// A stack on which one thread at a time runs something. Its memory is taken from the system when
+/// A stack on which one thread at a time runs something. Its memory comes from the system when
 /// it is first touched.
 #[derive(Debug)]
 pub struct Stack {

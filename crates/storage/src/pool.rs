@@ -499,7 +499,7 @@ impl SubPool {
         }
     }
 
-    /// Checks that every entry of the free list is a slot of this pool: what is taken from the list
+    /// Checks that every entry of the free list is a slot of this pool: what comes from the list
     /// is written to. (That it is there once, and free, the checker and recovery look into,
     /// `owners.rs`.)
     ///

@@ -288,13 +288,13 @@ impl Segments {
         }
         let mut spare = self.spare.lock().expect("no panic while locked");
         let mut found = spare.take(entry);
-        let taken = found.pop()?;
+        let allocated = found.pop()?;
         for &other in &found {
             self.write_word(port, other, 0);
         }
         spare.blank.append(&mut found);
         self.spare_count.fetch_sub(1, Ordering::Relaxed);
-        Some(taken)
+        Some(allocated)
     }
 
     /// Erases an entry of spare segments, before a segment gets it that is not taken from them.
@@ -313,11 +313,11 @@ impl Segments {
     fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
         let usable = (device.image_bytes() - self.first_offset) / self.segment_bytes;
         let usable = usable.min(self.segments_max);
-        let taken = self
+        let allocated = self
             .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < usable).then_some(n + 1));
         let none = "no segment left although space was reserved";
-        Ok(taken.map_err(|_| StorageError::Limit(none.into()))? as u32)
+        Ok(allocated.map_err(|_| StorageError::Limit(none.into()))? as u32)
     }
 
     /// Takes a segment back of which the last checkpoint needs nothing. The directory keeps its

@@ -149,8 +149,8 @@ impl Taker {
 
     /// Segments that the list of a pool may need one day, when it has taken `count` slots.
     fn lists(&self, stock: &Stock, (count, per_segment): (u64, u64)) -> u64 {
-        let taken = count.saturating_sub(stock.slots()).div_ceil(per_segment) * per_segment;
-        match stock.all + taken {
+        let allocated = count.saturating_sub(stock.slots()).div_ceil(per_segment) * per_segment;
+        match stock.all + allocated {
             0 => 0,
             slots => {
                 (slots.div_ceil(self.segment_bytes / ENTRY_BYTES) + 1).saturating_sub(stock.lists)

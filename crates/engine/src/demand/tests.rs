@@ -177,22 +177,25 @@ fn o_43_no_way_to_spread_the_work_needs_more() {
                 *used = used.saturating_sub(1);
             }
         }
-        let taken = taken(&demand, segment, &rows, [&slots, &frees]);
-        assert!(taken <= bound, "{taken} of {bound}: {workers} workers, {unknown:?}, {known}");
+        let allocated = allocated(&demand, segment, &rows, [&slots, &frees]);
+        assert!(
+            allocated <= bound,
+            "{allocated} of {bound}: {workers} workers, {unknown:?}, {known}"
+        );
     }
 }
 
 /// Segments that workers take for so many frees of rows by table, and slots and frees of values by
 /// class.
-fn taken(
+fn allocated(
     demand: &SpaceDemand,
     segment: u64,
     rows: &[[u64; 3]],
     [slots, frees]: [&[Vec<u64>]; 2],
 ) -> u64 {
-    let mut taken = 0;
+    let mut allocated = 0;
     let mut take = |count: u64, at_hand: u64, per_segment: u64| {
-        taken += count.saturating_sub(at_hand).div_ceil(per_segment);
+        allocated += count.saturating_sub(at_hand).div_ceil(per_segment);
     };
     for worker in 0..rows.len() {
         for (table, &rows) in rows[worker].iter().enumerate().skip(1) {
@@ -204,7 +207,7 @@ fn taken(
             take(frees[worker][class], demand.least_entries(pool), segment / ENTRY_BYTES);
         }
     }
-    taken
+    allocated
 }
 
 /// O-43: a value of a known length costs what it takes, however long others of its table may be.

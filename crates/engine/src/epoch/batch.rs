@@ -106,17 +106,17 @@ fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: imp
     while parts.iter().any(|part| !part.is_empty()) {
         for part in &mut *parts {
             end += RUN_CALLS as u32;
-            let mut taken = 0;
-            while let Some(&append) = part.get(taken)
+            let mut allocated = 0;
+            while let Some(&append) = part.get(allocated)
                 && append.position < end
             {
-                if let Some(ahead) = part.get(taken + AHEAD) {
+                if let Some(ahead) = part.get(allocated + AHEAD) {
                     entries.prefetch(ahead.id);
                 }
                 each(append);
-                taken += 1;
+                allocated += 1;
             }
-            *part = &part[taken..];
+            *part = &part[allocated..];
         }
     }
 }

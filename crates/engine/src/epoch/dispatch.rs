@@ -9,7 +9,7 @@ use std::ops::Range;
 use pmem::sync::polls;
 
 use crate::calls::{RUN_CALLS, owner};
-use crate::taken::Taken;
+use crate::claimed_calls::ClaimedCalls;
 use crate::version::WORKERS_MAX;
 use crate::worker::Progress;
 
@@ -26,7 +26,7 @@ const RUNS_BEFORE_LOOK: u32 = polls(8);
 
 /// Hands out the positions of calls to one worker, in serial order.
 pub(super) struct Dispatch<'a> {
-    taken: &'a Taken,
+    claimed: &'a ClaimedCalls,
     /// How far all workers are.
     progress: &'a [Progress],
     worker: usize,
@@ -47,7 +47,7 @@ const _: () = assert!(WORKERS_MAX <= u64::BITS as usize);
 impl<'a> Dispatch<'a> {
     /// To a worker, in an epoch of so many calls, which declared so many rows.
     pub(super) fn new(
-        (taken, progress): (&'a Taken, &'a [Progress]),
+        (claimed, progress): (&'a ClaimedCalls, &'a [Progress]),
         worker: usize,
         (calls, declared): (usize, usize),
     ) -> Self {
@@ -55,7 +55,7 @@ impl<'a> Dispatch<'a> {
         let are_many = calls >= progress.len() * RUN_CALLS * RUNS_MIN;
         let by_owner = are_small && are_many;
         let look_in = RUNS_BEFORE_LOOK;
-        Self { taken, progress, worker, calls, by_owner, run: 0, late: 0, look_in }
+        Self { claimed, progress, worker, calls, by_owner, run: 0, late: 0, look_in }
     }
 
     /// How many calls are handed out at once.
@@ -67,7 +67,7 @@ impl<'a> Dispatch<'a> {
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Range<usize>> {
         if !self.by_owner {
-            let next = self.taken.take_next();
+            let next = self.claimed.take_next();
             return (next < self.calls).then(|| next..next + 1);
         }
         loop {
@@ -95,7 +95,7 @@ impl<'a> Dispatch<'a> {
         } else if self.late >> owner & 1 == 0 {
             return false;
         }
-        workers == 1 || self.taken.take_run(owner, index / RUN_CALLS)
+        workers == 1 || self.claimed.take_run(owner, index / RUN_CALLS)
     }
 
     /// Looks who is late.
@@ -117,19 +117,19 @@ mod tests {
     use super::*;
 
     /// So many small calls, and workers that have run none.
-    fn epoch(calls: usize, workers: usize) -> (Taken, Vec<Progress>) {
-        let mut taken = Taken::default();
-        taken.reset(calls, workers);
-        (taken, (0..workers).map(|_| Progress::default()).collect())
+    fn epoch(calls: usize, workers: usize) -> (ClaimedCalls, Vec<Progress>) {
+        let mut claimed = ClaimedCalls::default();
+        claimed.reset(calls, workers);
+        (claimed, (0..workers).map(|_| Progress::default()).collect())
     }
 
     /// Takes all that there is for a worker, and says how far it is.
     fn take_all(
-        (taken, progress): &(Taken, Vec<Progress>),
+        (claimed, progress): &(ClaimedCalls, Vec<Progress>),
         worker: usize,
         calls: usize,
     ) -> Vec<usize> {
-        let mut turns = Dispatch::new((taken, progress), worker, (calls, 2 * calls));
+        let mut turns = Dispatch::new((claimed, progress), worker, (calls, 2 * calls));
         let mut all = Vec::new();
         while let Some(positions) = turns.take() {
             progress[worker].note(positions.start as u32);
@@ -145,7 +145,7 @@ mod tests {
         for (calls, workers) in [(0, 1), (1, 2), (70, 2), (1000, 1), (20_001, 2), (30_002, 5)] {
             let epoch = epoch(calls, workers);
             let start = Barrier::new(workers);
-            let taken: Vec<Vec<usize>> = thread::scope(|scope| {
+            let claimed: Vec<Vec<usize>> = thread::scope(|scope| {
                 let work = |worker| {
                     start.wait();
                     take_all(&epoch, worker, calls)
@@ -153,7 +153,7 @@ mod tests {
                 let all: Vec<_> = (0..workers).map(|w| scope.spawn(move || work(w))).collect();
                 all.into_iter().map(|worker| worker.join().unwrap()).collect()
             });
-            let mut all = taken.concat();
+            let mut all = claimed.concat();
             all.sort_unstable();
             assert!(all.into_iter().eq(0..calls), "{calls} calls, {workers} workers");
         }

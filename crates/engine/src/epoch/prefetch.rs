@@ -20,8 +20,8 @@ use crate::worker::Epoch;
 const CALLS_AHEAD_MIN: usize = 3;
 const CALLS_AHEAD_MAX: usize = 8;
 const ROWS_AHEAD: usize = 32;
-/// Of the calls taken, the values of a few are fetched: until so many lines are on their way, which
-/// leaves most of the nearest cache to the call that runs.
+/// Of the calls claimed, the values of a few are fetched: until so many lines are on their way,
+/// which leaves most of the nearest cache to the call that runs.
 const LINES_AHEAD: usize = 128;
 /// Bytes that are fetched of the arguments of a call, and of what calls declared.
 const LIST_AHEAD: usize = 20 * LINE;
@@ -43,7 +43,7 @@ pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
     run_calls: usize,
     /// Calls of the run that was begun that did not run yet.
     current: Range<usize>,
-    /// The runs taken: number n, counted from the first of the epoch, is in place n of the ring.
+    /// The runs claimed: number n, counted from the first of the epoch, is in place n of the ring.
     /// The one that was begun is before `next`.
     ring: [Run<'a>; RING],
     /// The number of the next run to begin, of the next one in whose version arrays is looked, of
@@ -157,7 +157,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         local: &mut Local,
     ) -> Self {
         let declared = lists.iter().map(|lists| lists.declared.len()).sum();
-        let shared = (&epoch.shared.taken, &*epoch.shared.progress);
+        let shared = (&epoch.shared.claimed, &*epoch.shared.progress);
         let dispatch = Dispatch::new(shared, local.worker, (epoch.calls.len(), declared));
         Self {
             epoch,
@@ -208,9 +208,9 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     #[inline(always)]
     fn takes_more(&self) -> bool {
-        let taken = (self.end - self.next) * self.run_calls;
-        taken == 0
-            || (taken <= CALLS_AHEAD_MIN || self.rows < ROWS_AHEAD && taken <= CALLS_AHEAD_MAX)
+        let claimed = (self.end - self.next) * self.run_calls;
+        claimed == 0
+            || (claimed <= CALLS_AHEAD_MIN || self.rows < ROWS_AHEAD && claimed <= CALLS_AHEAD_MAX)
                 && !self.ring[(self.end - 1) % RING].is_long
     }
 

@@ -76,17 +76,17 @@ fn map(layout: &Layout) -> Option<NonNull<u8>> {
     let total = bytes.checked_add(layout.align())?;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: the kernel chooses the address, so that the mapping overlaps nothing in use.
-    let taken =
+    let allocated =
         unsafe { mmap_anonymous(std::ptr::null_mut(), total, access, MapFlags::PRIVATE) }.ok()?;
-    let taken = taken.cast::<u8>();
-    let before = taken.align_offset(layout.align());
+    let allocated = allocated.cast::<u8>();
+    let before = allocated.align_offset(layout.align());
     assert!(before < layout.align());
-    let start = taken.wrapping_add(before);
+    let start = allocated.wrapping_add(before);
     // The kernel rounds lengths up to its pages, which the mapping did as well.
     let end = start.wrapping_add(bytes.next_multiple_of(4096));
-    let after = (taken.addr() + total.next_multiple_of(4096)) - end.addr();
+    let after = (allocated.addr() + total.next_multiple_of(4096)) - end.addr();
     if before > 0 {
-        unmap(taken, before);
+        unmap(allocated, before);
     }
     if after > 0 {
         unmap(end, after);

@@ -214,7 +214,7 @@ fn o_54_a_lost_pool_state_is_refused() {
     assert!(error.is_corrupt() && error.to_string().contains("leads nowhere"), "{error}");
 }
 
-/// O-54, found by fuzzing: what is taken from a free list is written to, so it must be a slot.
+/// O-54, found by fuzzing: what comes from a free list is written to, so it must be a slot.
 #[test]
 fn o_54_a_damaged_free_list_is_refused() {
     let segments = Segments::new(4096, IMAGE_BYTES / 4096);
@@ -233,7 +233,7 @@ fn o_54_a_damaged_free_list_is_refused() {
         let (device, model) = dram();
         damage_word(&device, at, SegmentKind::FreeList, 77);
         match Pair::open(&device, &setup(), model) {
-            Ok(_) => {} // Taken from the list before.
+            Ok(_) => {} // ClaimedCalls from the list before.
             Err(error) => {
                 assert!(error.contains("free list"), "entry at {at}: {error}");
                 refused += 1;

@@ -318,7 +318,7 @@ fn o_43_one_row_that_comes_and_goes_has_one_slot() {
         ..EngineConfig::default()
     };
     let mut engine = Engine::open(device, config, &tables(), procedures()).unwrap().0;
-    let mut taken = Vec::new();
+    let mut allocated = Vec::new();
     for round in 0..2000 {
         for procedure in [0, 1] {
             let mut calls = Calls::new();
@@ -327,10 +327,10 @@ fn o_43_one_row_that_comes_and_goes_has_one_slot() {
         }
         if round % 500 == 499 {
             let memory = engine.memory();
-            taken.push((memory.persistent_rows, memory.persistent_values));
+            allocated.push((memory.persistent_rows, memory.persistent_values));
         }
     }
-    assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 500 rounds");
+    assert_eq!(allocated, [allocated[0]; 4], "bytes of rows and values every 500 rounds");
 }
 
 /// Rows that come in epochs of two workers of four, and go in those of three, beside one that
@@ -353,13 +353,13 @@ fn o_43_workers_that_have_no_part_give_what_they_freed() {
         (memory.persistent_rows, memory.persistent_values)
     };
     run(4, 0, 1000..1001);
-    let mut taken = Vec::new();
+    let mut allocated = Vec::new();
     for round in 0..400 {
         run(2, 0, 0..60);
         let now = run(3, 1, 0..60);
         if round % 100 == 99 {
-            taken.push(now);
+            allocated.push(now);
         }
     }
-    assert_eq!(taken, [taken[0]; 4], "bytes of rows and values every 100 rounds");
+    assert_eq!(allocated, [allocated[0]; 4], "bytes of rows and values every 100 rounds");
 }

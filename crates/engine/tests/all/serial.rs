@@ -258,7 +258,7 @@ fn o_77_takers_of_the_first_row_get_all_in_order() {
     let outcome = run(&mut engine, false, &[]);
     for number in 0..60 {
         match outcome.answer(number) {
-            Answer::Committed(taken) => assert_eq!(taken, key(200 + number as u8)),
+            Answer::Committed(allocated) => assert_eq!(allocated, key(200 + number as u8)),
             Answer::Aborted(_) => assert!(number >= 56, "there were 56 left"),
             other => panic!("{other:?}"),
         }

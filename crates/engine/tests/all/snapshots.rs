@@ -140,15 +140,15 @@ fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
     const ROWS: u64 = 200;
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
         let mut engine = open(EngineConfig { workers: 2, ..config() });
-        let mut taken = Vec::new();
+        let mut allocated = Vec::new();
         for round in 1..=4 {
             run(&mut engine, (0..ROWS).map(|of| (INSERT, of, value(of, round, 40))));
-            taken.push((engine.snapshot(), round));
+            allocated.push((engine.snapshot(), round));
         }
         run(&mut engine, (0..ROWS).map(|of| (DELETE, of, Vec::new())));
         let mut bytes = engine.snapshot_bytes();
         for at in order {
-            let (epoch, round) = taken[at];
+            let (epoch, round) = allocated[at];
             let rows: Vec<_> = (0..ROWS).map(|of| (of, value(of, round, 40))).collect();
             for table in [HASHED, ORDERED] {
                 assert_eq!(all(&engine, epoch, table), rows, "{order:?}, round {round}");
@@ -214,13 +214,13 @@ fn o_90_what_ended_by_the_limit_is_freed_by_the_epochs_that_follow() {
 #[test]
 fn o_89_of_several_snapshots_the_oldest_ends_first() {
     let mut engine = open(EngineConfig { snapshot_bytes_max: 200_000, ..config() });
-    let mut taken = Vec::new();
+    let mut allocated = Vec::new();
     for round in 1..=6 {
         run(&mut engine, (0..100).map(|of| (INSERT, of, value(of, round, 100))));
-        taken.push(engine.snapshot());
+        allocated.push(engine.snapshot());
     }
     let lives: Vec<bool> =
-        taken.iter().map(|&epoch| engine.get_at(epoch, HASHED, &key(1)).is_ok()).collect();
+        allocated.iter().map(|&epoch| engine.get_at(epoch, HASHED, &key(1)).is_ok()).collect();
     assert!(!lives[0] && lives[5], "{lives:?}");
     assert!(lives.is_sorted(), "{lives:?}");
 }

@@ -133,8 +133,8 @@ fn o_92_numbers_follow_names() {
     assert!(plan(&full, &request(&["t5"], &[], &[])).is_ok());
     assert!(plan(&full, &request(&["u"], &[], &["t5"])).is_ok());
     assert!(matches!(plan(&full, &request(&["u"], &[], &[])), Err(StorageError::Limit(_))));
-    let taken = plan(&stored, &request(&[], &[("a", "b")], &[])).unwrap_err().to_string();
-    assert!(taken.contains("\"a\" cannot be renamed to \"b\""), "{taken}");
+    let allocated = plan(&stored, &request(&[], &[("a", "b")], &[])).unwrap_err().to_string();
+    assert!(allocated.contains("\"a\" cannot be renamed to \"b\""), "{allocated}");
 }
 
 /// O-95: what would move bytes in a row is refused, with both definitions; values may get longer.

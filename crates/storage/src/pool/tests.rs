@@ -167,9 +167,9 @@ fn a_free_pool_gives_its_segments_back() {
     // Another pool gets one of them, which a crash may well leave with its old entry.
     let of_other =
         SegmentUse { kind: SegmentKind::Slots, pool: POOL + 1, sub_pool: SUB_POOL, ordinal: 9 };
-    let taken = test.segments.take(&mut test.port, of_other).unwrap();
+    let allocated = test.segments.take(&mut test.port, of_other).unwrap();
     assert_eq!((test.segments.spare(), test.segments.used()), (1, 4));
-    assert_eq!(test.segments.use_of(test.device.as_ref(), taken), Some(of_other));
+    assert_eq!(test.segments.use_of(test.device.as_ref(), allocated), Some(of_other));
     assert_eq!(test.open(3, |entry| entry.pool == POOL).slots(), SLOTS);
     assert_eq!(test.segments.spare(), 1);
 }
@@ -224,7 +224,7 @@ fn o_54_two_segments_of_one_place_are_refused() {
     assert_eq!(test.segments.spare(), 2);
 }
 
-/// O-54: what is taken from a free list is written to, so each entry is a slot of the pool.
+/// O-54: what comes from a free list is written to, so each entry is a slot of the pool.
 #[test]
 fn o_54_entries_of_a_free_list_are_slots_of_the_pool() {
     let mut test = TestDevice::new();
@@ -335,8 +335,8 @@ fn o_40_a_free_list_recycles_what_a_checkpoint_left_behind() {
         sub_pool.checkpointed();
         let before = test.segments.used();
         test.push(&mut sub_pool, &[99]);
-        let taken = test.segments.used() - before;
-        assert_eq!(taken, u64::from(!recycles), "{popped} popped");
+        let allocated = test.segments.used() - before;
+        assert_eq!(allocated, u64::from(!recycles), "{popped} popped");
         assert_eq!(sub_pool.free_slots(test.device.as_ref(), &test.segments).last(), Some(&99));
     }
     // The head has left the segment since the checkpoint only.

@@ -55,8 +55,8 @@ impl Bucket {
     /// that cannot be predicted.
     #[inline(always)]
     fn slots_with(&self, word: u64) -> u32 {
-        let taken = (1 << self.used) - 1;
-        self.slots_equal(word) & taken
+        let allocated = (1 << self.used) - 1;
+        self.slots_equal(word) & allocated
     }
 
     /// The same, with slots that are not taken and had it once.
@@ -89,12 +89,12 @@ impl Bucket {
     fn swap_remove(&mut self, slot: usize) -> (u64, EntryId) {
         let last = self.used as usize - 1;
         assert!(slot <= last);
-        let taken = (self.words[slot], self.id(slot));
+        let allocated = (self.words[slot], self.id(slot));
         self.words[slot] = self.words[last];
         self.ids[slot] = self.ids[last];
         self.ids[last] = 0;
         self.used -= 1;
-        taken
+        allocated
     }
 }
 

@@ -18,7 +18,7 @@ fn free_segments_are_those_of_a_set() {
     for seed in 0..50 {
         let mut random = Random::new(seed);
         let (mut map, mut model) = (FreeMap::default(), BTreeSet::new());
-        let (mut taken, mut total) = (Vec::new(), 0_u32);
+        let (mut allocated, mut total) = (Vec::new(), 0_u32);
         for _ in 0..200 {
             match random.next() % 4 {
                 0 if total < 300 => {
@@ -27,9 +27,9 @@ fn free_segments_are_those_of_a_set() {
                     model.extend(total..total + more);
                     total += more;
                 }
-                1 if !taken.is_empty() => {
-                    let at = random.next() as usize % taken.len();
-                    let segment = taken.swap_remove(at);
+                1 if !allocated.is_empty() => {
+                    let at = random.next() as usize % allocated.len();
+                    let segment = allocated.swap_remove(at);
                     map.insert(segment);
                     model.insert(segment);
                 }
@@ -38,7 +38,7 @@ fn free_segments_are_those_of_a_set() {
                     let segment = *model.iter().nth(at).unwrap();
                     map.remove(segment);
                     model.remove(&segment);
-                    taken.push(segment);
+                    allocated.push(segment);
                 }
                 _ => {
                     let most = (random.next() % 9 + 1) as u32;
@@ -51,7 +51,7 @@ fn free_segments_are_those_of_a_set() {
                     assert_eq!(run, Some(Run { first, len: len as u32 }), "seed {seed}");
                     for segment in first..first + len as u32 {
                         model.remove(&segment);
-                        taken.push(segment);
+                        allocated.push(segment);
                     }
                 }
             }

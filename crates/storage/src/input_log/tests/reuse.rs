@@ -22,11 +22,11 @@ impl Model {
         let mut ranges = Vec::new();
         for write in device.take_history() {
             let (from, to) = (write.offset, write.offset + write.bytes.len() as u64);
-            for (epoch, taken) in
+            for (epoch, allocated) in
                 self.needed.iter().flat_map(|(e, all)| all.iter().map(move |r| (e, r)))
             {
                 assert!(
-                    to <= taken.0 || taken.1 <= from,
+                    to <= allocated.0 || allocated.1 <= from,
                     "seed {seed}: bytes {from} to {to} belong to epoch {epoch}"
                 );
             }

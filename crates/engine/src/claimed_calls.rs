@@ -6,7 +6,7 @@ use crate::calls::RUN_CALLS;
 
 /// What is taken, for all workers.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct ClaimedCalls {
     /// The next call, where calls are handed out one by one; in a line of its own.
     next: Next,
     /// A bit for each run of a worker's own calls.
@@ -26,7 +26,7 @@ impl Bits {
     const RUNS: usize = 16 * u64::BITS as usize;
 }
 
-impl Taken {
+impl ClaimedCalls {
     /// Before an epoch of so many calls, which so many workers run.
     pub(crate) fn reset(&mut self, calls: usize, workers: usize) {
         *self.next.0.get_mut() = 0;
