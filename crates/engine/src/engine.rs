@@ -534,7 +534,7 @@ impl<D: Device> Engine<D> {
         let mut inline = 0;
         self.for_each_entry(t, &mut |_, id| {
             let entry = self.core.entries.get(id);
-            let newest = entry.next();
+            let newest = entry.persistent_version();
             if newest.is_value() {
                 let words = row::versions(self.store.device().as_ref(), entry.row());
                 inline += u64::from(ValuePointer(words[newest.slot()].pointer).is_inline());

@@ -21,7 +21,7 @@ use crate::index::{EntryId, HashIndex};
 use crate::procedure::ProcedureTable;
 use crate::stats::WorkCounts;
 use crate::version::{
-    Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepNext, Publication, Publisher,
+    Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepPersistent, Publication, Publisher,
     ReadPhase, RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
@@ -75,9 +75,9 @@ impl Cell {
         let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
         cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
         // As of an epoch before: all words of the entry begin here.
-        cell.entry().append(SerialId::new(EPOCH - 1, 0), pool, &mut KeepNext);
+        cell.entry().append(SerialId::new(EPOCH - 1, 0), pool, &mut KeepPersistent);
         for &position in positions {
-            cell.entry().append(sid(position), pool, &mut KeepNext);
+            cell.entry().append(sid(position), pool, &mut KeepPersistent);
         }
         assert!(!cell.stopped.load(Ordering::Relaxed));
         cell
@@ -106,7 +106,7 @@ impl Cell {
         };
         let layout = &store.tables()[0].layout;
         let entry = self.entry();
-        let (base, place) = (entry.base(), crate::version::NO_PLACE);
+        let (base, place) = (entry.initial_version(), crate::version::NO_PLACE);
         let to =
             Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base, place };
         row_store.publish(&to, write, &mut with).expect("the engine runs");
@@ -178,7 +178,7 @@ fn o_16_a_version_array_is_there_before_its_tag() {
         drop(format!("{barrier:?}"));
         let append = |cell: &Cell, barrier: &Barrier, position| {
             let mut pool = TransientPool::new(0).unwrap();
-            cell.entry().append(sid(position), &mut pool, &mut KeepNext);
+            cell.entry().append(sid(position), &mut pool, &mut KeepPersistent);
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
                 crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2]),
@@ -207,7 +207,11 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
             let mut pool = TransientPool::new(me).unwrap();
             let position = 1 + me as u32;
             let by = AppendedBy::new(me as u64, EPOCH);
-            if cell.entry().claim((sid(position.into()), by), &mut pool, &mut KeepNext).is_err() {
+            if cell
+                .entry()
+                .claim((sid(position.into()), by), &mut pool, &mut KeepPersistent)
+                .is_err()
+            {
                 buffers[me].lock().unwrap().push(Appended { position, id: cell.id });
             }
             barrier.wait(&cell.stopped).unwrap();

@@ -285,7 +285,7 @@ impl<D: Device> Engine<D> {
     /// What a snapshot sees of a row that has no image: nothing, if it was written later.
     fn row_at(&self, epoch: u64, id: EntryId, reading: &Reading<D>) -> Option<&[u8]> {
         let entry = self.core.entries.get(id);
-        let next = entry.next();
+        let next = entry.persistent_version();
         if !next.is_value() || version_epoch(self.core.image_base, entry.row(), next.slot()) > epoch
         {
             return None;

@@ -196,8 +196,8 @@ impl Mapping {
     #[inline(always)]
     fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "word not aligned");
-        // SAFETY: mapped (checked by `at`), aligned (checked above; the base is page-aligned), and
-        // every bit pattern is a valid word.
+        // SAFETY: mapped (checked by `at`), aligned (checked above; the initial version is
+        // page-aligned), and every bit pattern is a valid word.
         unsafe { AtomicU64::from_ptr(self.at(offset, 8).cast()) }
     }
 }

@@ -41,8 +41,8 @@ impl Words {
         assert!(count <= words && at <= words - count, "words beyond the end");
         let first = self.0.base().cast::<AtomicU64>().wrapping_add(at);
         // SAFETY: mapped for as long as `self` lives, as was checked above, and aligned, because
-        // the base is that of a page; initialised (zero at first). Nobody else has the mapping, and
-        // this is the only way to its words.
+        // the initial version is that of a page; initialised (zero at first). Nobody else has the
+        // mapping, and this is the only way to its words.
         unsafe { std::slice::from_raw_parts(first, count) }
     }
 }

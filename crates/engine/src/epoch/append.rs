@@ -300,7 +300,7 @@ fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) 
     members.truncate(kept);
 }
 
-/// Decides what the base of a row is when its first writer claims it.
+/// Decides what the initial version of a row is when its first writer claims it.
 struct Claimer<'c> {
     cache: &'c mut CachePool,
     image_base: usize,
@@ -340,12 +340,17 @@ impl<'c> Claimer<'c> {
 
 impl Claim for Claimer<'_> {
     #[inline(always)]
-    fn keeps_next(&self) -> bool {
+    fn keeps_persistent(&self) -> bool {
         self.every_epoch
     }
 
     #[inline(never)]
-    fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord {
+    fn initial_version(
+        &mut self,
+        entry: &RowEntry,
+        next: ValueWord,
+        pool: &mut TransientPool,
+    ) -> ValueWord {
         if !next.is_value() {
             return next;
         }

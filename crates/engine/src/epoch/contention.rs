@@ -52,7 +52,8 @@ fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Opt
     let segment = segments.segment_of(entry.row()).expect("a row is in a segment");
     let of = segments.use_of(epoch.store.device().as_ref(), segment).expect("which is in use");
     let was_born = entry.birth().epoch() == epoch.number;
-    if was_born && core.tables[usize::from(of.pool)].exact && !entry.next().is_value() {
+    if was_born && core.tables[usize::from(of.pool)].exact && !entry.persistent_version().is_value()
+    {
         return None;
     }
     Some((of.pool, core.key_of(id, &worker.local.reads).into()))

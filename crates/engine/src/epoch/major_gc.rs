@@ -27,10 +27,10 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for (id, generation) in list {
         let entry = epoch.core.entries.get(id);
         // Deleted since: its values were freed with it (O-37).
-        if entry.generation() != generation || !entry.next().is_value() {
+        if entry.generation() != generation || !entry.persistent_version().is_value() {
             continue;
         }
-        let (at, slot) = (entry.row(), 1 - entry.next().slot());
+        let (at, slot) = (entry.row(), 1 - entry.persistent_version().slot());
         // Each row is on the list once, so that no line is read twice.
         worker.row_store.port.charge_load(at, row::VERSIONS_BYTES);
         let stale = row::versions(worker.row_store.port.device().as_ref(), at)[slot];

@@ -141,8 +141,8 @@ impl<D: Device> Runner<'_, '_, D> {
             let write = match write {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
-                    let base = self.epoch.core.entries.get(declared.id).base();
-                    Write::Value(with_lines((seen, base), at, &value))
+                    let initial = self.epoch.core.entries.get(declared.id).initial_version();
+                    Write::Value(with_lines((seen, initial), at, &value))
                 }
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which

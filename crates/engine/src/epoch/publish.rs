@@ -91,13 +91,13 @@ fn publisher<'w, D: Device>(
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
 #[inline(always)]
 pub(super) fn with_lines(
-    (seen, base): (ValueWord, ValueWord),
+    (seen, initial): (ValueWord, ValueWord),
     at: usize,
     lines: &[u8],
 ) -> NewValue<'_> {
     let phase = ReadPhase::begin();
     let changed = match seen {
-        _ if seen == base => 0,
+        _ if seen == initial => 0,
         _ if seen.is_transient() => phase.maker(seen).changed,
         _ => ALL_LINES,
     };
@@ -112,7 +112,7 @@ fn version_of(
     (sid, place): (SerialId, u32),
 ) -> Publication<'_> {
     let (layout, entry) = (&core.tables[table as usize].layout, core.entries.get(id));
-    Publication { id, word, entry, layout, sid, base: entry.base(), place }
+    Publication { id, word, entry, layout, sid, initial: entry.initial_version(), place }
 }
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -208,12 +208,15 @@ impl<D: Device> Runner<'_, '_, D> {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
                 let part = (at as usize, &scratch[lines.range()]);
                 // It has no other writer, so it is what the call saw.
-                debug_assert_eq!(seen, entry.base());
+                debug_assert_eq!(seen, entry.initial_version());
                 self.row_store.persist_part(&to, seen, part, work)
             }
-            PrivateWrite::Value(span) => {
-                self.row_store.persist_whole(&to, entry.base(), &scratch[span.range()], work)
-            }
+            PrivateWrite::Value(span) => self.row_store.persist_whole(
+                &to,
+                entry.initial_version(),
+                &scratch[span.range()],
+                work,
+            ),
             _ => false,
         }
     }
@@ -239,7 +242,7 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                Write::Value(with_lines((seen, to.base), at as usize, &scratch[lines.range()]))
+                Write::Value(with_lines((seen, to.initial), at as usize, &scratch[lines.range()]))
             }
         };
         *private = PrivateWrite::Published;
@@ -275,7 +278,7 @@ impl<D: Device> Runner<'_, '_, D> {
             let sid = SerialId::new(self.epoch.number, u64::from(change.position));
             // The row is not claimed.
             let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
-            let to = Publication { base: to.entry.next(), ..to };
+            let to = Publication { initial: to.entry.persistent_version(), ..to };
             let next = change.next.to_le_bytes();
             self.row_store.persist(&to, sid, &NewValue::whole(&next), None, with);
         }

@@ -135,7 +135,8 @@ impl<'a> Transaction<'a> {
         if word.is_persistent() {
             self.local.reads.note(word.address(), word.len());
             self.local.work.cache_misses += 1;
-            let written_now = !seen.untouched && word != self.core.entries.get(id).base();
+            let written_now =
+                !seen.untouched && word != self.core.entries.get(id).initial_version();
             self.local.work.final_versions_read += u64::from(written_now);
             if seen.untouched && self.local.cache.takes_read() {
                 self.cache(id, bytes);

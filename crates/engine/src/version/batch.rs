@@ -122,7 +122,7 @@ mod tests {
     use storage::SerialId;
 
     use super::super::entry::Versions;
-    use super::super::{Claimed, EntrySupply, KeepNext, ValueWord};
+    use super::super::{Claimed, EntrySupply, KeepPersistent, ValueWord};
     use super::*;
 
     const EPOCH: u64 = 9;
@@ -141,7 +141,7 @@ mod tests {
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EPOCH, position.into());
                 let by = AppendedBy::new(1, EPOCH);
-                match entry.claim((sid, by), &mut pools[1], &mut KeepNext) {
+                match entry.claim((sid, by), &mut pools[1], &mut KeepPersistent) {
                     Ok(()) => assert_eq!(index, 0),
                     Err(claimed) => {
                         assert_eq!(claimed, Claimed { by_other: false });
@@ -202,7 +202,7 @@ mod tests {
             entry.set_chain(Chain::from_word(value));
             let sid = SerialId::new(EPOCH + 1, 6);
             let by = AppendedBy::new(0, EPOCH + 1);
-            entry.claim((sid, by), &mut pools[0], &mut KeepNext).unwrap();
+            entry.claim((sid, by), &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());
             assert!(
                 matches!(entry.versions(EPOCH + 1), Versions::Single(first, _) if first == sid)

@@ -37,7 +37,7 @@ pub(crate) struct RowEntry {
     /// appends that are linked to the row.
     value: AtomicU64,
     /// The version before this epoch's: device, cached or transient; 0 if the row did not exist.
-    base: AtomicU64,
+    initial: AtomicU64,
     /// The newest persistent version as of the end of the last epoch that wrote it; always on the
     /// device.
     next: AtomicU64,
@@ -54,25 +54,35 @@ const _: () = assert!(size_of::<RowEntry>() == 64);
 /// What the first writer of a row in an epoch decides about the version before (called under the
 /// row's lock).
 pub(crate) trait Claim {
-    /// Whether the base is `next` itself wherever no version is cached.
-    fn keeps_next(&self) -> bool;
+    /// Whether the initial version is `next` itself wherever no version is cached.
+    fn keeps_persistent(&self) -> bool;
 
-    /// Returns the base: `next` itself, the cached version, or a copy where the final write will
-    /// overwrite the place of `next`.
-    fn base(&mut self, entry: &RowEntry, next: ValueWord, pool: &mut TransientPool) -> ValueWord;
+    /// Returns the initial version: `next` itself, the cached version, or a copy where the final
+    /// write will overwrite the place of `next`.
+    fn initial_version(
+        &mut self,
+        entry: &RowEntry,
+        next: ValueWord,
+        pool: &mut TransientPool,
+    ) -> ValueWord;
 }
 
-/// For tests: the base is what is there.
+/// For tests: the initial version is what is there.
 #[cfg(test)]
-pub(crate) struct KeepNext;
+pub(crate) struct KeepPersistent;
 
 #[cfg(test)]
-impl Claim for KeepNext {
-    fn keeps_next(&self) -> bool {
+impl Claim for KeepPersistent {
+    fn keeps_persistent(&self) -> bool {
         true
     }
 
-    fn base(&mut self, _: &RowEntry, next: ValueWord, _: &mut TransientPool) -> ValueWord {
+    fn initial_version(
+        &mut self,
+        _: &RowEntry,
+        next: ValueWord,
+        _: &mut TransientPool,
+    ) -> ValueWord {
         next
     }
 }
@@ -255,9 +265,9 @@ impl RowEntry {
     #[inline(always)]
     fn begin_versions(&self, sid: SerialId, pool: &mut TransientPool, claim: &mut impl Claim) {
         let next = ValueWord(self.next.load(Ordering::Relaxed));
-        let is_kept = claim.keeps_next() && self.cached.load(Ordering::Relaxed) == 0;
-        let base = if is_kept { next } else { claim.base(self, next, pool) };
-        self.base.store(base.0, Ordering::Relaxed);
+        let is_kept = claim.keeps_persistent() && self.cached.load(Ordering::Relaxed) == 0;
+        let initial = if is_kept { next } else { claim.initial_version(self, next, pool) };
+        self.initial.store(initial.0, Ordering::Relaxed);
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
     }
@@ -359,17 +369,17 @@ impl RowEntry {
 
     /// The version before the running epoch's, of a row that is written in it.
     #[inline(always)]
-    pub(crate) fn base(&self) -> ValueWord {
-        ValueWord(self.base.load(Ordering::Relaxed))
+    pub(crate) fn initial_version(&self) -> ValueWord {
+        ValueWord(self.initial.load(Ordering::Relaxed))
     }
 
     /// The newest persistent version; not a value if the row does not exist.
     #[inline(always)]
-    pub(crate) fn next(&self) -> ValueWord {
+    pub(crate) fn persistent_version(&self) -> ValueWord {
         ValueWord(self.next.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_next(&self, word: ValueWord) {
+    pub(crate) fn set_persistent_version(&self, word: ValueWord) {
         self.next.store(word.0, Ordering::Relaxed);
     }
 
@@ -423,7 +433,7 @@ impl RowEntry {
         debug_assert!(row.is_multiple_of(64));
         let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;
         self.state.store(state, Ordering::Relaxed);
-        self.base.store(next.0, Ordering::Relaxed);
+        self.initial.store(next.0, Ordering::Relaxed);
         self.next.store(next.0, Ordering::Relaxed);
         self.cached.store(0, Ordering::Relaxed);
         self.birth.store(birth.0, Ordering::Relaxed);
@@ -460,7 +470,7 @@ mod tests {
             for (pool, handed_over) in [(1, false), (1, false), (0, true), (1, true)] {
                 position += 1;
                 let sid = SerialId::new(epoch, position);
-                let cost = entry.append(sid, &mut pools[pool], &mut KeepNext);
+                let cost = entry.append(sid, &mut pools[pool], &mut KeepPersistent);
                 assert_eq!(cost.handed_over, handed_over);
             }
             assert_eq!(entry.same_parts(), 0xf00f);

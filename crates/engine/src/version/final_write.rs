@@ -53,12 +53,12 @@ impl<D: Device> RowStore<D> {
         {
             let &Publication { entry, layout, word, .. } = to;
             let last = LastVersion { entry, layout, word, sid };
-            let word = self.persist_line(&last, to.base, value.line(0), with.work);
+            let word = self.persist_line(&last, to.initial, value.line(0), with.work);
             if word.is_some() {
                 return word;
             }
         }
-        let before = to.entry.next();
+        let before = to.entry.persistent_version();
         if value.in_one_piece().is_some() || takes_lines(to, value, before, with) {
             return self.persist_value(to, (sid, value), before, cell, with);
         }
@@ -99,7 +99,7 @@ impl<D: Device> RowStore<D> {
         };
         let address = self.port.device().image().base() as usize + at as usize;
         let word = ValueWord::new(Place::persistent(slot), address, value.len());
-        to.entry.set_next(word);
+        to.entry.set_persistent_version(word);
         cached.is_none().then_some(word)
     }
 
@@ -133,7 +133,7 @@ impl<D: Device> RowStore<D> {
             let (at, len) = row::key_read(row, key.len() as u64);
             self.port.charge_load(at, len);
         }
-        let old = to.base;
+        let old = to.initial;
         // What is inline in a row of one line came with its header.
         let is_in_header = to.layout.is_one_line() && to.layout.fits_half(old.len() as u64);
         if !before.is_value() || !old.is_persistent() || is_in_header {

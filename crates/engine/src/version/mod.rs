@@ -29,7 +29,7 @@ mod write;
 pub(crate) use batch::{Appended, Buffers, Chains};
 pub(crate) use cached::CachePool;
 #[cfg(test)]
-pub(crate) use entry::KeepNext;
+pub(crate) use entry::KeepPersistent;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
 pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
@@ -74,7 +74,7 @@ impl Place {
 }
 
 impl ValueWord {
-    /// Not written yet. As the base of a row: the row does not exist.
+    /// Not written yet. As the initial version of a row: the row does not exist.
     pub(crate) const PENDING: Self = Self(0);
     /// The writer aborted or chose not to write.
     pub(crate) const IGNORE: Self = Self(1 << 2);

@@ -156,7 +156,7 @@ impl<D: Device> RowStore<D> {
 
     /// No version survived: the row stays as it was, or was never born.
     fn leave_untouched(&mut self, to: &Publication<'_>) {
-        if !to.entry.next().is_value() {
+        if !to.entry.persistent_version().is_value() {
             self.dead_rows.push(DeadRow::of(to));
         }
     }
@@ -195,7 +195,7 @@ impl<D: Device> RowStore<D> {
     /// The last version of the row is a tombstone: it leaves the state now and the index after
     /// execution.
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
-        let before = to.entry.next();
+        let before = to.entry.persistent_version();
         if before.is_value() {
             self.keep_before_image(to.entry, to.layout, to.word);
             self.charge_reads(to, before, None);
@@ -207,7 +207,7 @@ impl<D: Device> RowStore<D> {
             self.rows -= 1;
         }
         self.free_values_of(to.entry, with.checkpoint_epoch, with.segments);
-        to.entry.set_next(ValueWord::PENDING);
+        to.entry.set_persistent_version(ValueWord::PENDING);
         self.dead_rows.push(DeadRow::of(to));
         cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
     }

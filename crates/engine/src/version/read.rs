@@ -143,14 +143,14 @@ impl RowEntry {
                     cached::touch(word, sid.epoch());
                     return Ok(Seen { word, untouched: false });
                 }
-                Ok(Seen { word: absent(self.next()), untouched: true })
+                Ok(Seen { word: absent(self.persistent_version()), untouched: true })
             }
             Versions::Single(writer, cell) if writer < sid => match value(cell) {
                 None => Err(Pending::Single(cell)),
-                Some(ValueWord::IGNORE) => seen(self.base()),
+                Some(ValueWord::IGNORE) => seen(self.initial_version()),
                 Some(word) => seen(word),
             },
-            Versions::Single(..) => seen(self.base()),
+            Versions::Single(..) => seen(self.initial_version()),
             Versions::Array(array) => match self.try_read_array(array, sid, place) {
                 Ok(word) => seen(word),
                 Err((array, index)) => Err(Pending::InArray(array, index)),
@@ -173,7 +173,7 @@ impl RowEntry {
                 Some(word) => return Ok(word),
             }
         }
-        Ok(self.base())
+        Ok(self.initial_version())
     }
 }
 
@@ -201,7 +201,7 @@ impl RowEntry {
         if matches!(self.versions(sid.epoch()), Versions::None) {
             return Ok(true);
         }
-        let (seen, before) = (self.read(sid, waiter)?.word, self.base());
+        let (seen, before) = (self.read(sid, waiter)?.word, self.initial_version());
         let same_bytes = || {
             [seen, before].into_iter().for_each(|word| word.charge(reads));
             phase.bytes(seen) == phase.bytes(before)
@@ -240,11 +240,11 @@ impl Access {
 
     /// What a call sees if the version of another is the newest before it.
     #[inline(always)]
-    fn behind(cell: &AtomicU64, base: ValueWord, place: u32) -> Self {
+    fn behind(cell: &AtomicU64, initial: ValueWord, place: u32) -> Self {
         match value(cell) {
             None => Self::of(ValueWord::PENDING, place),
-            // With one writer this is the base; of several another one may have written.
-            Some(ValueWord::IGNORE) => Self::of(base, place),
+            // With one writer this is the initial version; of several another one may have written.
+            Some(ValueWord::IGNORE) => Self::of(initial, place),
             Some(seen) => Self { seen, place, is_new: 1 },
         }
     }
@@ -261,14 +261,16 @@ impl RowEntry {
     pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
         let access = match self.versions(sid.epoch()) {
             Versions::None if has_cache => {
-                return (Access::UNKNOWN, self.cached().unwrap_or(self.next()));
+                return (Access::UNKNOWN, self.cached().unwrap_or(self.persistent_version()));
             }
-            Versions::None => Access::of(self.next(), NO_PLACE),
-            Versions::Single(writer, _) if writer == sid => Access::of(self.base(), ONLY),
+            Versions::None => Access::of(self.persistent_version(), NO_PLACE),
+            Versions::Single(writer, _) if writer == sid => {
+                Access::of(self.initial_version(), ONLY)
+            }
             Versions::Single(writer, cell) if writer < sid => {
-                Access::behind(cell, self.base(), NO_PLACE)
+                Access::behind(cell, self.initial_version(), NO_PLACE)
             }
-            Versions::Single(..) => Access::of(self.base(), NO_PLACE),
+            Versions::Single(..) => Access::of(self.initial_version(), NO_PLACE),
             Versions::Array(array) => {
                 array.prefetch();
                 Access::of(ValueWord::PENDING, IN_ARRAY)
@@ -286,9 +288,11 @@ impl RowEntry {
         let place = index as u32;
         let is_final = is_written && index + 1 == array.len();
         if index == 0 || is_final {
-            self.base().prefetch();
+            self.initial_version().prefetch();
         }
-        let Some(before) = index.checked_sub(1) else { return Access::of(self.base(), place) };
+        let Some(before) = index.checked_sub(1) else {
+            return Access::of(self.initial_version(), place);
+        };
         // An IGNORE says nothing of the versions before it.
         let access = Access::behind(array.cell(before), ValueWord::PENDING, place);
         access.seen.prefetch();
@@ -391,7 +395,7 @@ pub(crate) fn persistent_word(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::{EntrySlab, EntrySupply, KeepNext, TransientPool};
+    use crate::version::{EntrySlab, EntrySupply, KeepPersistent, TransientPool};
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
     /// still at it, what every serial id sees. No call may wait for a version that is not smaller:
@@ -409,7 +413,7 @@ mod tests {
                 let entry = slab.get(slab.take(&mut supply));
                 entry.initialise(0, word(1000), SerialId(0));
                 for writer in 0..writers {
-                    entry.append(at(2 * writer + 1), &mut pool, &mut KeepNext);
+                    entry.append(at(2 * writer + 1), &mut pool, &mut KeepPersistent);
                 }
                 let ignored = |writer: u64| writer % 3 == 2;
                 for writer in 0..written {

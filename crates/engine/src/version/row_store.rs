@@ -76,7 +76,7 @@ impl<D: Device> RowStore<D> {
         checkpoint_epoch: u64,
         segments: &Segments,
     ) {
-        let before = entry.next();
+        let before = entry.persistent_version();
         if !before.is_value() {
             return;
         }
@@ -102,7 +102,7 @@ impl<D: Device> RowStore<D> {
 
     #[inline(never)]
     fn keep_wanted_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
-        let (before, row) = (entry.next(), entry.row());
+        let (before, row) = (entry.persistent_version(), entry.row());
         let device = self.port.device();
         let image_base = device.image().base() as usize;
         if !before.is_value() {

@@ -37,8 +37,8 @@ impl LastVersion<'_> {
 /// The bytes before this epoch, if there is a row; where the version before is on the device, as it
 /// is where nothing is cached.
 #[inline(always)]
-fn bytes_before<'e>(base: ValueWord) -> Option<&'e [u8]> {
-    base.is_persistent().then(|| ReadPhase::begin().bytes(base))
+fn bytes_before<'e>(initial: ValueWord) -> Option<&'e [u8]> {
+    initial.is_persistent().then(|| ReadPhase::begin().bytes(initial))
 }
 
 impl<D: Device> RowStore<D> {
@@ -62,11 +62,11 @@ impl<D: Device> RowStore<D> {
     pub(crate) fn persist_part(
         &mut self,
         to: &LastVersion<'_>,
-        base: ValueWord,
+        initial: ValueWord,
         (at, part): (usize, &[u8]),
         work: &mut WorkCounts,
     ) -> bool {
-        let word = match (to.layout.shape(), bytes_before(base)) {
+        let word = match (to.layout.shape(), bytes_before(initial)) {
             (Shape::Lines, Some(old)) if !part.is_empty() => {
                 self.replace_lines(to, old, (at, part), work)
             }
@@ -86,13 +86,13 @@ impl<D: Device> RowStore<D> {
     pub(crate) fn persist_whole(
         &mut self,
         to: &LastVersion<'_>,
-        base: ValueWord,
+        initial: ValueWord,
         new: &[u8],
         work: &mut WorkCounts,
     ) -> bool {
         let word = match to.layout.shape() {
-            Shape::Line => self.persist_line(to, base, new, work),
-            Shape::Short => self.persist_word(to, base, new, work),
+            Shape::Line => self.persist_line(to, initial, new, work),
+            Shape::Short => self.persist_word(to, initial, new, work),
             Shape::Lines | Shape::Any => None,
         };
         let Some(word) = word else { return false };
@@ -113,14 +113,14 @@ impl<D: Device> RowStore<D> {
     pub(super) fn persist_line(
         &mut self,
         to: &LastVersion<'_>,
-        base: ValueWord,
+        initial: ValueWord,
         new: &[u8],
         work: &mut WorkCounts,
     ) -> Option<ValueWord> {
-        if !to.entry.next().is_value() {
+        if !to.entry.persistent_version().is_value() {
             return Some(self.first_line(to, new, work));
         }
-        let old = bytes_before(base).filter(|old| old.len() == new.len())?;
+        let old = bytes_before(initial).filter(|old| old.len() == new.len())?;
         Some(self.replace_line(to, old, new, work))
     }
 
@@ -128,11 +128,11 @@ impl<D: Device> RowStore<D> {
     fn persist_word(
         &mut self,
         to: &LastVersion<'_>,
-        base: ValueWord,
+        initial: ValueWord,
         new: &[u8],
         work: &mut WorkCounts,
     ) -> Option<ValueWord> {
-        let [old, new] = [bytes_before(base)?, new].map(|value| value.try_into().ok());
+        let [old, new] = [bytes_before(initial)?, new].map(|value| value.try_into().ok());
         Some(self.replace_word(to, (u64::from_le_bytes(old?), u64::from_le_bytes(new?)), work))
     }
 
@@ -220,7 +220,7 @@ impl<D: Device> RowStore<D> {
     fn begin_by_shape(&mut self, to: &LastVersion<'_>, work: &mut WorkCounts) -> (u64, usize) {
         work.persistent_versions += 1;
         self.keep_before_image(to.entry, to.layout, to.word);
-        let (row, slot) = (to.entry.row(), 1 - to.entry.next().slot());
+        let (row, slot) = (to.entry.row(), 1 - to.entry.persistent_version().slot());
         let stale = version_epoch(self.port.device().image().base() as usize, row, slot);
         work.minor_collections += u64::from(stale != 0 && stale < to.sid.epoch());
         (row, slot)
@@ -231,7 +231,7 @@ impl<D: Device> RowStore<D> {
     fn end_by_shape(&self, to: &LastVersion<'_>, slot: usize, value: u64, len: usize) -> ValueWord {
         let address = self.port.device().image().base() as usize + value as usize;
         let word = ValueWord::new(Place::persistent(slot), address, len);
-        to.entry.set_next(word);
+        to.entry.set_persistent_version(word);
         word
     }
 }

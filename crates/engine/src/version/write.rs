@@ -28,7 +28,7 @@ pub(crate) struct Publication<'e> {
     pub(crate) layout: &'e RowLayout,
     pub(crate) sid: SerialId,
     /// What the row was before this epoch.
-    pub(crate) base: ValueWord,
+    pub(crate) initial: ValueWord,
     /// Place of the version in the version array, if it is known.
     pub(crate) place: u32,
 }
@@ -56,9 +56,9 @@ unsafe impl Send for Hidden {}
 /// What a row was before this epoch.
 #[inline(always)]
 pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
-    // SAFETY: the base stays readable until the epoch ends: the final write overwrites only what it
-    // does not need.
-    unsafe { std::slice::from_raw_parts(to.base.address() as *const u8, to.base.len()) }
+    // SAFETY: the initial version stays readable until the epoch ends: the final write overwrites
+    // only what it does not need.
+    unsafe { std::slice::from_raw_parts(to.initial.address() as *const u8, to.initial.len()) }
 }
 
 /// The key of a row that is being written.
