@@ -119,15 +119,14 @@ fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
     (lists, reads): (&mut Declarations, &Reads),
     position: usize,
-    allocating_call: Option<&mut AllocatingCall>,
+    step_one: Option<&mut AllocatingCall>,
 ) {
     let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
     let inserts_from = lists.inserts.len();
     let (mut allocations, mut lookups, mut early) = Default::default();
-    if let Some(allocating_call) = allocating_call {
-        (allocations, lookups, early) =
-            (allocating_call.allocations, allocating_call.lookups, allocating_call.early.take());
+    if let Some(step) = step_one {
+        (allocations, lookups, early) = (step.allocations, step.lookups, step.early.take());
     }
     early = early.or_else(|| epoch.skips(position).then(|| Failure::Failed(LEFT_OUT.into())));
     if early.is_none() {

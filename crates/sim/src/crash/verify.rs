@@ -267,8 +267,8 @@ fn check(
     match recovered {
         Some(expected) if (report.epoch, report.state_hash) != expected || last != expected.0 => {
             let what = format!(
-                "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered were \
-                 epoch {} with hash {}",
+                "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered \
+                 were epoch {} with hash {}",
                 report.epoch, report.state_hash, expected.0, expected.1
             );
             Err(Violation::new(kind, what))

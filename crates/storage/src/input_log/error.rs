@@ -161,7 +161,8 @@ pub enum LogError {
     },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
-        "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be read"
+        "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \
+         read"
     )]
     NotLogged {
         /// The epoch asked for.

@@ -226,7 +226,8 @@ pub fn layout() -> Vec<StructLayout> {
         describe!(SegmentHeader {
             magic: [u8; 4] = "the letters NVIL",
             version: U16 = "codec version",
-            kind: U16 = "1 stream, 2 commit record, 3 record of deferred calls, 4 program, 5 verdict, 6 whole epoch",
+            kind: U16 =
+                "1 stream, 2 commit record, 3 deferred calls, 4 program, 5 verdict, 6 whole epoch",
             instance: U64 = "the store that wrote the segment",
             epoch: U64 = "the epoch that the payload is for",
             attempt: U64 = "number of the attempt to log the epoch, never used twice",
