@@ -69,7 +69,7 @@ impl<D: Device> InputLog<D> {
         let deferred_calls = self.geometry.deferred_segments(&demand);
         self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(deferred_calls))?;
         space.hold(Kind::Stream, epoch);
-        space.promise(epoch, own as u32, deferred_calls as u32); // both at most the number of segments
+        space.promise(epoch, own as u32, deferred_calls as u32); // both at most all segments
         Ok(())
     }
 
