@@ -10,15 +10,15 @@ import sys
 
 # What the files are part of, by the first pattern that fits.
 PARTS = [
-    ("declare", r"engine/src/(declare|local|epoch/(declare|allocate))"),
-    ("find, insert", r"engine/src/(index|table|core|epoch/(insert|collected|remove))"),
+    ("declare", r"engine/src/(declaration/|epoch/(declare|sequences))"),
+    ("find, insert", r"engine/src/(index|table|state/core|epoch/(insert|index_changes|remove))"),
     ("append", r"engine/src/(epoch/(append|batch)|version/(array|batch|entry|slab))"),
-    ("input log", r"engine/src/(calls|epoch/log_inputs)|storage/src/input_log"),
-    ("prefetch, plan", r"engine/src/(prefetch_policy|epoch/prefetch)"),
-    ("execute, read", r"engine/src/(transaction|reads|procedure|piece|version/(read|mod|cached)|"
+    ("input log", r"engine/src/(call/|epoch/log_inputs)|storage/src/input_log"),
+    ("prefetch, plan", r"engine/src/(version/prefetch_policy|epoch/prefetch)"),
+    ("execute, read", r"engine/src/(transaction|reads|program/procedure|version/(read|mod|cached)|"
                       r"epoch/(execute|piece|split))"),
     ("publish", r"engine/src/(epoch/(publish|reuse)|version/(publication|write|pool))"),
-    ("final write", r"engine/src/version/(final_write|shapes|device)|"
+    ("final write", r"engine/src/version/(final_write|shapes|row_store)|"
                     r"storage/src/(row|lines|new_value|pool|format|segments)"),
     ("state hash", r"storage/src/digest"),
     ("device", r"pmem/"),

@@ -25,7 +25,7 @@ COMMANDS = {
 }
 CHOSEN = re.compile(
     r"crates/(storage/src/.*|pmem/src/file/.*|"
-    r"engine/src/(version/(final_write|publication|device)|epoch/.*|recovery|replay))\.rs$")
+    r"engine/src/(version/(final_write/.*|publication|row_store)|epoch/.*|recovery/.*))\.rs$")
 NOT_CHOSEN = re.compile(r"/tests?(/|\.rs$)")
 
 

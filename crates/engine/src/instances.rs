@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use pmem::{Crash, Dax, Device, Dram, Emulated, File, Traced};
 
-use crate::Engine;
+use crate::engine::Engine;
 
 /// Keeps the functions below, which are never called.
 #[used]

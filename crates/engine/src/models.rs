@@ -15,17 +15,18 @@ use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{model, reads, spawn, writes};
 use storage::{IndexKind, NewValue, SerialId, Store, TableDefinition};
 
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::engine::new_worker;
 use crate::index::{EntryId, HashIndex};
-use crate::procedure::ProcedureTable;
+use crate::program::procedure::ProcedureTable;
+use crate::state::config::EngineConfig;
+use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::version::{
     Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepPersistent, Publication, Publisher,
     ReadPhase, RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
-use crate::{Engine, EngineConfig};
 
 const EPOCH: u64 = 5;
 

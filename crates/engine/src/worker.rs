@@ -10,20 +10,20 @@ use pmem::sync::{Mutex, Patience, RwLock};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
 use storage::{StateHash, Store};
 
-use crate::EngineError;
-use crate::calls::{Calls, EpochInfo};
-use crate::claimed_calls::ClaimedCalls;
-use crate::core::Core;
-use crate::deaths::Deaths;
-use crate::demand::SpaceDemand;
-use crate::demand::handover::Handover;
+use crate::call::batch::{Calls, EpochInfo};
+use crate::call::claimed::ClaimedCalls;
+use crate::call::deaths::Deaths;
+use crate::declaration::demand::SpaceDemand;
+use crate::declaration::demand::handover::Handover;
+use crate::declaration::local::{Allocation, Declarations, Local, QueuedPiece};
+use crate::declaration::overlay::Overlay;
+use crate::error::EngineError;
 use crate::index::EntryId;
-use crate::local::{Allocation, Declarations, Local, QueuedPiece};
-use crate::overlay::Overlay;
-use crate::procedure::ProcedureTable;
+use crate::program::procedure::ProcedureTable;
+use crate::state::core::Core;
+use crate::state::watch::Moment;
 use crate::stats::{Laps, Phase};
 use crate::version::{Buffers, DeadRow, Idle, RowStore, Stopped};
-use crate::watch::Moment;
 
 /// Everything that one worker owns.
 pub(crate) struct Worker<D: Device> {

@@ -9,12 +9,14 @@
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
 
-use crate::AppendMethod;
-use crate::core::Core;
+use crate::declaration::local::{
+    Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Span, Txn,
+};
+use crate::design::append_method::AppendMethod;
 use crate::epoch::batch::{self, Method, Outbox};
 use crate::index::{EntryId, Home};
-use crate::local::{Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Span, Txn};
 use crate::reads::Reads;
+use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::table::KeyWord;
 use crate::version::{
@@ -106,7 +108,8 @@ fn append_all<D: Device>(
         }
         next = append_declared(epoch, local, method, (next, &finder));
         if !local.lists.extra(&local.lists.txns[next - 1]).ranges.is_empty() {
-            append_ranges(epoch, local, method, next - 1).map_err(crate::EngineError::Poisoned)?;
+            append_ranges(epoch, local, method, next - 1)
+                .map_err(crate::error::EngineError::Poisoned)?;
         }
     }
     local.work.declared_keys += local.lists.declared.len() as u64;

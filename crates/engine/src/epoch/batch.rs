@@ -9,9 +9,9 @@ use pmem::Device;
 use pmem::sync::RwLockWriteGuard;
 use storage::SerialId;
 
-use crate::calls::RUN_CALLS;
+use crate::call::batch::RUN_CALLS;
+use crate::declaration::local::Local;
 use crate::index::EntryId;
-use crate::local::Local;
 use crate::stats::WorkCounts;
 use crate::version::{
     Appended, AppendedBy, Buffers, Claim, Claimed, EntrySlab, RowEntry, TransientPool,
@@ -123,7 +123,7 @@ fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: imp
 
 #[cfg(test)]
 mod tests {
-    use crate::calls::owned;
+    use crate::call::batch::owned;
     use crate::version::EntrySupply;
 
     use super::*;

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use pmem::Device;
 use storage::StateHash;
 
-use crate::EngineError;
-use crate::calls::Part;
+use crate::call::batch::Part;
 use crate::epoch::log_inputs::encode_deferred_calls;
-use crate::watch::Moment;
+use crate::error::EngineError;
+use crate::state::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {

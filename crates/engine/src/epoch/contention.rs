@@ -6,10 +6,10 @@
 
 use pmem::Device;
 
-use crate::contention::{Contention, Found, RowName};
+use crate::contention::rows::{Contention, Found, RowName};
+use crate::contention::waits::{self, Waited};
+use crate::declaration::local::NO_ENTRY;
 use crate::index::EntryId;
-use crate::local::NO_ENTRY;
-use crate::waits::{self, Waited};
 use crate::worker::{Epoch, Worker};
 
 pub(super) fn begin<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {

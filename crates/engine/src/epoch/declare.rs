@@ -4,18 +4,18 @@
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
-use crate::calls::{Abort, Failure, owned};
-use crate::core::Core;
-use crate::declare::{Declaration, WriteSet};
-use crate::demand::{Change, Decided, Written};
-use crate::epoch::{handover, log_inputs, reserve, sequences};
-use crate::error::Words;
-use crate::local::{
+use crate::call::batch::{Abort, Failure, owned};
+use crate::call::panics::{PanicText, caught};
+use crate::declaration::declare::{Declaration, WriteSet};
+use crate::declaration::demand::{Change, Decided, Written};
+use crate::declaration::local::{
     AllocatingCall, Declarations, Declared, DeclaredKind, Extra, Local, NO_ENTRY, Span, Txn,
 };
-use crate::overlay::{Overlay, OverlayRow};
-use crate::panics::{PanicText, caught};
+use crate::declaration::overlay::{Overlay, OverlayRow};
+use crate::epoch::{handover, log_inputs, reserve, sequences};
+use crate::error::Words;
 use crate::reads::Reads;
+use crate::state::core::Core;
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use pmem::Device;
 
 use super::sequences;
-use crate::EngineError;
-use crate::calls::{Abort, Failure};
-use crate::contention::RowName;
+use crate::call::batch::{Abort, Failure};
+use crate::contention::rows::RowName;
+use crate::declaration::local::{Declarations, Declared, DeclaredKind, Local};
+use crate::declaration::overlay::{Now, Overlay, OverlayRow};
+use crate::error::EngineError;
 use crate::error::hex;
-use crate::local::{Declarations, Declared, DeclaredKind, Local};
-use crate::overlay::{Now, Overlay, OverlayRow};
-use crate::procedure::Registered;
+use crate::program::procedure::Registered;
 use crate::worker::{Epoch, Worker};
 
 /// How a call ended.

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use pmem::sync::polls;
 
-use crate::calls::{RUN_CALLS, owner};
-use crate::claimed_calls::ClaimedCalls;
+use crate::call::batch::{RUN_CALLS, owner};
+use crate::call::claimed::ClaimedCalls;
 use crate::version::WORKERS_MAX;
 use crate::worker::Progress;
 

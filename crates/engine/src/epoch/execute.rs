@@ -10,18 +10,18 @@
 use pmem::Device;
 use storage::SerialId;
 
-use crate::EngineError;
-use crate::calls::{Abort, Failure};
-use crate::core::Core;
-use crate::declare::{ALL, LookupError, fold};
+use crate::call::batch::{Abort, Failure};
+use crate::call::panics::{PanicText, caught};
+use crate::declaration::declare::{ALL, LookupError, fold};
+use crate::declaration::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
 use crate::epoch::prefetch::PrefetchQueue;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
-use crate::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
-use crate::panics::{PanicText, caught};
+use crate::error::EngineError;
 use crate::reads::Reads;
+use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};

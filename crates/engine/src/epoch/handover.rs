@@ -14,8 +14,8 @@ use pmem::Device;
 use storage::class_pool;
 use storage::format::CLASSES;
 
-use crate::demand::handover::{Handover, Shares};
-use crate::demand::{SpaceDemand, Stock, TableSpace};
+use crate::declaration::demand::handover::{Handover, Shares};
+use crate::declaration::demand::{SpaceDemand, Stock, TableSpace};
 use crate::version::Idle;
 use crate::worker::{Epoch, Leave, Worker};
 

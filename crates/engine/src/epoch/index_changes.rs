@@ -3,9 +3,9 @@
 
 use pmem::Device;
 
-use crate::core::RowKeys;
+use crate::declaration::local::Local;
 use crate::index::{EntryId, ExactWords};
-use crate::local::Local;
+use crate::state::core::RowKeys;
 use crate::table::Table;
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 

@@ -9,9 +9,9 @@
 use pmem::Device;
 use storage::input_log::{CommitInfo, LogError, LoggedEpoch, StreamSummary};
 
-use crate::calls::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};
+use crate::call::batch::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};
+use crate::error::{EngineError, Result};
 use crate::worker::{Epoch, Leave, Worker};
-use crate::{EngineError, Result};
 
 /// Bytes of a call's record.
 pub(super) fn record_bytes(argument_bytes: usize) -> u64 {

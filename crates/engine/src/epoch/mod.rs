@@ -28,6 +28,7 @@ mod reuse;
 mod sequences;
 mod serial;
 mod split;
+pub(crate) mod workers;
 
 use pmem::Device;
 

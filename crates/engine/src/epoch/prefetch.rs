@@ -7,11 +7,13 @@ use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::SerialId;
 
-use crate::calls::owner;
+use crate::call::batch::owner;
+use crate::declaration::local::{
+    CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn,
+};
 use crate::epoch::dispatch::Dispatch;
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn};
-use crate::prefetch_policy::PrefetchPolicy;
+use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{Access, IN_ARRAY, LINE, prefetch};
 use crate::worker::Epoch;
 

@@ -5,10 +5,12 @@ use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{ALL_LINES, NewValue, SerialId};
 
-use crate::core::Core;
+use crate::declaration::local::{
+    CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePart, PrivateWrite,
+};
+use crate::declaration::overlay::{Now, Overlay};
 use crate::index::EntryId;
-use crate::local::{CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePart, PrivateWrite};
-use crate::overlay::{Now, Overlay};
+use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::transaction::PublishNow;
 use crate::version::{

@@ -6,11 +6,11 @@ use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
-use crate::demand::{Needed, SpaceDemand, Stock, TableSpace};
+use crate::declaration::demand::{Needed, SpaceDemand, Stock, TableSpace};
+use crate::declaration::local::DeclaredKind;
 use crate::epoch::handover;
-use crate::local::DeclaredKind;
+use crate::error::{EngineError, Result};
 use crate::worker::{Epoch, Worker};
-use crate::{EngineError, Result};
 
 /// The image may grow by this part of it for values whose lengths are not known.
 const GUESSED_PART: u64 = 4;

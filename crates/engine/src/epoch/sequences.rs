@@ -8,11 +8,11 @@
 
 use pmem::Device;
 
-use crate::calls::{Abort, Failure, RUN_CALLS, owned};
-use crate::core::{BySequence, SequenceState};
-use crate::declare::{Declaration, Sequences};
-use crate::local::{AllocatingCall, Allocation, ChangedSequence, Local, Span};
-use crate::panics::caught;
+use crate::call::batch::{Abort, Failure, RUN_CALLS, owned};
+use crate::call::panics::caught;
+use crate::declaration::declare::{Declaration, Sequences};
+use crate::declaration::local::{AllocatingCall, Allocation, ChangedSequence, Local, Span};
+use crate::state::core::{BySequence, SequenceState};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {

@@ -14,9 +14,9 @@ use std::hash::BuildHasherDefault;
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
-use crate::core::{NumberHasher, mix};
+use crate::declaration::local::{NO_ENTRY, PieceState, QueuedPiece};
 use crate::index::EntryId;
-use crate::local::{NO_ENTRY, PieceState, QueuedPiece};
+use crate::state::core::{NumberHasher, mix};
 use crate::worker::{Epoch, Leave, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {

@@ -6,7 +6,7 @@ use pmem::Device;
 use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_pool, row_hash};
 
 use super::Found;
-use crate::Result;
+use crate::error::Result;
 use crate::version::{ReadPhase, persistent_word};
 use crate::worker::Worker;
 

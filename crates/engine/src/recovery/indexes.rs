@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use pmem::Device;
 
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
 use crate::secondary::{IndexEntry, SecondaryIndex};
-use crate::{Engine, EngineError, Result};
 
 type Entry<'e> = (&'e Box<[u8]>, &'e IndexEntry);
 

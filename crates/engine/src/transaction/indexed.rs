@@ -1,7 +1,7 @@
 //! Secondary indexes in a running transaction.
 
 use super::{Stop, Transaction, changes_index};
-use crate::local::DeclaredKind;
+use crate::declaration::local::DeclaredKind;
 use crate::reads::Visit;
 
 impl Transaction<'_> {

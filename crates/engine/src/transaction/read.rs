@@ -3,10 +3,10 @@
 use storage::SerialId;
 
 use super::{Slot, Stop, Transaction};
+use crate::contention::waits::noting;
+use crate::declaration::local::{Local, NO_ENTRY, PrefetchedRow, PrivateWrite};
 use crate::index::EntryId;
-use crate::local::{Local, NO_ENTRY, PrefetchedRow, PrivateWrite};
 use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
-use crate::waits::noting;
 
 impl<'a> Transaction<'a> {
     /// Fetches what rows lead to, and looks at what this call sees of them, as far as that is

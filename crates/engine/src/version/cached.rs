@@ -10,7 +10,7 @@ use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
 
 use super::{Place, RowEntry, ValueWord};
-use crate::CachePolicy;
+use crate::design::variants::CachePolicy;
 use crate::index::EntryId;
 use crate::version::{EntrySlab, WORKERS_MAX};
 

@@ -15,10 +15,12 @@
 
 mod array;
 mod batch;
+pub(crate) mod before_images;
 mod cached;
 mod entry;
 mod final_write;
 mod pool;
+pub(crate) mod prefetch_policy;
 mod publication;
 mod read;
 mod row_store;

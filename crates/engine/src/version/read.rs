@@ -11,8 +11,8 @@ use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
 use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
+use crate::contention::waits::noting;
 use crate::reads::Reads;
-use crate::waits::noting;
 
 /// Polls before a waiting reader yields the processor (O-11: the smallest serial id may need it).
 const VERSION_POLLS: u32 = 256;

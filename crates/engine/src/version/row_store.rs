@@ -7,10 +7,10 @@ use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, V
 
 use super::write::{Hidden, Publication};
 use super::{ReadPhase, RowEntry};
-use crate::Design;
-use crate::before_images::{BeforeImage, WorkerBeforeImages};
+use crate::design::variants::Design;
 use crate::index::EntryId;
 use crate::table::KeyWord;
+use crate::version::before_images::{BeforeImage, WorkerBeforeImages};
 
 /// One worker's side of the device: its port, its sub-pools of every pool, and what it has to
 /// remember until the next checkpoint.

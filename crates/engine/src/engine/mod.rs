@@ -1,0 +1,773 @@
+//! The engine: opening, running epochs, reading between them, closing.
+
+pub(crate) mod snapshot;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pmem::sync::WorkerThreads;
+use pmem::{Device, Port};
+use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
+use storage::input_log::Verdict;
+use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, row_hash};
+
+use crate::call::batch::{
+    Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted,
+};
+use crate::call::deaths::Deaths;
+use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
+use crate::declaration::demand::SpaceDemand;
+use crate::declaration::local::Local;
+use crate::epoch;
+use crate::epoch::workers;
+use crate::error::hex;
+use crate::error::{EngineError, Result};
+use crate::index::{EntryId, ExactWords, SortRoom};
+use crate::program::procedure::ProcedureTable;
+use crate::program::schema::Agreed;
+use crate::reads::{Reading, Reads, Visit};
+use crate::state::config::EngineConfig;
+use crate::state::core::{Core, RowKeys};
+use crate::stats::{EpochStats, Laps, MemoryUse};
+use crate::table::Table;
+use crate::version::before_images::{Snapshots, WorkerBeforeImages};
+use crate::version::prefetch_policy::PrefetchPolicy;
+use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
+use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
+
+/// A deterministic database engine over one device.
+pub struct Engine<D: Device> {
+    pub(crate) core: Core,
+    pub(crate) procedures: ProcedureTable,
+    pub(crate) store: Arc<Store<D>>,
+    pub(crate) workers: Vec<Worker<D>>,
+    /// The threads of the workers, once they are needed.
+    threads: Option<WorkerThreads>,
+    pub(crate) shared: Shared,
+    /// The same for epochs that fewer workers run, by their number.
+    shared_of_fewer: BTreeMap<usize, Shared>,
+    /// Workers that run an epoch ([`Engine::limit_workers`]).
+    workers_max: usize,
+    /// Last finished epoch.
+    epoch: u64,
+    totals: Totals,
+    /// Calls that are deferred to the next epoch.
+    deferred_calls: Calls,
+    table_ids: Vec<u16>,
+    procedure_ids: Vec<u16>,
+    last_image_snapshot: u64,
+    pub(crate) snapshots: Snapshots,
+}
+
+impl<D: Device> Engine<D> {
+    pub(crate) fn assemble(
+        core: Core,
+        agreed: &Agreed,
+        store: Arc<Store<D>>,
+        workers: Vec<Worker<D>>,
+        (hash, rows): (StateHash, u64),
+    ) -> Self {
+        let shared = Shared::new(workers.len(), core.tables.len());
+        let checkpoint = store.checkpoint();
+        Self {
+            core,
+            procedures: agreed.procedures.clone(),
+            shared,
+            shared_of_fewer: BTreeMap::new(),
+            workers_max: workers.len(),
+            workers,
+            threads: None,
+            epoch: checkpoint.epoch,
+            totals: Totals { hash, rows: rows as i64 },
+            deferred_calls: Calls::new(),
+            table_ids: agreed.change.numbers.clone(),
+            procedure_ids: agreed.procedure_ids.clone(),
+            last_image_snapshot: checkpoint.epoch,
+            snapshots: Snapshots::default(),
+            store,
+        }
+    }
+
+    /// Runs the next epoch. Its serial order is: the calls that the last one deferred; then those
+    /// of `calls` that are for the serial part; then the others. When it returns, the inputs are
+    /// durable and all results are known.
+    ///
+    /// # Errors
+    /// `Limit` and `Storage(Device(Full))`: nothing was logged or executed, and the engine goes on.
+    /// Any other error stops the engine: open the store again.
+    pub fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> Result<EpochOutcome> {
+        self.check(calls)?;
+        if self.deferred_calls.is_empty() && calls.serial() == 0 {
+            return self.run(calls, info, None);
+        }
+        let (all, positions) = Calls::in_serial_order(&self.deferred_calls, calls)?;
+        let mut outcome = self.run(&all, info, None)?;
+        outcome.number_as_submitted(&positions);
+        Ok(outcome)
+    }
+
+    /// Runs an epoch of deferred calls only: of as many as there is space for. One that has no
+    /// space by itself is refused: it fails, and the log says so. For callers whose own calls were
+    /// refused; each such epoch brings at least one deferred call to its end (O-75).
+    ///
+    /// # Errors
+    /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
+    pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
+        self.check(&Calls::new())?;
+        let mut count = self.deferred_calls.len();
+        loop {
+            let first = self.deferred_calls.cut(0..count);
+            match self.run(&first, info, None) {
+                Err(error) if error.is_limit() && count > 1 => count /= 2,
+                Err(error) if error.is_limit() && count == 1 => {
+                    let first = self.deferred_calls.some(0..1, Part::Refused)?;
+                    return self.run(&first, info, None);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// The deferred calls that an epoch of these calls does not run: the last ones.
+    fn still_deferred(&self, calls: &Calls) -> Calls {
+        self.deferred_calls.cut(calls.deferred()..self.deferred_calls.len())
+    }
+
+    /// A deferred call will not run: its answer is that it was refused.
+    pub(crate) fn refuse_deferred(&mut self, position: usize) -> Result<()> {
+        let mut deferred_calls = self.deferred_calls.cut(0..position);
+        deferred_calls.append(&self.deferred_calls.some(position..position + 1, Part::Refused)?)?;
+        deferred_calls.append(&self.deferred_calls.cut(position + 1..self.deferred_calls.len()))?;
+        self.deferred_calls = deferred_calls;
+        Ok(())
+    }
+
+    fn check(&self, calls: &Calls) -> Result<()> {
+        if let Some(reason) = self.core.stop_reason() {
+            return Err(EngineError::Poisoned(reason));
+        }
+        if (calls.len() + self.deferred_calls.len()) as u64 > EPOCH_CALLS_MAX {
+            return Err(EngineError::Limit(format!(
+                "an epoch of {} calls and {} deferred, at most {EPOCH_CALLS_MAX}",
+                calls.len(),
+                self.deferred_calls.len()
+            )));
+        }
+        if self.epoch >= EPOCH_MAX {
+            return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
+        }
+        let procedures = self.procedures.len();
+        match calls.find_unknown(procedures) {
+            None => Ok(()),
+            Some((position, procedure)) => Err(EngineError::Limit(format!(
+                "call {position} names procedure {procedure}, there are {procedures}"
+            ))),
+        }
+    }
+
+    /// Workers that it has.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Lets epochs from now on run on the first workers only, so many of them: at least one, at
+    /// most all. What an epoch comes to is the same for any number. A replay uses all.
+    pub fn limit_workers(&mut self, workers: usize) {
+        self.workers_max = workers.clamp(1, self.workers.len());
+    }
+
+    /// Runs an epoch, small ones on the thread of the caller alone.
+    // `scripts/instructions.sh` counts what happens in it.
+    #[inline(never)]
+    pub(crate) fn run(
+        &mut self,
+        calls: &Calls,
+        info: EpochInfo,
+        past: Option<Past<'_>>,
+    ) -> Result<EpochOutcome> {
+        let workers = match past {
+            Some(_) => self.workers.len(),
+            None if calls.are_few() => 1,
+            None => self.workers_max,
+        };
+        self.swap_shared(workers);
+        let result = self.run_on(workers, calls, info, past);
+        self.swap_shared(workers);
+        result
+    }
+
+    /// What fewer workers share takes the place of what all do, or gives it back.
+    fn swap_shared(&mut self, workers: usize) {
+        if workers < self.workers.len() {
+            let tables = self.core.tables.len();
+            let of_fewer = self.shared_of_fewer.entry(workers);
+            let of_fewer = of_fewer.or_insert_with(|| Shared::new(workers, tables));
+            std::mem::swap(&mut self.shared, of_fewer);
+        }
+    }
+
+    fn run_on(
+        &mut self,
+        workers: usize,
+        calls: &Calls,
+        info: EpochInfo,
+        past: Option<Past<'_>>,
+    ) -> Result<EpochOutcome> {
+        let number = self.epoch + 1;
+        let started = (self.core.config.clock)();
+        self.reset_shared(calls.len(), workers);
+        self.begin_before_images(workers);
+        let takes_snapshots = self.store.device().takes_snapshots();
+        let every = self.core.config.checkpoint_every;
+        let checkpoint_epoch = self.store.checkpoint_epoch();
+        // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
+        // the middle needs space that the run before the crash did not reserve (O-43).
+        let due = |before: u64| match past {
+            None => number - before >= every,
+            Some(past) => past.last,
+        };
+        let still_deferred = self.still_deferred(calls);
+        let live = (past.is_none() && calls.deferred() > 0)
+            .then(|| Deaths::live(self.store.device().as_ref(), number))
+            .transpose()?;
+        let context = Epoch {
+            core: &self.core,
+            procedures: &self.procedures,
+            store: &self.store,
+            shared: &self.shared,
+            calls,
+            info,
+            number,
+            workers,
+            checkpoint_epoch,
+            ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
+            ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
+            replay: past,
+            before: self.totals,
+            deaths: past.map(|past| past.deaths).or(live.as_ref()),
+            still_deferred: &still_deferred,
+        };
+        let (ends_in_checkpoint, ends_in_image_snapshot) =
+            (context.ends_in_checkpoint, context.ends_in_image_snapshot);
+        // After a replay in which the process died, calls run one by one, to find out in which.
+        let one_by_one = past.is_some_and(|past| past.deaths.are_known());
+        let (result, left) =
+            workers::run(&context, &mut self.workers, &mut self.threads, one_by_one);
+        if let Some(left) = left {
+            self.shared.take_results(left);
+        }
+        if let Err(error) = result {
+            return Err(self.judge(number, past, calls, error));
+        }
+        self.epoch = number;
+        self.end_before_images();
+        if ends_in_image_snapshot {
+            self.last_image_snapshot = number;
+        }
+        if ends_in_checkpoint {
+            workers::give_back(&mut self.workers, self.store.segments());
+            workers::rotate(&mut self.workers, workers);
+        }
+        let outcome = self.finish(workers, calls, (number, started))?;
+        if past.is_none() {
+            let mark = EndMark { epoch: number, hash: outcome.state_hash };
+            mark.write(self.store.device().as_ref())?;
+        }
+        Ok(outcome)
+    }
+
+    /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of
+    /// the epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
+    fn judge(
+        &mut self,
+        epoch: u64,
+        past: Option<Past<'_>>,
+        calls: &Calls,
+        error: EngineError,
+    ) -> EngineError {
+        let poisoned = self.shared.poisoned.get_mut().expect("no panic while locked").take();
+        let Some((position, what)) = poisoned else { return error };
+        // An epoch on which there is a verdict stopped an engine before: it was never answered.
+        if past.is_some_and(|past| past.skipped.is_empty()) {
+            let (_, arguments) = calls.get(position as usize);
+            let what = format!("{what}; its arguments are {}", hex(arguments));
+            return EngineError::StuckCall { epoch, position, what };
+        }
+        let verdict = Verdict { epoch, position, reason: what.clone() };
+        EngineError::Poisoned(match self.keep(&verdict, past.is_some()) {
+            Ok(()) => {
+                format!("{what}; nothing of the epoch was answered, and the call is left out")
+            }
+            Err(error) => format!("{what}; that it is to be left out could not be logged: {error}"),
+        })
+    }
+
+    /// Keeps a verdict, durably; on a device that may not have been accepted yet.
+    fn keep(&mut self, verdict: &Verdict, is_replay: bool) -> Result<()> {
+        if is_replay {
+            self.store.device().accept()?;
+        }
+        let port = &mut self.workers[0].row_store.port;
+        Ok(self.store.log().write_verdict(port, verdict)?)
+    }
+
+    /// Before an epoch of so many calls, which so many workers run.
+    fn reset_shared(&mut self, calls: usize, workers: usize) {
+        let shared = &mut self.shared;
+        shared.claimed.reset(calls, workers);
+        shared.progress.iter_mut().for_each(Progress::reset);
+        let tables = self.core.tables.len();
+        *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
+        shared.handovers.write().expect("no panic while locked").clear();
+        *shared.deferred_bytes.get_mut() = 0;
+        *shared.refused.get_mut().expect("no panic while locked") = None;
+        *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
+        shared.deferred.get_mut().expect("no panic while locked").clear();
+        *shared.has_pieces.get_mut() = false;
+        shared.contended.get_mut().expect("no panic while locked").clear();
+        shared.streams.get_mut().expect("no panic while locked").clear();
+        *shared.poisoned.get_mut().expect("no panic while locked") = None;
+    }
+
+    /// Takes over what the workers left.
+    fn finish(
+        &mut self,
+        workers: usize,
+        calls: &Calls,
+        (epoch, started): (u64, u64),
+    ) -> Result<EpochOutcome> {
+        let sum = *self.shared.totals.get_mut().expect("no panic while locked");
+        self.totals.hash.merge(sum.hash);
+        self.totals.rows += sum.rows;
+        let deferred =
+            std::mem::take(self.shared.deferred.get_mut().expect("no panic while locked"));
+        self.deferred_calls = self.still_deferred(calls);
+        for &position in &deferred {
+            let (procedure, arguments) = calls.get(position as usize);
+            self.deferred_calls.push_to(Part::Deferred, procedure, arguments)?;
+        }
+        let predicted = match calls.serial() {
+            0 => BTreeSet::new(),
+            _ => {
+                let mut overlay = self.shared.overlay.write().expect("no panic while locked");
+                std::mem::take(&mut overlay.predicted)
+            }
+        };
+        let mut stats = EpochStats::default();
+        for worker in &mut self.workers[..workers] {
+            let calls = worker.local.answers.len() as u64;
+            stats.add_worker(&worker.local.work, &worker.laps, calls);
+            stats.device.add(&worker.row_store.port.take_counters());
+        }
+        stats.phase_ns = self.workers[0].laps.phase_ns();
+        stats.total_ns = (self.core.config.clock)().saturating_sub(started);
+        let answers: Vec<WorkerAnswers> = self.workers[..workers]
+            .iter_mut()
+            .map(|w| std::mem::take(&mut w.local.answers))
+            .collect();
+        Ok(EpochOutcome {
+            epoch,
+            deferred_in: calls.deferred(),
+            deferred,
+            predicted,
+            state_hash: self.running_hash(),
+            stats,
+            contention: self.contention(workers),
+            uncommitted: uncommitted(&answers),
+            places: places(&answers, calls.len()),
+            workers: answers,
+        })
+    }
+
+    /// What the workers found of rows that calls contended for. Rows that were made and are deleted
+    /// have their names in the lists of these.
+    fn contention(&mut self, workers: usize) -> Vec<ContendedRow> {
+        let mut rows = ContendedRows::default();
+        for worker in 0..workers {
+            for found in std::mem::take(&mut self.workers[worker].local.contention.found) {
+                let Found { id, name, writers, waited } = found;
+                let (table, key) = name.or_else(|| self.name_of_dead_row(id)).expect("it is a row");
+                rows.add_writers(table, &key, writers);
+                rows.add_waits(table, &key, waited);
+            }
+        }
+        rows.into_rows()
+    }
+
+    fn name_of_dead_row(&self, id: EntryId) -> Option<RowName> {
+        self.shared.dead_rows.iter().find_map(|dead_rows| {
+            let dead_rows = dead_rows.read().expect("no panic while locked");
+            let dead_rows = dead_rows.iter().find(|row| row.id == id)?;
+            Some((dead_rows.table, dead_rows.word.to_be_bytes().into()))
+        })
+    }
+
+    pub(crate) fn set_deferred_calls(&mut self, deferred_calls: Calls) {
+        self.deferred_calls = deferred_calls;
+    }
+
+    /// Last finished epoch; 0 for a new store.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// State hash of the last finished epoch: the one that is maintained, or, if
+    /// [`EngineConfig::state_hash`] is off, that of all rows, each of which is visited then.
+    pub fn state_hash(&self) -> StateHash {
+        self.running_hash().unwrap_or_else(|| self.hash_of_rows())
+    }
+
+    /// State hash of the last finished epoch, if it is maintained.
+    pub fn running_hash(&self) -> Option<StateHash> {
+        self.core.config.state_hash.then_some(self.totals.hash)
+    }
+
+    /// Visits all rows to hash them.
+    fn hash_of_rows(&self) -> StateHash {
+        let mut hash = StateHash::default();
+        for (id, table) in self.core.tables.iter().enumerate() {
+            let mut add = |key: &[u8], value: &[u8]| {
+                hash.add(row_hash(table.layout.table, key, value));
+            };
+            self.for_each(id as u16, &mut add).expect("the table exists");
+        }
+        hash
+    }
+
+    /// Live rows.
+    pub fn rows(&self) -> u64 {
+        self.totals.rows as u64
+    }
+
+    /// Calls that are deferred; they are the first of the next epoch.
+    pub fn deferred(&self) -> usize {
+        self.deferred_calls.len()
+    }
+
+    /// For each table passed to [`Engine::open`], its id in procedures and calls.
+    pub fn table_ids(&self) -> &[u16] {
+        &self.table_ids
+    }
+
+    /// For each procedure that the engine was opened with, its number in calls.
+    pub fn procedure_ids(&self) -> &[u16] {
+        &self.procedure_ids
+    }
+
+    /// Newest epoch from which a recovery would start now.
+    pub fn checkpoint_epoch(&self) -> u64 {
+        let device = self.store.device();
+        if device.takes_snapshots() {
+            device.snapshot_epoch().unwrap_or(0)
+        } else {
+            self.store.checkpoint_epoch()
+        }
+    }
+
+    /// The store below, for inspection.
+    pub fn store(&self) -> &Store<D> {
+        &self.store
+    }
+
+    /// Reads a row as of the end of the last epoch; of a sequence, its next number (8 little-endian
+    /// bytes).
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table or a key beyond its limit.
+    pub fn get(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut waiter = Waiter::new(self.core.stopped());
+        let sid = SerialId::new(self.epoch + 1, 0);
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut reading = self.reading();
+        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
+            Ok(value) => {
+                reading.end_step(self.core.image_base);
+                Ok(value.map(<[u8]>::to_vec))
+            }
+            Err(error) => Err(self.read_error(error)),
+        }
+    }
+
+    /// A read between two epochs, which no epoch's counters show.
+    pub(crate) fn reading(&self) -> Reading<D> {
+        Reading::new(self.store.device())
+    }
+
+    fn read_error(&self, error: crate::declaration::declare::LookupError) -> EngineError {
+        match error {
+            crate::declaration::declare::LookupError::Mistake(what) => EngineError::Limit(what),
+            crate::declaration::declare::LookupError::Stopped => EngineError::Poisoned(
+                self.core.stop_reason().unwrap_or_else(|| "the engine was stopped".into()),
+            ),
+        }
+    }
+
+    /// Visits all rows of a table as of the end of the last epoch, in key order if it is ordered.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table.
+    pub fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let phase = ReadPhase::begin();
+        let sid = SerialId::new(self.epoch + 1, 0);
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut reading = self.reading();
+        let mut visit = |word: u64, id: EntryId| {
+            let entry = self.core.entries.get(id);
+            let mut waiter = Waiter::new(self.core.stopped());
+            if let Ok(seen) = entry.read(sid, &mut waiter)
+                && seen.word.is_value()
+            {
+                let mut room = [0; 8];
+                let key = self.core.key(t, (word, id), &mut room, &reading.reads);
+                seen.word.charge(&reading.reads);
+                reading.end_step(self.core.image_base);
+                each(key, phase.bytes(seen.word));
+            }
+        };
+        self.for_each_entry(t, &mut visit);
+        Ok(())
+    }
+
+    /// Counts the rows of a table whose newest value lies in the row itself, as of the end of the
+    /// last epoch.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table.
+    pub fn inline_values(&self, table: u16) -> Result<u64> {
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        let mut inline = 0;
+        self.for_each_entry(t, &mut |_, id| {
+            let entry = self.core.entries.get(id);
+            let newest = entry.persistent_version();
+            if newest.is_value() {
+                let words = row::versions(self.store.device().as_ref(), entry.row());
+                inline += u64::from(ValuePointer(words[newest.slot()].pointer).is_inline());
+            }
+        });
+        Ok(inline)
+    }
+
+    /// Visits the entries of a table, in key order if it is ordered.
+    fn for_each_entry(&self, t: &Table, visit: &mut dyn FnMut(u64, EntryId)) {
+        // Unbounded: no key is compared.
+        let nothing = Reads::new(false);
+        match &t.ordered {
+            None => t.hash.for_each(visit),
+            Some(ordered) if t.exact => ordered
+                .range(Bound::Unbounded, Bound::Unbounded, &ExactWords)
+                .for_each(|(word, id)| visit(word, id)),
+            Some(ordered) => ordered
+                .range(
+                    Bound::Unbounded,
+                    Bound::Unbounded,
+                    &RowKeys { core: &self.core, reads: &nothing },
+                )
+                .for_each(|(word, id)| visit(word, id)),
+        }
+    }
+
+    /// Visits the rows with `low <= key < high` of an ordered table as of the end of the last
+    /// epoch, ascending, until the visitor has enough.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
+    pub fn scan(&self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
+        let mut waiter = Waiter::new(self.core.stopped());
+        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
+        let mut reading = self.reading();
+        let with = (&mut waiter, &reading.reads);
+        match self.core.look_through(phase, table, ((low, high), false), sid, with, each) {
+            Ok(_) => {
+                reading.end_step(self.core.image_base);
+                Ok(())
+            }
+            Err(error) => Err(self.read_error(error)),
+        }
+    }
+
+    /// A deferred call: procedure and arguments.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn deferred_call(&self, index: usize) -> (u16, &[u8]) {
+        self.deferred_calls.get(index)
+    }
+
+    /// Bytes by structure.
+    pub fn memory(&self) -> MemoryUse {
+        let segments = self.store.segments();
+        let index = |t: &crate::table::Table| {
+            t.hash.memory_bytes() + t.ordered.as_ref().map_or(0, |o| o.memory_bytes())
+        };
+        let pools = |rows: bool| {
+            self.workers
+                .iter()
+                .flat_map(|w| w.row_store.sub_pools.iter().flatten())
+                .filter(|l| ((l.pool() as usize) < TABLES_MAX) == rows)
+                .map(|l| l.bytes(segments))
+                .sum()
+        };
+        MemoryUse {
+            index: self.core.tables.iter().map(index).sum::<usize>() as u64,
+            row_entries: self.core.entries.bytes(),
+            transient_pool: self.workers.iter().map(|w| w.local.pool.high_water()).sum(),
+            cache: self.workers.iter().map(|w| w.local.cache.bytes()).sum(),
+            snapshots: self.kept_bytes(0),
+            persistent_rows: pools(true),
+            persistent_values: pools(false),
+            input_log: self.store.device().log_bytes(),
+        }
+    }
+
+    /// Makes room for rows that are expected in tables, and its pages present, so that no epoch
+    /// pays for the growth. Returns the bytes on the device.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the device.
+    pub fn prepare_rows(&mut self, rows: &[(u16, u64)]) -> Result<u64> {
+        for &(table, _) in rows {
+            self.core.table(table).map_err(EngineError::Limit)?;
+        }
+        let bytes = self.store.prepare_rows(rows)?;
+        for &(table, count) in rows {
+            let table = &self.core.tables[table as usize];
+            table.hash.reserve(count as usize);
+            if let Some(ordered) = &table.ordered {
+                ordered.reserve(count as usize);
+            }
+        }
+        self.core.entries.populate(rows.iter().map(|r| r.1).sum());
+        Ok(bytes)
+    }
+
+    /// Makes the end of the last epoch the checkpoint, durably.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        if let Some(reason) = self.core.stop_reason() {
+            return Err(EngineError::Poisoned(reason));
+        }
+        let takes_snapshots = self.store.device().takes_snapshots();
+        if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
+            let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
+            let port = &mut self.workers[0].row_store.port;
+            self.store.log().write_deferred_calls(port, self.epoch + 1, &bytes)?;
+            self.store.log().make_durable()?;
+        }
+        if self.store.checkpoint_epoch() < self.epoch {
+            self.commit_now();
+        }
+        if takes_snapshots && self.last_image_snapshot < self.epoch {
+            self.store.device().snapshot_part(0, 1)?;
+            self.store.device().snapshot_commit(self.epoch)?;
+            self.last_image_snapshot = self.epoch;
+        }
+        self.store.device().settle()?;
+        if self.core.config.design.logs() {
+            self.store.log().release(self.checkpoint_epoch());
+        }
+        Ok(())
+    }
+
+    /// Whether space that was freed can be used after the next checkpoint only.
+    pub fn waits_for_checkpoint(&self) -> bool {
+        let mut sub_pools =
+            self.workers.iter().flat_map(|w| w.row_store.sub_pools.iter().flatten());
+        self.checkpoint_epoch() < self.epoch && sub_pools.any(SubPool::waits_for_checkpoint)
+    }
+
+    pub(crate) fn commit_now(&mut self) {
+        let sequence = self.store.next_sequence();
+        for worker in &mut self.workers {
+            for sub_pool in worker.row_store.sub_pools.iter_mut().flatten() {
+                sub_pool.save(&mut worker.row_store.port, sequence);
+            }
+            worker.row_store.port.fence();
+        }
+        let (hash, rows) = (self.running_hash(), self.totals.rows);
+        let deferred = self.deferred_calls.len() as u32;
+        let port = &mut self.workers[0].row_store.port;
+        self.store.commit(port, self.epoch, hash, rows as u64, deferred);
+        for worker in &mut self.workers {
+            worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
+            worker.row_store.search_all_sub_pools();
+            worker.collect.append(&mut worker.row_store.stale);
+        }
+        workers::give_back(&mut self.workers, self.store.segments());
+    }
+
+    /// Checkpoints and closes: the next open replays nothing (O-62).
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`]; what was answered is durable all the same.
+    pub fn close(mut self) -> Result<()> {
+        self.checkpoint()
+    }
+}
+
+/// A worker with nothing in it yet.
+pub(crate) fn new_worker<D: Device>(
+    number: usize,
+    config: &EngineConfig,
+    store: &Store<D>,
+) -> Result<Worker<D>> {
+    let local = Local {
+        worker: number,
+        lists: crate::declaration::local::Declarations::default(),
+        writes: Vec::new(),
+        scratch: Vec::new(),
+        parts: Vec::new(),
+        pieces: crate::declaration::local::PieceQueue::default(),
+        piece_value: Vec::new(),
+        piece_results: Vec::new(),
+        allocating_calls: Vec::new(),
+        fetching: PrefetchPolicy::default(),
+        plans: Vec::new(),
+        prefetched: Vec::new(),
+        reads: Reads::new(store.device().charges_loads()),
+        answers: WorkerAnswers::default(),
+        answer_bytes: 0,
+        pool: TransientPool::new(number)?,
+        cache: CachePool::new(
+            number,
+            config.cache_bytes / config.workers as u64,
+            (config.cache_epochs, config.cache_policy),
+        )?,
+        supply: crate::version::EntrySupply::default(),
+        chains: crate::version::Chains::default(),
+        sort_room: SortRoom::default(),
+        work: crate::stats::WorkCounts::default(),
+        sequences: Vec::new(),
+        deferred: Vec::new(),
+        contention: Contention::default(),
+    };
+    let row_store = RowStore {
+        port: Port::new(Arc::clone(store.device()), number as u32),
+        sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        changed: vec![0; storage::format::POOLS],
+        handed: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
+        handed_pools: Vec::new(),
+        popping: vec![0; storage::format::POOLS],
+        bumping: vec![0; storage::format::POOLS],
+        keeps_hash: config.state_hash,
+        design: config.design,
+        minor_collection: config.minor_collection,
+        hash: StateHash::default(),
+        rows: 0,
+        stale: Vec::new(),
+        dead_rows: Vec::new(),
+        hidden: Vec::new(),
+        whole: Vec::new(),
+        before_images: WorkerBeforeImages::default(),
+    };
+    Ok(Worker {
+        local,
+        row_store,
+        log: store.log().stream_writer(),
+        collect: Vec::new(),
+        already_collected: std::collections::HashSet::new(),
+        laps: Laps::default(),
+    })
+}

@@ -1,0 +1,350 @@
+//! What the log's inputs mean: the program that logged them, as the log keeps it.
+//!
+//! A replay must come to the past that was answered. So the log says which procedures its calls
+//! are of, and for which tables; replay is refused where the program of today is another one. What
+//! cannot be told from outside, the body of a procedure, is found by the state hashes in the log.
+
+use pmem::Device;
+use storage::Store;
+
+use crate::error::{EngineError, Result};
+use crate::program::definitions::Definitions;
+use crate::program::procedure::ProcedureTable;
+
+/// Raised with every change after which the engine might come to another state or answer for the
+/// same log, limits that procedures can run into included.
+const SEMANTICS_VERSION: u32 = 3;
+
+/// Between versions of the type of a table's values.
+const VERSIONS: &str = "; then ";
+
+/// A procedure or a table: its name, and its types in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    name: String,
+    types: String,
+}
+
+/// A program, as far as replay depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    semantics: u32,
+    /// In the order of their numbers.
+    procedures: Vec<Part>,
+    tables: Vec<Part>,
+    /// Secondary indexes: which call is deferred depends on them.
+    indexes: Vec<Part>,
+}
+
+impl Program {
+    /// The program that opens the store now.
+    pub(crate) fn current(definitions: &Definitions<'_>, procedures: &ProcedureTable) -> Self {
+        let Definitions { tables, indexes, .. } = definitions;
+        let indexes = indexes.iter().map(|index| {
+            let of = tables.get(index.table).map_or("", |table| &table.definition.name);
+            let unique = if index.is_unique { "unique " } else { "" };
+            Part { name: index.name.clone(), types: format!("{unique}{} of {of:?}", index.types) }
+        });
+        let tables = tables.iter().map(|table| Part {
+            name: table.definition.name.clone(),
+            types: table.types.join(VERSIONS),
+        });
+        let procedures = procedures
+            .named()
+            .map(|(name, types)| Part { name: name.to_string(), types: types.to_string() });
+        Self {
+            semantics: SEMANTICS_VERSION,
+            procedures: procedures.collect(),
+            tables: tables.collect(),
+            indexes: indexes.collect(),
+        }
+    }
+
+    /// The names of its procedures, in the order of their numbers.
+    pub(crate) fn procedures(&self) -> impl Iterator<Item = &str> {
+        self.procedures.iter().map(|procedure| procedure.name.as_str())
+    }
+
+    /// The versions of the types of a table.
+    pub(crate) fn types_of(&self, table: &str) -> Option<Vec<String>> {
+        let part = self.tables.iter().find(|part| part.name == table)?;
+        Some(part.types.split(VERSIONS).map(str::to_string).collect())
+    }
+
+    fn types_in_words(self) -> impl Iterator<Item = (String, Vec<String>)> {
+        let words = |types: String| types.split(VERSIONS).map(str::to_string).collect();
+        self.tables.into_iter().map(move |part| (part.name, words(part.types)))
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.semantics.to_le_bytes().to_vec();
+        for parts in [&self.procedures, &self.tables, &self.indexes] {
+            bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
+            for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
+                bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Reads what [`Program::encode`] wrote; `None` for no bytes at all: a log that is for no
+    /// program yet.
+    ///
+    /// # Errors
+    /// `Corrupt` for other bytes.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Self>> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader { rest: bytes };
+        let found = reader.program().filter(|_| reader.rest.is_empty());
+        found.map(Some).ok_or_else(|| {
+            let what = "the record of the program in the input log makes no sense".to_string();
+            storage::StorageError::Corrupt(what).into()
+        })
+    }
+
+    /// Whether the calls that were logged for this program mean the same to `current`, which may
+    /// have more procedures and tables.
+    ///
+    /// # Errors
+    /// `OtherProgram` with the first difference.
+    pub(crate) fn check(&self, current: &Self) -> Result<()> {
+        let other = |what: String| Err(EngineError::OtherProgram(what));
+        if self.semantics != current.semantics {
+            return other(format!(
+                "it was version {} of the rules by which the engine executes, this is version {}",
+                self.semantics, current.semantics
+            ));
+        }
+        for (number, logged) in self.procedures.iter().enumerate() {
+            match current.procedures.get(number) {
+                Some(now) if now.name == logged.name => check_types("procedure", logged, now)?,
+                _ => return other(format!("procedure {:?} is not registered", logged.name)),
+            }
+        }
+        for logged in &self.tables {
+            match current.tables.iter().find(|now| now.name == logged.name) {
+                None => return other(format!("table {:?} is not registered", logged.name)),
+                Some(now) => check_types("table", logged, now)?,
+            }
+        }
+        self.check_indexes(current)
+    }
+}
+
+impl Program {
+    /// An index that was added would defer other calls, and a unique one would abort some.
+    fn check_indexes(&self, current: &Self) -> Result<()> {
+        for logged in &self.indexes {
+            match current.indexes.iter().find(|now| now.name == logged.name) {
+                None => {
+                    let what = format!("index {:?} is not registered", logged.name);
+                    return Err(EngineError::OtherProgram(what));
+                }
+                Some(now) => check_types("index", logged, now)?,
+            }
+        }
+        let is_new = |now: &&Part| !self.indexes.iter().any(|logged| logged.name == now.name);
+        match current.indexes.iter().find(is_new) {
+            None => Ok(()),
+            Some(new) => {
+                Err(EngineError::OtherProgram(format!("index {:?} was not registered", new.name)))
+            }
+        }
+    }
+}
+
+fn check_types(what: &str, logged: &Part, now: &Part) -> Result<()> {
+    if logged.types == now.types {
+        return Ok(());
+    }
+    Err(EngineError::OtherProgram(format!(
+        "{what} {:?} was {} and is {}",
+        logged.name, logged.types, now.types
+    )))
+}
+
+/// The types of the tables of a store in words, by name, as the program that wrote it last gave
+/// them: `KEY -> VALUE` for each version of the type of the values, the oldest first. A table of a
+/// program that said nothing has one empty text.
+///
+/// # Errors
+/// `Corrupt` if what the log has of the program makes no sense.
+pub fn types_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(String, Vec<String>)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    Ok(program.into_iter().flat_map(Program::types_in_words).collect())
+}
+
+/// The procedures whose calls the log of a store may hold, in the order of their numbers.
+///
+/// # Errors
+/// As [`types_in_words`].
+pub fn logged_procedures<D: Device>(store: &Store<D>) -> Result<Vec<String>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    Ok(program.iter().flat_map(Program::procedures).map(str::to_string).collect())
+}
+
+/// Names and types of the procedures whose calls the log of a store may hold, in the order of their
+/// numbers.
+pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, String)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    let procedures = program.map(|program| program.procedures).unwrap_or_default();
+    Ok(procedures.into_iter().map(|part| (part.name, part.types)).collect())
+}
+
+/// The secondary indexes of a store in words, as the program that wrote it last gave them, each
+/// with the name of its table.
+///
+/// # Errors
+/// As [`types_in_words`].
+pub fn indexes_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(IndexInWords, String)>> {
+    let program = Program::decode(&store.log().program().unwrap_or_default())?;
+    let Some(Program { tables, indexes, .. }) = program else { return Ok(Vec::new()) };
+    let index = |Part { name, types }: &Part| {
+        let (is_unique, rest) = match types.strip_prefix("unique ") {
+            Some(rest) => (true, rest),
+            None => (false, types.as_str()),
+        };
+        let of = |table: &&Part| rest.strip_suffix(&format!(" of {:?}", table.name));
+        let table = tables.iter().find(|table| of(table).is_some())?;
+        let types = of(&table)?.to_string();
+        Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
+    };
+    Ok(indexes.iter().filter_map(index).collect())
+}
+
+/// A secondary index, as far as words say what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexInWords {
+    /// Its name.
+    pub name: String,
+    /// Whether two rows may not have the same key in it.
+    pub is_unique: bool,
+    /// The types of its keys.
+    pub types: String,
+}
+
+struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl Reader<'_> {
+    fn program(&mut self) -> Option<Program> {
+        let semantics = self.number()?;
+        if semantics != SEMANTICS_VERSION {
+            // Whatever else it says, it says it in another way.
+            self.rest = &[];
+            let nothing = Vec::new;
+            return Some(Program {
+                semantics,
+                procedures: nothing(),
+                tables: nothing(),
+                indexes: nothing(),
+            });
+        }
+        Some(Program {
+            semantics,
+            procedures: self.parts()?,
+            tables: self.parts()?,
+            indexes: self.parts()?,
+        })
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let len = self.number()? as usize;
+        let (bytes, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        String::from_utf8(bytes.to_vec()).ok()
+    }
+
+    fn parts(&mut self) -> Option<Vec<Part>> {
+        let count = self.number()?;
+        (0..count).map(|_| Some(Part { name: self.text()?, types: self.text()? })).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(procedures: &[(&str, &str)], tables: &[(&str, &str)]) -> Program {
+        let parts = |parts: &[(&str, &str)]| {
+            let part = |(name, types): &(&str, &str)| Part {
+                name: (*name).to_string(),
+                types: (*types).to_string(),
+            };
+            parts.iter().map(part).collect()
+        };
+        Program {
+            semantics: SEMANTICS_VERSION,
+            procedures: parts(procedures),
+            tables: parts(tables),
+            indexes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn o_65_a_program_survives_the_way_there_and_back() {
+        let program = program(&[("a", "x"), ("", "")], &[("t", "u64 -> i64")]);
+        let bytes = program.encode();
+        assert_eq!(Program::decode(&bytes).unwrap(), Some(program));
+        assert_eq!(Program::decode(&[]).unwrap(), None);
+        for len in 1..bytes.len() {
+            assert!(Program::decode(&bytes[..len]).unwrap_err().is_corrupt(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn o_65_only_additions_leave_a_log_as_it_was_meant() {
+        let logged = program(&[("a", "x"), ("b", "y")], &[("t", "1"), ("u", "2")]);
+        let check = |procedures: &[(&str, &str)], tables: &[(&str, &str)]| {
+            logged.check(&program(procedures, tables)).map_err(|error| error.to_string())
+        };
+        let (same, tables) = ([("a", "x"), ("b", "y")], [("t", "1"), ("u", "2")]);
+        assert_eq!(check(&same, &tables), Ok(()));
+        let more = [("a", "x"), ("b", "y"), ("c", "z")];
+        assert_eq!(check(&more, &[("u", "2"), ("v", "3"), ("t", "1")]), Ok(()));
+        let refused = [
+            (check(&same[..1], &tables), "procedure \"b\" is not registered"),
+            (check(&[same[1], same[0]], &tables), "procedure \"a\" is not registered"),
+            (check(&[same[0], ("b", "z")], &tables), "procedure \"b\" was y and is z"),
+            (check(&same, &tables[1..]), "table \"t\" is not registered"),
+            (check(&same, &[tables[0], ("u", "3")]), "table \"u\" was 2 and is 3"),
+        ];
+        for (result, words) in refused {
+            let text = result.unwrap_err();
+            assert!(text.contains(words), "{text}");
+        }
+    }
+
+    /// O-99: a log means the same with the same indexes only.
+    #[test]
+    fn o_99_another_set_of_indexes_is_another_program() {
+        let of = |indexes: &[(&str, &str)]| {
+            let part = |&(name, types): &(&str, &str)| Part {
+                name: name.to_string(),
+                types: types.to_string(),
+            };
+            Program { indexes: indexes.iter().map(part).collect(), ..program(&[], &[]) }
+        };
+        let logged = of(&[("a", "x"), ("b", "y")]);
+        assert_eq!(Program::decode(&logged.encode()).unwrap(), Some(of(&[("a", "x"), ("b", "y")])));
+        logged.check(&of(&[("b", "y"), ("a", "x")])).unwrap();
+        for (indexes, words) in [
+            (&[("a", "x")][..], "index \"b\" is not registered"),
+            (&[("a", "x"), ("b", "y"), ("c", "z")], "index \"c\" was not registered"),
+            (&[("a", "x"), ("b", "unique y")], "index \"b\" was y and is unique y"),
+        ] {
+            let text = logged.check(&of(indexes)).unwrap_err().to_string();
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Replay (NV 4.3): every committed epoch after the checkpoint runs again, and is held against what
+//! it came to before the crash.
+//!
+//! What is compared, and from where it is known, is in docs/recovery.md; the comparison of an epoch
+//! itself is at its end (`epoch/checkpoint.rs`), before anything of it is made durable.
+
+use std::sync::Arc;
+
+use pmem::Device;
+use storage::input_log::Recovered;
+use storage::{EndMark, StorageError, Store};
+
+use crate::call::batch::EpochInfo;
+use crate::call::deaths::Deaths;
+use crate::engine::Engine;
+use crate::epoch::decode_calls;
+use crate::error::hex;
+use crate::error::{EngineError, Result};
+use crate::stats::RecoveryReport;
+use crate::worker::Past;
+
+/// Runs the committed epochs again.
+pub(crate) fn replay<D: Device>(
+    engine: &mut Engine<D>,
+    log: &Recovered,
+    end_mark: Option<EndMark>,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let store = Arc::clone(&engine.store);
+    check_beginning(&store, log)?;
+    let last_logged = last_logged(engine, log);
+    let deaths = look_for_deaths(engine, log)?;
+    // The record of the program, too, may be a killed process's, and the next commit records will
+    // name it.
+    if !log.committed.is_empty() || store.device().may_show_undurable() {
+        store.log().harden(&mut engine.workers[0].row_store.port)?;
+    }
+    for (index, committed) in log.committed.iter().enumerate() {
+        let after = log.committed.get(index + 1).map(|next| next.hash_before);
+        let marked =
+            end_mark.filter(|mark| mark.epoch == committed.epoch).and_then(|mark| mark.hash);
+        let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == committed.epoch);
+        let mut skipped: Vec<u32> = verdicts.clone().map(|verdict| verdict.position).collect();
+        skipped.sort_unstable();
+        let past = Past {
+            hash: after.flatten().or(marked),
+            skipped: &skipped,
+            deaths: &deaths,
+            last: index + 1 == log.committed.len(),
+        };
+        replay_epoch(engine, committed.epoch, past, report)?;
+        report.skipped.extend(verdicts.cloned());
+    }
+    if engine.store.device().takes_snapshots() {
+        engine.store.device().settle()?;
+    }
+    judge_deferred(engine, deaths, last_logged)
+}
+
+/// What earlier replays left that ended in the death of their process.
+///
+/// # Errors
+/// `StuckCall` if two did at the same call, and there is no verdict on it.
+fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result<Deaths> {
+    if log.committed.is_empty() && engine.deferred() == 0 {
+        return Ok(Deaths::default());
+    }
+    let mut deaths = Deaths::open(engine.store.device().as_ref())?;
+    let left_out =
+        |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
+    match deaths.stuck() {
+        // It was not logged: a replay of all that is comes to have the call.
+        Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
+        Some((epoch, position)) if !left_out(epoch, position) => {
+            deaths.keep();
+            Err(stuck(engine, epoch, position)?)
+        }
+        _ => Ok(deaths),
+    }
+}
+
+/// The last epoch that is in the log or in the checkpoint.
+fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
+    log.committed.last().map_or(engine.store.checkpoint_epoch(), |committed| committed.epoch)
+}
+
+/// Everything is replayed: a deferred call in which the process died twice is refused; if it died
+/// in it once, that is kept for the next open.
+fn judge_deferred<D: Device>(
+    engine: &mut Engine<D>,
+    mut deaths: Deaths,
+    last_logged: u64,
+) -> Result<()> {
+    match deaths.stuck() {
+        Some((epoch, position))
+            if epoch > last_logged && (position as usize) < engine.deferred() =>
+        {
+            engine.refuse_deferred(position as usize)?;
+        }
+        _ if deaths.last_epoch().is_some_and(|epoch| epoch > last_logged) => deaths.keep(),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A call in which the process died in two replays.
+fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<EngineError> {
+    let logged = engine.store.log().read_epoch(epoch)?;
+    let calls = decode_calls(&logged, engine.procedures.len())?;
+    if position as usize >= calls.len() {
+        let what = format!("the file of replay marks names call {position} of epoch {epoch}");
+        return Err(
+            StorageError::Corrupt(format!("{what}, which has {} calls", calls.len())).into()
+        );
+    }
+    let (number, arguments) = calls.get(position as usize);
+    let name = engine.procedures.get(number).map_or("?", |procedure| procedure.name());
+    Ok(EngineError::StuckCall {
+        epoch,
+        position,
+        what: format!(
+            "the process died in it ({name}) in two replays, its arguments are {}; if it was ended \
+             from outside both times, remove the file `replay` of the store and open it again",
+            hex(arguments)
+        ),
+    })
+}
+
+fn replay_epoch<D: Device>(
+    engine: &mut Engine<D>,
+    epoch: u64,
+    past: Past<'_>,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let logged = engine.store.log().read_epoch(epoch)?;
+    let calls = decode_calls(&logged, engine.procedures.len())?;
+    if calls.deferred() > engine.deferred() {
+        let (are, were) = (calls.deferred(), engine.deferred());
+        let what = format!("epoch {epoch} has {are} calls that were deferred to it, of {were}");
+        return Err(StorageError::Corrupt(what).into());
+    }
+    let info = EpochInfo { timestamp_ns: logged.commit.timestamp_ns, seed: logged.commit.seed };
+    past.deaths.begin(epoch);
+    let outcome = engine.run(&calls, info, Some(past))?;
+    assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
+    engine.core.config.watch.replayed(&outcome);
+    report.replay.add(&outcome.stats.device);
+    report.epochs_replayed += 1;
+    report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
+    report.calls_replayed += calls.len() as u64;
+    Ok(())
+}
+
+/// The first committed epoch must have begun where the checkpoint ends.
+fn check_beginning<D: Device>(store: &Store<D>, log: &Recovered) -> Result<()> {
+    let checkpoint = store.checkpoint();
+    let logged = log.committed.first().and_then(|first| first.hash_before);
+    match (logged, checkpoint.state_hash()) {
+        (Some(was), Some(is)) if was != is => Err(StorageError::Corrupt(format!(
+            "epoch {} was logged after a state with hash {was}, the checkpoint before it has {is}: \
+             the input log belongs to another copy of the store than the image",
+            checkpoint.epoch + 1
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}

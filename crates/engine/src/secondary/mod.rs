@@ -1,0 +1,318 @@
+//! Secondary indexes: rows of a table by what a function makes of them, in order, in DRAM.
+//!
+//! An index changes in the serial part of an epoch only, at once, with every write, and is set back
+//! if the call fails or the epoch is refused. A call of the parallel part that would change one is
+//! deferred (O-97). So while calls run in parallel each index is what the rows are behind the
+//! serial part, and everybody reads it without waiting (O-96). It is on no device: an open builds
+//! it from the rows (O-100).
+
+mod snapshots;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pmem::sync::RwLock;
+
+use crate::call::batch::Abort;
+use crate::call::panics::caught;
+use crate::reads::Visit;
+
+/// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
+/// index at all. A key must say where it ends, because the row's key follows it. Must be pure.
+pub type IndexKeyFn = Arc<dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> Result<bool, String> + Send + Sync>;
+
+/// A secondary index that an engine is opened with.
+#[derive(Clone)]
+pub struct IndexDefinition {
+    /// Its name, for people and for the log's record of the program.
+    pub name: String,
+    /// Position of its table among the tables that the engine is opened with.
+    pub table: usize,
+    /// Whether two rows may not have the same key in it.
+    pub is_unique: bool,
+    /// The types of its keys, in words.
+    pub types: String,
+    /// Its keys.
+    pub key: IndexKeyFn,
+}
+
+impl fmt::Debug for IndexDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, table, is_unique, types, .. } = self;
+        write!(f, "index {name:?} of table {table} ({types}, unique: {is_unique})")
+    }
+}
+
+/// A row in an index. Its key there is followed by the row's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    /// Bytes of the key in the index.
+    pub(crate) prefix: u16,
+    /// The epoch since which it is there.
+    pub(crate) since: u64,
+}
+
+/// An entry that was taken out, for snapshots.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Removed {
+    pub(crate) entry: IndexEntry,
+    /// The epoch that took it out.
+    until: u64,
+}
+
+/// A secondary index.
+pub(crate) struct SecondaryIndex {
+    pub(crate) definition: IndexDefinition,
+    /// Number of its table.
+    pub(crate) table: u16,
+    pub(crate) entries: BTreeMap<Box<[u8]>, IndexEntry>,
+    /// What snapshots may still see, by key ...
+    pub(crate) removed: BTreeMap<Box<[u8]>, Vec<Removed>>,
+    /// ... and in the order in which it came about.
+    removed_order: VecDeque<(u64, Box<[u8]>)>,
+    removed_bytes: u64,
+}
+
+/// A change of an index.
+#[derive(Debug)]
+pub(crate) struct IndexChange {
+    index: u16,
+    key: Box<[u8]>,
+    entry: IndexEntry,
+    is_added: bool,
+}
+
+/// All secondary indexes, by number.
+#[derive(Default)]
+pub(crate) struct SecondaryIndexes {
+    pub(crate) indexes: Vec<RwLock<SecondaryIndex>>,
+    /// The indexes of each table.
+    of_table: Vec<Vec<u16>>,
+}
+
+/// What the running epoch has changed, and from where on the running call did.
+#[derive(Debug, Default)]
+pub(crate) struct IndexUndo {
+    changes: Vec<IndexChange>,
+    of_call: usize,
+}
+
+/// Key and value of a row, if there is one.
+type Row<'r> = Option<&'r [u8]>;
+
+/// The key of an entry, and how much of it is that of the index.
+type EntryKey = (Box<[u8]>, u16);
+
+impl SecondaryIndexes {
+    pub(crate) fn new(
+        definitions: &[IndexDefinition],
+        table_ids: &[u16],
+        tables: usize,
+    ) -> Result<Self, String> {
+        let mut of_table = vec![Vec::new(); tables];
+        let mut indexes = Vec::new();
+        for (number, definition) in (0..).zip(definitions) {
+            let table = *table_ids.get(definition.table).ok_or_else(|| {
+                format!("index {:?} is of a table that is not registered", definition.name)
+            })?;
+            of_table[usize::from(table)].push(number);
+            indexes.push(RwLock::new(SecondaryIndex {
+                definition: definition.clone(),
+                table,
+                entries: BTreeMap::new(),
+                removed: BTreeMap::new(),
+                removed_order: VecDeque::new(),
+                removed_bytes: 0,
+            }));
+        }
+        Ok(Self { indexes, of_table })
+    }
+
+    /// Whether there is any.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    /// Whether a table has any.
+    pub(crate) fn are_of(&self, table: u16) -> bool {
+        self.of_table.get(usize::from(table)).is_some_and(|indexes| !indexes.is_empty())
+    }
+
+    /// Whether a write of a row changes any index.
+    ///
+    /// # Errors
+    /// Why a key could not be made.
+    pub(crate) fn differ(
+        &self,
+        table: u16,
+        key: &[u8],
+        (before, after): (Row<'_>, Row<'_>),
+    ) -> Result<bool, String> {
+        for &number in &self.of_table[usize::from(table)] {
+            let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
+            if index.entry_key(key, before)? != index.entry_key(key, after)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Changes the indexes of a table as a write of a row has it, in an epoch.
+    ///
+    /// # Errors
+    /// Why a key could not be made; nothing has changed then.
+    pub(crate) fn change(
+        &self,
+        (table, epoch): (u16, u64),
+        key: &[u8],
+        (before, after): (Row<'_>, Row<'_>),
+        undo: &mut IndexUndo,
+    ) -> Result<(), String> {
+        let mut changes = Vec::new();
+        for &number in &self.of_table[usize::from(table)] {
+            let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
+            let (old, new) = (index.entry_key(key, before)?, index.entry_key(key, after)?);
+            if old != new {
+                changes.push((number, old, new));
+            }
+        }
+        for (number, old, new) in changes {
+            let mut index =
+                self.indexes[usize::from(number)].write().expect("no panic while locked");
+            if let Some((key, _)) = old {
+                let entry = index.entries.remove(&key).expect("a row is in its indexes");
+                undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
+            }
+            if let Some((key, prefix)) = new {
+                let entry = IndexEntry { prefix, since: epoch };
+                index.entries.insert(key.clone(), entry);
+                undo.changes.push(IndexChange { index: number, key, entry, is_added: true });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the running call has left two rows under one key of a unique index (O-98).
+    ///
+    /// # Errors
+    /// The abort that it ends with.
+    pub(crate) fn check_unique(&self, undo: &IndexUndo) -> Result<(), Abort> {
+        for change in undo.changes[undo.of_call..].iter().filter(|change| change.is_added) {
+            let index = self.indexes[usize::from(change.index)].read();
+            let index = index.expect("no panic while locked");
+            if index.definition.is_unique
+                && index.entries.contains_key(&change.key)
+                && index.rows_like(&change.key, change.entry) > 1
+            {
+                return Err(index.not_unique(&change.key, change.entry));
+            }
+        }
+        Ok(())
+    }
+
+    /// The running call has failed, or with `everything` the epoch was refused.
+    pub(crate) fn roll_back(&self, undo: &mut IndexUndo, everything: bool) {
+        let from = if everything { 0 } else { undo.of_call };
+        while undo.changes.len() > from {
+            let IndexChange { index, key, entry, is_added } =
+                undo.changes.pop().expect("it is not empty");
+            let mut index =
+                self.indexes[usize::from(index)].write().expect("no panic while locked");
+            match is_added {
+                true => drop(index.entries.remove(&key)),
+                false => drop(index.entries.insert(key, entry)),
+            }
+        }
+        undo.of_call = undo.of_call.min(from);
+    }
+
+    /// Visits the rows that an index has with `low <= key < high`: the key there, and the row's.
+    ///
+    /// # Errors
+    /// If there is no such index.
+    pub(crate) fn scan(
+        &self,
+        index: u16,
+        (low, high): (&[u8], &[u8]),
+        is_descending: bool,
+        each: Visit<'_>,
+    ) -> Result<(), String> {
+        let index = self.get(index)?.read().expect("no panic while locked");
+        if low >= high {
+            return Ok(());
+        }
+        let mut range =
+            index.entries.range::<[u8], _>((Bound::Included(low), Bound::Excluded(high)));
+        let mut next = || if is_descending { range.next_back() } else { range.next() };
+        while let Some((key, entry)) = next() {
+            if each(key, &key[usize::from(entry.prefix)..]).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, index: u16) -> Result<&RwLock<SecondaryIndex>, String> {
+        let count = self.indexes.len();
+        let found = self.indexes.get(usize::from(index));
+        found.ok_or_else(|| format!("index {index} does not exist, there are {count}"))
+    }
+
+    /// The table of an index.
+    ///
+    /// # Errors
+    /// If there is no such index.
+    pub(crate) fn table(&self, index: u16) -> Result<u16, String> {
+        Ok(self.get(index)?.read().expect("no panic while locked").table)
+    }
+}
+
+impl IndexUndo {
+    /// The running call has committed.
+    pub(crate) fn commit(&mut self) {
+        self.of_call = self.changes.len();
+    }
+}
+
+impl SecondaryIndex {
+    /// The key of a row's entry, and how much of it is that of the index; `None` if there is no
+    /// row, or it is not in the index.
+    pub(crate) fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<EntryKey>, String> {
+        let Some(value) = value else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let make = || (self.definition.key)(key, value, &mut bytes);
+        let name = &self.definition.name;
+        match caught(make) {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Ok(None),
+            Ok(Err(what)) => return Err(format!("index {name:?}: {what}")),
+            Err(panic) => {
+                return Err(format!("index {name:?}: making the key of a row panicked: {panic}"));
+            }
+        }
+        let prefix = u16::try_from(bytes.len())
+            .map_err(|_| format!("index {name:?}: a key of {} bytes", bytes.len()))?;
+        bytes.extend_from_slice(key);
+        Ok(Some((bytes.into(), prefix)))
+    }
+
+    /// How many rows have the key of an entry, at most two.
+    fn rows_like(&self, key: &[u8], entry: IndexEntry) -> usize {
+        let prefix = &key[..usize::from(entry.prefix)];
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let like =
+            self.entries.range::<[u8], _>(from).take_while(|(key, _)| key.starts_with(prefix));
+        like.take(2).count()
+    }
+
+    #[cold]
+    fn not_unique(&self, key: &[u8], entry: IndexEntry) -> Abort {
+        let name = &self.definition.name;
+        let key = &key[..usize::from(entry.prefix)];
+        let message = format!("unique index {name:?} has another row with this key: {key:02x?}");
+        Abort { message: message.into(), ..Abort::code(Abort::NOT_UNIQUE) }
+    }
+}

@@ -1,0 +1,184 @@
+//! Options of an engine, with their defaults and limits.
+
+use pmem::{DeviceSpec, Profile};
+use storage::StoreOptions;
+
+use crate::design::append_method::AppendMethod;
+use crate::design::variants::{CachePolicy, Design};
+use crate::error::{EngineError, Result};
+use crate::state::watch::Watch;
+use crate::version::WORKERS_MAX;
+
+/// More is no machine's memory.
+const CACHE_BYTES_MAX: u64 = 1 << 42;
+
+/// Options that may change at every open.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Worker threads, 1 to 64. The thread that calls [`crate::Engine::run_epoch`] is the first of
+    /// them.
+    pub workers: usize,
+    /// Bytes of DRAM for cached versions, over all workers; 0 switches the cache off. On devices
+    /// whose reads cost what DRAM costs the cache only copies, so 0 is the default; see
+    /// [`EngineConfig::for_device`].
+    pub cache_bytes: u64,
+    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
+    /// 20.
+    pub cache_epochs: u64,
+    /// Which values are cached.
+    pub cache_policy: CachePolicy,
+    /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
+    /// devices that snapshot, the image is saved that often while every epoch ends consistent.
+    /// Default 1; see [`EngineConfig::for_device`].
+    pub checkpoint_every: u64,
+    /// Split-on-demand (CA 3.4): rows with at least so many versions in an epoch are contended, and
+    /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
+    /// 0 (the default): pieces always run with their calls.
+    pub split_threshold: u32,
+    /// How rows that several calls of an epoch write get their versions.
+    pub append: AppendMethod,
+    /// Whether a hash of the whole state is maintained with every final write, is stored with the
+    /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
+    /// engine that is opened with it again computes it from the rows. It changes no answer and no
+    /// state, and may differ from open to open. Default true.
+    pub state_hash: bool,
+    /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. Beyond
+    /// half of it the oldest end until there is but one. Default 512 MiB.
+    pub snapshot_bytes_max: u64,
+    /// Whether the rows that calls contend for are found in each epoch
+    /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
+    pub contention: bool,
+    /// Where versions and inputs go; for experiments. Default NVCaracal.
+    pub design: Design,
+    /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
+    /// the major collector clears it an epoch later; for experiments. Default true.
+    pub minor_collection: bool,
+    /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
+    /// that does not do the same both times. Calls of other parts run once. Default false.
+    pub check_determinism: bool,
+    /// Bytes of the stacks of the workers' threads that are left for procedures, 64 KiB to 1 GiB.
+    /// The first worker runs on the stack of the thread that calls [`crate::Engine::run_epoch`] or
+    /// opens the store, which should have as much. Default 8 MiB.
+    pub procedure_stack_bytes: usize,
+    /// Bytes by which the image may grow in an epoch for values of which only the longest possible
+    /// length is known, or a quarter of the image if that is more. An epoch that needs more is
+    /// refused as if there was no space: calls of its serial part need what they write. Default: no
+    /// limit.
+    pub guessed_growth_max: u64,
+    /// Geometry, for a store that is created.
+    pub store: StoreOptions,
+    /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
+    pub clock: fn() -> u64,
+    /// What is told where an epoch is; nothing by default. For tests.
+    pub watch: Watch,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            cache_bytes: 0,
+            cache_epochs: 20,
+            cache_policy: CachePolicy::default(),
+            checkpoint_every: 1,
+            split_threshold: 0,
+            append: AppendMethod::default(),
+            state_hash: true,
+            snapshot_bytes_max: 512 << 20,
+            contention: false,
+            design: Design::default(),
+            minor_collection: true,
+            check_determinism: false,
+            procedure_stack_bytes: 8 << 20,
+            guessed_growth_max: u64::MAX,
+            store: StoreOptions::default(),
+            clock: || 0,
+            watch: Watch::default(),
+        }
+    }
+}
+
+/// Cache on devices whose reads take longer than those of DRAM.
+const CACHE_BYTES: u64 = 256 << 20;
+/// An image snapshot writes whole pages and syncs three files, which costs more than the log of
+/// many small epochs.
+const SNAPSHOT_EVERY: u64 = 100;
+
+impl EngineConfig {
+    /// The defaults for a device: a cache where reading takes longer than from DRAM, which
+    /// `emulated:none` does not; a checkpoint every hundredth epoch where it snapshots the image.
+    pub fn for_device(device: &DeviceSpec) -> Self {
+        let (cache_bytes, checkpoint_every) = match device {
+            DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => (0, 1),
+            DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => (CACHE_BYTES, 1),
+            DeviceSpec::File(_) => (0, SNAPSHOT_EVERY),
+        };
+        Self { cache_bytes, checkpoint_every, ..Self::default() }
+    }
+
+    /// Checks the limits.
+    ///
+    /// # Errors
+    /// `Limit` naming the option, its value and its range.
+    pub fn validate(&self) -> Result<()> {
+        let range = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(EngineError::Limit(format!("{name} is {value}, must be from {low} to {high}")))
+        };
+        range("workers", self.workers as u64, 1, WORKERS_MAX as u64)?;
+        range("cache_bytes", self.cache_bytes, 0, CACHE_BYTES_MAX)?;
+        let stack_bytes = self.procedure_stack_bytes as u64;
+        range("procedure_stack_bytes", stack_bytes, 64 << 10, 1 << 30)?;
+        range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
+        range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
+        self.validate_design()
+    }
+
+    /// A design without a log has nothing but its checkpoints.
+    fn validate_design(&self) -> Result<()> {
+        if self.design.logs() {
+            return Ok(());
+        }
+        let name = self.design.name();
+        if self.checkpoint_every != 1 {
+            return Err(EngineError::Limit(format!(
+                "checkpoint_every is {}, must be 1 with design {name}, which has no log",
+                self.checkpoint_every
+            )));
+        }
+        if self.design.is_all_nvmm() && self.cache_bytes > 0 {
+            return Err(EngineError::Limit(format!(
+                "cache_bytes is {}, must be 0 with design {name}, which caches nothing",
+                self.cache_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_only_where_reading_is_slow_and_few_image_snapshots() {
+        for (device, cache_bytes, checkpoint_every) in [
+            ("dram", 0, 1),
+            ("crash", 0, 1),
+            ("emulated:none", 0, 1),
+            ("emulated:optane", 256 << 20, 1),
+            ("emulated:eadr", 256 << 20, 1),
+            ("emulated:cxl", 256 << 20, 1),
+            ("emulated:low", 256 << 20, 1),
+            ("emulated:high", 256 << 20, 1),
+            ("dax:/pm/db", 256 << 20, 1),
+            ("file:db", 0, 100),
+        ] {
+            let config = EngineConfig::for_device(&device.parse().unwrap());
+            let found = (config.cache_bytes, config.checkpoint_every);
+            assert_eq!(found, (cache_bytes, checkpoint_every), "{device}");
+        }
+    }
+}

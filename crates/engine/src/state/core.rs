@@ -1,0 +1,246 @@
+//! What all workers share and no device type is needed for: tables, entries, the stop flag;
+//! and what needs a table with its entries: looking keys up.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Bound;
+
+use pmem::sync::atomic::{AtomicBool, Ordering};
+use pmem::sync::{Mutex, RwLock};
+
+use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
+use crate::reads::Reads;
+use crate::secondary::SecondaryIndexes;
+use crate::state::config::EngineConfig;
+use crate::table::{KeyWord, Table, order_word};
+use crate::version::{EntrySlab, ReadPhase};
+
+/// A sequence: what the next call that allocates gets, and its row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SequenceState {
+    pub(crate) next: u64,
+    /// The last epoch that allocated from it, and what the first call that allocates of that epoch
+    /// got.
+    pub(crate) allocated_in: u64,
+    pub(crate) start: u64,
+    pub(crate) id: Option<EntryId>,
+}
+
+/// A map by table and key of a sequence.
+pub(crate) type BySequence<T> = HashMap<(u16, u64), T, BuildHasherDefault<NumberHasher>>;
+
+/// Hashes a few numbers. Who can choose them can make them collide, which costs time and nothing
+/// else.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline(always)]
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(u64::from(number));
+    }
+
+    #[inline(always)]
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(self.0.rotate_left(32) ^ number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Spreads a number over all 64 bits.
+#[inline(always)]
+pub(crate) fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Shared by all workers.
+pub(crate) struct Core {
+    pub(crate) config: EngineConfig,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) entries: EntrySlab,
+    /// Address of the image's first byte.
+    pub(crate) image_base: usize,
+    /// All sequences ever allocated from, by table and key. Changed by the first worker only.
+    pub(crate) sequences: RwLock<BySequence<SequenceState>>,
+    /// Secondary indexes.
+    pub(crate) secondary: SecondaryIndexes,
+    stopped: AtomicBool,
+    reason: Mutex<Option<String>>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        config: EngineConfig,
+        tables: Vec<Table>,
+        entries: EntrySlab,
+        image_base: usize,
+    ) -> Self {
+        Self {
+            config,
+            tables,
+            entries,
+            image_base,
+            sequences: RwLock::default(),
+            secondary: SecondaryIndexes::default(),
+            stopped: AtomicBool::new(false),
+            reason: Mutex::new(None),
+        }
+    }
+
+    /// The flag that waiting workers watch.
+    pub(crate) fn stopped(&self) -> &AtomicBool {
+        &self.stopped
+    }
+
+    /// Stops the engine: no epoch runs any more, no worker waits any more (O-50). The first reason
+    /// counts.
+    pub(crate) fn stop(&self, reason: String) {
+        let mut first = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        first.get_or_insert(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Why the engine was stopped, if it was.
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        if !self.stopped.load(Ordering::Acquire) {
+            return None;
+        }
+        let reason = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Some(reason.clone().unwrap_or_else(|| "a worker failed".into()))
+    }
+
+    /// What the first call that allocates from a sequence gets in `epoch`: its next number as of
+    /// the end of the epoch before. 0 if none was ever allocated.
+    pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
+        let t = self.table(table)?;
+        if t.kind != storage::IndexKind::Sequence {
+            return Err(format!("table {:?} holds rows, not sequences", t.name));
+        }
+        let sequences = self.sequences.read().expect("no panic while locked");
+        Ok(sequences
+            .get(&(table, key))
+            .map_or(0, |state| if state.allocated_in == epoch { state.start } else { state.next }))
+    }
+
+    /// The table of rows with an id.
+    #[inline]
+    pub(crate) fn row_table(&self, id: u16) -> Result<&Table, String> {
+        let table = self.table(id)?;
+        if table.kind == storage::IndexKind::Sequence { Err(no_rows(table)) } else { Ok(table) }
+    }
+
+    /// The table with an id.
+    #[inline]
+    pub(crate) fn table(&self, id: u16) -> Result<&Table, String> {
+        self.tables.get(id as usize).ok_or_else(|| self.unknown_table(id))
+    }
+
+    /// Finds a key's entry. Not in the insert step.
+    #[inline]
+    pub(crate) fn find(&self, table: &Table, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
+        if table.exact {
+            table.hash.find_exact(word.hash)
+        } else {
+            table.hash.find(word.hash, |id| self.key_of(id, reads) == word.key)
+        }
+    }
+
+    /// Entries with `low <= key < high`, ascending. Not in the insert step.
+    pub(crate) fn range<'t>(
+        &self,
+        table: &'t Table,
+        low: &[u8],
+        high: &[u8],
+        reads: &Reads,
+    ) -> Result<Range<'t>, String> {
+        let Some(ordered) = &table.ordered else {
+            return Err(format!("table {:?} is not ordered: it cannot be scanned", table.name));
+        };
+        let bounds = (
+            Bound::Included(SearchKey { word: order_word(low), key: low }),
+            Bound::Excluded(SearchKey { word: order_word(high), key: high }),
+        );
+        if table.exact {
+            if low.len() != 8 || high.len() != 8 {
+                return Err(format!(
+                    "table {:?}: range bounds of {} and {} bytes, all keys have 8",
+                    table.name,
+                    low.len(),
+                    high.len()
+                ));
+            }
+            return Ok(ordered.range(bounds.0, bounds.1, &ExactWords));
+        }
+        Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core: self, reads }))
+    }
+
+    /// The key of a row that the index has under a word: an exact key is the word, and is put into
+    /// `room`; any other is with the row.
+    #[inline]
+    pub(crate) fn key<'k>(
+        &'k self,
+        table: &Table,
+        (word, id): (u64, EntryId),
+        room: &'k mut [u8; 8],
+        reads: &Reads,
+    ) -> &'k [u8] {
+        if table.exact {
+            *room = word.to_be_bytes();
+            room
+        } else {
+            self.key_of(id, reads)
+        }
+    }
+
+    /// The key of an entry's row, in a table whose keys are not exact.
+    #[inline]
+    pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
+        let entry = self.entries.get(id);
+        let key = ReadPhase::begin().key(self.image_base, entry);
+        reads.charge_key(self.image_base, entry.row(), key);
+        key
+    }
+
+    #[cold]
+    fn unknown_table(&self, id: u16) -> String {
+        format!("table {id} does not exist, there are {}", self.tables.len())
+    }
+}
+
+#[cold]
+fn no_rows(table: &Table) -> String {
+    format!("table {:?} holds sequences, not rows: allocate from it", table.name)
+}
+
+/// Compares entries by the keys in their persistent rows.
+pub(crate) struct RowKeys<'c> {
+    pub(crate) core: &'c Core,
+    /// Where these reads are noted.
+    pub(crate) reads: &'c Reads,
+}
+
+impl KeyOrder for RowKeys<'_> {
+    const EXACT: bool = false;
+
+    fn compare(&self, a: EntryId, b: EntryId) -> std::cmp::Ordering {
+        self.core.key_of(a, self.reads).cmp(self.core.key_of(b, self.reads))
+    }
+
+    fn compare_key(&self, a: EntryId, key: &[u8]) -> std::cmp::Ordering {
+        self.core.key_of(a, self.reads).cmp(key)
+    }
+}
