@@ -31,8 +31,8 @@ CALLED = re.compile(r"^c(?:fi|fl)=\((\d+)\)(?: (.*))?$")
 
 def ours(file):
     """A file of the workspace from its crate's name on, or nothing."""
-    at = file.find("/crates/")
-    return "" if at < 0 or "/registry/" in file or "/rustc/" in file else file[at + 8:]
+    found = re.search(r"/(?:crates|lab)/(.*)", file)
+    return "" if not found or "/registry/" in file or "/rustc/" in file else found[1]
 
 
 def costs(path):

@@ -25,8 +25,8 @@ reasons='12|a body that never ends holds its epoch: procedures are plain compile
 named() {
     {
         grep -rnoE --include='*.rs' '\bO-[0-9]{2,3}( to O-[0-9]{2,3})?|\bo_[0-9]{2,3}_' \
-            crates/*/tests crates/sim/src crates/engine/src/models.rs || true
-        grep -rnoE --include='*.rs' 'fn [a-z_0-9]*\bo_[0-9]{2,3}_' crates/*/src || true
+            crates/*/tests lab/*/tests lab/sim/src crates/engine/src/models.rs || true
+        grep -rnoE --include='*.rs' 'fn [a-z_0-9]*\bo_[0-9]{2,3}_' crates/*/src lab/*/src || true
         grep -nHoE '\bO-[0-9]{2,3}( to O-[0-9]{2,3})?' scripts/crash_and_return.sh || true
     } | awk -F: '{
         file = $1; text = $3

@@ -122,7 +122,7 @@ copy() {
     local -a check=()
     rm -rf "$fresh"
     mkdir -p "$fresh" "$tree"
-    git ls-files --cached --others --exclude-standard -- Cargo.toml Cargo.lock crates \
+    git ls-files --cached --others --exclude-standard -- Cargo.toml Cargo.lock crates lab \
         | while IFS= read -r file; do if [ -f "$file" ]; then printf '%s\n' "$file"; fi; done \
         | xargs -d '\n' cp --parents -t "$fresh"
     cp "$patches/plant.rs" "$fresh/crates/pmem/src/plant.rs"

@@ -93,13 +93,13 @@ breach 'repr(C) outside of a format file' < <(except "$formats|$rows" <<<"$sourc
 # Unsafe code lives where devices, device, versions and indexes are, and where the rival engines touch
 # a device's image; the crates above forbid it.
 unsafe_rooms='^crates/(pmem|storage)/|^crates/engine/src/(version|index)(/|\.rs$)'
-unsafe_rooms+='|^crates/testbed/src/memory\.rs$'
+unsafe_rooms+='|^lab/testbed/src/memory\.rs$'
 unsafe_words='\bunsafe (fn|impl|trait|extern)\b|\bunsafe *\{|allow\(unsafe_code'
 breach 'unsafe outside of its rooms' < <(except "$unsafe_rooms" <<<"$sources" \
     | search -E "$unsafe_words" | no_comments)
 
-breach 'does not forbid unsafe code' < <(only '^crates/[a-z]+/src/(lib|main)\.rs$' <<<"$sources" \
-    | except '^crates/(pmem|storage|engine|testbed)/' | while IFS= read -r root; do
+breach 'does not forbid unsafe code' < <(only '^(crates|lab)/[a-z]+/src/(lib|main)\.rs$' <<<"$sources" \
+    | except '^(crates/(pmem|storage|engine)|lab/testbed)/' | while IFS= read -r root; do
         grep -q 'forbid(unsafe_code)' "$root" || echo "$root"
     done)
 
@@ -121,8 +121,9 @@ breach 'planted bugs' < <(scripts/plants.sh --check 2>&1 || true)
 
 # --- Rooms --------------------------------------------------------------------------------------
 
-# Which crate may name which. A new edge is a commit of its own that changes this table and
-# ARCHITECTURE.md. Dependencies of tests and examples are free.
+# Which crate may name which: those of the product (`crates`), then those of the lab, which the product
+# does not know. A new edge is a commit of its own that changes this table and ARCHITECTURE.md.
+# Dependencies of tests and examples are free.
 edges='
 pmem:
 storage: pmem
@@ -130,21 +131,21 @@ engine: pmem storage
 nvcaracal: pmem storage engine derive
 derive:
 workloads:
+cli: pmem storage engine nvcaracal bench sim peers
 bench: pmem storage engine workloads nvcaracal testbed
 sim: pmem storage engine
 peers: nvcaracal
 testbed: pmem workloads
-cli: pmem storage engine nvcaracal bench sim peers
 '
 breach 'an edge between crates that the table does not have' < <(
-    list 'crates/*/Cargo.toml' | while IFS= read -r manifest; do
+    list 'crates/*/Cargo.toml' 'lab/*/Cargo.toml' | while IFS= read -r manifest; do
         crate=$(basename "$(dirname "$manifest")")
         grep -q "^$crate:" <<<"$edges" || echo "$crate is not in the table"
         allowed=" $(sed -n "s/^$crate://p" <<<"$edges") "
         awk '/^\[/ { on = ($0 == "[dependencies]") }
              on && /^[a-z]/ { sub(/[ .=].*/, ""); sub(/^nvcaracal-/, ""); print }' "$manifest" \
             | while IFS= read -r other; do
-                if [ -d "crates/$other" ] && [[ $allowed != *" $other "* ]]; then
+                if grep -q "^$other:" <<<"$edges" && [[ $allowed != *" $other "* ]]; then
                     echo "$crate -> $other"
                 fi
             done
@@ -156,7 +157,7 @@ breach 'imports' < <(
     export PYTHONDONTWRITEBYTECODE=1
     python3 scripts/imports.py --itself 2>&1
     python3 scripts/imports.py --rooms crates/engine crates/storage 2>&1
-    python3 scripts/imports.py crates/* 2>&1)
+    python3 scripts/imports.py crates/* lab/* 2>&1)
 
 # --- Documents ----------------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ breach 'README.md does not show' < <(
 # Files that documents and sources name must exist, from the root or from the file that names them.
 breach 'names a file that does not exist' < <(
     printf '%s\n' "$prose" "$sources" | xargs -r -d '\n' grep -noE \
-        '\b(crates|docs|scripts)/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
+        '\b(crates|docs|scripts|lab/(bench|cli|peers|sim|testbed))/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
         | while IFS=: read -r file line name; do
             [ -e "$name" ] || [ -e "$(dirname "$file")/$name" ] || echo "$file:$line: $name"
         done)

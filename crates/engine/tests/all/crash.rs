@@ -1,6 +1,6 @@
 //! Power cuts: whatever the device kept, recovery finds every epoch that was answered, none that
 //! was not committed, and nothing in between; and the engine goes on from there. The exploring is
-//! done by the crash lab (`crates/sim/src/crash/`); here are the cases that the engine's own tests
+//! done by the crash lab (`lab/sim/src/crash/`); here are the cases that the engine's own tests
 //! need.
 
 use sim::crash::{Case, Counts, Options, Size, explore_case};

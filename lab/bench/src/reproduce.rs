@@ -1,7 +1,7 @@
 //! The figures of the papers, made again: which runs show what a figure shows, what they came to,
 //! and which of the paper's statements that bears out.
 //!
-//! A figure is a scenario file (`crates/bench/scenarios`): workloads, series, statements and rules
+//! A figure is a scenario file (`lab/bench/scenarios`): workloads, series, statements and rules
 //! that judge them. `scenario` reads them, `plan` names the runs, `data` keeps what runs came to,
 //! `verdict` judges statements, `report` puts all of it together, `svg` and `html` show it.
 //!
