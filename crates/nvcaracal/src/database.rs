@@ -119,7 +119,8 @@ impl Database {
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
         let procedures = by_number.iter().map(|(of, _)| stats::Procedure::new(of.name)).collect();
-        let routing = Routing::new(by_number.iter().map(|(of, _)| (of.is_alone)()));
+        let alone = by_number.iter().map(|(of, _)| (of.is_alone)());
+        let routing = if epochs.learns { Routing::new(alone) } else { Routing::fixed(alone) };
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });

@@ -191,6 +191,8 @@ pub(crate) struct Plan {
     pub(crate) log_bytes_max: u64,
     /// Sees every call that `file` makes to the file system.
     pub(crate) disk: Option<Arc<dyn DiskHook>>,
+    /// Files that may lie in the directory of a new store.
+    pub(crate) beside: &'static [&'static str],
     pub(crate) config: EngineConfig,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) renamed: Vec<(String, String)>,
@@ -224,6 +226,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 read_only,
                 detached: read_only,
                 hook: plan.disk.clone(),
+                beside: plan.beside,
                 ..FileOptions::new(image, log)
             };
             host(File::open(directory, &options)?, plan)

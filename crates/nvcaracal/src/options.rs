@@ -99,11 +99,13 @@ pub struct Options {
     seams: Seams,
 }
 
-/// Where tests put something in the place of the system.
+/// Where tests and benchmarks put something in the place of the system.
 #[derive(Debug, Clone)]
 struct Seams {
     now_ns: fn() -> u64,
     disk: Option<Arc<dyn DiskHook>>,
+    beside: &'static [&'static str],
+    learns: bool,
 }
 
 /// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
@@ -149,7 +151,7 @@ impl Default for Options {
             },
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
-            seams: Seams { now_ns: wall_clock_ns, disk: None },
+            seams: Seams { now_ns: wall_clock_ns, disk: None, beside: &[], learns: true },
         }
     }
 }
@@ -501,8 +503,8 @@ impl Options {
         // What runs twice are the calls of the serial part.
         let serial_calls_max =
             if self.engine.check_determinism { CALLS_MAX } else { self.serial_calls_max };
-        let Seams { now_ns, .. } = self.seams;
-        let epochs = Epochs { wait_max: self.epoch_wait_max, serial_calls_max, now_ns };
+        let Seams { now_ns, learns, .. } = self.seams;
+        let epochs = Epochs { wait_max: self.epoch_wait_max, serial_calls_max, now_ns, learns };
         in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
@@ -536,6 +538,22 @@ impl Options {
     #[doc(hidden)]
     pub fn disk_hook(mut self, hook: Arc<dyn DiskHook>) -> Self {
         self.seams.disk = Some(hook);
+        self
+    }
+
+    /// For benchmarks: whether calls go to the serial part of their epochs by what this process has
+    /// learned of their procedures. Otherwise every procedure is one that predicts what it writes,
+    /// and what runs where follows from the calls alone.
+    #[doc(hidden)]
+    pub fn learns(mut self, learns: bool) -> Self {
+        self.seams.learns = learns;
+        self
+    }
+
+    /// For benchmarks: files that may lie in the directory of a database that is created on `file`.
+    #[doc(hidden)]
+    pub fn beside(mut self, names: &'static [&'static str]) -> Self {
+        self.seams.beside = names;
         self
     }
 
@@ -587,6 +605,7 @@ impl Options {
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             disk: self.seams.disk,
+            beside: self.seams.beside,
             shapes: self.shapes,
             renamed: self.renamed,
             dropped: self.dropped,
@@ -619,7 +638,7 @@ fn monotonic_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// The command line takes its defaults from the same place (`crates/cli/tests/all/report.rs`).
+    /// The command line takes its defaults from the same place (`lab/cli/tests/all/report.rs`).
     #[test]
     fn defaults_are_the_engines_and_can_be_set() {
         for device in ["dram", "emulated:none", "emulated:optane", "dax:/pm/db", "file:db"] {

@@ -109,6 +109,8 @@ pub(crate) struct Epochs {
     pub(crate) serial_calls_max: usize,
     /// Nanoseconds since 1970.
     pub(crate) now_ns: fn() -> u64,
+    /// Whether what is learned of procedures sends their calls to the serial part.
+    pub(crate) learns: bool,
 }
 
 /// The state of the thread.

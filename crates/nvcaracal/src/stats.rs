@@ -45,6 +45,9 @@ pub struct Stats {
     pub queued_bytes: usize,
     /// Threads and tasks that wait now until the queue has room for what they submit.
     pub blocked_submitters: usize,
+    /// Deferred calls that come first in the next epoch: also those of before a recovery, whose
+    /// callers are no longer there.
+    pub deferred_calls: usize,
     /// From the first submission for an epoch to its answers: half of the epochs took at most this,
     /// within an eighth.
     pub latency_p50: Duration,
@@ -107,6 +110,7 @@ impl Recorder {
         self.stats.checkpoint_epoch = status.checkpoint_epoch;
         self.stats.rows = status.rows;
         self.stats.state_hash = status.state_hash.0;
+        self.stats.deferred_calls = status.deferred;
     }
 
     pub(crate) fn snapshot(&self) -> Stats {

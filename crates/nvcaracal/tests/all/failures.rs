@@ -237,6 +237,7 @@ fn o_69_an_undeclared_write_takes_place_in_the_next_epoch() {
     db.call(Misbehave { how: 5 }).unwrap();
     assert_eq!(sum(&db), 1_000_001, "both rows that it wrote");
     assert_eq!((db.stats().failed, db.stats().deferred), (0, 1));
+    assert_eq!(db.stats().deferred_calls, 0, "it has run");
     let stats = db.stats();
     let misbehave = stats.procedures.iter().find(|of| of.name == Misbehave::NAME).unwrap();
     let counts = (misbehave.aborted, misbehave.committed, misbehave.deferred, misbehave.failed);
