@@ -33,21 +33,21 @@ demangle=$(command -v llvm-cxxfilt || command -v c++filt || echo cat)
 out=${CARGO_TARGET_DIR:-target}/coverage
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-nvcaracal=$out/debug/nvcaracal
+lab=$out/debug/nvcaracal-lab
 # Build scripts and macros are instrumented too, and write their counts where they run: here.
 export LLVM_PROFILE_FILE=$out/%p.profraw
 RUSTFLAGS='-C instrument-coverage' CARGO_TARGET_DIR=$out \
-    cargo build --locked -p nvcaracal-cli
+    cargo build --locked -p nvcaracal-lab
 rm -f "$out"/*.profraw
 
 for device in crash file damage; do
     printf '\n=== %s\n' "$device"
-    "$nvcaracal" sim --device "$device" --seconds "$seconds" --seed "$seed" --no-progress
+    "$lab" sim --device "$device" --seconds "$seconds" --seed "$seed" --no-progress
 done
 "$tools/llvm-profdata" merge --sparse "$out"/*.profraw -o "$out/lab.profdata"
 
 from_lab() {
-    "$tools/llvm-cov" export "$nvcaracal" --instr-profile="$out/lab.profdata" "$@" \
+    "$tools/llvm-cov" export "$lab" --instr-profile="$out/lab.profdata" "$@" \
         "$PWD"/crates/{pmem,storage,engine}/src
 }
 from_lab --format=lcov --skip-functions >"$out/lines.info"

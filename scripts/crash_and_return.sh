@@ -3,12 +3,13 @@
 # acknowledged was lost and that every epoch comes out as in a run that was never killed (O-25). Each
 # process maps the store at another address (O-45).
 #
-#   scripts/crash_and_return.sh [smallbank|tpcc|ycsb] [options] [-- options of `nvcaracal bench`]
+#   scripts/crash_and_return.sh [smallbank|tpcc|ycsb] [options] [-- options of `nvcaracal-lab bench`]
 #
 #   --kills N         how often to kill (default 20)
 #   --epochs N        epochs of the stream (default 30)
 #   --seed N          names the moments of the kills (default 1)
-#   --binary FILE     the program (default target/release/nvcaracal)
+#   --binary FILE     the program (default target/release/nvcaracal-lab; the product's nvcaracal, too, which
+#                     runs smallbank and ycsb through the library)
 #   --directory DIR   where to work (default a new temporary one); removed after success
 #   --plant WHAT      tests this script: after the second kill, edit the acknowledgement log so that it
 #                     claims a lost epoch (`lost`) or another digest (`digest`); must end in failure
@@ -20,7 +21,7 @@
 set -euo pipefail
 
 workload=smallbank kills=20 epochs=30 seed=1 plant='' directory=''
-binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
+binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
 while [ $# -gt 0 ]; do
     case $1 in
         smallbank | tpcc | ycsb) workload=$1; shift ;;

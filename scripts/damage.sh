@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-nvcaracal=${CARGO_TARGET_DIR:-target}/release/nvcaracal
-if [ ! -x "$nvcaracal" ]; then
-    cargo build --release --locked
+lab=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
+if [ ! -x "$lab" ]; then
+    cargo build --release --locked -p nvcaracal-lab
 fi
-exec "$nvcaracal" sim --device damage --cases "${1:-10000}" ${2:+--seed "$2"}
+exec "$lab" sim --device damage --cases "${1:-10000}" ${2:+--seed "$2"}

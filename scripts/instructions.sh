@@ -7,8 +7,8 @@
 #   --check               fail if a figure differs from the golden file by more than the tolerance
 #   --write               make the golden file anew
 #   --tolerance PERCENT   whole percent (default 3)
-#   --binary FILE         the program, built for release (default target/release/nvcaracal)
-#   --golden FILE         default crates/cli/tests/golden/instructions.txt
+#   --binary FILE         the program, built for release (default target/release/nvcaracal-lab)
+#   --golden FILE         default lab/cli/tests/golden/instructions.txt
 #   --only PATTERN        only runs whose names match; not with --write
 #   --extra OPTIONS       further options of every run, such as --no-state-hash; not with --check or
 #                         --write
@@ -57,8 +57,8 @@ usage() {
 }
 
 mode=print tolerance=3 keep='' extra='' only='' by_part=''
-binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
-golden=crates/cli/tests/golden/instructions.txt
+binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
+golden=lab/cli/tests/golden/instructions.txt
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
@@ -82,7 +82,7 @@ if [ -n "$extra" ] && [ "$mode" != print ]; then
     usage '--extra has no golden figures'
 fi
 if [ -n "$only" ] && [ "$mode" = write ]; then usage '--write needs all runs'; fi
-[ -x "$binary" ] || usage "no program $binary: build it with cargo build --release, or name it"
+[ -x "$binary" ] || usage "no program $binary: build it with cargo build --release -p nvcaracal-lab, or name it"
 if [ "$mode" = check ] && [ ! -f "$golden" ]; then
     usage "no golden file $golden: make it with --write"
 fi

@@ -23,7 +23,7 @@ if ! [[ $minutes =~ ^[1-9][0-9]*$ && $seed =~ ^[0-9]+$ ]]; then
     exit 2
 fi
 end=$((minutes * 60))
-nvcaracal=${CARGO_TARGET_DIR:-target}/release/nvcaracal
+lab=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 failed=()
@@ -48,7 +48,7 @@ part() {
 }
 
 echo "$minutes minutes, seeds from $seed"
-part 'build for release' cargo build --release --locked
+part 'build for release' cargo build --release --locked -p nvcaracal-lab
 part 'each package by itself' cargo package --workspace --locked
 part 'planted bugs' scripts/plants.sh
 part 'schedules: loom' cargo test --locked -p nvcaracal-engine --features loom --lib models
@@ -60,8 +60,8 @@ part 'thread sanitizer' scripts/races.sh
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
-    part 'crash lab' "$nvcaracal" sim --seconds 300 --seed "$seed" --no-progress
-    part 'crash lab: disk' "$nvcaracal" sim --device file --seconds 120 --seed "$seed" --no-progress
+    part 'crash lab' "$lab" sim --seconds 300 --seed "$seed" --no-progress
+    part 'crash lab: disk' "$lab" sim --device file --seconds 120 --seed "$seed" --no-progress
     part 'library: lab' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_LAB=1500 \
         cargo test --locked -p nvcaracal --test lab
     part 'power cuts' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_CRASHES=500 \
@@ -79,12 +79,12 @@ while [ "$SECONDS" -lt "$end" ]; do
     part 'fuzzing' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_FUZZ=10000 \
         cargo test --locked -p nvcaracal-sim --test all fuzz::
     part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
-        cargo test --locked -p nvcaracal-cli --test all kill::
+        cargo test --locked -p nvcaracal-cli -p nvcaracal-lab --test all kill::
     part 'commands that write' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_ACTORS=50 \
         cargo test --locked -p nvcaracal-cli --test all actors::
     for workload in smallbank tpcc; do
         part "crash and return: $workload" scripts/crash_and_return.sh "$workload" --kills 50 \
-            --epochs 60 --binary "$nvcaracal" --directory "$room/$workload-$seed"
+            --epochs 60 --binary "$lab" --directory "$room/$workload-$seed"
         rm -rf "$room/$workload-$seed"
     done
     if [ "$is_soaked" = false ]; then

@@ -17,8 +17,8 @@ fi
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 
-# NVCARACAL names a program that is built already.
-read -ra program <<<"${NVCARACAL:-cargo run --quiet --}"
+# NVCARACAL_LAB names a program that is built already.
+read -ra program <<<"${NVCARACAL_LAB:-cargo run --quiet -p nvcaracal-lab --}"
 "${program[@]}" reproduce "${@:-all}" --scale smoke --out "$room/report" --no-progress
 
 open_page() {

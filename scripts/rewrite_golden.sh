@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo build --release
-NVCARACAL_BLESS=1 cargo test -p nvcaracal-cli --test all counters::
+cargo build --release -p nvcaracal-lab
+NVCARACAL_BLESS=1 cargo test -p nvcaracal-lab --test all counters::
 scripts/instructions.sh --write
-git --no-pager diff --stat -- crates/cli/tests/golden
+git --no-pager diff --stat -- crates/cli/tests/golden lab/cli/tests/golden

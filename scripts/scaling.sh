@@ -8,17 +8,17 @@
 #   --workers 'N ...'   numbers of workers (default '2 8 32')
 #   --epochs N          epochs of the stream (default 3)
 #   --epoch-size N      transactions of an epoch (default 20000)
-#   --binary FILE       the program (default target/release/nvcaracal)
+#   --binary FILE       the program (default target/release/nvcaracal-lab)
 #   --append            the second table instead: what each method of the append step costs
 #
-# A workload is a quoted list of options of `nvcaracal bench`. Every run of the first table is compared
+# A workload is a quoted list of options of `nvcaracal-lab bench`. Every run of the first table is compared
 # with the serial oracle, which also finds the chains. Exit code 0 if all runs succeed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
 workers='2 8 32' epochs=3 epoch_size=20000 compare=''
-binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal
+binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
 while [ $# -gt 0 ]; do
     case $1 in
         --workers) workers=$2; shift 2 ;;

@@ -9,26 +9,26 @@ use serde::Serialize;
 
 /// Why a command ends with an exit code other than 0.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What to say, one line each; nothing if the result says it.
-    pub(crate) messages: Vec<String>,
+    pub messages: Vec<String>,
     /// The exit code.
-    pub(crate) code: u8,
+    pub code: u8,
 }
 
 impl Failure {
     /// Something is wrong with a store or a run.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self::all(vec![message.into()])
     }
 
     /// Several things are.
-    pub(crate) fn all(messages: Vec<String>) -> Self {
+    pub fn all(messages: Vec<String>) -> Self {
         Self { messages, code: 1 }
     }
 
     /// Another command line would help.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self { messages: vec![message.into()], code: 2 }
     }
 }
@@ -41,10 +41,10 @@ impl From<BenchError> for Failure {
 }
 
 /// Result of a command.
-pub(crate) type Done = Result<(), Failure>;
+pub type Done = Result<(), Failure>;
 
 /// Writes to standard output; a reader that went away is no error.
-pub(crate) fn print(text: &str) -> Done {
+pub fn print(text: &str) -> Done {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {error}")))
@@ -54,20 +54,20 @@ pub(crate) fn print(text: &str) -> Done {
 }
 
 /// One JSON object, with a line's end.
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+pub fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(format!("cannot write the result as JSON: {error}")))?;
     Ok(text + "\n")
 }
 
 /// Shows a result: as JSON if asked for, else as text.
-pub(crate) fn show<T: Serialize>(value: &T, as_json: bool, text: impl FnOnce() -> String) -> Done {
+pub fn show<T: Serialize>(value: &T, as_json: bool, text: impl FnOnce() -> String) -> Done {
     if as_json { print(&json(value)?) } else { print(&text()) }
 }
 
 /// A file for the result, opened before the work begins: nobody should learn after an hour that it
 /// cannot be written.
-pub(crate) enum JsonTarget {
+pub enum JsonTarget {
     /// Nobody asked.
     None,
     /// Standard output, instead of text.
@@ -78,7 +78,7 @@ pub(crate) enum JsonTarget {
 
 impl JsonTarget {
     /// Opens the target; `-` is standard output.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path {
             None => Ok(Self::None),
             Some(path) if path == Path::new("-") => Ok(Self::Standard),
@@ -92,7 +92,7 @@ impl JsonTarget {
     }
 
     /// Writes the result, and the text where standard output is free for it.
-    pub(crate) fn write<T: Serialize>(self, value: &T, text: impl FnOnce() -> String) -> Done {
+    pub fn write<T: Serialize>(self, value: &T, text: impl FnOnce() -> String) -> Done {
         match self {
             Self::None => print(&text()),
             Self::Standard => print(&json(value)?),

@@ -14,14 +14,14 @@ use crate::output::Failure;
 const SHELL_CODE: usize = 128;
 
 /// Hears signals from its creation to the end of the process.
-pub(crate) struct Signals {
+pub struct Signals {
     /// Number of the signal that came; 0: none.
     came: Arc<AtomicUsize>,
 }
 
 impl Signals {
     /// Begins to listen; from now on one signal alone ends nothing.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    pub fn listen() -> Result<Self, Failure> {
         let came = Arc::new(AtomicUsize::new(0));
         let again = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -36,13 +36,13 @@ impl Signals {
     }
 
     /// Stops a run once a signal has come.
-    pub(crate) fn stop(&self) -> Stop {
+    pub fn stop(&self) -> Stop {
         let came = Arc::clone(&self.came);
         Stop::when(move || came.load(Ordering::Relaxed) != 0)
     }
 
     /// The exit code of a command that a signal interrupted: 130 or 143.
-    pub(crate) fn exit_code(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         let code = SHELL_CODE + self.came.load(Ordering::Relaxed);
         u8::try_from(code).expect("only signals of small numbers are listened to")
     }

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use bench::{Contention, Job, Mix, Parameters, WorkloadParameters};
+use bench::{Contention, Mix, Parameters, WorkloadParameters};
 use engine::{Calls, Engine, EngineConfig};
+use lab::Job;
 use pmem::{Emulated, Profile};
 
 /// Epochs until lists have got the room that they keep.
@@ -30,7 +31,7 @@ struct Counted {
 
 fn count(workload: &WorkloadParameters, epoch_size: u64, cache_bytes: u64) -> Counted {
     let parameters = Parameters::new(workload.clone(), Contention::Low);
-    let job: Job = Parameters { epoch_size, ..parameters }.job().expect("good parameters");
+    let job = Job::of(&Parameters { epoch_size, ..parameters }).expect("good parameters");
     let device = Emulated::new(Profile::None, SPACE_BYTES, SPACE_BYTES).expect("address space");
     let config =
         EngineConfig { workers: 1, cache_bytes, cache_epochs: 2, ..EngineConfig::default() };

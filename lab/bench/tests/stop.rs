@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::{
-    Contention, Design, EngineConfig, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT,
-    Measuring, Parameters, Place, Progress, Report, Settings, Stop, WorkloadParameters,
+    Contention, EngineConfig, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Maker,
+    Parameters, Place, Progress, Stop, WorkloadParameters,
 };
+use lab::{Design, Job, Measuring, Report, Settings};
 use pmem::DeviceSpec;
 
 const EPOCHS: u64 = 3;
@@ -40,8 +41,10 @@ fn after(epochs: u64) -> Stop {
 }
 
 fn run(job: &Job, spec: &DeviceSpec, settings: &Settings) -> Report {
-    let place = Place::named(spec.clone(), settings.resume, Progress::Hidden).expect("a place");
-    let report = bench::run(job, &place, settings).expect("a run without differences");
+    let place =
+        Place::named(spec.clone(), settings.resume.then_some(Maker::Engine), Progress::Hidden)
+            .expect("a place");
+    let report = lab::run(job, &place, settings).expect("a run without differences");
     assert_eq!(report.problems, [""; 0]);
     report
 }
@@ -49,7 +52,8 @@ fn run(job: &Job, spec: &DeviceSpec, settings: &Settings) -> Report {
 /// Stops a run at every point where it asks, and resumes it.
 fn check(workload: WorkloadParameters, loads_per_epoch: u64) {
     let parameters = Parameters::new(workload, Contention::Low);
-    let job = Parameters { epoch_size: 40, loads_per_epoch, ..parameters }.job().expect("a job");
+    let parameters = Parameters { epoch_size: 40, loads_per_epoch, ..parameters };
+    let job = Job::of(&parameters).expect("a job");
     let loading = job.loading_epochs();
     assert!((2..20).contains(&loading), "{loading}");
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -69,7 +73,7 @@ fn check(workload: WorkloadParameters, loads_per_epoch: u64) {
         assert_eq!((report.verified, report.checked), (ran > 0, ran > 0), "{stop}");
         assert_eq!(acks(&ack_log).lines().count() as u64, stop);
 
-        let found = bench::recover(&spec, 1).expect("a store that can be recovered");
+        let found = lab::recover(&spec, 1).expect("a store that can be recovered");
         assert_eq!((found.epoch, found.checkpoint_epoch), (stop, stop));
         assert_eq!(found.state_digest, report.state_digest, "{stop}");
 

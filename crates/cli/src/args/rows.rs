@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 /// Where a store is, or its device's name. Paths need not be text.
 #[derive(Debug, Clone)]
-pub(crate) struct StorePath(PathBuf);
+pub struct StorePath(PathBuf);
 
 impl From<OsString> for StorePath {
     fn from(path: OsString) -> Self {
@@ -28,56 +28,58 @@ impl fmt::Display for StorePath {
     }
 }
 
+/// What is loaded, and where.
 #[derive(Debug, Args)]
-pub(crate) struct LoadArguments {
+pub struct LoadArguments {
     /// A store, named as for `check`, or a directory that does not exist
-    pub(crate) path: StorePath,
+    pub path: StorePath,
     /// Files of JSON lines, files of CSV whose names end in .csv and begin with that of their
     /// table, or directories with files that end in .jsonl or .csv
     #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Load rows into tables with secondary indexes, too
     ///
     /// Only the store's program can make the keys of an index. If two of the rows have one key in a
     /// unique index, the program cannot open the store any more.
     #[arg(long)]
-    pub(crate) unchecked_indexes: bool,
+    pub unchecked_indexes: bool,
     /// For tests: end the process without warning before the Nth call of a kind that it makes to a
     /// file of file:DIR, as log-sync:3
     #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]
-    pub(crate) die_at: Option<bench::FailPoint>,
+    pub die_at: Option<bench::FailPoint>,
     /// Write the result as one JSON object to standard output
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// One JSON object for each row
     Jsonl,
     /// Comma-separated values with a header (RFC 4180)
     Csv,
 }
 
+/// What is written, and how.
 #[derive(Debug, Args)]
-pub(crate) struct DumpArguments {
+pub struct DumpArguments {
     /// A store, named as for `check`
-    pub(crate) path: StorePath,
+    pub path: StorePath,
     /// Only these tables
     #[arg(long, value_name = "TABLE[,TABLE...]", value_delimiter = ',')]
-    pub(crate) table: Vec<String>,
+    pub table: Vec<String>,
     /// How rows are written
     #[arg(long, value_enum, default_value = "jsonl")]
-    pub(crate) format: Format,
+    pub format: Format,
     /// Write one file for each table into this directory, which must be new or empty; needed for
     /// CSV of more than one table [default: standard output]
     #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Do not read the files back to compare them with the state hash; only with --out
     #[arg(long)]
-    pub(crate) no_verify: bool,
+    pub no_verify: bool,
     /// Epochs after the checkpoint can only be seen by the program that wrote them: leave them out
     #[arg(long)]
-    pub(crate) at_checkpoint: bool,
+    pub at_checkpoint: bool,
 }

@@ -176,19 +176,6 @@ fn epochs_after_the_checkpoint_are_told() {
     assert_eq!(all, all_lines());
 }
 
-/// Of a store without types rows are bytes.
-#[test]
-fn rows_without_types_are_bytes() {
-    let room = Room::new();
-    let store = room.text("store");
-    run(&format!("bench smallbank --customers 54 --epochs 1 --epoch-size 5 --device file:{store}"))
-        .succeeded();
-    let rows = run(&format!("dump {store} --table accounts")).succeeded().stdout;
-    let first = rows.lines().nth(1).expect("a row");
-    assert_eq!(first, r#"{"key":"0x0000000000000000","value":"0x0000000000000000"}"#);
-    assert_eq!(rows.lines().count(), 55);
-}
-
 /// A shared heap is named by who shows tables, and there again after loading.
 #[test]
 fn a_shared_heap_is_shown_dumped_and_loaded() {

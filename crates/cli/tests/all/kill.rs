@@ -164,7 +164,7 @@ impl Lab {
             Ending::Full(blocks) => {
                 self.count("full");
                 // Ignored signals are inherited, so a write beyond the limit fails.
-                let binary = env!("CARGO_BIN_EXE_nvcaracal");
+                let binary = crate::BINARY;
                 let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {binary} {resume}");
                 let ran = run_command(Command::new("bash").args(["-c", &script]));
                 if ran.code == 0 {

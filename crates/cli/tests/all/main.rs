@@ -1,29 +1,24 @@
-//! The command line, run as a user runs it; and checks of the repository.
+//! The command line, run as a user runs it.
+//!
+//! Tests of runs that survive kills and signals are those of the laboratory's binary, too
+//! (`lab/cli/tests/all/main.rs`): the same text, for the binary that the crate's root names.
 
-mod ablation;
 mod actors;
 mod bad_input;
 mod clients;
 mod contention;
-mod counters;
-mod crash_and_return;
-mod designs;
-mod device;
 mod dump;
-mod full_disk;
 mod interrupt;
 mod kill;
 mod load;
-mod peers;
-mod recover_after_run;
 mod repair;
-mod report;
-mod reproduce;
 mod resume;
-mod rivals;
-mod roofline;
 mod salvage;
-mod same_digest;
-mod sim;
-mod state_hash;
+mod store;
+mod stream;
 mod support;
+
+/// The program that is run.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nvcaracal");
+/// Where its golden files are.
+pub(crate) const GOLDEN: &str = "crates/cli/tests/golden";

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::{BINARY, GOLDEN};
+
 /// How long something may take that takes much less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks whether it has happened.
@@ -61,7 +63,7 @@ impl Ran {
 
 /// A command line of the binary, words separated by spaces.
 pub(crate) fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nvcaracal"));
+    let mut command = Command::new(BINARY);
     command.args(line.split_whitespace()).stdin(Stdio::null());
     command
 }
@@ -168,7 +170,7 @@ pub(crate) fn repository() -> PathBuf {
 
 /// What a golden file holds; with NVCARACAL_BLESS set it first becomes what was found.
 pub(crate) fn golden(name: &str, found: &str) -> String {
-    let path = repository().join("crates/cli/tests/golden").join(name);
+    let path = repository().join(GOLDEN).join(name);
     if std::env::var_os("NVCARACAL_BLESS").is_some() {
         std::fs::write(&path, found).expect("a written golden file");
     }

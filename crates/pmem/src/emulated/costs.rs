@@ -8,7 +8,8 @@
 //! * `optane`: blocks of 256 bytes (NV 5.3), and the throughput of random reads and writes that the
 //!   NVCaracal paper measured (6.1): 3.2 and 11.9 times less than that of DRAM, for one thread as
 //!   for all. How long a block takes is therefore relative to this machine's DRAM, which
-//!   `calibration` measures when the first such device is opened. `nvcaracal bench device` shows
+//!   `calibration` measures when the first such device is opened. `nvcaracal-lab bench device`
+//!   shows
 //!   what comes out.
 //! * `eadr`: the same media. What the processor's caches hold survives, so that a flush does
 //!   nothing and a fence waits for nothing. A line that was written leaves the cache some time

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bench::{BenchError, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::machine::Machine;
 use super::plan::{Run, Use};
 use super::scenario::{Metric, Scale};
-use crate::{BenchError, Result};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -337,7 +337,7 @@ fn repeat(report: &ReproduceReport) -> Markup {
     let figures: Vec<&str> = report.figures.iter().map(|f| f.figure.as_str()).collect();
     let (scale, rounds) = (report.session.scale.name(), report.rounds);
     let command = format!(
-        "nvcaracal reproduce {} --scale {scale} --rounds {rounds} --workers {} --seed {}",
+        "nvcaracal-lab reproduce {} --scale {scale} --rounds {rounds} --workers {} --seed {}",
         figures.join(" "),
         report.workers,
         report.seed
@@ -345,9 +345,9 @@ fn repeat(report: &ReproduceReport) -> Markup {
     html! {
         h2 { "How to repeat it" }
         p { code { (command) } }
-        p { "Each run is a command of its own, " code { "nvcaracal bench ..." } "; all of them, \
-            with everything that they reported, are in " code { "runs.jsonl" } ", one to a line; \
-            what this page shows is in " code { "report.json" } "." }
+        p { "Each run is a command of its own, " code { "nvcaracal-lab bench ..." } "; all of \
+            them, with everything that they reported, are in " code { "runs.jsonl" } ", one to a \
+            line; what this page shows is in " code { "report.json" } "." }
         @if !report.failures.is_empty() {
             h3 { "Runs that failed" }
             ul { @for failed in &report.failures {

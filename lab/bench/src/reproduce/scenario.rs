@@ -1,9 +1,8 @@
 //! Scenario files: what a figure asks, with which runs that is answered, what the paper says, and
 //! by which rules that is judged. They are part of the program; a mistake in them fails its tests.
 
+use bench::{BenchError, Result};
 use serde::{Deserialize, Serialize};
-
-use crate::{BenchError, Result};
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::Barrier;
 
+use bench::report::median;
+use bench::{BenchError, Result};
 use pmem::MeasuringArea;
 use serde::Serialize;
 
 use super::{disk, machine, memory};
-use crate::numbers::median;
-use crate::{BenchError, Result};
 
 /// MiB of memory of all threads together, and of one at least: more than caches hold, and quick to
 /// fill.

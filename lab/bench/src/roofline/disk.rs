@@ -4,12 +4,11 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use bench::clock::now_ns;
+use bench::report::median;
+use bench::{BenchError, Result};
 use rustix::fs::FallocateFlags;
 use tempfile::NamedTempFile;
-
-use crate::clock::now_ns;
-use crate::numbers::median;
-use crate::{BenchError, Result};
 
 /// Bytes of the file.
 const FILE_BYTES: u64 = 16 << 20;

@@ -8,12 +8,11 @@
 use std::hint::black_box;
 use std::sync::Barrier;
 
+use bench::Result;
+use bench::clock::now_ns;
+use bench::report::median;
 use pmem::{LINE_BYTES, MeasuringArea};
 use workloads::random::Random;
-
-use crate::Result;
-use crate::clock::now_ns;
-use crate::numbers::median;
 
 /// How often each figure is measured.
 const REPETITIONS: u64 = 7;

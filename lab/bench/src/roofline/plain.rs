@@ -4,11 +4,10 @@
 use std::hint::black_box;
 use std::sync::Mutex;
 
+use bench::clock::now_ns;
+use bench::report::median;
 use pmem::MeasuringArea;
 use workloads::random::Random;
-
-use crate::clock::now_ns;
-use crate::numbers::median;
 
 const REPETITIONS: u64 = 5;
 const TRANSACTIONS: u64 = 20_000;

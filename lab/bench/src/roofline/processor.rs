@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use crate::clock::now_ns;
-use crate::numbers::median;
+use bench::clock::now_ns;
+use bench::report::median;
 
 const REPETITIONS: u64 = 7;
 /// Rounds of a repetition: some ten milliseconds, so that it is not one slice of a shared core.

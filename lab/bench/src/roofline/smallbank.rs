@@ -6,11 +6,10 @@
 use std::hint::black_box;
 use std::sync::Mutex;
 
+use bench::clock::now_ns;
+use bench::report::median;
 use workloads::random::Random;
 use workloads::smallbank::{ABORT_PERCENT, BEYOND_ANY_BALANCE, PENALTY};
-
-use crate::clock::now_ns;
-use crate::numbers::median;
 
 const REPETITIONS: u64 = 5;
 const TRANSACTIONS: u64 = 500_000;

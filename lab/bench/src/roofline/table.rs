@@ -1,7 +1,8 @@
 //! The figures as people read them: aligned, with units, beside the reference.
 
+use bench::report::{grouped, table};
+
 use super::{Figure, Report};
-use crate::table::{grouped, table};
 
 /// The figures as text.
 #[must_use]

@@ -3,7 +3,7 @@
 use sim::crash::{Case, Class, Counts, Options, Size, explore_case, run_as_told};
 use sim::history::{Random, effort};
 
-/// O-22 to O-31, O-33 to O-41, O-48, O-53: seeds as `nvcaracal sim` explores them.
+/// O-22 to O-31, O-33 to O-41, O-48, O-53: seeds as `nvcaracal-lab sim` explores them.
 #[test]
 fn o_29_seeds_of_the_lab() {
     let images = run_as_told().unwrap_or_else(|failure| panic!("{failure}"));

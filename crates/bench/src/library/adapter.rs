@@ -1,0 +1,579 @@
+//! Runs workloads on the library as its users meet it: a workload's procedures become procedures of
+//! the public API, with keys and values of bytes.
+//!
+//! Which table a number means is in the database's context ([`Handles`]), because the tables of a
+//! workload depend on its settings.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::ops::Bound::{Excluded, Included};
+use std::ops::Range;
+
+use nvcaracal::{
+    Added, Batch, Data, Database, HashTable, Options, Piece, Sequence, Sequences, Snapshot, Stop,
+    Table, Ticket, Transaction, WriteSet,
+};
+use storage::TableDefinition;
+use storage::format::TableRecord;
+use workloads::{Abort, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
+
+use super::buffer::{Buffer, Output};
+use super::tables::{RowSizes, table_definition};
+use crate::{BenchError, Result};
+
+type Bytes = Vec<u8>;
+
+/// A table of a workload. Keys that always have 8 bytes are numbers to the library.
+#[derive(Debug, Clone, Copy)]
+enum Handle {
+    HashWords(HashTable<u64, Bytes>),
+    Hash(HashTable<[u8], Bytes>),
+    OrderedWords(Table<u64, Bytes>),
+    Ordered(Table<[u8], Bytes>),
+    Sequence(Sequence),
+}
+
+/// All tables of a workload: the context of its procedures.
+struct Handles(Vec<Handle>);
+
+/// Why a table has rows and a sequence has numbers.
+const KINDS: &str = "workloads allocate sequence numbers, and from nothing else";
+
+impl Handles {
+    fn sequence(&self, table: TableId, key: &[u8]) -> Sequence {
+        match self.0[usize::from(table.0)] {
+            Handle::Sequence(sequence) => sequence.at(word(key)),
+            _ => panic!("{KINDS}"),
+        }
+    }
+}
+
+fn word(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().expect("all keys of this table have 8 bytes"))
+}
+
+/// Does the same with a table and a key, whatever types they have.
+macro_rules! with_row {
+    ($handles:expr, $id:expr, $key:expr, |$table:ident, $typed:ident| $do:expr) => {
+        match &$handles.0[usize::from($id.0)] {
+            Handle::HashWords($table) => {
+                let ($table, $typed) = (*$table, word($key));
+                $do
+            }
+            Handle::Hash($table) => {
+                let ($table, $typed) = (*$table, $key);
+                $do
+            }
+            Handle::OrderedWords($table) => {
+                let ($table, $typed) = (*$table, word($key));
+                $do
+            }
+            Handle::Ordered($table) => {
+                let ($table, $typed) = (*$table, $key);
+                $do
+            }
+            Handle::Sequence(_) => panic!("{KINDS}"),
+        }
+    };
+}
+
+/// Does the same with an ordered table and a range of its keys; `$bytes` turns a key into bytes.
+macro_rules! with_range {
+    ($handles:expr, $id:expr, $low:expr, $high:expr, |$table:ident, $range:ident, $bytes:ident|
+        $do:expr) => {
+        match $handles.0[usize::from($id.0)] {
+            Handle::OrderedWords($table) => {
+                let ($range, $bytes) = (word($low)..word($high), |key: u64| key.to_be_bytes());
+                $do
+            }
+            Handle::Ordered($table) => {
+                let $range = (Included($low), Excluded($high));
+                let $bytes = |key: Bytes| key;
+                $do
+            }
+            _ => panic!("only ordered tables are scanned"),
+        }
+    };
+}
+
+/// The arguments of a workload's procedure.
+pub(crate) struct Call<P>(Buffer, PhantomData<fn(P)>);
+
+impl<P> Call<P> {
+    fn new(arguments: Buffer) -> Self {
+        Self(arguments, PhantomData)
+    }
+}
+
+impl<P: 'static> Data for Call<P> {
+    const IS_OPEN: bool = true;
+    const READS_BACK: bool = true;
+
+    fn encode(&self, into: &mut Vec<u8>) {
+        self.0.encode(into);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        Buffer::decode(from).map(Self::new)
+    }
+
+    fn describe() -> String {
+        Buffer::describe()
+    }
+
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        self.0.with_bytes(then)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Buffer::from_bytes(bytes).map(Self::new)
+    }
+
+    #[inline]
+    fn with_value<R>(bytes: &[u8], then: impl FnOnce(&Self) -> R) -> Option<R> {
+        // It is not moved: a processor waits where it loads more at once than was stored at once.
+        let call = Self::new(Buffer::from(bytes));
+        Some(then(&call))
+    }
+}
+
+/// A declaration or a body that ended early.
+struct Ended(Stop);
+
+impl From<Abort> for Ended {
+    fn from(abort: Abort) -> Self {
+        Self(nvcaracal::Abort::code(abort.0).into())
+    }
+}
+
+impl From<Stop> for Ended {
+    fn from(stop: Stop) -> Self {
+        Self(stop)
+    }
+}
+
+/// A step of a declaration that gave up.
+struct GaveUp(nvcaracal::Abort);
+
+impl From<Abort> for GaveUp {
+    fn from(abort: Abort) -> Self {
+        Self(nvcaracal::Abort::code(abort.0))
+    }
+}
+
+impl<P: Procedure> nvcaracal::Procedure for Call<P> {
+    const NAME: &'static str = P::NAME;
+    const SEQUENCES: bool = P::SEQUENCES;
+    const PIECES: bool = P::PIECES;
+    type Output = Output;
+
+    fn sequences(&self, sequences: &mut Sequences) -> std::result::Result<(), nvcaracal::Abort> {
+        let Some(handles) = sequences.context() else { return Ok(()) };
+        let mut allocating = Allocating { sequences, handles, found: None };
+        P::sequences(&self.0, &mut allocating).map_err(|gave_up| gave_up.0)
+    }
+
+    fn write_set(&self, set: &mut WriteSet) {
+        let Some(handles) = set.context() else { return };
+        let mut declaring = Declaring { set: RefCell::new(set), handles, found: None };
+        // Whoever gives up here gives up in the body, too, from the same rows.
+        if P::write_set(&self.0, &mut declaring).is_err() {
+            declaring.set.get_mut().unknown();
+        }
+    }
+
+    fn run(&self, tx: &mut Transaction) -> std::result::Result<Output, Stop> {
+        let handles = tx.context()?;
+        Output::put(|output| P::run(&self.0, &mut Running { tx, handles, output }))
+            .map_err(|ended| ended.0)
+    }
+
+    fn piece(&self, piece: &mut Piece) -> std::result::Result<u64, Stop> {
+        let number = piece.number();
+        P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
+    }
+
+    fn finish(&self, output: Output, results: &[u64]) -> Output {
+        output.changed(|bytes| P::finish(&self.0, results, bytes))
+    }
+}
+
+struct Allocating<'d, 'a, 'e> {
+    sequences: &'d mut Sequences<'a, 'e>,
+    handles: &'a Handles,
+    found: Option<Bytes>,
+}
+
+impl workloads::Allocate for Allocating<'_, '_, '_> {
+    type Error = GaveUp;
+
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
+        self.sequences.allocate(self.handles.sequence(table, key));
+    }
+
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        self.sequences.peek(self.handles.sequence(table, key));
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, GaveUp> {
+        self.found = with_row!(self.handles, table, key, |t, k| self.sequences.get(t, k));
+        Ok(self.found.as_deref())
+    }
+}
+
+struct Declaring<'d, 'a, 'e> {
+    /// In a cell because a mistake of whoever asks where a sequence started is noted in the set.
+    set: RefCell<&'d mut WriteSet<'a, 'e>>,
+    handles: &'a Handles,
+    found: Option<Bytes>,
+}
+
+impl workloads::Declare for Declaring<'_, '_, '_> {
+    type Error = GaveUp;
+
+    fn insert(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().insert(t, k));
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().update(t, k));
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().delete(t, k));
+    }
+
+    fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().update_piece(t, k, weight));
+    }
+
+    fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .set
+            .get_mut()
+            .update_range(t, range));
+    }
+
+    fn will_read(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().will_read(t, k));
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.set.borrow().sequence_number(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        self.set.borrow_mut().sequence_start(self.handles.sequence(table, key))
+    }
+
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, GaveUp> {
+        self.found = with_row!(self.handles, table, key, |t, k| self.set.get_mut().get(t, k));
+        Ok(self.found.as_deref())
+    }
+
+    fn lookup_scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> std::result::Result<(), GaveUp> {
+        with_range!(self.handles, table, low, high, |t, range, bytes| {
+            for (key, value) in self.set.get_mut().range(t, range) {
+                if each(bytes(key).as_ref(), &value).is_break() {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+struct Running<'t, 'a, 'e> {
+    tx: &'t mut Transaction<'a, 'e>,
+    handles: &'a Handles,
+    output: &'t mut Bytes,
+}
+
+impl workloads::Tx for Running<'_, '_, '_> {
+    type Error = Ended;
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.get_bytes(t, k))?)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        descending: bool,
+        each: Visit<'_>,
+    ) -> std::result::Result<(), Ended> {
+        Ok(with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .tx
+            .visit_bytes(t, range, descending, each))?)
+    }
+
+    fn insert(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<(), Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.insert_bytes(t, k, value))?)
+    }
+
+    fn update(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.update_bytes(t, k, value))?)
+    }
+
+    fn get_many<'k>(
+        &mut self,
+        table: TableId,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> std::result::Result<(), Ended> {
+        Ok(match self.handles.0[usize::from(table.0)] {
+            Handle::HashWords(t) => self.tx.get_many_bytes(t, keys.map(word), each),
+            Handle::OrderedWords(t) => self.tx.get_many_bytes(t, keys.map(word), each),
+            Handle::Hash(t) => self.tx.get_many_bytes(t, keys, each),
+            Handle::Ordered(t) => self.tx.get_many_bytes(t, keys, each),
+            Handle::Sequence(_) => panic!("{KINDS}"),
+        }?)
+    }
+
+    fn modify<F: FnOnce(&mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        let change = |_: &[u8], value: &mut [u8]| change(value);
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.modify_bytes(t, k, .., change))?)
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.modify_bytes(t, k, part, change))?)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.tx.delete(t, k))?)
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.tx.sequence_number(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.tx.sequence_start(self.handles.sequence(table, key));
+        start.unwrap_or_else(|_| panic!("the sequences of a workload are registered"))
+    }
+
+    fn commit_point(&mut self) -> std::result::Result<(), Ended> {
+        Ok(self.tx.commit_point()?)
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.output
+    }
+}
+
+struct Part<'p, 'a, 'e>(&'p mut Piece<'a, 'e>);
+
+impl workloads::PieceTx for Part<'_, '_, '_> {
+    type Error = Ended;
+
+    fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> std::result::Result<bool, Ended> {
+        Ok(self.0.modify_bytes::<Bytes>(.., |_, value| change(value))?)
+    }
+
+    fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        part: Range<usize>,
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        Ok(self.0.modify_bytes::<Bytes>(part, change)?)
+    }
+}
+
+/// How calls of one procedure are made.
+#[derive(Clone, Copy)]
+pub struct Callable {
+    /// Calls it and waits.
+    pub call: fn(&Database, &[u8]) -> nvcaracal::Result<Output>,
+    /// Submits a call.
+    pub submit: fn(&Database, &[u8]) -> nvcaracal::Result<Ticket<Output>>,
+    /// Adds a call to a batch.
+    pub add: fn(&mut Batch<'_>, &[u8]) -> nvcaracal::Result<Added<Output>>,
+}
+
+/// The procedures of a workload, as the library registers and calls them.
+#[derive(Default)]
+pub struct Procedures {
+    options: Options,
+    callables: Vec<Callable>,
+    /// By number.
+    pub(crate) names: Vec<&'static str>,
+}
+
+impl Register for Procedures {
+    fn procedure<P: Procedure>(&mut self) {
+        self.options = std::mem::take(&mut self.options).procedure::<Call<P>>();
+        self.names.push(P::NAME);
+        self.callables.push(Callable {
+            call: |database, arguments| database.call(Call::<P>::new(arguments.into())),
+            submit: |database, arguments| database.submit(Call::<P>::new(arguments.into())),
+            add: |batch, arguments| batch.add(&Call::<P>::new(arguments.into())),
+        });
+    }
+}
+
+/// The tables of a workload, and how their rows are made.
+pub struct Tables {
+    /// In the workload's words.
+    pub specs: Vec<TableSpec>,
+    /// Sizes of rows that were asked for.
+    pub row_sizes: RowSizes,
+    /// Bytes of a segment of the store.
+    pub segment_bytes: u64,
+}
+
+impl Tables {
+    fn handles(&self) -> Result<Vec<Handle>> {
+        self.specs.iter().map(|spec| handle(self, spec)).collect()
+    }
+}
+
+/// The options of a workload's database, and how its procedures are called.
+///
+/// # Errors
+/// `Usage` if rows cannot be as they are asked for.
+pub fn options(tables: &Tables, procedures: Procedures) -> Result<(Options, Vec<Callable>)> {
+    let handles = tables.handles()?;
+    let Procedures { mut options, callables, .. } = procedures;
+    for handle in &handles {
+        options = match *handle {
+            Handle::HashWords(table) => options.table(table),
+            Handle::Hash(table) => options.table(table),
+            Handle::OrderedWords(table) => options.table(table),
+            Handle::Ordered(table) => options.table(table),
+            Handle::Sequence(sequence) => options.sequence(sequence),
+        };
+    }
+    Ok((options.context(Handles(handles)), callables))
+}
+
+fn handle(tables: &Tables, spec: &TableSpec) -> Result<Handle> {
+    let TableSpec { name, index, key_bytes_max: key, .. } = *spec;
+    // Rows as the engine alone has them.
+    let definition: TableDefinition = table_definition(spec, tables.row_sizes);
+    let record = definition.to_record(tables.segment_bytes);
+    let record = record.map_err(|error| BenchError::Usage(error.to_string()))?;
+    Ok(match (index, key) {
+        (IndexKind::Sequence, _) => Handle::Sequence(Sequence::new(name)),
+        (IndexKind::Hash, 8) => Handle::HashWords(sized(HashTable::hash(name), &record)),
+        (IndexKind::Ordered, 8) => Handle::OrderedWords(sized(Table::ordered(name), &record)),
+        (IndexKind::Hash, _) => {
+            Handle::Hash(sized(HashTable::hash(name).with_key_bytes(key), &record))
+        }
+        (IndexKind::Ordered, _) => {
+            Handle::Ordered(sized(Table::ordered(name).with_key_bytes(key), &record))
+        }
+    })
+}
+
+/// A table whose rows are those of a record.
+fn sized<K: nvcaracal::Key + ?Sized, O>(
+    table: Table<K, Bytes, O>,
+    record: &TableRecord,
+) -> Table<K, Bytes, O> {
+    table
+        .with_value_bytes(record.value_bytes_max)
+        .with_row_bytes(record.row_bytes)
+        .with_shared_heap_bytes(record.shared_heap_bytes())
+}
+
+/// Makes room for so many rows of these tables, as [`Engine::reserve`](engine::Engine::reserve)
+/// does.
+///
+/// # Errors
+/// The library's.
+pub fn reserve(
+    tables: &Tables,
+    database: &Database,
+    inserts: impl IntoIterator<Item = (u16, u64)>,
+) -> Result<()> {
+    for (table, rows) in inserts {
+        match handle(tables, &tables.specs[usize::from(table)])? {
+            Handle::HashWords(table) => database.reserve(table, rows),
+            Handle::Hash(table) => database.reserve(table, rows),
+            Handle::OrderedWords(table) => database.reserve(table, rows),
+            Handle::Ordered(table) => database.reserve(table, rows),
+            Handle::Sequence(_) => Ok(()),
+        }?;
+    }
+    Ok(())
+}
+
+/// The state of a database, all of one moment.
+pub struct LibraryView {
+    snapshot: Snapshot,
+    handles: Handles,
+}
+
+/// Why reading cannot fail, if nobody writes meanwhile.
+const READS: &str = "the workload's tables are in the database, which was not stopped";
+
+impl LibraryView {
+    /// The state of a database as it is now.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn new(tables: &Tables, database: &Database) -> Result<Self> {
+        Ok(Self { snapshot: database.snapshot()?, handles: Handles(tables.handles()?) })
+    }
+}
+
+impl View for LibraryView {
+    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
+        if let Handle::Sequence(sequence) = self.handles.0[usize::from(table.0)] {
+            let next = self.snapshot.sequence(sequence.at(word(key))).expect(READS);
+            return (next > 0).then(|| next.to_le_bytes().to_vec());
+        }
+        with_row!(self.handles, table, key, |t, k| self.snapshot.get(t, k)).expect(READS)
+    }
+
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
+        match self.handles.0[usize::from(table.0)] {
+            Handle::HashWords(t) => self.snapshot.all(t).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key.to_be_bytes(), &value);
+            }),
+            Handle::Hash(t) => self.snapshot.all(t).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key, &value);
+            }),
+            Handle::OrderedWords(t) => self.snapshot.range(t, ..).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key.to_be_bytes(), &value);
+            }),
+            Handle::Ordered(t) => self.snapshot.range(t, ..).for_each(|row| {
+                let (key, value) = row.expect(READS);
+                each(&key, &value);
+            }),
+            Handle::Sequence(_) => panic!("the numbers of a sequence are read one by one"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The command line: every option, its unit, default and limits.
+
+mod contention;
+mod rows;
+mod run;
+mod stores;
+mod workloads;
+
+use clap::{Parser, Subcommand};
+
+pub use contention::ContentionArguments;
+pub use rows::{DumpArguments, Format, LoadArguments, StorePath};
+pub use run::{ClientArguments, RunArguments};
+pub use stores::{InspectArguments, Page, RecoverArguments, StoreArguments};
+pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArguments};
+
+/// A deterministic, epoch-based database: benchmarks of the library, and tools for stores.
+///
+/// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
+/// salvage that lost rows or calls, 130 or 143 a run that SIGINT or SIGTERM interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "nvcaracal", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
+pub(crate) enum Command {
+    /// Run a workload of the papers through the library, and report what its callers get
+    ///
+    /// Clients make calls for a time and wait for their answers: two of them with 10000 calls in
+    /// flight, unless --clients says otherwise. With --epochs, --verify, --resume or --ack-log the
+    /// workload's stream runs instead, one epoch after the other: one thread submits the calls of
+    /// an epoch together and takes their answers, so that runs can be verified, killed, resumed and
+    /// compared. The engine alone, and other engines, are run by nvcaracal-lab.
+    ///
+    /// SIGINT (Ctrl-C) or SIGTERM interrupts a run in good order: it finishes the epoch that is
+    /// running, skips the others, checks what ran, closes the store with a checkpoint, reports, and
+    /// ends with exit code 130 or 143. A stream whose store is kept goes on with --resume; a
+    /// temporary store is removed. A second signal ends the process at once, without any of this.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// What is done with a store.
+    #[command(flatten)]
+    Store(StoreCommand),
+}
+
+/// What is done with a store, whichever program made it.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Read a whole store and say what is wrong with it; changes nothing
+    ///
+    /// Reports the epoch and the state digest of the checkpoint. Committed epochs after it, which
+    /// the next open replays, are listed.
+    Check(StoreArguments),
+    /// Show what is in a store, or the format itself
+    Inspect(InspectArguments),
+    /// Write the rows of a store, of whichever program, as JSON lines or CSV; changes nothing
+    ///
+    /// Rows are shown by the types that the store has in words, in the order of their keys. Each
+    /// table begins with a line that describes it (JSON lines) or with the names of its columns
+    /// (CSV). What no type is known of is shown as bytes. In CSV texts are as they are, other
+    /// values are JSON; a cell without anything is null, "" an empty text. CSV with --out has a
+    /// file more, tables.jsonl, which describes the tables.
+    ///
+    /// Where the type of a table's values has several versions, each row says of which its value
+    /// is, counted from 0: "version". What could not be had again from its form is "key_bytes" or
+    /// "value_bytes" in JSON lines, and refused in CSV. With --out the files are read back and
+    /// compared with the store's state hash; as long as the directory has a file dump.unfinished,
+    /// nobody loads it.
+    Dump(DumpArguments),
+    /// Load rows that `dump` wrote into a new store, or into one that was closed
+    ///
+    /// A new store gets the tables that the files describe, and its program opens it as its own. In
+    /// a store that is there, rows of the same keys are replaced; its tables must be of the same
+    /// types, or of more versions of them. CSV says nothing of types: it is loaded into a table
+    /// that is there, or with the tables.jsonl of its dump. Sequences are set.
+    ///
+    /// Everything is read and checked before anything is changed: types, lengths, keys that come
+    /// twice. A load that is cut short leaves a store that every program and command refuses, until
+    /// the same files are loaded again. Nothing is ever removed.
+    Load(LoadArguments),
+    /// Recover a store that `bench` made, and show how long each part took; check one of another
+    /// program, which only that can recover; or decide what becomes of one that is refused
+    ///
+    /// --accept-loss-after and --skip-call work for every store, whichever program made it. They do
+    /// one step and replay nothing: that does the next open.
+    Recover(RecoverArguments),
+}
+
+/// What to run or to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// YCSB: 10 reads or read-modify-writes of one table in a transaction (NV 6.2.1, CA 5.3)
+    Ycsb(YcsbArguments<RunArguments>),
+    /// SmallBank: five types of transactions on bank accounts (NV 6.2.2)
+    Smallbank(SmallBankArguments<RunArguments>),
+    /// TPC-C: a wholesale supplier, five types of transactions (NV 6.2.3, CA 5.4)
+    Tpcc(TpccArguments<RunArguments>),
+    /// What few hot rows cost callers of the library: with a write set on all workers, with one on
+    /// one worker, and without one, also on a busy machine
+    ///
+    /// Many threads keep calls in flight that each add to one of the rows. The variants run in
+    /// turns within each round; loops that only burn time run beside them in half of the settings.
+    /// The rows hold as many additions as calls were answered, or the exit code is 1. Takes 2 to 3
+    /// minutes, with --quick seconds.
+    Contention(ContentionArguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

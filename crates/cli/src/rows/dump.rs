@@ -1,0 +1,269 @@
+//! `dump`: the rows of a store as JSON lines or CSV.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bench::{BenchError, DeviceVisitor, Limits, Progress};
+use nvcaracal::dynamic::Value;
+use pmem::Device;
+use storage::{StateHash, TableDefinition, row_hash};
+
+use super::dump_files::{UNFINISHED_NAME, file_name};
+use super::load::state_hash_of_files;
+use super::looked::{Looked, Table};
+use crate::args::{DumpArguments, Format};
+use crate::output::{Done, Failure};
+
+/// Runs a `dump` command.
+pub(crate) fn run(arguments: &DumpArguments) -> Done {
+    let spec = bench::spec_of_path(&arguments.path)?;
+    bench::open_device(&spec, Limits::read_only(&spec), Dump(arguments))?
+}
+
+struct Dump<'a>(&'a DumpArguments);
+
+impl DeviceVisitor for Dump<'_> {
+    /// Not all that can go wrong is the store's fault.
+    type Output = Done;
+
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Done, BenchError> {
+        Ok(dump(&Looked::open(device)?, self.0))
+    }
+}
+
+fn dump<D: Device>(store: &Looked<D>, arguments: &DumpArguments) -> Done {
+    if let Some(later) = store.later() {
+        if !arguments.at_checkpoint {
+            let advice = "or leave that out with --at-checkpoint";
+            return Err(Failure::new(format!("{}: {later}, {advice}", arguments.path)));
+        }
+        eprintln!("note: {later}");
+    }
+    let tables: Vec<&Table> = match arguments.table.as_slice() {
+        [] => store.tables().iter().collect(),
+        names => {
+            let tables = names.iter().map(|name| store.table(name));
+            tables.collect::<Result<_, _>>().map_err(Failure::usage)?
+        }
+    };
+    match &arguments.out {
+        Some(directory) => dump_into(store, &tables, arguments, directory),
+        None => dump_to_standard_output(store, &tables, arguments.format),
+    }
+}
+
+fn dump_to_standard_output<D: Device>(
+    store: &Looked<D>,
+    tables: &[&Table],
+    format: Format,
+) -> Done {
+    if format == Format::Csv && tables.len() > 1 {
+        return Err(Failure::usage(
+            "tables have different columns: choose one with --table, or a directory with --out",
+        ));
+    }
+    let mut to = BufWriter::new(io::stdout().lock());
+    for table in tables {
+        let written = write_table(store, table, format, &mut to)?;
+        match written.and_then(|_| to.flush()) {
+            Ok(()) => {}
+            // A reader that went away is no error.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => {
+                return Err(Failure::new(format!("cannot write to standard output: {error}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One file for each table. The directory has a mark from before the first to after the last, so
+/// that a dump that was cut short is not taken for a whole one.
+fn dump_into<D: Device>(
+    store: &Looked<D>,
+    tables: &[&Table],
+    arguments: &DumpArguments,
+    directory: &Path,
+) -> Done {
+    let mark = begin(directory)?;
+    let bar = Progress::Shown.bar("dumping", tables.len() as u64, "tables");
+    let (mut heads, mut all) = (Vec::new(), Written::default());
+    for table in tables {
+        let path = directory.join(file_name(&table.definition.name, arguments.format));
+        let written = write_file(&path, |to| write_table(store, table, arguments.format, to))?;
+        if arguments.format == Format::Csv {
+            write_head(&mut heads, table, &format!("\"rows\":0,\"csv_rows\":{}", written.rows))
+                .expect("memory takes it");
+        }
+        all.rows += written.rows;
+        all.hash.merge(written.hash);
+        bar.step("");
+    }
+    if arguments.format == Format::Csv {
+        // What CSV cannot say: of which types the columns are.
+        let path = directory.join("tables.jsonl");
+        write_file(&path, |to| Ok(to.write_all(&heads).map(|()| Written::default())))?;
+    }
+    sync(directory)?;
+    if tables.len() == store.tables().len() {
+        compare("the rows of the store", all.hash, store.state_hash())?;
+    }
+    if arguments.no_verify {
+        eprintln!("note: the files were not read back");
+    } else {
+        // Before the mark is removed, which would be in the way.
+        let read = state_hash_of_files(directory, store)?;
+        compare("what was read back from the files", read, Some(all.hash))?;
+    }
+    let failed = |error| Failure::new(format!("cannot remove {}: {error}", mark.display()));
+    fs::remove_file(&mark).map_err(failed)?;
+    sync(directory)?;
+    let (tables, Written { rows, hash }) = (tables.len(), all);
+    let verified = if arguments.no_verify { "" } else { ", read back" };
+    eprintln!("note: {tables} tables with {rows} rows dumped{verified}, state digest {hash}");
+    Ok(())
+}
+
+/// A dump says what is in the store, or nothing.
+fn compare(what: &str, found: StateHash, wanted: Option<StateHash>) -> Done {
+    match wanted {
+        Some(wanted) if wanted != found => Err(Failure::new(format!(
+            "{what} have state digest {found}, not {wanted}: this dump is not finished; check the \
+             store with `nvcaracal check`"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What was written of a table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    rows: u64,
+    hash: StateHash,
+}
+
+/// Makes a file; the outer result of what writes it is the store's.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<io::Result<Written>, Failure>,
+) -> Result<Written, Failure> {
+    let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    let mut to = BufWriter::new(File::create_new(path).map_err(failed)?);
+    let written = write(&mut to)?.map_err(failed)?;
+    let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(written)
+}
+
+fn sync(directory: &Path) -> Done {
+    let failed = |error| Failure::new(format!("cannot sync {}: {error}", directory.display()));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+}
+
+/// Makes a directory, or finds it empty: nothing of an earlier dump is taken for this one. Returns
+/// the mark, which keeps a second dump away.
+fn begin(directory: &Path) -> Result<PathBuf, Failure> {
+    let path = directory.display();
+    let failed = |error| Failure::new(format!("cannot create {path}: {error}"));
+    fs::create_dir_all(directory).map_err(failed)?;
+    let mark = directory.join(UNFINISHED_NAME);
+    let is_empty = fs::read_dir(directory).map_err(failed)?.next().is_none();
+    match File::create_new(&mark) {
+        Ok(file) if is_empty => {
+            file.sync_all().map_err(failed)?;
+            sync(directory)?;
+            Ok(mark)
+        }
+        Ok(_) => {
+            // It was not there before.
+            fs::remove_file(&mark).map_err(failed)?;
+            Err(Failure::new(format!("{path} is not empty: choose a new directory")))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::new(format!(
+            "{path} is not empty: {UNFINISHED_NAME} is of a dump that goes on or was cut short; \
+             choose a new directory"
+        ))),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The outer result is the store's, the inner one that of writing.
+fn write_table<D: Device>(
+    store: &Looked<D>,
+    table: &Table,
+    format: Format,
+    to: &mut dyn Write,
+) -> Result<io::Result<Written>, Failure> {
+    let rows = store.rows(table)?;
+    let columns = table.types.columns();
+    let begun = match format {
+        Format::Jsonl => write_head(to, table, &format!("\"rows\":{}", rows.len())),
+        Format::Csv => write_line(to, columns.iter().map(|column| Some(column.name.clone()))),
+    };
+    if let Err(error) = begun {
+        return Ok(Err(error));
+    }
+    let mut written = Written { rows: rows.len() as u64, hash: StateHash::default() };
+    for row in &rows {
+        let value = store.value(row);
+        written.hash.add(row_hash(table.number(), &row.key, value));
+        let done = match format {
+            Format::Jsonl => writeln!(to, "{}", table.types.line(&row.key, value)),
+            Format::Csv => {
+                let cells = table.types.cells(&columns, &row.key, value).ok_or_else(|| {
+                    Failure::new(format!(
+                        "table {:?}: the row with key {} cannot be written as CSV so that it could \
+                         be had again: use --format jsonl",
+                        table.definition.name,
+                        table.types.key(&row.key)
+                    ))
+                })?;
+                write_line(to, cells.into_iter())
+            }
+        };
+        if let Err(error) = done {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(written))
+}
+
+/// The line that describes a table, and says how many rows follow.
+fn write_head(to: &mut dyn Write, table: &Table, rows: &str) -> io::Result<()> {
+    let Table { index, words, .. } = table;
+    let TableDefinition {
+        name,
+        key_bytes_max: key,
+        value_bytes_max: value,
+        row_bytes: row,
+        shared_heap_bytes: heap,
+        ..
+    } = &table.definition;
+    // Most tables have none.
+    let heap = if *heap > 0 { format!("\"shared_heap_bytes\":{heap},") } else { String::new() };
+    let types = Value::List(words.iter().map(|words| Value::Text(words.clone())).collect());
+    let name = Value::Text(name.clone());
+    writeln!(
+        to,
+        "{{\"table\":{name},\"index\":\"{index}\",\"key_bytes_max\":{key},\
+         \"value_bytes_max\":{value},\"row_bytes\":{row},{heap}\"types\":{types},{rows}}}"
+    )
+}
+
+/// A line of comma-separated values, by RFC 4180. An empty text is quoted, nothing is not, so that
+/// they can be told apart.
+fn write_line(to: &mut dyn Write, cells: impl Iterator<Item = Option<String>>) -> io::Result<()> {
+    for (i, cell) in cells.enumerate() {
+        let comma = if i > 0 { "," } else { "" };
+        match cell {
+            None => write!(to, "{comma}")?,
+            Some(cell) if cell.is_empty() || cell.contains([',', '"', '\n', '\r']) => {
+                write!(to, "{comma}\"{}\"", cell.replace('"', "\"\""))?;
+            }
+            Some(cell) => write!(to, "{comma}{cell}")?,
+        }
+    }
+    write!(to, "\r\n")
+}

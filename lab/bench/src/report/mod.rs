@@ -1,0 +1,10 @@
+//! What came of a run of the engine, for scripts and for people.
+
+mod engine;
+mod head;
+mod table;
+
+pub use engine::Report;
+pub(crate) use engine::values;
+pub use head::Head;
+pub use table::{render, render_details};
