@@ -1,8 +1,41 @@
-//! The designs that NVCaracal is compared with (NV 6.4, 6.7), as options of one engine, so that
-//! they differ in nothing else. For experiments: only NVCaracal itself recovers what was answered.
+//! What only experiments change: the designs that NVCaracal is compared with (NV 6.4, 6.7) and its
+//! parts (NV 6.6, CA 5.5), as options of one engine, so that they differ in nothing else.
 //!
+//! No option changes an answer or the state, but only NVCaracal itself recovers what was answered.
 //! What a design keeps on the device is written back and charged there, as far as the device
 //! charges anything; where it lies is memory all the same, because it is not recovered.
+
+use crate::design::append_method::AppendMethod;
+
+/// The options of experiments. A database has the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lab {
+    /// Where versions and inputs go. Default NVCaracal.
+    pub design: Design,
+    /// Which values are cached, where there is a cache. Default all.
+    pub cache_policy: CachePolicy,
+    /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
+    /// the major collector clears it an epoch later. Default true.
+    pub minor_collection: bool,
+    /// How rows that several calls of an epoch write get their versions. Default batch.
+    pub append: AppendMethod,
+    /// Whether a hash of the whole state is maintained with every final write, is stored with the
+    /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
+    /// engine that is opened with it again computes it from the rows. Default true.
+    pub state_hash: bool,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self {
+            design: Design::default(),
+            cache_policy: CachePolicy::default(),
+            minor_collection: true,
+            append: AppendMethod::default(),
+            state_hash: true,
+        }
+    }
+}
 
 /// Where versions and inputs go.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -68,22 +101,19 @@ pub enum CachePolicy {
     /// What is read from the device, and every new value (NV 4.2).
     #[default]
     All,
-    /// What is read from the device: a new value is cached when it is read for the first time.
-    Read,
     /// New values of rows that several calls of an epoch write: they are likely to be read again.
     Hot,
 }
 
 impl CachePolicy {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::All, Self::Read, Self::Hot];
+    pub const ALL: [Self; 2] = [Self::All, Self::Hot];
 
     /// Name in options and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
-            Self::Read => "read",
             Self::Hot => "hot",
         }
     }
@@ -93,7 +123,6 @@ impl CachePolicy {
     pub fn what(self) -> &'static str {
         match self {
             Self::All => "what is read, and every new value",
-            Self::Read => "what is read",
             Self::Hot => "new values of rows that several transactions of an epoch write",
         }
     }

@@ -413,14 +413,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// State hash of the last finished epoch: the one that is maintained, or, if
-    /// [`EngineConfig::state_hash`] is off, that of all rows, each of which is visited then.
+    /// [`crate::Lab::state_hash`] is off, that of all rows, each of which is visited then.
     pub fn state_hash(&self) -> StateHash {
         self.running_hash().unwrap_or_else(|| self.hash_of_rows())
     }
 
     /// State hash of the last finished epoch, if it is maintained.
     pub fn running_hash(&self) -> Option<StateHash> {
-        self.core.config.state_hash.then_some(self.totals.hash)
+        self.core.config.lab.state_hash.then_some(self.totals.hash)
     }
 
     /// Visits all rows to hash them.
@@ -665,7 +665,7 @@ impl<D: Device> Engine<D> {
             self.last_image_snapshot = self.epoch;
         }
         self.store.device().settle()?;
-        if self.core.config.design.logs() {
+        if self.core.config.lab.design.logs() {
             self.store.log().release(self.checkpoint_epoch());
         }
         Ok(())
@@ -733,7 +733,7 @@ pub(crate) fn new_worker<D: Device>(
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,
-            (config.cache_epochs, config.cache_policy),
+            (config.cache_epochs, config.lab.cache_policy),
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),
@@ -751,9 +751,9 @@ pub(crate) fn new_worker<D: Device>(
         handed_pools: Vec::new(),
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
-        keeps_hash: config.state_hash,
-        design: config.design,
-        minor_collection: config.minor_collection,
+        keeps_hash: config.lab.state_hash,
+        design: config.lab.design,
+        minor_collection: config.lab.minor_collection,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

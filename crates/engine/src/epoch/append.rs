@@ -29,7 +29,7 @@ const KEYS: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let (local, port) = (&mut worker.local, &mut worker.row_store.port);
-    match epoch.core.config.append {
+    match epoch.core.config.lab.append {
         AppendMethod::RowLock => {
             let mut locks =
                 RowLocks(WorkCounts::default(), epoch.core.config.contention.then(Vec::new));
@@ -48,7 +48,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
     }
     local.reads.account(port, epoch.core.image_base);
-    if epoch.core.config.design.is_all_nvmm() {
+    if epoch.core.config.lab.design.is_all_nvmm() {
         write_back_arrays(epoch, worker)?;
     }
     Ok(())

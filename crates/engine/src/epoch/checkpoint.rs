@@ -97,7 +97,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let mut sum = epoch.before;
     sum.hash.merge(hash);
     sum.rows += rows;
-    let hash = epoch.core.config.state_hash.then_some(sum.hash);
+    let hash = epoch.core.config.lab.state_hash.then_some(sum.hash);
     if let Some(past) = epoch.replay {
         verify(epoch, past, hash)?;
     }
@@ -108,7 +108,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let takes_snapshots = store.device().takes_snapshots();
     let recovery_starts_here =
         if takes_snapshots { epoch.ends_in_image_snapshot } else { epoch.ends_in_checkpoint };
-    let logs = epoch.core.config.design.logs();
+    let logs = epoch.core.config.lab.design.logs();
     // Without a log a crash loses calls that are deferred, as it does those that wait.
     let deferred_on = if logs { epoch.still_deferred.len() + deferred.len() } else { 0 };
     if recovery_starts_here && deferred_on > 0 {

@@ -95,7 +95,7 @@ fn run_call<D: Device>(
     if (call.position as usize) < epoch.calls.serial() {
         return Ok(runner.publish_serial(local, call)?);
     }
-    if epoch.core.config.design.is_all_nvmm() {
+    if epoch.core.config.lab.design.is_all_nvmm() {
         charge_version_arrays(epoch, local, call);
     }
     local.writes.clear();

@@ -21,7 +21,7 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 /// Writes this worker's stream; the first worker commits the epoch and begins to make it durable. A
 /// worker that is alone does both with one write, if it can.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    if epoch.replay.is_some() || !epoch.core.config.design.logs() {
+    if epoch.replay.is_some() || !epoch.core.config.lab.design.logs() {
         return Ok(());
     }
     if epoch.workers == 1 {
@@ -62,7 +62,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> Commi
         calls: epoch.calls.len() as u64,
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
-        hash_before: epoch.core.config.state_hash.then_some(epoch.before.hash),
+        hash_before: epoch.core.config.lab.state_hash.then_some(epoch.before.hash),
         streams,
     }
 }

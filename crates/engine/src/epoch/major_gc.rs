@@ -6,7 +6,7 @@
 //!
 //! A crash after 2 leaves pointers that are already on the free list: recovery knows them (O-36).
 //! Stale inline versions need none of this: the final write overwrites them (minor collection),
-//! unless that is switched off ([`crate::EngineConfig::minor_collection`]).
+//! unless that is switched off ([`crate::Lab::minor_collection`]).
 
 use pmem::Device;
 use storage::format::TABLES_MAX;

@@ -116,7 +116,7 @@ fn open<D: Device>(
     let (mut found, mut hash) = scan_rows(&store, &plan, &owners, &config)?;
     report.scan = count_planning(&store, &sub_pools);
     found.iter().for_each(|found| report.scan.add(&found.device));
-    report.hash = match (store.checkpoint().state_hash(), config.state_hash) {
+    report.hash = match (store.checkpoint().state_hash(), config.lab.state_hash) {
         (Some(_), _) => HashCheck::Verified,
         (None, true) => HashCheck::Computed,
         (None, false) => HashCheck::Unknown,
@@ -163,13 +163,13 @@ fn open<D: Device>(
 
 /// Where only what is logged is durable, there has to be a log.
 fn check_design<D: Device>(config: &EngineConfig, device: &D) -> Result<()> {
-    if config.design.logs() || !device.takes_snapshots() {
+    if config.lab.design.logs() || !device.takes_snapshots() {
         return Ok(());
     }
     Err(EngineError::Limit(format!(
         "design {} has no log, without which nothing on {} would be durable: choose a device in \
          memory",
-        config.design.name(),
+        config.lab.design.name(),
         device.description().name
     )))
 }
@@ -270,7 +270,7 @@ fn scan_rows<D: Device>(
     config: &EngineConfig,
 ) -> Result<(Vec<Found>, StateHash)> {
     let stored = store.checkpoint().state_hash();
-    let hashes = stored.is_some() || config.state_hash;
+    let hashes = stored.is_some() || config.lab.state_hash;
     let (next, threads) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let scan = || -> std::result::Result<Found, StorageError> {
         let (mut found, mut port) = (Found::default(), scan_port(store));

@@ -3,8 +3,7 @@
 use pmem::{DeviceSpec, Profile};
 use storage::StoreOptions;
 
-use crate::design::append_method::AppendMethod;
-use crate::design::variants::{CachePolicy, Design};
+use crate::design::variants::Lab;
 use crate::error::{EngineError, Result};
 use crate::state::watch::Watch;
 use crate::version::WORKERS_MAX;
@@ -25,8 +24,6 @@ pub struct EngineConfig {
     /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
     /// 20.
     pub cache_epochs: u64,
-    /// Which values are cached.
-    pub cache_policy: CachePolicy,
     /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
     /// devices that snapshot, the image is saved that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
@@ -35,24 +32,12 @@ pub struct EngineConfig {
     /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
     /// 0 (the default): pieces always run with their calls.
     pub split_threshold: u32,
-    /// How rows that several calls of an epoch write get their versions.
-    pub append: AppendMethod,
-    /// Whether a hash of the whole state is maintained with every final write, is stored with the
-    /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
-    /// engine that is opened with it again computes it from the rows. It changes no answer and no
-    /// state, and may differ from open to open. Default true.
-    pub state_hash: bool,
     /// Bytes of DRAM for what was overwritten and a snapshot still sees, over all snapshots. Beyond
     /// half of it the oldest end until there is but one. Default 512 MiB.
     pub snapshot_bytes_max: u64,
     /// Whether the rows that calls contend for are found in each epoch
     /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
     pub contention: bool,
-    /// Where versions and inputs go; for experiments. Default NVCaracal.
-    pub design: Design,
-    /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
-    /// the major collector clears it an epoch later; for experiments. Default true.
-    pub minor_collection: bool,
     /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
     /// that does not do the same both times. Calls of other parts run once. Default false.
     pub check_determinism: bool,
@@ -71,6 +56,8 @@ pub struct EngineConfig {
     pub clock: fn() -> u64,
     /// What is told where an epoch is; nothing by default. For tests.
     pub watch: Watch,
+    /// For experiments.
+    pub lab: Lab,
 }
 
 impl Default for EngineConfig {
@@ -79,21 +66,17 @@ impl Default for EngineConfig {
             workers: 1,
             cache_bytes: 0,
             cache_epochs: 20,
-            cache_policy: CachePolicy::default(),
             checkpoint_every: 1,
             split_threshold: 0,
-            append: AppendMethod::default(),
-            state_hash: true,
             snapshot_bytes_max: 512 << 20,
             contention: false,
-            design: Design::default(),
-            minor_collection: true,
             check_determinism: false,
             procedure_stack_bytes: 8 << 20,
             guessed_growth_max: u64::MAX,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),
+            lab: Lab::default(),
         }
     }
 }
@@ -138,17 +121,18 @@ impl EngineConfig {
 
     /// A design without a log has nothing but its checkpoints.
     fn validate_design(&self) -> Result<()> {
-        if self.design.logs() {
+        let design = self.lab.design;
+        if design.logs() {
             return Ok(());
         }
-        let name = self.design.name();
+        let name = design.name();
         if self.checkpoint_every != 1 {
             return Err(EngineError::Limit(format!(
                 "checkpoint_every is {}, must be 1 with design {name}, which has no log",
                 self.checkpoint_every
             )));
         }
-        if self.design.is_all_nvmm() && self.cache_bytes > 0 {
+        if design.is_all_nvmm() && self.cache_bytes > 0 {
             return Err(EngineError::Limit(format!(
                 "cache_bytes is {}, must be 0 with design {name}, which caches nothing",
                 self.cache_bytes

@@ -148,7 +148,7 @@ impl<'a> Transaction<'a> {
             debug_assert!(u64::from(maker.position) <= self.sid.position(), "it is reclaimed");
             let handed_over = u64::from(maker.worker) != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
-            if self.core.config.design.is_all_nvmm() {
+            if self.core.config.lab.design.is_all_nvmm() {
                 self.local.reads.charge(word.address(), word.len());
             }
         }

@@ -112,7 +112,6 @@ impl CachePool {
         self.is_on()
             && match self.policy {
                 CachePolicy::All => true,
-                CachePolicy::Read => false,
                 CachePolicy::Hot => entry.version_count(epoch) > 1,
             }
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Calls, Engine, EngineConfig, EpochInfo, EpochStats, Phase, ProcedureDefinition, ProcedureTable,
-    RecoveryReport,
+    Calls, Engine, EngineConfig, EpochInfo, EpochStats, Lab, Phase, ProcedureDefinition,
+    ProcedureTable, RecoveryReport,
 };
 use pmem::{Device, Emulated, Profile};
 use storage::format::DIRECTORY_OFFSET;
@@ -108,8 +108,8 @@ impl Case {
         };
         let config = EngineConfig {
             cache_bytes: 0,
-            state_hash: self.state_hash,
             checkpoint_every: self.checkpoint_every,
+            lab: Lab { state_hash: self.state_hash, ..Lab::default() },
             ..EngineConfig::default()
         };
         if self.is_grown {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use engine::{
-    Abort, AppendMethod, Calls, ContendedRow, Engine, EngineConfig, EpochInfo, ProcedureDefinition,
-    ProcedureTable, Stop, Transaction,
+    Abort, AppendMethod, Calls, ContendedRow, Engine, EngineConfig, EpochInfo, Lab,
+    ProcedureDefinition, ProcedureTable, Stop, Transaction,
 };
 use pmem::Dram;
 use storage::{IndexKind, TableDefinition};
@@ -88,7 +88,8 @@ fn open(workers: usize, append: AppendMethod) -> Engine<Dram> {
         pieces: None,
     });
     let contention = true;
-    let config = EngineConfig { workers, append, contention, clock, ..EngineConfig::default() };
+    let lab = Lab { append, ..Lab::default() };
+    let config = EngineConfig { workers, contention, clock, lab, ..EngineConfig::default() };
     Engine::open(device, config, &[rows(8), texts], procedures).unwrap().0
 }
 

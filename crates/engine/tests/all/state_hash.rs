@@ -1,4 +1,4 @@
-//! Stores with and without a state hash (`EngineConfig::state_hash`), seen by what is counted and
+//! Stores with and without a state hash (`Lab::state_hash`), seen by what is counted and
 //! by what lies in storage (O-48).
 
 use std::sync::Arc;

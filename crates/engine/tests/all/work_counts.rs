@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
-    Abort, AppendMethod, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition,
+    Abort, AppendMethod, Calls, Engine, EngineConfig, EpochInfo, Lab, ProcedureDefinition,
     ProcedureTable, Stop, Transaction, WorkCounts, WriteSet,
 };
 use pmem::Dram;
@@ -62,7 +62,8 @@ fn calls_rows_and_versions_are_counted() {
         for workers in [1, 3] {
             let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
             let table = rows(8);
-            let config = EngineConfig { workers, append, ..EngineConfig::default() };
+            let lab = Lab { append, ..Lab::default() };
+            let config = EngineConfig { workers, lab, ..EngineConfig::default() };
             let (mut engine, _) = Engine::open(device, config, &[table], procedures()).unwrap();
 
             let made = [

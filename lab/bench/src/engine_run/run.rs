@@ -34,7 +34,7 @@ use crate::{Job, Settings, share};
 pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     let config = settings.engine_config(job, 0);
     config.validate().map_err(|error| BenchError::Usage(error.to_string()))?;
-    if settings.ack_log.is_some() && !settings.engine.state_hash {
+    if settings.ack_log.is_some() && !settings.engine.lab.state_hash {
         let what = "an acknowledgement log has the state digest of every epoch: it cannot be \
                     written without the state hash";
         return Err(BenchError::Usage(what.into()));

@@ -48,8 +48,10 @@ impl Settings {
     /// What the library gets of it.
     #[must_use]
     pub fn library(&self) -> bench::Settings {
+        let mut engine = self.engine.clone();
+        engine.lab.design = self.design.of_engine();
         bench::Settings {
-            engine: EngineConfig { design: self.design.of_engine(), ..self.engine.clone() },
+            engine,
             image_limit_bytes: self.image_limit_bytes,
             log_limit_bytes: self.log_limit_bytes,
             check: self.check,
@@ -62,8 +64,8 @@ impl Settings {
     /// What the engine gets of it.
     #[must_use]
     pub fn engine_config(&self, job: &Job, instance: u64) -> EngineConfig {
-        let design = self.design.of_engine();
-        let mut config = EngineConfig { clock: now_ns, design, ..self.engine.clone() };
+        let mut config = EngineConfig { clock: now_ns, ..self.engine.clone() };
+        config.lab.design = self.design.of_engine();
         config.store.segment_bytes = job.parameters().segment_bytes;
         config.store.instance = instance;
         config

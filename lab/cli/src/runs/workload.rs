@@ -9,7 +9,7 @@ use cli::runs::{
     report_clients, text_with,
 };
 use cli::signals::Signals;
-use engine::EngineConfig;
+use engine::{EngineConfig, Lab};
 use lab::{Design, Job, Measuring, Report, Settings};
 use pmem::DeviceSpec;
 
@@ -116,10 +116,13 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
                 (None, true) => (epochs + 1).min(CHECKPOINT_EVERY_MAX),
                 _ => asked.checkpoint_every,
             },
-            cache_policy: of_lab.cache_policy,
-            minor_collection: !of_lab.no_minor_gc && of_lab.design != Design::Report2021,
-            append: of_lab.append,
-            state_hash: !of_lab.no_state_hash,
+            lab: Lab {
+                cache_policy: of_lab.cache_policy,
+                minor_collection: !of_lab.no_minor_gc && of_lab.design != Design::Report2021,
+                append: of_lab.append,
+                state_hash: !of_lab.no_state_hash,
+                ..Lab::default()
+            },
             ..asked
         },
         serial_calls_max: 0,

@@ -27,7 +27,7 @@ fn check(workload: &str, options: &str) {
         "--workers 1 --device crash --cache-bytes 5000000".to_string(),
         "--workers 2 --device emulated:none --no-state-hash --cache-bytes 100000".to_string(),
         "--workers 2 --device dram --no-minor-gc --checkpoint-every 2".to_string(),
-        "--workers 2 --device emulated:optane --cache-policy read --no-minor-gc".to_string(),
+        "--workers 2 --device emulated:optane --cache-policy hot --no-minor-gc".to_string(),
         "--workers 1 --device emulated:optane --cache-policy hot".to_string(),
         "--workers 2 --device emulated:none --design no-logging".to_string(),
         "--workers 2 --device emulated:none --design hybrid --cache-bytes 1000000".to_string(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{
     Answer, AppendMethod, CachePolicy, Calls, Definitions, Engine, EngineConfig, EngineError,
-    EpochOutcome, ProcedureTable, RecoveryReport, WorkCounts,
+    EpochOutcome, Lab, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
 use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition};
@@ -156,10 +156,13 @@ impl Setup {
             cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
-            append: self.append,
-            state_hash: self.state_hash,
-            minor_collection: self.minor_collection,
-            cache_policy: self.cache_policy,
+            lab: Lab {
+                append: self.append,
+                state_hash: self.state_hash,
+                minor_collection: self.minor_collection,
+                cache_policy: self.cache_policy,
+                ..Lab::default()
+            },
             store: StoreOptions {
                 segment_bytes: self.segment_bytes,
                 log_segment_bytes: self.segment_bytes.min(64 << 10),
