@@ -26,7 +26,7 @@ mod run;
 
 pub mod contention;
 
-pub use engine::EngineConfig;
+pub use engine::{EngineConfig, Lab};
 pub use error::{BenchError, Result};
 pub use library::{
     Callable, LibraryView, Output, Procedures, RowSizes, Tables, options, reserve, table_definition,

@@ -62,22 +62,6 @@ pub enum EngineError {
         /// The limit, for all snapshots.
         bytes_max: u64,
     },
-    /// A call did something else when it ran again ([`crate::EngineConfig::check_determinism`]).
-    /// Nothing of its epoch was logged; the engine is stopped.
-    #[error(
-        "procedure {procedure:?} is not deterministic: call {position} of epoch {epoch} {what}; \
-         look for clocks, randomness, the order of a HashMap, global state, addresses"
-    )]
-    NotDeterministic {
-        /// Its procedure.
-        procedure: String,
-        /// The epoch.
-        epoch: u64,
-        /// Position of the call in it.
-        position: u32,
-        /// What it did, and what it did again.
-        what: String,
-    },
     /// A worker failed; the engine is stopped and must be opened again (O-50).
     #[error("stopped: {0}; open the store again to recover")]
     Poisoned(String),

@@ -19,6 +19,7 @@ mod error;
 pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
 mod instances;
+mod memory;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod program;
@@ -33,7 +34,8 @@ mod transaction;
 mod version;
 mod worker;
 
-pub use call::batch::{ARGUMENT_BYTES_MAX, Abort, Answer, Calls, EpochInfo, EpochOutcome};
+pub use call::answers::{Abort, Answer, EpochOutcome};
+pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo};
 pub use call::panics::{PanicText, caught, text_of};
 pub use contention::rows::ContendedRow;
 pub use declaration::declare::{Sequences, WriteSet};

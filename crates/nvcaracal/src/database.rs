@@ -9,7 +9,6 @@ use std::task::Poll;
 use std::time::Instant;
 
 use engine::{MemoryUse, RecoveryReport, caught, text_of};
-use pmem::Stack;
 
 use crate::body;
 use crate::contention::{self, Names, Window};
@@ -22,7 +21,7 @@ use crate::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::routing::Routing;
 use crate::rows::undecodable;
 use crate::schema::Schema;
-use crate::sequencer::{self, Epochs, Pace, Seat, Sequencer, Shared, panicked};
+use crate::sequencer::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
 use crate::stats::{self, Recorder};
 use crate::stored;
 use crate::sync::Mutex;
@@ -106,7 +105,7 @@ impl Database {
     }
 
     pub(crate) fn start(
-        (driver, stack): (Box<dyn Driver>, Stack),
+        tools: Tools,
         report: RecoveryReport,
         device: String,
         registered: &[(Registration, u16)],
@@ -124,11 +123,11 @@ impl Database {
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
-        let schema = driver.schema();
+        let schema = tools.driver.schema();
         // Whoever only reads does not run what the last process left to run.
-        let deferred = if limits.read_only { 0 } else { driver.status().deferred };
+        let deferred = if limits.read_only { 0 } else { tools.driver.status().deferred };
         let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
-        let sequencer = Sequencer::new(Arc::clone(&shared), (driver, stack), deferred, last_ns);
+        let sequencer = Sequencer::new(Arc::clone(&shared), tools, deferred, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));

@@ -120,7 +120,7 @@ impl<'a> WriteSet<'a, '_> {
 
     /// A piece of the transaction may update this row, if it exists by then, and nothing else of
     /// it may write the row. For rows that many transactions of an epoch want, such as a counter or
-    /// a sum: where [`Options::split_threshold`](crate::Options::split_threshold) says that the row
+    /// a sum: where [`Tuning::split_threshold`](crate::Tuning::split_threshold) says that the row
     /// is contended, [`Procedure::piece`](crate::Procedure::piece) runs apart from the rest of the
     /// transaction, next to the other updates of the row; else with it, after its body (CA 3.4).
     ///

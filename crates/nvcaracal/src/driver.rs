@@ -52,6 +52,11 @@ pub(crate) trait Driver: Send {
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn waits_for_checkpoint(&self) -> bool;
+    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
+    /// The procedure of a deferred call.
+    fn carried_procedure(&self, index: usize) -> u16;
+    /// Image and log as of now, with all that an open of them needs.
+    fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram>;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
     fn status(&self) -> Status;
@@ -154,6 +159,20 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.checkpoint()
     }
 
+    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
+        self.engine.for_each(table, each)
+    }
+
+    fn carried_procedure(&self, index: usize) -> u16 {
+        self.engine.deferred_call(index).0
+    }
+
+    fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram> {
+        self.engine.checkpoint()?;
+        let device = self.engine.store().device();
+        Ok(Dram::copy_of(device.as_ref(), image_bytes_max, log_bytes_max)?)
+    }
+
     fn close(self: Box<Self>) -> engine::Result<()> {
         self.engine.close()
     }
@@ -183,6 +202,7 @@ impl<D: Device> Driver for Hosted<D> {
 }
 
 /// What a database is opened with.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) device: DeviceSpec,
     /// Nothing is written to the device.
@@ -251,7 +271,8 @@ fn check_parent(path: &Path) -> Result<()> {
     }
 }
 
-fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+/// Opens the engine on a device.
+pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
     let Plan { config, shapes, renamed, dropped, indexes, procedures, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();

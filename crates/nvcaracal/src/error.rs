@@ -81,6 +81,8 @@ enum Kind {
     Failed(String),
     #[error("{0}")]
     Stopped(String),
+    #[error("{0}")]
+    NotDeterministic(String),
     #[error("the database is closed")]
     Closed,
     #[error("the queue is full: {calls} calls with {bytes} bytes are waiting")]
@@ -106,6 +108,10 @@ impl Error {
 
     pub(crate) fn stopped(why: impl Into<String>) -> Self {
         Self::new(Kind::Stopped(why.into()))
+    }
+
+    pub(crate) fn not_deterministic(what: impl Into<String>) -> Self {
+        Self::new(Kind::NotDeterministic(what.into()))
     }
 
     pub(crate) fn closed() -> Self {
@@ -145,6 +151,7 @@ impl Error {
             Kind::Abort(_) => ErrorKind::Abort,
             Kind::Failed(_) => ErrorKind::Failed,
             Kind::Stopped(_) => ErrorKind::Stopped,
+            Kind::NotDeterministic(_) => ErrorKind::NotDeterministic,
             Kind::Closed => ErrorKind::Closed,
             Kind::QueueFull { .. } => ErrorKind::QueueFull,
             Kind::Limit(_) => ErrorKind::Limit,
@@ -255,7 +262,6 @@ fn kind_of(error: &EngineError) -> ErrorKind {
         EngineError::OtherProgram(_)
         | EngineError::OtherTypes(_)
         | EngineError::OtherPast { .. } => ErrorKind::Schema,
-        EngineError::NotDeterministic { .. } => ErrorKind::NotDeterministic,
         EngineError::StuckCall { .. } | EngineError::Poisoned(_) => ErrorKind::Stopped,
     }
 }

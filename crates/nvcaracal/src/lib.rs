@@ -220,6 +220,7 @@ mod piece;
 mod procedure;
 mod queue;
 mod range;
+mod repeat;
 mod routing;
 mod rows;
 mod schema;
@@ -234,6 +235,7 @@ mod tags;
 mod ticket;
 mod time;
 mod transaction;
+mod tuning;
 mod worker_choice;
 
 pub use batch::{Added, Batch, Submitted};
@@ -301,5 +303,6 @@ pub use stored::Before;
 pub use table::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
 pub use ticket::Ticket;
 pub use transaction::Transaction;
+pub use tuning::Tuning;
 /// The traits behind [`Plain`], to derive them.
 pub use zerocopy;

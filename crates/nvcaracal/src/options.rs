@@ -6,9 +6,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use engine::EngineConfig;
+use engine::{ARGUMENT_BYTES_MAX, EngineConfig};
 use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
@@ -18,15 +18,17 @@ use crate::index::IndexRegistration;
 use crate::observe;
 use crate::procedure::Registration;
 use crate::queue::Limits;
+use crate::repeat::Copies;
 use crate::schema::{Context, INDEXES_MAX};
-use crate::sequencer::{Epochs, random, wall_clock_ns};
+use crate::sequencer::{Epochs, Tools, random, wall_clock_ns};
 use crate::table::Shape;
-use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Table};
+use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Table, Tuning};
 
 /// Tables, procedures and numbers of a database that is to be opened.
 ///
-/// Tables, indexes and procedures may come in any order. Only the geometry (`segment_bytes`,
-/// `log_segment_bytes`, `data_bytes_max`) is fixed when the database is created.
+/// Tables, indexes and procedures may come in any order. Only the geometry (`data_bytes_max`,
+/// and `segment_bytes` and `log_segment_bytes` of [`Tuning`]) is fixed when the database is
+/// created.
 ///
 /// # Changing the schema
 ///
@@ -56,23 +58,15 @@ use crate::{Data, Database, Error, Index, Key, Procedure, Result, Sequence, Tabl
 /// |---|---|---|---|
 /// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
-/// | [`cache_epochs`](Self::cache_epochs) (K) | 20 | 0 | 1,000,000 |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
-/// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
-/// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
-/// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`check_determinism`](Self::check_determinism) | no | | |
-/// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
-/// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
-/// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
-/// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
-/// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
-/// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
+/// | [`create`](Self::create) | yes | | |
 /// | [`read_only`](Self::read_only) | no | | |
 /// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | 1 MiB | 4 TiB |
 /// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | 16 KiB | 4 TiB |
+/// | [`tuning`](Self::tuning) | [`Tuning::default`] | | |
 ///
 /// Reading is slow on `dax` and on `emulated` devices that add latency.
 #[derive(Debug, Clone)]
@@ -88,14 +82,14 @@ pub struct Options {
     workers: Option<usize>,
     cache_bytes: Option<u64>,
     checkpoint_every: Option<u64>,
-    /// The rest of what the engine is told.
-    engine: EngineConfig,
-    serial_calls_max: usize,
+    snapshot_bytes_max: u64,
     contention_epochs: usize,
-    epoch_wait_max: Duration,
-    limits: Limits,
+    check_determinism: bool,
+    create: bool,
+    read_only: bool,
     data_bytes_max: u64,
     log_bytes_max: u64,
+    tuning: Tuning,
     seams: Seams,
 }
 
@@ -106,6 +100,8 @@ struct Seams {
     disk: Option<Arc<dyn DiskHook>>,
     beside: &'static [&'static str],
     learns: bool,
+    /// What the engine is told, in place of what follows from the options.
+    engine: Option<EngineConfig>,
 }
 
 /// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
@@ -139,19 +135,21 @@ impl Default for Options {
             workers: None,
             cache_bytes: None,
             checkpoint_every: None,
-            engine: EngineConfig { clock: monotonic_ns, ..EngineConfig::default() },
-            serial_calls_max: 64,
+            snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
             contention_epochs: 0,
-            epoch_wait_max: Duration::from_micros(500),
-            limits: Limits {
-                calls: 100_000,
-                bytes: 256 << 20,
-                epoch_calls: 20_000,
-                read_only: false,
-            },
+            check_determinism: false,
+            create: true,
+            read_only: false,
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
-            seams: Seams { now_ns: wall_clock_ns, disk: None, beside: &[], learns: true },
+            tuning: Tuning::default(),
+            seams: Seams {
+                now_ns: wall_clock_ns,
+                disk: None,
+                beside: &[],
+                learns: true,
+                engine: None,
+            },
         }
     }
 }
@@ -277,12 +275,6 @@ impl Options {
         self
     }
 
-    /// K of the paper: cached versions that were not read for this many epochs are dropped.
-    pub fn cache_epochs(mut self, epochs: u64) -> Self {
-        self.engine.cache_epochs = epochs;
-        self
-    }
-
     /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on
     /// `file` write fewer pages.
     pub fn checkpoint_every(mut self, epochs: u64) -> Self {
@@ -290,18 +282,11 @@ impl Options {
         self
     }
 
-    /// Epochs of at most so many calls run one after the other on one thread, whatever their write
-    /// sets say: that takes less time than waking the workers. 0: none does.
-    pub fn serial_calls_max(mut self, calls: usize) -> Self {
-        self.serial_calls_max = calls;
-        self
-    }
-
     /// Memory for rows that were overwritten and that a [`Snapshot`](crate::Snapshot) still sees,
     /// over all snapshots. At half of it the oldest snapshots end until one is left; where a single
     /// epoch needs more than what is left, all end. Nobody who writes notices.
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
-        self.engine.snapshot_bytes_max = bytes;
+        self.snapshot_bytes_max = bytes;
         self
     }
 
@@ -314,25 +299,16 @@ impl Options {
         self
     }
 
-    /// The stack that procedures and functions of indexes have, the same for all: alone or beside
-    /// others, on any number of workers, from whichever thread they are called, and in a recovery.
-    /// Memory is taken for what is used of it. A call that needs more ends the process, as an
-    /// overflow of any stack does; give more to procedures that recurse deeply, and never less than
-    /// before while a log may hold such calls.
-    pub fn procedure_stack_bytes(mut self, bytes: usize) -> Self {
-        self.engine.procedure_stack_bytes = bytes;
-        self
-    }
-
-    /// Whether every epoch runs twice, to find procedures that are not deterministic. For tests:
-    /// calls run one after the other then, each of them twice, and the first run of an epoch is
-    /// kept in memory until the second one is over.
+    /// Whether every epoch runs twice before it runs, to find procedures that are not
+    /// deterministic. For tests: the two runs take place on copies of the database, which are in
+    /// memory and as large as it is.
     ///
-    /// Both runs begin with the same state, the same timestamp and the same seeds. The first call
-    /// that answers something else, leaves other rows, allocates other numbers or predicts other
-    /// writes the second time stops the database, with [`Error::is_not_deterministic`] and a text
-    /// that names its procedure, epoch and position, and both results. Nothing of its epoch took
-    /// place.
+    /// Both runs begin with the same state, the same timestamp and the same seeds, and calls run
+    /// beside each other or alone as they do on the database. The first call that answers something
+    /// else, is deferred, leaves other rows or allocates other numbers in one of them stops the
+    /// database, with [`Error::is_not_deterministic`] and a text that names its procedure, epoch
+    /// and position, and both results. Nothing of its epoch took place. What the log holds when the
+    /// database is opened runs once, and is compared with the states that were answered.
     ///
     /// What it finds: a clock that has moved on, random numbers, what follows from the order of a
     /// `HashMap`, counters and other global state, addresses. What it cannot find: what differs
@@ -364,66 +340,7 @@ impl Options {
     /// # Ok::<(), nvcaracal::Error>(())
     /// ```
     pub fn check_determinism(mut self, check: bool) -> Self {
-        self.engine.check_determinism = check;
-        self
-    }
-
-    /// Updates in an epoch from which a row counts as contended: its
-    /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
-    /// few workers (split-on-demand). 0, the default: never. It is for many workers: with two, it
-    /// saves waiting and gains little.
-    pub fn split_threshold(mut self, updates: u32) -> Self {
-        self.engine.split_threshold = updates;
-        self
-    }
-
-    /// All options of the engine at once, such as a tool has them, in place of the defaults of the
-    /// device. What was set before with a function of its own is overwritten.
-    pub fn engine(mut self, config: EngineConfig) -> Self {
-        self.workers = Some(config.workers);
-        self.cache_bytes = Some(config.cache_bytes);
-        self.checkpoint_every = Some(config.checkpoint_every);
-        self.engine = config;
-        self
-    }
-
-    /// Most calls in an epoch, but for a [`Batch`](crate::Batch) of more. Larger epochs cost less
-    /// for each call, smaller ones answer sooner.
-    pub fn epoch_calls_max(mut self, calls: usize) -> Self {
-        self.limits.epoch_calls = calls;
-        self
-    }
-
-    /// Longest time that an epoch waits for more calls while the engine is free. It waits only if
-    /// much fewer calls are there than the last epoch had, and never longer than an eighth of that
-    /// epoch's time, so a single caller never waits.
-    pub fn epoch_wait_max(mut self, wait: Duration) -> Self {
-        self.epoch_wait_max = wait;
-        self
-    }
-
-    /// Most calls that wait for an epoch; then [`Database::submit`] waits and
-    /// [`Database::try_submit`] fails.
-    pub fn queue_calls_max(mut self, calls: usize) -> Self {
-        self.limits.calls = calls;
-        self
-    }
-
-    /// Most bytes of arguments that wait for an epoch.
-    pub fn queue_bytes_max(mut self, bytes: usize) -> Self {
-        self.limits.bytes = bytes;
-        self
-    }
-
-    /// The unit in which tables get space, a power of two; also the longest row.
-    pub fn segment_bytes(mut self, bytes: u64) -> Self {
-        self.engine.store.segment_bytes = bytes;
-        self
-    }
-
-    /// The unit in which the input log gets space, a power of two.
-    pub fn log_segment_bytes(mut self, bytes: u64) -> Self {
-        self.engine.store.log_segment_bytes = bytes;
+        self.check_determinism = check;
         self
     }
 
@@ -440,9 +357,16 @@ impl Options {
         self
     }
 
+    /// Settings that hardly any program needs, all of them at once: those that were set before are
+    /// overwritten.
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = tuning;
+        self
+    }
+
     /// Whether to create a database where there is none; by default, yes.
     pub fn create(mut self, create: bool) -> Self {
-        self.engine.store.create = create;
+        self.create = create;
         self
     }
 
@@ -463,7 +387,7 @@ impl Options {
     /// # Ok::<(), nvcaracal::Error>(())
     /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
-        self.limits.read_only = read_only;
+        self.read_only = read_only;
         self
     }
 
@@ -499,23 +423,15 @@ impl Options {
         }
         self.check_indexes()?;
         self.check_names()?;
-        let limits = self.limits;
-        // What runs twice are the calls of the serial part.
-        let serial_calls_max =
-            if self.engine.check_determinism { CALLS_MAX } else { self.serial_calls_max };
-        let Seams { now_ns, learns, .. } = self.seams;
-        let epochs = Epochs { wait_max: self.epoch_wait_max, serial_calls_max, now_ns, learns };
-        in_range("epoch_calls_max", limits.epoch_calls, 1..=CALLS_MAX)?;
-        in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
-        in_range("queue_calls_max", limits.calls, 1..=CALLS_MAX)?;
-        in_range("queue_bytes_max", limits.bytes, engine::ARGUMENT_BYTES_MAX..=usize::MAX)?;
-        in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
-        in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        let (limits, epochs) = (self.limits()?, self.epochs());
+        // What is only read runs no epoch.
+        let checks = self.check_determinism && !self.read_only;
         let name = device.to_string();
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
         let plan = self.plan(device);
         plan.config.validate()?;
+        let copies = checks.then(|| Copies::new(&plan));
         let (_span, started) = (observe::opening(&name), Instant::now());
         // What the log holds runs again on the stack on which its calls ran, and will run.
         let mut stack = Stack::new(plan.config.procedure_stack_bytes).map_err(no_stack)?;
@@ -524,7 +440,8 @@ impl Options {
         let numbers = driver.procedure_ids().iter().copied();
         let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
         let contention = (Names::new(&driver.schema(), &shapes), contention);
-        Database::start((driver, stack), report, name, &registered, limits, epochs, contention)
+        let tools = Tools { driver, copies, stack };
+        Database::start(tools, report, name, &registered, limits, epochs, contention)
     }
 
     /// For tests: where timestamps come from, nanoseconds since 1970.
@@ -554,6 +471,13 @@ impl Options {
     #[doc(hidden)]
     pub fn beside(mut self, names: &'static [&'static str]) -> Self {
         self.seams.beside = names;
+        self
+    }
+
+    /// For experiments: all that the engine is told, in place of what follows from the options.
+    #[doc(hidden)]
+    pub fn engine(mut self, config: EngineConfig) -> Self {
+        self.seams.engine = Some(config);
         self
     }
 
@@ -587,21 +511,66 @@ impl Options {
         }
     }
 
-    fn plan(self, device: DeviceSpec) -> Plan {
-        let defaults = EngineConfig::for_device(&device);
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Plan {
-            config: EngineConfig {
+    /// What the queue takes, where all numbers of the library are in their ranges.
+    fn limits(&self) -> Result<Limits> {
+        let tuning = &self.tuning;
+        in_range("epoch_calls_max", tuning.epoch_calls_max, 1..=CALLS_MAX)?;
+        in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
+        in_range("queue_calls_max", tuning.queue_calls_max, 1..=CALLS_MAX)?;
+        in_range("queue_bytes_max", tuning.queue_bytes_max, ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        Ok(Limits {
+            calls: tuning.queue_calls_max,
+            bytes: tuning.queue_bytes_max,
+            epoch_calls: tuning.epoch_calls_max,
+            read_only: self.read_only,
+        })
+    }
+
+    /// How epochs are made.
+    fn epochs(&self) -> Epochs {
+        let Tuning { epoch_wait_max, serial_calls_max, .. } = self.tuning;
+        let Seams { now_ns, learns, .. } = self.seams;
+        Epochs { wait_max: epoch_wait_max, serial_calls_max, now_ns, learns }
+    }
+
+    /// What the engine is told.
+    fn engine_config(&self, device: &DeviceSpec) -> EngineConfig {
+        let config = self.seams.engine.clone().unwrap_or_else(|| {
+            let defaults = EngineConfig::for_device(device);
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            let tuning = &self.tuning;
+            EngineConfig {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
                 checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
-                contention: self.contention_epochs > 0,
-                guessed_growth_max: GUESSED_GROWTH_MAX,
-                store: StoreOptions { instance: random(), ..self.engine.store },
-                ..self.engine
-            },
+                split_threshold: tuning.split_threshold,
+                snapshot_bytes_max: self.snapshot_bytes_max,
+                procedure_stack_bytes: tuning.procedure_stack_bytes,
+                store: StoreOptions {
+                    segment_bytes: tuning.segment_bytes,
+                    log_segment_bytes: tuning.log_segment_bytes,
+                    create: self.create,
+                    ..defaults.store
+                },
+                clock: monotonic_ns,
+                ..defaults
+            }
+        });
+        EngineConfig {
+            contention: self.contention_epochs > 0,
+            guessed_growth_max: GUESSED_GROWTH_MAX,
+            store: StoreOptions { instance: random(), ..config.store },
+            ..config
+        }
+    }
+
+    fn plan(self, device: DeviceSpec) -> Plan {
+        Plan {
+            config: self.engine_config(&device),
             device,
-            read_only: self.limits.read_only,
+            read_only: self.read_only,
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             disk: self.seams.disk,
@@ -646,7 +615,6 @@ mod tests {
             let expected = EngineConfig::for_device(&device);
             let config = Options::default().plan(device.clone()).config;
             assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
-            assert_eq!(config.cache_epochs, expected.cache_epochs, "{device}");
             assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
             let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
             assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));

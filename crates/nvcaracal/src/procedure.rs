@@ -134,6 +134,8 @@ pub(crate) struct Registration {
     pub(crate) is_alone: fn() -> bool,
     /// Says of which types arguments and answer are.
     pub(crate) types: fn() -> String,
+    /// An answer for people.
+    pub(crate) show: fn(&[u8]) -> Option<String>,
 }
 
 impl Registration {
@@ -144,12 +146,18 @@ impl Registration {
             object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
             is_alone: || P::PIECES && !P::Output::always_reads_back(),
             types: types::<P>,
+            show: show::<P>,
         }
     }
 }
 
 fn types<P: Procedure>() -> String {
     format!("{} -> {}", P::describe(), P::Output::describe())
+}
+
+fn show<P: Procedure>(answer: &[u8]) -> Option<String> {
+    let types = RowTypes::parse(&[format!("() -> {}", P::Output::describe())]).ok()?;
+    Some(types.value(answer).to_string())
 }
 
 /// A procedure of one database, as the engine calls it.
@@ -221,10 +229,5 @@ impl<P: Procedure> engine::Procedure for Object<P> {
             with_readable(&output, |output| bytes.extend_from_slice(output))
                 .unwrap_or_else(|what| panic!("the answer: {what}"));
         });
-    }
-
-    fn show(&self, answer: &[u8]) -> Option<String> {
-        let types = RowTypes::parse(&[format!("() -> {}", P::Output::describe())]).ok()?;
-        Some(types.value(answer).to_string())
     }
 }

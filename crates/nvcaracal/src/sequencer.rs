@@ -9,6 +9,7 @@
 //! than an eighth of the last epoch.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,6 +24,7 @@ use crate::body;
 use crate::driver::Driver;
 use crate::observe;
 use crate::queue::{Batch, Queue, Work};
+use crate::repeat::{Copies, Repeated};
 use crate::routing::Routing;
 use crate::stats::{EpochCounts, Recorder};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -113,10 +115,20 @@ pub(crate) struct Epochs {
     pub(crate) learns: bool,
 }
 
+/// What the sequencer works with.
+pub(crate) struct Tools {
+    pub(crate) driver: Box<dyn Driver>,
+    /// Where each epoch runs twice before it runs, if that is an option.
+    pub(crate) copies: Option<Copies>,
+    /// Where procedures run.
+    pub(crate) stack: Stack,
+}
+
 /// The state of the thread.
 pub(crate) struct Sequencer {
     shared: Arc<Shared>,
     driver: Box<dyn Driver>,
+    copies: Option<Copies>,
     /// Where procedures run, on whichever thread has the seat; absent while it is in use.
     stack: Option<Stack>,
     /// Owners of the calls that come first in the next epoch.
@@ -177,11 +189,8 @@ impl Clock {
 }
 
 /// What stops the sequencer.
-fn stopping(error: EngineError) -> Error {
-    match error {
-        EngineError::NotDeterministic { .. } => error.into(),
-        error => Error::stopped(error.to_string()),
-    }
+fn stopping(error: impl Display) -> Error {
+    Error::stopped(error.to_string())
 }
 
 /// The sequencer's thread: works until the database is closed or something fails, and then closes
@@ -222,10 +231,11 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
 impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        (driver, stack): (Box<dyn Driver>, Stack),
+        tools: Tools,
         (deferred, epochs): (usize, Epochs),
         last_timestamp_ns: u64,
     ) -> Self {
+        let Tools { driver, copies, stack } = tools;
         let status = driver.status();
         let mut counts = None;
         shared.record(|recorder| {
@@ -239,6 +249,7 @@ impl Sequencer {
             counts: counts.expect("just made"),
             workers: WorkerChoice::new(driver.workers()),
             driver,
+            copies,
             stack: Some(stack),
             running: None,
             clock: Clock { now_ns: epochs.now_ns, last_ns: last_timestamp_ns, seed: random() },
@@ -281,10 +292,22 @@ impl Sequencer {
     /// repair.
     fn run_deferred(&mut self) -> Result<()> {
         let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
-        let outcome = self.run_with_room(0, |driver, info| driver.run_deferred(info));
+        let info = self.clock.next();
+        self.repeat(Repeated::Deferred, info)?.map_err(stopping)?;
+        let outcome = self.run_with_room(0, |driver| driver.run_deferred(info));
         let outcome = outcome.map_err(stopping)?;
         self.deliver(outcome, &Calls::new(), &nobody);
         Ok(())
+    }
+
+    /// Runs an epoch on copies, if that is an option. The inner result is an error if there is no
+    /// space for it.
+    fn repeat(&mut self, epoch: Repeated<'_>, info: EpochInfo) -> Result<Result<()>> {
+        let Some(copies) = &mut self.copies else { return Ok(Ok(())) };
+        match copies.run(self.driver.as_mut(), epoch, info) {
+            Err(error) if !error.is_limit() => Err(error),
+            result => Ok(result),
+        }
     }
 
     /// Runs an epoch; where there is no room for it and a checkpoint makes some, once more after
@@ -292,11 +315,10 @@ impl Sequencer {
     fn run_with_room(
         &mut self,
         calls: usize,
-        run: impl Fn(&mut dyn Driver, EpochInfo) -> engine::Result<EpochOutcome>,
+        run: impl Fn(&mut dyn Driver) -> engine::Result<EpochOutcome>,
     ) -> engine::Result<EpochOutcome> {
-        let info = self.clock.next();
         let _span = observe::epoch_span(calls);
-        let result = run(self.driver.as_mut(), info);
+        let result = run(self.driver.as_mut());
         let full = match &result {
             Err(EngineError::Storage(full)) if full.is_limit() => full,
             _ => return result,
@@ -307,7 +329,7 @@ impl Sequencer {
             _ => return result,
         }
         self.driver.checkpoint()?;
-        run(self.driver.as_mut(), info)
+        run(self.driver.as_mut())
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
@@ -339,7 +361,11 @@ impl Sequencer {
     /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
     /// happened.
     fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
-        match self.run_timed(calls) {
+        let info = self.clock.next();
+        if let Err(refusal) = self.repeat(Repeated::Calls(calls), info)? {
+            return Ok(Err(refusal));
+        }
+        match self.run_timed(calls, info) {
             Ok(outcome) => {
                 self.deliver(outcome, calls, part);
                 Ok(Ok(()))
@@ -350,13 +376,13 @@ impl Sequencer {
     }
 
     /// Runs an epoch on as many workers as seem best, and notes how long it took.
-    fn run_timed(&mut self, calls: &Calls) -> engine::Result<EpochOutcome> {
+    fn run_timed(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome> {
         let is_choice = !calls.are_few();
         if is_choice {
             self.driver.limit_workers(self.workers.next());
         }
         let started = Instant::now();
-        let result = self.run_with_room(calls.len(), |driver, info| driver.run_epoch(calls, info));
+        let result = self.run_with_room(calls.len(), |driver| driver.run_epoch(calls, info));
         if is_choice && result.is_ok() {
             self.workers.ran(calls.len(), started.elapsed());
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName};
 use metrics::{Metadata, Recorder, SharedString, Unit};
-use nvcaracal::{Database, HashTable, Stop, Table, Transaction, procedure};
+use nvcaracal::{Database, HashTable, Stop, Table, Transaction, Tuning, procedure};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -139,7 +139,10 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let options = || Database::options().table(COUNTERS).procedure::<Count>().workers(1);
     // The smallest log, so that it is full soon.
-    let options = options().log_segment_bytes(4096).log_bytes_max(64 << 10).checkpoint_every(1000);
+    let options = options()
+        .tuning(Tuning { log_segment_bytes: 4096, ..Tuning::default() })
+        .log_bytes_max(64 << 10)
+        .checkpoint_every(1000);
     let options = options.contention_epochs(1);
     let path = directory.path().join("db");
     let db = options.clone().open(&path).unwrap();

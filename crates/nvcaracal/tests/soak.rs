@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use nvcaracal::{
     Data, Database, HashTable, Index, Options, Procedure, Sequence, Stop, Table, Transaction,
-    WriteSet, plain,
+    Tuning, WriteSet, plain,
 };
 use sim::history::{Random, effort};
 
@@ -197,16 +197,20 @@ impl Procedure for Wild {
 fn options() -> Options {
     let options = Database::options().table(LINES).table(HALVES).table(NOTES).table(SHARED);
     let options = options.table(OWNED).index(BY_OWNER).index(EVEN).sequence(NUMBERS);
+    let tuning = Tuning {
+        segment_bytes: SEGMENT_BYTES,
+        log_segment_bytes: LOG_SEGMENT_BYTES,
+        queue_calls_max: QUEUE_CALLS as usize,
+        epoch_calls_max: QUEUE_CALLS as usize,
+        serial_calls_max: 8,
+        ..Tuning::default()
+    };
     options
         .procedure::<Work>()
         .procedure::<Wild>()
         .workers(WORKERS as usize)
-        .segment_bytes(SEGMENT_BYTES)
-        .log_segment_bytes(LOG_SEGMENT_BYTES)
+        .tuning(tuning)
         .checkpoint_every(CHECKPOINT_EVERY)
-        .queue_calls_max(QUEUE_CALLS as usize)
-        .epoch_calls_max(QUEUE_CALLS as usize)
-        .serial_calls_max(8)
         .cache_bytes(1 << 20)
         .data_bytes_max(1 << 30)
         .log_bytes_max(1 << 28)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bench::{Contention, Mix, Parameters, WorkloadParameters};
-use engine::{Calls, Engine, EngineConfig};
+use engine::{Calls, Engine, EngineConfig, Lab};
 use lab::Job;
 use pmem::{Emulated, Profile};
 
@@ -33,8 +33,8 @@ fn count(workload: &WorkloadParameters, epoch_size: u64, cache_bytes: u64) -> Co
     let parameters = Parameters::new(workload.clone(), Contention::Low);
     let job = Job::of(&Parameters { epoch_size, ..parameters }).expect("good parameters");
     let device = Emulated::new(Profile::None, SPACE_BYTES, SPACE_BYTES).expect("address space");
-    let config =
-        EngineConfig { workers: 1, cache_bytes, cache_epochs: 2, ..EngineConfig::default() };
+    let lab = Lab { cache_epochs: 2, ..Lab::default() };
+    let config = EngineConfig { workers: 1, cache_bytes, lab, ..EngineConfig::default() };
     let (tables, procedures) = (job.table_definitions(), job.procedures().table);
     let (mut engine, _) =
         Engine::open(Arc::new(device), config, &tables, procedures).expect("a new store");

@@ -14,7 +14,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nvcaracal::Database;
+use nvcaracal::{Database, Tuning};
 use pmem::DeviceSpec;
 use serde::Serialize;
 use workloads::Observer;
@@ -361,14 +361,12 @@ impl Bench<'_> {
         epoch_calls_max: Option<usize>,
     ) -> Result<(Database, Vec<Callable>)> {
         open(self.job, place, self.settings, |options| {
-            let options = options.serial_calls_max(SERIAL_CALLS_MAX);
-            let options = match self.clients.contended_rows {
+            let tuning = Tuning { serial_calls_max: SERIAL_CALLS_MAX, ..Tuning::default() };
+            let epoch_calls_max = epoch_calls_max.unwrap_or(tuning.epoch_calls_max);
+            let options = options.tuning(Tuning { epoch_calls_max, ..tuning });
+            match self.clients.contended_rows {
                 0 => options,
                 _ => options.contention_epochs(CONTENTION_EPOCHS),
-            };
-            match epoch_calls_max {
-                None => options,
-                Some(calls) => options.epoch_calls_max(calls),
             }
         })
     }

@@ -169,11 +169,11 @@ fn ms(ns: u64) -> f64 {
 pub fn recover(spec: &DeviceSpec, workers: usize) -> Result<RecoverSummary> {
     let job = stored_parameters(spec, Maker::Library)?.job()?;
     let limits = Limits::existing(spec);
-    let config = EngineConfig { workers, clock: now_ns, ..EngineConfig::for_device(spec) };
+    let mut config = EngineConfig { workers, clock: now_ns, ..EngineConfig::for_device(spec) };
+    config.store.segment_bytes = job.parameters().segment_bytes;
     let (options, _) = options(&job)?;
     let options = options
         .engine(config)
-        .segment_bytes(job.parameters().segment_bytes)
         .data_bytes_max(limits.image_bytes)
         .log_bytes_max(limits.log_bytes)
         .create(false);

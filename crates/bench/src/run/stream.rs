@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use hdrhistogram::Histogram;
-use nvcaracal::{Database, Stats};
+use nvcaracal::{Database, Stats, Tuning};
 use pmem::DeviceSpec;
 use serde::Serialize;
 use workloads::{Answer, Observer};
@@ -140,11 +140,13 @@ pub fn run_stream(
     let (database, callables) = open(job, place, settings, |options| {
         // What is submitted together is one epoch, however large, and what runs where in it does
         // not depend on what was run before.
-        options
-            .serial_calls_max(SERIAL_CALLS_MAX)
-            .queue_calls_max(storage::format::EPOCH_CALLS_MAX as usize)
-            .queue_bytes_max(QUEUE_BYTES_MAX)
-            .learns(false)
+        let tuning = Tuning {
+            serial_calls_max: SERIAL_CALLS_MAX,
+            queue_calls_max: storage::format::EPOCH_CALLS_MAX as usize,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+            ..Tuning::default()
+        };
+        options.tuning(tuning).learns(false)
     })?;
     let mut run = Run::new(job, settings, stream, (&database, &callables), ack)?;
     run.load()?;
@@ -457,7 +459,7 @@ impl<'a> Run<'a> {
             interrupted: self.interrupted,
             checkpoint_every: engine.checkpoint_every,
             cache_bytes: engine.cache_bytes,
-            cache_epochs: engine.cache_epochs,
+            cache_epochs: engine.lab.cache_epochs,
             split_threshold: engine.split_threshold,
             committed: counts.committed,
             aborted: counts.aborted,

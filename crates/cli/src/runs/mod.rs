@@ -7,7 +7,7 @@ mod parameters;
 mod place;
 mod stream;
 
-use bench::{EngineConfig, Maker, Progress, Settings, Stop};
+use bench::{EngineConfig, Lab, Maker, Progress, Settings, Stop};
 use pmem::DeviceSpec;
 
 use crate::args::{BenchCommand, RunArguments};
@@ -64,7 +64,7 @@ pub fn engine_config(arguments: &RunArguments, spec: &DeviceSpec) -> EngineConfi
     EngineConfig {
         workers: workers(arguments.workers),
         cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
-        cache_epochs: arguments.cache_epochs,
+        lab: Lab { cache_epochs: arguments.cache_epochs, ..Lab::default() },
         split_threshold: arguments.split_threshold,
         checkpoint_every: arguments.checkpoint_every.unwrap_or(defaults.checkpoint_every),
         ..defaults

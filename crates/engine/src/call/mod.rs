@@ -2,6 +2,7 @@
 //!
 //! Knows no table and no device.
 
+pub(crate) mod answers;
 pub(crate) mod batch;
 pub(crate) mod claimed;
 pub(crate) mod deaths;

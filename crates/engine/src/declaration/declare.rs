@@ -7,11 +7,11 @@
 use storage::{IndexKind, SerialId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::declaration::local::{
+use crate::declaration::overlay::{Found, Overlay};
+use crate::declaration::{
     Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
     NO_ENTRY, PieceState, Span,
 };
-use crate::declaration::overlay::{Found, Overlay};
 use crate::error::Words;
 use crate::index::EntryId;
 use crate::reads::{Reads, Visit};

@@ -14,6 +14,9 @@ pub struct Lab {
     pub design: Design,
     /// Which values are cached, where there is a cache. Default all.
     pub cache_policy: CachePolicy,
+    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
+    /// 20.
+    pub cache_epochs: u64,
     /// Whether a final write overwrites a stale inline version (minor collection, NV 4.4). If not,
     /// the major collector clears it an epoch later. Default true.
     pub minor_collection: bool,
@@ -30,6 +33,7 @@ impl Default for Lab {
         Self {
             design: Design::default(),
             cache_policy: CachePolicy::default(),
+            cache_epochs: 20,
             minor_collection: true,
             append: AppendMethod::default(),
             state_hash: true,

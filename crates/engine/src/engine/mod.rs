@@ -12,18 +12,18 @@ use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
 use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, row_hash};
 
-use crate::call::batch::{
-    Calls, EpochInfo, EpochOutcome, Part, WorkerAnswers, places, uncommitted,
-};
+use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
+
+use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::declaration::demand::SpaceDemand;
-use crate::declaration::local::Local;
 use crate::epoch;
 use crate::epoch::workers;
 use crate::error::hex;
 use crate::error::{EngineError, Result};
 use crate::index::{EntryId, ExactWords, SortRoom};
+use crate::memory::Local;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::Agreed;
 use crate::reads::{Reading, Reads, Visit};
@@ -715,11 +715,11 @@ pub(crate) fn new_worker<D: Device>(
 ) -> Result<Worker<D>> {
     let local = Local {
         worker: number,
-        lists: crate::declaration::local::Declarations::default(),
+        lists: crate::declaration::Declarations::default(),
         writes: Vec::new(),
         scratch: Vec::new(),
         parts: Vec::new(),
-        pieces: crate::declaration::local::PieceQueue::default(),
+        pieces: crate::memory::PieceQueue::default(),
         piece_value: Vec::new(),
         piece_results: Vec::new(),
         allocating_calls: Vec::new(),
@@ -733,7 +733,7 @@ pub(crate) fn new_worker<D: Device>(
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,
-            (config.cache_epochs, config.lab.cache_policy),
+            (config.lab.cache_epochs, config.lab.cache_policy),
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),

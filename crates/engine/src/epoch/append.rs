@@ -9,12 +9,11 @@
 use pmem::{Device, Port};
 use storage::{NewValue, SerialId, row};
 
-use crate::declaration::local::{
-    Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Span, Txn,
-};
+use crate::declaration::{Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Span, Txn};
 use crate::design::append_method::AppendMethod;
 use crate::epoch::batch::{self, Method, Outbox};
 use crate::index::{EntryId, Home};
+use crate::memory::Local;
 use crate::reads::Reads;
 use crate::state::core::Core;
 use crate::stats::WorkCounts;

@@ -10,8 +10,8 @@ use pmem::sync::RwLockWriteGuard;
 use storage::SerialId;
 
 use crate::call::batch::RUN_CALLS;
-use crate::declaration::local::Local;
 use crate::index::EntryId;
+use crate::memory::Local;
 use crate::stats::WorkCounts;
 use crate::version::{
     Appended, AppendedBy, Buffers, Claim, Claimed, EntrySlab, RowEntry, TransientPool,

@@ -8,7 +8,7 @@ use pmem::Device;
 
 use crate::contention::rows::{Contention, Found, RowName};
 use crate::contention::waits::{self, Waited};
-use crate::declaration::local::NO_ENTRY;
+use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
 use crate::worker::{Epoch, Worker};
 

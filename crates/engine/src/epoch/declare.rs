@@ -4,16 +4,19 @@
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
-use crate::call::batch::{Abort, Failure, owned};
+use crate::call::answers::{Abort, Failure};
+
+use crate::call::batch::owned;
 use crate::call::panics::{PanicText, caught};
 use crate::declaration::declare::{Declaration, WriteSet};
 use crate::declaration::demand::{Change, Decided, Written};
-use crate::declaration::local::{
-    AllocatingCall, Declarations, Declared, DeclaredKind, Extra, Local, NO_ENTRY, Span, Txn,
-};
 use crate::declaration::overlay::{Overlay, OverlayRow};
+use crate::declaration::{
+    AllocatingCall, Declarations, Declared, DeclaredKind, Extra, NO_ENTRY, Span, Txn,
+};
 use crate::epoch::{handover, log_inputs, reserve, sequences};
 use crate::error::Words;
+use crate::memory::Local;
 use crate::reads::Reads;
 use crate::state::core::Core;
 use crate::worker::{Epoch, Leave, Worker};

@@ -10,16 +10,17 @@
 use pmem::Device;
 use storage::SerialId;
 
-use crate::call::batch::{Abort, Failure};
+use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
 use crate::declaration::declare::{ALL, LookupError, fold};
-use crate::declaration::local::{CallView, Local, Lookup, NO_ENTRY, PrivateWrite};
+use crate::declaration::{CallView, Lookup, NO_ENTRY};
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
 use crate::epoch::prefetch::PrefetchQueue;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::error::EngineError;
+use crate::memory::{Local, PrivateWrite};
 use crate::reads::Reads;
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};

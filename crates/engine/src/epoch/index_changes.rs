@@ -3,8 +3,8 @@
 
 use pmem::Device;
 
-use crate::declaration::local::Local;
 use crate::index::{EntryId, ExactWords};
+use crate::memory::Local;
 use crate::state::core::RowKeys;
 use crate::table::Table;
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};

@@ -8,9 +8,10 @@
 use pmem::Device;
 use storage::SerialId;
 
-use crate::declaration::local::{Declarations, Local, Txn};
+use crate::declaration::{Declarations, Txn};
 use crate::epoch::index_changes::{self, Change};
 use crate::index::{EntryId, VacantEntry};
+use crate::memory::Local;
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{AppendedBy, EntrySupply, RowStore, initialise_row};

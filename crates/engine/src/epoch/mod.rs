@@ -10,7 +10,6 @@ mod batch;
 mod checkpoint;
 mod contention;
 mod declare;
-mod determinism;
 mod dispatch;
 mod evict_cache;
 mod execute;

@@ -8,11 +8,10 @@ use pmem::sync::RwLockReadGuard;
 use storage::SerialId;
 
 use crate::call::batch::owner;
-use crate::declaration::local::{
-    CallView, Declarations, Declared, DeclaredKind, Local, Member, NO_ENTRY, Txn,
-};
+use crate::declaration::{CallView, Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Txn};
 use crate::epoch::dispatch::Dispatch;
 use crate::index::EntryId;
+use crate::memory::Local;
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{Access, IN_ARRAY, LINE, prefetch};
 use crate::worker::Epoch;

@@ -5,14 +5,13 @@ use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{ALL_LINES, NewValue, SerialId};
 
-use crate::declaration::local::{
-    CallView, Declarations, Declared, Local, NO_ENTRY, PrivatePart, PrivateWrite,
-};
 use crate::declaration::overlay::{Now, Overlay};
+use crate::declaration::{CallView, Declarations, Declared, NO_ENTRY};
 use crate::index::EntryId;
+use crate::memory::{Local, PrivatePart, PrivateWrite};
 use crate::state::core::Core;
 use crate::stats::WorkCounts;
-use crate::transaction::PublishNow;
+use crate::transaction::{PublishNow, Stop};
 use crate::version::{
     CachePool, LastVersion, NO_PLACE, ONLY, Publication, Publisher, ReadPhase, RowStore, Stopped,
     TransientPool, ValueWord, Waiter, Write,
@@ -68,10 +67,11 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
     fn piece_result(
         &mut self,
         local: &mut Local,
+        _: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stopped> {
-        self.wait_for_piece(local, call, number)
+    ) -> Result<u64, Stop> {
+        Ok(self.wait_for_piece(local, call, number)?)
     }
 }
 

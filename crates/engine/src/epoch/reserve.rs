@@ -6,8 +6,8 @@ use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
 
+use crate::declaration::DeclaredKind;
 use crate::declaration::demand::{Needed, SpaceDemand, Stock, TableSpace};
-use crate::declaration::local::DeclaredKind;
 use crate::epoch::handover;
 use crate::error::{EngineError, Result};
 use crate::worker::{Epoch, Worker};

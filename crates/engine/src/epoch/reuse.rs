@@ -3,7 +3,7 @@
 
 use pmem::Device;
 
-use crate::declaration::local::Local;
+use crate::memory::Local;
 use crate::worker::{Epoch, Progress};
 
 /// Says that the worker goes on with the call at a position, and takes back what no call sees any

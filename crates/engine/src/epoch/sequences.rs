@@ -8,10 +8,13 @@
 
 use pmem::Device;
 
-use crate::call::batch::{Abort, Failure, RUN_CALLS, owned};
+use crate::call::answers::{Abort, Failure};
+
+use crate::call::batch::{RUN_CALLS, owned};
 use crate::call::panics::caught;
 use crate::declaration::declare::{Declaration, Sequences};
-use crate::declaration::local::{AllocatingCall, Allocation, ChangedSequence, Local, Span};
+use crate::declaration::{AllocatingCall, Allocation, ChangedSequence, Span};
+use crate::memory::Local;
 use crate::state::core::{BySequence, SequenceState};
 use crate::worker::{Epoch, Leave, Worker};
 

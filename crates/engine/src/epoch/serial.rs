@@ -10,14 +10,15 @@
 use pmem::Device;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
-use super::determinism::DeterminismCheck;
 use super::execute::begin;
 use super::sequences;
-use crate::call::batch::{Abort, Failure, Part};
+use crate::call::answers::{Abort, Failure};
+use crate::call::batch::Part;
 use crate::call::panics::caught;
 use crate::declaration::declare::{Declaration, Sequences, WriteSet};
-use crate::declaration::local::{CallView, Declarations, Extra, Local, Span, Txn};
 use crate::declaration::overlay::{Now, Overlay};
+use crate::declaration::{CallView, Declarations, Extra, Span, Txn};
+use crate::memory::Local;
 use crate::program::procedure::Registered;
 use crate::state::core::BySequence;
 use crate::table::KeyWord;
@@ -33,14 +34,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         let overlay = &mut *epoch.shared.overlay.write().expect("no panic while locked");
         overlay.begin(&epoch.core.tables);
-        if epoch.core.config.check_determinism {
-            let mut second_run = DeterminismCheck::default();
-            run_calls(epoch, worker, overlay, Some(&mut second_run))?;
-            second_run.begin_again(epoch, worker, overlay);
-            run_calls(epoch, worker, overlay, Some(&mut second_run))?;
-        } else {
-            run_calls(epoch, worker, overlay, None)?;
-        }
+        run_calls(epoch, worker, overlay)?;
         overlay.finish();
     }
     epoch.barrier()?;
@@ -51,7 +45,6 @@ fn run_calls<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
     overlay: &mut Overlay,
-    mut second_run: Option<&mut DeterminismCheck>,
 ) -> Result<(), Leave> {
     let mut lists = std::mem::take(&mut worker.local.lists);
     let mut place_of = BySequence::default();
@@ -61,15 +54,6 @@ fn run_calls<D: Device>(
         let result = call.run(local, &mut lists, (&mut *overlay, &mut place_of));
         if epoch.core.config.contention {
             overlay.count_writer(call.position);
-        }
-        if let Some(second_run) = &mut second_run {
-            let failure = match &result {
-                Ok(()) => None,
-                Err(Leaving::Failure(failure)) => Some(failure),
-                Err(Leaving::Stopped) => return Err(Leave::Stopped),
-            };
-            let ending = (failure, local.answers.last_output());
-            second_run.ran(epoch, ending, &lists, overlay, call.position)?;
         }
         match result {
             Ok(()) => overlay.commit(call.position),
@@ -236,7 +220,7 @@ impl<D: Device> Call<'_, '_, D> {
         call: &CallView<'_>,
     ) -> Result<(), Leaving> {
         for number in 0..call.pieces().len() {
-            self.piece_result(local, overlay, call, number)?;
+            self.run_piece(local, overlay, call, number)?;
         }
         for (number, value) in overlay.take_of_pieces() {
             let (of, mut room) = (call.declared_of(&call.pieces()[number]), [0; 8]);
@@ -259,7 +243,7 @@ impl<D: Device> Call<'_, '_, D> {
     }
 
     /// What a piece comes to, which runs if it has not run yet.
-    fn piece_result(
+    fn run_piece(
         &self,
         local: &mut Local,
         overlay: &mut Overlay,
@@ -298,18 +282,15 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         unreachable!("no read waits in the serial part")
     }
 
-    fn piece_result(&mut self, _: &mut Local, _: &CallView<'_>, _: usize) -> Result<u64, Stopped> {
-        unreachable!("pieces of the serial part see the overlay")
-    }
-
-    fn serial_piece(
+    fn piece_result(
         &mut self,
         local: &mut Local,
-        overlay: &mut Overlay,
+        serial: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
     ) -> Result<u64, Stop> {
-        Self::piece_result(self, local, overlay, call, number).map_err(|leaving| match leaving {
+        let overlay = serial.expect("a call of the serial part sees what that has written");
+        self.run_piece(local, overlay, call, number).map_err(|leaving| match leaving {
             Leaving::Stopped => Stop::Stopped,
             Leaving::Failure(Failure::Aborted(abort)) => abort.into(),
             Leaving::Failure(Failure::Failed(what)) => Stop::mistake(what),

@@ -14,8 +14,9 @@ use std::hash::BuildHasherDefault;
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
-use crate::declaration::local::{NO_ENTRY, PieceState, QueuedPiece};
+use crate::declaration::{NO_ENTRY, PieceState};
 use crate::index::EntryId;
+use crate::memory::QueuedPiece;
 use crate::state::core::{NumberHasher, mix};
 use crate::worker::{Epoch, Leave, Worker};
 

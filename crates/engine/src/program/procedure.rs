@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::call::batch::Abort;
+use crate::call::answers::Abort;
 use crate::declaration::declare::{Sequences, WriteSet};
 use crate::transaction::piece::Piece;
 use crate::transaction::{Stop, Transaction};
@@ -67,12 +67,6 @@ pub trait Procedure: Send + Sync {
     /// of their declaration.
     fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
         let _ = (arguments, results, output);
-    }
-
-    /// An answer for people, if it can be shown better than as bytes.
-    fn show(&self, answer: &[u8]) -> Option<String> {
-        let _ = answer;
-        None
     }
 }
 

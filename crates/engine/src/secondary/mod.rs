@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pmem::sync::RwLock;
 
-use crate::call::batch::Abort;
+use crate::call::answers::Abort;
 use crate::call::panics::caught;
 use crate::reads::Visit;
 

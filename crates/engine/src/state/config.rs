@@ -21,9 +21,6 @@ pub struct EngineConfig {
     /// whose reads cost what DRAM costs the cache only copies, so 0 is the default; see
     /// [`EngineConfig::for_device`].
     pub cache_bytes: u64,
-    /// K: cached versions that were not accessed in the last K epochs are evicted (NV 5.2). Default
-    /// 20.
-    pub cache_epochs: u64,
     /// Epochs between two checkpoints, 1 to 1,000,000. On memory devices 1 is the paper's; on
     /// devices that snapshot, the image is saved that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
@@ -38,9 +35,6 @@ pub struct EngineConfig {
     /// Whether the rows that calls contend for are found in each epoch
     /// ([`crate::EpochOutcome::contention`]). It changes no answer and no state. Default false.
     pub contention: bool,
-    /// For debugging: the calls of the serial part run twice, and the engine stops at the first one
-    /// that does not do the same both times. Calls of other parts run once. Default false.
-    pub check_determinism: bool,
     /// Bytes of the stacks of the workers' threads that are left for procedures, 64 KiB to 1 GiB.
     /// The first worker runs on the stack of the thread that calls [`crate::Engine::run_epoch`] or
     /// opens the store, which should have as much. Default 8 MiB.
@@ -65,12 +59,10 @@ impl Default for EngineConfig {
         Self {
             workers: 1,
             cache_bytes: 0,
-            cache_epochs: 20,
             checkpoint_every: 1,
             split_threshold: 0,
             snapshot_bytes_max: 512 << 20,
             contention: false,
-            check_determinism: false,
             procedure_stack_bytes: 8 << 20,
             guessed_growth_max: u64::MAX,
             store: StoreOptions::default(),
@@ -114,7 +106,7 @@ impl EngineConfig {
         range("cache_bytes", self.cache_bytes, 0, CACHE_BYTES_MAX)?;
         let stack_bytes = self.procedure_stack_bytes as u64;
         range("procedure_stack_bytes", stack_bytes, 64 << 10, 1 << 30)?;
-        range("cache_epochs", self.cache_epochs, 0, 1_000_000)?;
+        range("cache_epochs", self.lab.cache_epochs, 0, 1_000_000)?;
         range("checkpoint_every", self.checkpoint_every, 1, 1_000_000)?;
         self.validate_design()
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::batch::EpochOutcome;
+use crate::call::answers::EpochOutcome;
 use crate::stats::Phase;
 
 /// A moment of an epoch, as its first worker comes to it. Other workers may be a little ahead or

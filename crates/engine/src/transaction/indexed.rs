@@ -1,7 +1,7 @@
 //! Secondary indexes in a running transaction.
 
 use super::{Stop, Transaction, changes_index};
-use crate::declaration::local::DeclaredKind;
+use crate::declaration::DeclaredKind;
 use crate::reads::Visit;
 
 impl Transaction<'_> {

@@ -17,14 +17,13 @@ use storage::SerialId;
 
 pub(crate) use self::first_error::FirstError;
 pub(crate) use self::modify::{Bounds, change_lines, change_part};
-use crate::call::batch::Abort;
+use crate::call::answers::Abort;
 use crate::declaration::declare::LookupError;
-use crate::declaration::local::{
-    CallView, DeclaredKind, Local, NO_ENTRY, PrefetchedRow, PrivateWrite, Span,
-};
 use crate::declaration::overlay::Overlay;
+use crate::declaration::{CallView, DeclaredKind, NO_ENTRY, Span};
 use crate::error::Words;
 use crate::index::EntryId;
+use crate::memory::{Local, PrefetchedRow, PrivateWrite};
 use crate::reads::Visit;
 use crate::state::core::Core;
 use crate::table::{KeyWord, Table};
@@ -107,23 +106,15 @@ pub(crate) trait PublishNow {
     /// Runs pieces of smaller serial ids in this worker's queue; whether there were any that could
     /// run.
     fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped>;
-    /// The result of a piece of the running call, which commits.
+    /// The result of a piece of the running call, which commits; with what the serial part has
+    /// written, if the call is of it.
     fn piece_result(
         &mut self,
         local: &mut Local,
+        serial: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stopped>;
-    /// The same in the serial part, where a piece may fail.
-    fn serial_piece(
-        &mut self,
-        _: &mut Local,
-        _: &mut Overlay,
-        _: &CallView<'_>,
-        _: usize,
-    ) -> Result<u64, Stop> {
-        unreachable!("in the serial part only")
-    }
+    ) -> Result<u64, Stop>;
 }
 
 /// Rows of a scan that are prefetched: at its start, and at most.
@@ -517,12 +508,9 @@ impl<'a> Transaction<'a> {
             return Err(self.mistake(format!("the result of piece {number} of {count}")));
         }
         self.commit_point()?;
-        if let Some(overlay) = self.serial.as_deref_mut() {
-            let result = self.publisher.serial_piece(self.local, overlay, self.call, number);
-            return result.map_err(|stop| self.first_error.note(stop));
-        }
-        let result = self.publisher.piece_result(self.local, self.call, number);
-        result.map_err(|stopped| self.first_error.note(stopped.into()))
+        let serial = self.serial.as_deref_mut();
+        let result = self.publisher.piece_result(self.local, serial, self.call, number);
+        result.map_err(|stop| self.first_error.note(stop))
     }
 
     /// For a piece: reads a row that its call does not write.

@@ -5,7 +5,8 @@ use std::ops::{Bound, Range, RangeBounds};
 use storage::lines_around;
 
 use super::{Slot, Stop, Transaction};
-use crate::declaration::local::{NO_ENTRY, PrivatePart, PrivateWrite, Span};
+use crate::declaration::{NO_ENTRY, Span};
+use crate::memory::{PrivatePart, PrivateWrite};
 
 impl Transaction<'_> {
     /// Changes a declared row in a private copy of its newest value; its length stays. False where

@@ -8,7 +8,7 @@
 
 use std::ops::RangeBounds;
 
-use crate::declaration::local::{Declared, NO_ENTRY};
+use crate::declaration::{Declared, NO_ENTRY};
 use crate::transaction::{Bounds, Stop, Transaction, change_lines, change_part};
 use crate::version::ValueWord;
 

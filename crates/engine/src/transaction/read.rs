@@ -4,8 +4,9 @@ use storage::SerialId;
 
 use super::{Slot, Stop, Transaction};
 use crate::contention::waits::noting;
-use crate::declaration::local::{Local, NO_ENTRY, PrefetchedRow, PrivateWrite};
+use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
+use crate::memory::{Local, PrefetchedRow, PrivateWrite};
 use crate::version::{Access, Pending, RowEntry, Seen, Stopped, ValueWord};
 
 impl<'a> Transaction<'a> {

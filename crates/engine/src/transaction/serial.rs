@@ -4,9 +4,10 @@
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
 use crate::declaration::declare::value_before;
-use crate::declaration::local::{Declared, DeclaredKind, Local};
 use crate::declaration::overlay::{Found, Kept, Now, Overlay};
+use crate::declaration::{Declared, DeclaredKind};
 use crate::index::EntryId;
+use crate::memory::Local;
 use crate::reads::Visit;
 use crate::table::{KeyWord, Table};
 

@@ -1,8 +1,9 @@
 //! Which declared key, or which member of a declared range, a key of the body is.
 
 use super::{Slot, Stop, Transaction, for_a_piece};
-use crate::declaration::local::{CallView, Declared, DeclaredKind, Member, NO_ENTRY, PrivateWrite};
+use crate::declaration::{CallView, Declared, DeclaredKind, Member, NO_ENTRY};
 use crate::index::EntryId;
+use crate::memory::PrivateWrite;
 use crate::table::{KeyWord, Table, order_word, word_of};
 
 impl Transaction<'_> {

@@ -7,7 +7,6 @@ mod contention;
 mod crash;
 mod cuts;
 mod damage;
-mod determinism;
 mod differences;
 mod fewer_workers;
 mod footprint;

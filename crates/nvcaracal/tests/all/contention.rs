@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nvcaracal::{
-    Contention, Database, DeviceSpec, HashTable, Key, Options, Stop, Table, Transaction, WriteSet,
-    procedure,
+    Contention, Database, DeviceSpec, HashTable, Key, Options, Stop, Table, Transaction, Tuning,
+    WriteSet, procedure,
 };
 
 use crate::common::{ACCOUNTS, Deposit, dram, options};
@@ -39,7 +39,7 @@ fn count(tx: &mut Transaction, name: &str, event: u32) -> Result<(), Stop> {
 
 fn all(workers: usize, serial_calls_max: usize) -> Options {
     let options = options().table(NAMES).table(SEATS).procedure::<Count>().workers(workers);
-    options.serial_calls_max(serial_calls_max).contention_epochs(3)
+    options.tuning(Tuning { serial_calls_max, ..Tuning::default() }).contention_epochs(3)
 }
 
 fn shown(contention: &Contention) -> Vec<String> {
@@ -155,7 +155,9 @@ fn hold_a_writer(db: &Database) -> bool {
 #[test]
 fn calls_that_wait_for_a_slow_writer_say_for_which_row_and_how_long() {
     let options = options().procedure::<Slow>().procedure::<Reader>().workers(2);
-    let db = dram(options.serial_calls_max(0).contention_epochs(10));
+    let db = dram(
+        options.tuning(Tuning { serial_calls_max: 0, ..Tuning::default() }).contention_epochs(10),
+    );
     // From now on it is known that they predict what they write.
     db.call(Slow {}).unwrap();
     db.call(Reader {}).unwrap();

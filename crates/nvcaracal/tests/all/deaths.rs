@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::common::{ACCOUNTS, Deposit};
-use nvcaracal::{Database, Options, Procedure, Stop, Transaction, WriteSet, plain};
+use nvcaracal::{Database, Options, Procedure, Stop, Transaction, Tuning, WriteSet, plain};
 
 /// Where a child of this test opens a store.
 const STORE: &str = "NVCARACAL_DYING_STORE";
@@ -63,7 +63,7 @@ fn options() -> Options {
         .procedure::<DieAlone>()
         .workers(2)
         // What runs in a serial part is not in the log yet.
-        .serial_calls_max(0)
+        .tuning(Tuning { serial_calls_max: 0, ..Tuning::default() })
         .checkpoint_every(1_000_000)
         .data_bytes_max(1 << 30)
 }

@@ -1,5 +1,5 @@
-//! O-47: every epoch runs twice. Programs that are deterministic do not notice, the others are
-//! named.
+//! O-47: every epoch runs twice, on copies. Programs that are deterministic do not notice, the
+//! others are named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use nvcaracal::{
     Abort, Database, DeviceSpec, Error, ErrorKind, HashTable, Index, Options, Piece, Procedure,
-    Sequence, Sequences, Stop, Table, Transaction, WriteSet, plain, procedure,
+    Sequence, Sequences, Stop, Table, Transaction, Tuning, WriteSet, plain, procedure,
 };
 
 const TASKS: Table<u64, String> = Table::ordered("tasks");
@@ -114,15 +114,22 @@ fn round(db: &Database, round: u64) -> Vec<String> {
     answers
 }
 
+/// Alone before all others, or beside each other as far as their predictions allow it.
 #[test]
 fn a_deterministic_program_does_the_same_with_the_check_and_without() {
+    for serial_calls_max in [1000, 0] {
+        does_the_same(Tuning { serial_calls_max, ..Tuning::default() });
+    }
+}
+
+fn does_the_same(tuning: Tuning) {
     let dir = tempfile::tempdir().unwrap();
     let paths = ["plain", "checked"].map(|name| dir.path().join(name));
     let mut answers = BTreeMap::new();
     for reopened in 0..2 {
         // In the same order: calls that are deferred come later.
         let open = |check: bool| {
-            let options = options().serial_calls_max(1000).check_determinism(check);
+            let options = options().tuning(tuning).check_determinism(check);
             options.open(&paths[usize::from(check)]).unwrap()
         };
         let (plain, checked) = (open(false), open(true));
@@ -180,16 +187,30 @@ fn odd_key(tx: &mut Transaction) -> Result<(), Stop> {
     tx.insert(COUNTS, COUNTER.fetch_add(1, Ordering::Relaxed), &5)
 }
 
-static SETS: AtomicU64 = AtomicU64::new(0);
-
 fn odd_set(_: &OddPrediction, set: &mut WriteSet) {
-    set.insert(COUNTS, SETS.fetch_add(1, Ordering::Relaxed));
+    static SETS: AtomicU64 = AtomicU64::new(0);
+    set.insert(COUNTS, SETS.fetch_add(1, Ordering::Relaxed) % 2);
 }
 
-/// Predicts another row each time, and writes none.
+/// Predicts another row each time, and writes one of them.
 #[procedure(write_set = odd_set)]
-fn odd_prediction(_tx: &mut Transaction) -> Result<(), Stop> {
-    Ok(())
+fn odd_prediction(tx: &mut Transaction) -> Result<(), Stop> {
+    tx.insert(COUNTS, 0, &7)
+}
+
+fn of_row(call: &AddOdd, set: &mut WriteSet) {
+    set.insert(COUNTS, call.predicted);
+}
+
+/// Appends a digit to a row; which, is not deterministic if that is asked for. Answers with what it
+/// predicted.
+#[procedure(write_set = of_row)]
+fn add_odd(tx: &mut Transaction, predicted: u64, row: u64, is_odd: bool) -> Result<u64, Stop> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let digit = if is_odd { COUNTER.fetch_add(1, Ordering::Relaxed) % 10 } else { 1 };
+    let before = tx.get(COUNTS, row)?.unwrap_or(0);
+    tx.insert(COUNTS, row, &(before.wrapping_mul(10) + digit))?;
+    Ok(predicted)
 }
 
 plain! {
@@ -224,9 +245,8 @@ fn odd_abort(_tx: &mut Transaction) -> Result<u64, Stop> {
 
 /// Runs one epoch of 30 calls, of which one is not deterministic; what its caller hears.
 fn blamed<P: Procedure>(call: &P, name: &str) -> String {
-    let options = options().procedure::<Odd>().procedure::<OddKey>().procedure::<OddPrediction>();
-    let options =
-        options.procedure::<OddAllocation>().procedure::<OddAbort>().check_determinism(true);
+    let options = options().procedure::<Odd>().procedure::<OddKey>().check_determinism(true);
+    let options = options.procedure::<OddAllocation>().procedure::<OddAbort>();
     let db = options.open_device(DeviceSpec::Dram).unwrap();
     db.call(AddTask { text: "before".into() }).unwrap();
     let mut batch = db.batch();
@@ -274,13 +294,94 @@ fn other_writes_with_the_same_answers_are_found_and_named() {
         assert!(text.contains(" wrote ") && text.contains(row), "{text}");
     }
     let text = blamed(&OddKey {}, "odd_key");
-    let expected = "wrote 0500000000000000 to row 0000000000000000 of table \"counts\" and, run \
-                    again, did not write it";
-    assert!(text.contains(expected), "{text}");
-    let text = blamed(&OddPrediction {}, "odd_prediction");
-    assert!(text.contains("predicted what it may write and, run again, predicted"), "{text}");
+    // Which row, depends on how often it ran.
+    let [wrote, not] =
+        ["wrote 0500000000000000 to row 00000000000000", "run again, did not write it"];
+    assert!(text.contains(wrote) && text.contains(not), "{text}");
     let text = blamed(&OddAllocation { unused: 0 }, "odd_allocation");
     assert!(text.contains("allocated from sequences and, run again, drew others"), "{text}");
+}
+
+/// A database on which calls run beside each other that predict what they write.
+fn in_parallel() -> Database {
+    let tuning = Tuning { serial_calls_max: 0, ..Tuning::default() };
+    let options = options().procedure::<AddOdd>().procedure::<OddPrediction>().tuning(tuning);
+    let db = options.check_determinism(true).open_device(DeviceSpec::Dram).unwrap();
+    // The first calls of a procedure run alone.
+    db.call(AddOdd { predicted: 5, row: 5, is_odd: false }).unwrap();
+    db.call(OddPrediction {}).unwrap();
+    db
+}
+
+/// All answers are the same, and later calls have written the row, too.
+#[test]
+fn a_call_beside_others_is_found_by_the_state_that_it_leaves() {
+    for odd in [0, 17, 39] {
+        let db = in_parallel();
+        let epoch = db.stats().epoch + 1;
+        let mut batch = db.batch();
+        for call in 0..40 {
+            batch.add(&AddOdd { predicted: 5, row: 5, is_odd: call == odd }).unwrap();
+        }
+        batch.submit().unwrap().wait();
+        let error = db.close().unwrap_err();
+        assert!(error.is_not_deterministic(), "{error}");
+        let text = error.to_string();
+        let start = format!(
+            "procedure \"add_odd\" is not deterministic: call {odd} of epoch {epoch} wrote "
+        );
+        let row = "to row 0000000000000005 of table \"counts\" and, run again, wrote ";
+        assert!(text.starts_with(&start) && text.contains(row), "{text}");
+    }
+}
+
+#[test]
+fn a_prediction_that_defers_a_call_once_is_found() {
+    let db = in_parallel();
+    let error = db.call(OddPrediction {}).unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_not_deterministic() && text.contains("\"odd_prediction\""), "{text}");
+    assert!(text.contains("was deferred") && text.contains("answered"), "{text}");
+}
+
+#[test]
+fn a_deferred_call_is_found() {
+    let db = in_parallel();
+    let deferred = db.stats().deferred;
+    let error = db.call(AddOdd { predicted: 6, row: 7, is_odd: true }).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(db.stats().deferred, deferred + 1, "it ran in the parallel part first");
+    let start = "procedure \"add_odd\" is not deterministic: call 0 of epoch ";
+    assert!(error.is_not_deterministic() && text.starts_with(start), "{text}");
+    assert!(text.contains("row 0000000000000007 of table \"counts\""), "{text}");
+}
+
+/// Deletes a task.
+#[procedure]
+fn drop_task(tx: &mut Transaction, number: u64) -> Result<bool, Stop> {
+    tx.delete(TASKS, number)
+}
+
+#[test]
+fn a_full_database_refuses_calls_and_goes_on() {
+    let options = options().procedure::<DropTask>().check_determinism(true);
+    let tuning = Tuning { segment_bytes: 4096, ..Tuning::default() };
+    let options = options.data_bytes_max(1 << 20).tuning(tuning);
+    let db = options.open_device(DeviceSpec::Dram).unwrap();
+    let add = |number: u64| db.call(AddTask { text: format!("{number:0>200}") });
+    let there = (0..).find(|&number| add(number).is_err()).unwrap();
+    for number in there..there + 3 {
+        let error = add(number).unwrap_err();
+        assert!(error.is_full(), "{error}");
+    }
+    for number in 0..there / 2 {
+        assert!(db.call(DropTask { number }).unwrap());
+    }
+    for number in 0..10 {
+        add(number).unwrap();
+    }
+    db.check_indexes().unwrap();
+    db.close().unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::common::{Deposit, directory, options};
-use nvcaracal::{DeviceSpec, ErrorKind, Options};
+use nvcaracal::{DeviceSpec, ErrorKind, Options, Tuning};
 
 type Set = fn(Options, u64) -> Options;
 
@@ -12,26 +12,47 @@ fn size(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-const NUMERIC: [(&str, Set); 17] = [
+fn segments(options: Options, segment_bytes: u64) -> Options {
+    options.tuning(Tuning { segment_bytes, ..Tuning::default() })
+}
+
+fn log_segments(options: Options, log_segment_bytes: u64) -> Options {
+    options.tuning(Tuning { log_segment_bytes, ..Tuning::default() })
+}
+
+const NUMERIC: [(&str, Set); 16] = [
     ("workers", |options, value| options.workers(size(value))),
     ("cache_bytes", Options::cache_bytes),
-    ("cache_epochs", Options::cache_epochs),
     ("checkpoint_every", Options::checkpoint_every),
     ("split_threshold", |options, value| {
-        options.split_threshold(u32::try_from(value).unwrap_or(u32::MAX))
+        let split_threshold = u32::try_from(value).unwrap_or(u32::MAX);
+        options.tuning(Tuning { split_threshold, ..Tuning::default() })
     }),
-    ("serial_calls_max", |options, value| options.serial_calls_max(size(value))),
+    ("serial_calls_max", |options, value| {
+        options.tuning(Tuning { serial_calls_max: size(value), ..Tuning::default() })
+    }),
     ("snapshot_bytes_max", Options::snapshot_bytes_max),
     ("contention_epochs", |options, value| options.contention_epochs(size(value))),
-    ("epoch_calls_max", |options, value| options.epoch_calls_max(size(value))),
-    ("epoch_wait_max", |options, value| options.epoch_wait_max(Duration::from_secs(value))),
-    ("queue_calls_max", |options, value| options.queue_calls_max(size(value))),
-    ("queue_bytes_max", |options, value| options.queue_bytes_max(size(value))),
-    ("segment_bytes", Options::segment_bytes),
-    ("log_segment_bytes", Options::log_segment_bytes),
+    ("epoch_calls_max", |options, value| {
+        options.tuning(Tuning { epoch_calls_max: size(value), ..Tuning::default() })
+    }),
+    ("epoch_wait_max", |options, value| {
+        let epoch_wait_max = Duration::from_secs(value);
+        options.tuning(Tuning { epoch_wait_max, ..Tuning::default() })
+    }),
+    ("queue_calls_max", |options, value| {
+        options.tuning(Tuning { queue_calls_max: size(value), ..Tuning::default() })
+    }),
+    ("queue_bytes_max", |options, value| {
+        options.tuning(Tuning { queue_bytes_max: size(value), ..Tuning::default() })
+    }),
+    ("segment_bytes", segments),
+    ("log_segment_bytes", log_segments),
     ("data_bytes_max", Options::data_bytes_max),
     ("log_bytes_max", Options::log_bytes_max),
-    ("procedure_stack_bytes", |options, value| options.procedure_stack_bytes(size(value))),
+    ("procedure_stack_bytes", |options, value| {
+        options.tuning(Tuning { procedure_stack_bytes: size(value), ..Tuning::default() })
+    }),
 ];
 
 #[test]
@@ -63,10 +84,10 @@ fn each_numeric_option_works_or_says_what_it_may_be() {
 #[test]
 fn the_least_and_the_most_space_can_be_asked_for() {
     let spaces: [Set; 4] = [
-        |options, segment| options.data_bytes_max(1 << 20).segment_bytes(segment),
-        |options, segment| options.data_bytes_max(1 << 42).segment_bytes(segment),
-        |options, segment| options.log_bytes_max(16 << 10).log_segment_bytes(segment),
-        |options, segment| options.log_bytes_max(1 << 42).log_segment_bytes(segment),
+        |options, segment| segments(options.data_bytes_max(1 << 20), segment),
+        |options, segment| segments(options.data_bytes_max(1 << 42), segment),
+        |options, segment| log_segments(options.log_bytes_max(16 << 10), segment),
+        |options, segment| log_segments(options.log_bytes_max(1 << 42), segment),
     ];
     for set in spaces {
         for segment_bytes in [64 << 10, 16 << 20] {

@@ -3,7 +3,7 @@
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
 use nvcaracal::{
     Abort, Data, Database, Error, HashTable, Procedure, Sequences, Stop, Table, Transaction,
-    WriteSet, plain,
+    Tuning, WriteSet, plain,
 };
 
 const NOTES: Table<str, String> = Table::ordered("notes").with_key_bytes(20).with_value_bytes(100);
@@ -191,8 +191,11 @@ impl Procedure for Write {
 
 /// Its epochs are not serial, however small.
 fn open() -> Database {
-    let options =
-        options().serial_calls_max(0).table(NOTES).procedure::<Misbehave>().procedure::<Write>();
+    let options = options()
+        .tuning(Tuning { serial_calls_max: 0, ..Tuning::default() })
+        .table(NOTES)
+        .procedure::<Misbehave>()
+        .procedure::<Write>();
     let db = dram(options);
     db.call(Deposit { account: 1, cents: 10 }).unwrap();
     db
@@ -324,17 +327,24 @@ fn mistakes_in_options_are_told_at_open() {
     assert!(open(options().table(TWIN)).to_string().contains("registered a second time"));
     assert!(open(options().workers(0)).is_limit());
     assert!(open(options().workers(65)).is_limit());
-    assert!(open(options().queue_calls_max(0)).is_limit());
-    assert!(open(options().queue_bytes_max(5)).is_limit());
-    assert!(open(options().epoch_calls_max(1 << 24)).is_limit());
+    assert!(open(options().tuning(Tuning { queue_calls_max: 0, ..Tuning::default() })).is_limit());
+    assert!(open(options().tuning(Tuning { queue_bytes_max: 5, ..Tuning::default() })).is_limit());
+    assert!(
+        open(options().tuning(Tuning { epoch_calls_max: 1 << 24, ..Tuning::default() })).is_limit()
+    );
     assert!(options().open_device("crash".parse().unwrap()).unwrap_err().is_mistake());
     assert!(open(options().table(HashTable::<u64, u64>::hash(""))).is_limit());
 }
 
 #[test]
 fn an_epoch_without_space_runs_as_far_as_there_is_space() {
-    let small = options().segment_bytes(4096).data_bytes_max(12 << 20);
-    let db = dram(small.epoch_calls_max(1_000_000).queue_calls_max(1_000_000));
+    let tuning = Tuning {
+        segment_bytes: 4096,
+        epoch_calls_max: 1_000_000,
+        queue_calls_max: 1_000_000,
+        ..Tuning::default()
+    };
+    let db = dram(options().tuning(tuning).data_bytes_max(12 << 20));
     let mut batch = db.batch();
     let added: Vec<_> =
         (0..200_000).map(|account| batch.add(&Deposit { account, cents: 1 }).unwrap()).collect();
@@ -378,7 +388,7 @@ fn a_full_log_takes_a_checkpoint_and_goes_on() {
         let db = Database::options()
             .table(NOTES)
             .procedure::<Write>()
-            .serial_calls_max(serial_calls_max)
+            .tuning(Tuning { serial_calls_max, ..Tuning::default() })
             .checkpoint_every(1_000_000)
             .log_bytes_max(2 << 20)
             .open_device(nvcaracal::DeviceSpec::Dram)
@@ -414,7 +424,11 @@ fn o_83_a_body_that_calls_the_database_is_told_so() {
         }
     }
     for serial_calls_max in [64, 0] {
-        let db = dram(options().serial_calls_max(serial_calls_max).procedure::<Reenter>());
+        let db = dram(
+            options()
+                .tuning(Tuning { serial_calls_max, ..Tuning::default() })
+                .procedure::<Reenter>(),
+        );
         let db = DATABASE.get_or_init(|| db);
         for how in 0..4 {
             let error = db.call(Reenter { how }).unwrap_err();
@@ -463,7 +477,9 @@ fn a_panic_whose_payload_panics_is_that_of_its_caller() {
         }
     }
     for serial_calls_max in [64, 0] {
-        let db = dram(options().serial_calls_max(serial_calls_max).procedure::<Burst>());
+        let db = dram(
+            options().tuning(Tuning { serial_calls_max, ..Tuning::default() }).procedure::<Burst>(),
+        );
         for how in 0..4 {
             let error = db.call(Burst { how }).unwrap_err();
             assert!(error.is_failed(), "{how}: {error}");

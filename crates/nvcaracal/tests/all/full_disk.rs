@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use nvcaracal::{
-    Database, Error, HashTable, Options, Stop, Table, Transaction, WriteSet, procedure,
+    Database, Error, HashTable, Options, Stop, Table, Transaction, Tuning, WriteSet, procedure,
 };
 use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 
@@ -63,7 +63,9 @@ fn open(path: &Path, disk: &Arc<SmallDisk>) -> Result<Database, Error> {
 
 fn options() -> Options {
     let options = Database::options().workers(2).table(LONG);
-    let options = options.segment_bytes(64 << 10).data_bytes_max(256 << 20);
+    let options = options
+        .tuning(Tuning { segment_bytes: 64 << 10, ..Tuning::default() })
+        .data_bytes_max(256 << 20);
     options.procedure::<Put>().procedure::<Cut>()
 }
 

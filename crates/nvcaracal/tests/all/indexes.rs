@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nvcaracal::{
     Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Stop, Table,
-    Transaction, WriteSet,
+    Transaction, Tuning, WriteSet,
 };
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -193,7 +193,10 @@ fn options() -> Options {
 
 /// In epochs of any size calls are serial or parallel.
 fn open(serial_calls_max: usize) -> Database {
-    options().serial_calls_max(serial_calls_max).open_device(DeviceSpec::Dram).unwrap()
+    options()
+        .tuning(Tuning { serial_calls_max, ..Tuning::default() })
+        .open_device(DeviceSpec::Dram)
+        .unwrap()
 }
 
 /// A database in which procedures that predict run in parallel.
@@ -412,7 +415,9 @@ fn o_100_indexes_are_built_when_a_database_is_opened() {
 /// O-72: an epoch for which there is no space leaves indexes as they were.
 #[test]
 fn o_72_a_refused_epoch_leaves_indexes_as_they_were() {
-    let options = options().data_bytes_max(4 << 20).segment_bytes(4096);
+    let options = options()
+        .data_bytes_max(4 << 20)
+        .tuning(Tuning { segment_bytes: 4096, ..Tuning::default() });
     let db = options.open_device(DeviceSpec::Dram).unwrap();
     let set = |seat| db.call(Set { seat, price: 10 + seat % 7, owner: None });
     let refused = (0..100_000).find_map(|seat| Some((seat, set(seat).err()?)));

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use nvcaracal::{
     Before, Data, Database, HashTable, Index, Key, Options, Procedure, Snapshot, Stop, Table,
-    Transaction, WriteSet,
+    Transaction, Tuning, WriteSet,
 };
 
 use crate::common::copy;
@@ -372,7 +372,9 @@ enum Length {
 impl Trial {
     fn options(&self, is_first: bool) -> Options {
         let options = Database::options().workers(2).data_bytes_max(1 << 30);
-        let options = options.checkpoint_every(self.checkpoint_every).segment_bytes(1 << 14);
+        let options = options
+            .checkpoint_every(self.checkpoint_every)
+            .tuning(Tuning { segment_bytes: 1 << 14, ..Tuning::default() });
         let options = options.context(Arc::clone(&self.pairs));
         let options = options.procedure::<Edit<true>>().procedure::<Edit<false>>();
         self.pairs.iter().fold(options, |options, pair| pair.register(options, is_first))

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nvcaracal::{
-    Database, DeviceSpec, Error, ErrorKind, HashTable, Options, Stop, Table, Transaction, procedure,
+    Database, DeviceSpec, Error, ErrorKind, HashTable, Options, Stop, Table, Transaction, Tuning,
+    procedure,
 };
 
 use crate::common::{Deposit, dram, options};
@@ -32,8 +33,14 @@ fn options_beyond_their_range_are_refused_with_the_range() {
     for (options, words) in [
         (notes().workers(0), "workers is 0, must be from 1 to 64"),
         (notes().workers(65), "workers is 65, must be from 1 to 64"),
-        (notes().queue_calls_max(0), "queue_calls_max is 0, must be from 1 to 16777215"),
-        (notes().epoch_calls_max(0), "epoch_calls_max is 0, must be from 1 to 16777215"),
+        (
+            notes().tuning(Tuning { queue_calls_max: 0, ..Tuning::default() }),
+            "queue_calls_max is 0, must be from 1 to 16777215",
+        ),
+        (
+            notes().tuning(Tuning { epoch_calls_max: 0, ..Tuning::default() }),
+            "epoch_calls_max is 0, must be from 1 to 16777215",
+        ),
     ] {
         assert_eq!(refused(options), (ErrorKind::Limit, words.to_string()));
     }
@@ -42,7 +49,7 @@ fn options_beyond_their_range_are_refused_with_the_range() {
 /// A queue with room for nothing large says how much it holds.
 #[test]
 fn a_batch_larger_than_the_queue_is_told_the_size_of_the_queue() {
-    let db = dram(options().queue_calls_max(2));
+    let db = dram(options().tuning(Tuning { queue_calls_max: 2, ..Tuning::default() }));
     let mut batch = db.batch();
     for account in 0..3 {
         let _ = batch.add(&Deposit { account, cents: 1 });
@@ -116,7 +123,11 @@ fn on_a_full_disk_calls_fail_with_that_word_until_there_is_room() {
     };
     let (path, other) = (directory.path().join("notes"), directory.path().join("other"));
     fs::write(&other, vec![7; 16 << 20]).unwrap();
-    let options = || notes().segment_bytes(1 << 20).checkpoint_every(1_000_000);
+    let options = || {
+        notes()
+            .tuning(Tuning { segment_bytes: 1 << 20, ..Tuning::default() })
+            .checkpoint_every(1_000_000)
+    };
     let db = options().open(&path).unwrap();
     let text = |key: u64| vec![key as u8; 90_000];
     let mut answered = 0;

@@ -3,7 +3,7 @@
 use crate::common::{ACCOUNTS, Deposit, dram, options, rows};
 use nvcaracal::{
     Abort, Data, Database, HashTable, Options, Procedure, Sequence, Sequences, Stop, Table,
-    Transaction, WriteSet, plain,
+    Transaction, Tuning, WriteSet, plain,
 };
 
 const ORDER_IDS: Sequence = Sequence::new("order_ids");
@@ -111,7 +111,7 @@ fn with_pointers(options: Options) -> Database {
 #[test]
 fn a_deferred_call_is_answered_once_it_ran() {
     // Small epochs would be serial as a whole.
-    let db = with_pointers(options().serial_calls_max(0));
+    let db = with_pointers(options().tuning(Tuning { serial_calls_max: 0, ..Tuning::default() }));
     for to in 2..20 {
         let mut batch = db.batch();
         let early = batch.add(&Follow { add: 1 }).unwrap();
@@ -169,7 +169,11 @@ impl Procedure for Change {
 #[test]
 fn calls_of_a_batch_have_serial_ids_in_their_order() {
     for account in 0..20 {
-        let db = dram(options().serial_calls_max(0).procedure::<Change>());
+        let db = dram(
+            options()
+                .tuning(Tuning { serial_calls_max: 0, ..Tuning::default() })
+                .procedure::<Change>(),
+        );
         // Known to predict what it writes.
         for how in [0, 1, 3] {
             db.call(Change { account: 100, how }).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nvcaracal::{
-    Database, DeviceSpec, Error, HashTable, Options, Stop, Table, Transaction, procedure,
+    Database, DeviceSpec, Error, HashTable, Options, Stop, Table, Transaction, Tuning, procedure,
 };
 
 const SIZES: HashTable<u64, Vec<u8>> = Table::hash("sizes").with_value_bytes(40_000);
@@ -51,7 +51,10 @@ fn values_of_a_class_get_the_space_of_others() -> Result<(), Error> {
     for workers in [1, 2] {
         let open = || {
             let options = Database::options().workers(workers).table(SIZES);
-            options.segment_bytes(64 << 10).procedure::<Put>().open_device(DeviceSpec::Dram)
+            options
+                .tuning(Tuning { segment_bytes: 64 << 10, ..Tuning::default() })
+                .procedure::<Put>()
+                .open_device(DeviceSpec::Dram)
         };
         let db = open()?;
         let mut bytes = 200;

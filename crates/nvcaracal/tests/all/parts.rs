@@ -2,7 +2,7 @@
 
 use crate::common::dram;
 use nvcaracal::{
-    Data, Database, HashTable, Piece, Procedure, Stop, Table, Transaction, WriteSet, plain,
+    Data, Database, HashTable, Piece, Procedure, Stop, Table, Transaction, Tuning, WriteSet, plain,
 };
 
 const PAGES: HashTable<u64, [u8; 1000]> = Table::hash("pages");
@@ -70,7 +70,9 @@ impl Procedure for Count {
 fn bytes_of_rows_are_changed_in_place_for_all_who_follow() {
     for threshold in [0, 2] {
         let options = Database::options().table(PAGES).procedure::<Make>().procedure::<Count>();
-        let db = dram(options.workers(2).split_threshold(threshold));
+        let db = dram(
+            options.workers(2).tuning(Tuning { split_threshold: threshold, ..Tuning::default() }),
+        );
         for page in 0..2 {
             db.call(Make { page }).unwrap();
         }
@@ -160,7 +162,7 @@ impl Procedure for TooFar {
 fn a_part_with_an_end_is_never_taken_for_one_without() {
     let options = Database::options().table(PAGES).procedure::<Make>().procedure::<TooFar>();
     for serial_calls_max in [0, 64] {
-        let db = dram(options.clone().serial_calls_max(serial_calls_max));
+        let db = dram(options.clone().tuning(Tuning { serial_calls_max, ..Tuning::default() }));
         db.call(Make { page: 0 }).unwrap();
         let error = db.call(TooFar {}).unwrap_err();
         assert!(error.to_string().contains("of a value of 1000 bytes"), "{error}");

@@ -2,8 +2,8 @@
 
 use crate::common::dram;
 use nvcaracal::{
-    Abort, Database, HashTable, Options, Piece, Procedure, Stop, Table, Transaction, WriteSet,
-    plain,
+    Abort, Database, HashTable, Options, Piece, Procedure, Stop, Table, Transaction, Tuning,
+    WriteSet, plain,
 };
 
 const LEFT: HashTable<u64, i64> = Table::hash("left");
@@ -85,7 +85,11 @@ fn options() -> Options {
 fn every_seat_is_sold_once_whether_pieces_are_split_off_or_not() {
     for threshold in [0, 2] {
         for workers in [1, 3] {
-            let db = dram(options().workers(workers).split_threshold(threshold));
+            let db = dram(
+                options()
+                    .workers(workers)
+                    .tuning(Tuning { split_threshold: threshold, ..Tuning::default() }),
+            );
             db.call(Stock { event: 1, seats: 5000 }).unwrap();
             // The first call of a procedure runs alone, and shows that it has a write set.
             assert!(db.call(Buy { sale: 7, event: 1, ask: 0 }).is_err());

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::common::{ACCOUNTS, Deposit, dram, options};
 use nvcaracal::{
     Data, Database, HashTable, Key, KeyBuffer, Piece, Procedure, Serde, Stop, Table, Transaction,
-    WriteSet, procedure,
+    Tuning, WriteSet, procedure,
 };
 
 /// Read back only by formats that describe themselves.
@@ -143,7 +143,7 @@ fn take(_tx: &mut Transaction, value: Serde<Untagged>) -> Result<u64, Stop> {
 fn open(serial_calls_max: usize) -> Database {
     let options = options().table(VALUES).table(EVEN).table(UNITS).table(BY_EVEN);
     let options = options.procedure::<Write>().procedure::<Take>();
-    dram(options.serial_calls_max(serial_calls_max))
+    dram(options.tuning(Tuning { serial_calls_max, ..Tuning::default() }))
 }
 
 #[test]
@@ -225,8 +225,12 @@ impl Procedure for AddByPiece {
 #[test]
 fn an_answer_of_pieces_that_does_not_read_back_fails_its_call_alone() {
     for serial_calls_max in [64, 0] {
-        let db =
-            dram(options().serial_calls_max(serial_calls_max).workers(2).procedure::<AddByPiece>());
+        let db = dram(
+            options()
+                .tuning(Tuning { serial_calls_max, ..Tuning::default() })
+                .workers(2)
+                .procedure::<AddByPiece>(),
+        );
         assert_eq!(db.call(Deposit { account: 1, cents: 100 }).unwrap(), 100);
         let mut committed = 0;
         for round in 0..5 {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::common::{ACCOUNTS, Deposit, Hold, dram, hold, options, sum};
-use nvcaracal::{Database, Procedure, Stop, Submitted, Ticket, Transaction, plain};
+use nvcaracal::{Database, Procedure, Stop, Submitted, Ticket, Transaction, Tuning, plain};
 
 plain! {
     /// Waits for what another call will come to, in one of several ways.
@@ -45,7 +45,7 @@ impl Procedure for WaitFor {
 fn a_procedure_that_waits_for_an_answer_is_told_so() {
     for serial_calls_max in [64, 0] {
         let options = options().procedure::<Hold>().procedure::<WaitFor>();
-        let db = dram(options.serial_calls_max(serial_calls_max));
+        let db = dram(options.tuning(Tuning { serial_calls_max, ..Tuning::default() }));
         for how in 0..6 {
             let (end, holder) = hold(&db);
             let waits = db.submit(WaitFor { how }).unwrap();
@@ -172,7 +172,9 @@ fn wakers_are_cloned_and_dropped_without_a_lock() {
         }
     }
     let waker = || Waker::from(Arc::new(Uses(Arc::default())));
-    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
+    let db = dram(
+        options().procedure::<Hold>().tuning(Tuning { queue_calls_max: 1, ..Tuning::default() }),
+    );
     let (end, holder) = hold(&db);
     let mut answer = Box::pin(db.submit(Deposit { account: 1, cents: 1 }).unwrap());
     let mut room = Box::pin(db.submit_async(Deposit { account: 2, cents: 1 }));
@@ -197,7 +199,9 @@ fn wakers_are_cloned_and_dropped_without_a_lock() {
 /// there was room.
 #[test]
 fn nothing_is_kept_of_tasks_that_gave_up_waiting_for_room() {
-    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
+    let db = dram(
+        options().procedure::<Hold>().tuning(Tuning { queue_calls_max: 1, ..Tuning::default() }),
+    );
     let (end, holder) = hold(&db);
     let waiting = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let counted = Arc::new(());

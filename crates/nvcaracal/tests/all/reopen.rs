@@ -1,7 +1,9 @@
 //! Opening again: after a close, a drop, a kill; with other options; in the wrong place.
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, copy, directory, fill, options, rows, sum};
-use nvcaracal::{Database, HashTable, Procedure, Stop, Table, Transaction, WriteSet, plain};
+use nvcaracal::{
+    Database, HashTable, Procedure, Stop, Table, Transaction, Tuning, WriteSet, plain,
+};
 
 #[test]
 fn a_dropped_database_recovers_everything_that_was_answered() {
@@ -147,7 +149,9 @@ fn an_open_knows_the_last_timestamp() {
     for (name, serial_calls_max, calls, epochs) in
         [("small", 64, 1, 100), ("large", 0, 100, 100), ("checkpoints", 64, 1, 1)]
     {
-        let options = || options().procedure::<Now>().serial_calls_max(serial_calls_max);
+        let options = || {
+            options().procedure::<Now>().tuning(Tuning { serial_calls_max, ..Tuning::default() })
+        };
         let options = || options().checkpoint_every(epochs);
         let (path, killed) =
             (directory.path().join(name), directory.path().join(format!("{name} killed")));

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, rows, sum};
-use nvcaracal::{Data, Database, HashTable, Key, Procedure, Snapshot, Stop, Table, Transaction};
+use nvcaracal::{
+    Data, Database, HashTable, Key, Procedure, Snapshot, Stop, Table, Transaction, Tuning,
+};
 
 const COUNTS: HashTable<u64, u64> = Table::hash("counts");
 const NAMES: Table<str, String> = Table::ordered("names");
@@ -142,7 +144,7 @@ fn o_88_rows_from_both_ends_meet_once() {
 /// O-84: while money moves, every snapshot has all of it.
 #[test]
 fn o_84_snapshots_beside_writers_are_whole() {
-    let db = dram(options().serial_calls_max(2));
+    let db = dram(options().tuning(Tuning { serial_calls_max: 2, ..Tuning::default() }));
     for account in 0..300 {
         db.call(Deposit { account, cents: 100 }).unwrap();
     }

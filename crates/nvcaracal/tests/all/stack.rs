@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::thread;
 
 use crate::common::{ACCOUNTS, Deposit, copy, directory, options};
-use nvcaracal::{Database, Index, Options, Procedure, Stop, Transaction, WriteSet, plain};
+use nvcaracal::{Database, Index, Options, Procedure, Stop, Transaction, Tuning, WriteSet, plain};
 
 /// So many take more than the 2 MiB of most threads, and less than the 8 MiB that procedures have.
 const LEVELS: u64 = 3000;
@@ -80,7 +80,9 @@ fn on_all_paths(options: impl Fn() -> Options + Sync) {
 fn a_call_has_the_same_stack_alone_beside_others_and_in_a_replay() {
     for (workers, serial_calls_max) in [(1, 64), (2, 64), (2, 0), (3, 0)] {
         let options = || options().procedure::<Deep>().checkpoint_every(1_000_000);
-        on_all_paths(|| options().workers(workers).serial_calls_max(serial_calls_max));
+        on_all_paths(|| {
+            options().workers(workers).tuning(Tuning { serial_calls_max, ..Tuning::default() })
+        });
     }
 }
 

@@ -6,11 +6,15 @@ use std::time::Duration;
 use crate::common::{
     ACCOUNTS, Deposit, Hold, Transfer, dram, hold, options, sum, wait_until_blocked,
 };
-use nvcaracal::Database;
+use nvcaracal::{Database, Tuning};
 
 #[test]
 fn many_threads_conserve_the_sum() {
-    let db = dram(options().epoch_calls_max(100).queue_calls_max(300));
+    let db = dram(options().tuning(Tuning {
+        epoch_calls_max: 100,
+        queue_calls_max: 300,
+        ..Tuning::default()
+    }));
     let accounts = 20;
     for account in 0..accounts {
         assert_eq!(db.call(Deposit { account, cents: 50 }).unwrap(), 50);
@@ -55,7 +59,7 @@ fn many_threads_conserve_the_sum() {
 
 #[test]
 fn calls_of_one_thread_keep_their_order() {
-    let db = dram(options().epoch_calls_max(7));
+    let db = dram(options().tuning(Tuning { epoch_calls_max: 7, ..Tuning::default() }));
     let tickets: Vec<_> =
         (0..100).map(|_| db.submit(Deposit { account: 1, cents: 1 }).unwrap()).collect();
     let balances: Vec<i64> = tickets.into_iter().map(|t| t.wait().unwrap()).collect();
@@ -64,7 +68,9 @@ fn calls_of_one_thread_keep_their_order() {
 
 #[test]
 fn a_full_queue_pushes_back() {
-    let db = dram(options().procedure::<Hold>().queue_calls_max(10));
+    let db = dram(
+        options().procedure::<Hold>().tuning(Tuning { queue_calls_max: 10, ..Tuning::default() }),
+    );
     let (sender, holder) = hold(&db);
     let deposit = Deposit { account: 1, cents: 1 };
     let tickets: Vec<_> = (0..10).map(|_| db.try_submit(deposit).unwrap()).collect();
@@ -95,7 +101,9 @@ fn a_full_queue_pushes_back() {
 
 #[test]
 fn blocked_callers_hear_of_a_close() {
-    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
+    let db = dram(
+        options().procedure::<Hold>().tuning(Tuning { queue_calls_max: 1, ..Tuning::default() }),
+    );
     let (sender, holder) = hold(&db);
     let first = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let other = db.clone();
@@ -124,7 +132,7 @@ fn dropped_tickets_do_not_stop_their_calls() {
 
 #[test]
 fn a_batch_stays_together() {
-    let db = dram(options().epoch_calls_max(64));
+    let db = dram(options().tuning(Tuning { epoch_calls_max: 64, ..Tuning::default() }));
     let one_batch = |db: &Database| {
         let mut batch = db.batch();
         let added: Vec<_> =

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use nvcaracal::Tuning;
+
 use crate::common::{Deposit, Hold, Transfer, dram, hold, options, sum};
 
 /// Runs a future on this thread, without any runtime.
@@ -47,7 +49,7 @@ fn a_ticket_is_a_future_that_needs_no_runtime() {
 #[test]
 fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
     const TASKS: i64 = 3000;
-    let db = dram(options().queue_calls_max(7));
+    let db = dram(options().tuning(Tuning { queue_calls_max: 7, ..Tuning::default() }));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
@@ -73,7 +75,9 @@ fn tasks_wait_for_room_and_for_answers_in_a_runtime() {
 /// A task that waits for room hears of a close, and one that was dropped is forgotten.
 #[test]
 fn tasks_that_wait_for_room_hear_of_a_close() {
-    let db = dram(options().procedure::<Hold>().queue_calls_max(1));
+    let db = dram(
+        options().procedure::<Hold>().tuning(Tuning { queue_calls_max: 1, ..Tuning::default() }),
+    );
     let (sender, holder) = hold(&db);
     let waiting = db.submit(Deposit { account: 1, cents: 1 }).unwrap();
     let waker = Waker::noop();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use nvcaracal::{Database, DeviceSpec, Options};
+use nvcaracal::{Database, DeviceSpec, Options, Tuning};
 use sim::disk::Disk;
 use sim::history::Random;
 use tempfile::TempDir;
@@ -97,15 +97,20 @@ impl Case {
 
     fn options(&mut self) -> Options {
         let random = &mut self.random;
+        let workers = 1 + random.below(3) as usize;
+        let tuning = Tuning {
+            segment_bytes: 4096,
+            log_segment_bytes: 4096,
+            serial_calls_max: random.pick(&[0, 0, 0, 2, 64]),
+            queue_calls_max: random.pick(&[1, 2, 5, 30, 100_000]),
+            epoch_calls_max: random.pick(&[1, 5, 20_000, 20_000]),
+            ..Tuning::default()
+        };
         program(Database::options())
-            .segment_bytes(4096)
-            .log_segment_bytes(4096)
+            .tuning(tuning)
             .data_bytes_max(self.sizes.data_bytes)
             .log_bytes_max(self.sizes.log_bytes)
-            .workers(1 + random.below(3) as usize)
-            .serial_calls_max(random.pick(&[0, 0, 0, 2, 64]))
-            .queue_calls_max(random.pick(&[1, 2, 5, 30, 100_000]))
-            .epoch_calls_max(random.pick(&[1, 5, 20_000, 20_000]))
+            .workers(workers)
             .checkpoint_every(random.pick(&[1, 3, 100]))
             .snapshot_bytes_max(random.pick(&[2000, 1 << 20, 1 << 20]))
             .contention_epochs(random.pick(&[0, 0, 5]))

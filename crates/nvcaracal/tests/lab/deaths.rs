@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use nvcaracal::{Database, Options, Procedure, Stop, Table, Transaction, WriteSet, plain};
+use nvcaracal::{Database, Options, Procedure, Stop, Table, Transaction, Tuning, WriteSet, plain};
 use sim::history::Random;
 
 const COUNTS: Table<u64, u64> = Table::ordered("counts");
@@ -48,7 +48,7 @@ fn options() -> Options {
         .procedure::<Count>()
         // Of several workers each leaves a word, and the first death is not exact.
         .workers(1)
-        .serial_calls_max(0)
+        .tuning(Tuning { serial_calls_max: 0, ..Tuning::default() })
         .checkpoint_every(1_000_000)
         .data_bytes_max(1 << 26)
         .log_bytes_max(1 << 26)

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nvcaracal::{
-    Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, WriteSet, plain,
+    Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning,
+    WriteSet, plain,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Mutex;
@@ -67,19 +68,24 @@ impl World {
     }
 }
 
-fn options(random: &mut Random) -> Options {
+fn options(random: &mut Random, is_crowd: bool) -> Options {
+    let queue_calls_max = random.pick(&[1, 1, 2, 3, 8]);
+    let tuning = Tuning {
+        segment_bytes: 4096,
+        log_segment_bytes: 4096,
+        serial_calls_max: 64,
+        queue_calls_max: if is_crowd { 1 } else { queue_calls_max },
+        epoch_calls_max: random.pick(&[1, 2, 8]),
+        epoch_wait_max: random.pick(&[Duration::ZERO, Duration::from_secs(1)]),
+        ..Tuning::default()
+    };
     Database::options()
         .table(ROWS)
         .procedure::<Count>()
-        .segment_bytes(4096)
-        .log_segment_bytes(4096)
+        .tuning(tuning)
         .data_bytes_max(1 << 20)
         .log_bytes_max(1 << 20)
         .workers(1)
-        .serial_calls_max(64)
-        .queue_calls_max(random.pick(&[1, 1, 2, 3, 8]))
-        .epoch_calls_max(random.pick(&[1, 2, 8]))
-        .epoch_wait_max(random.pick(&[Duration::ZERO, Duration::from_secs(1)]))
         .wall_clock(|| 1)
 }
 
@@ -88,9 +94,7 @@ fn run(seed: u64) {
     let random = &mut Random::new(seed);
     // Many threads wait for room when the database is closed.
     let is_crowd = seed.is_multiple_of(4);
-    let options = options(random);
-    let options = if is_crowd { options.queue_calls_max(1) } else { options };
-    let db = options.open_device(DeviceSpec::Dram).unwrap();
+    let db = options(random, is_crowd).open_device(DeviceSpec::Dram).unwrap();
     let world = Arc::new(World { db, serials: Mutex::default() });
     let closes_early = is_crowd || random.percent(50);
     let mut threads = Vec::new();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bench::{Contention, Parameters, WorkloadParameters};
 use engine::{Calls, Engine, EngineConfig};
+use nvcaracal::Tuning;
 use pmem::{DeviceSpec, Dram};
 use workloads::{
     Abort, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, TableId, TableSpec, Tx,
@@ -92,7 +93,7 @@ fn o_05_the_library_stops_at_an_abort_behind_a_commit_point() {
     let opened = bench::options(&job.library_tables(), job.library_procedures());
     let (options, callables) = opened.expect("options");
     // A few calls would run in the serial part, where there are no commit points.
-    let options = options.serial_calls_max(0);
+    let options = options.tuning(Tuning { serial_calls_max: 0, ..Tuning::default() });
     let database = options.open_device(DeviceSpec::Dram).expect("a database");
     let error = (callables[0].call)(&database, &[]).expect_err("it aborts");
     assert!(!error.to_string().contains(TOO_LATE), "{error}");

@@ -176,7 +176,7 @@ impl Report {
             checkpoint_every: settings.engine.checkpoint_every,
             append: settings.engine.lab.append.name(),
             cache_bytes: settings.engine.cache_bytes,
-            cache_epochs: settings.engine.cache_epochs,
+            cache_epochs: settings.engine.lab.cache_epochs,
             split_threshold: settings.engine.split_threshold,
             state_hash: settings.engine.lab.state_hash,
             committed: work.committed,

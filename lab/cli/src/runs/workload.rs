@@ -121,7 +121,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
                 minor_collection: !of_lab.no_minor_gc && of_lab.design != Design::Report2021,
                 append: of_lab.append,
                 state_hash: !of_lab.no_state_hash,
-                ..Lab::default()
+                ..asked.lab
             },
             ..asked
         },

@@ -153,7 +153,6 @@ impl Setup {
         EngineConfig {
             workers: self.workers,
             cache_bytes: self.cache_bytes,
-            cache_epochs: self.cache_epochs,
             checkpoint_every: self.checkpoint_every,
             split_threshold: self.split_threshold,
             lab: Lab {
@@ -161,6 +160,7 @@ impl Setup {
                 state_hash: self.state_hash,
                 minor_collection: self.minor_collection,
                 cache_policy: self.cache_policy,
+                cache_epochs: self.cache_epochs,
                 ..Lab::default()
             },
             store: StoreOptions {

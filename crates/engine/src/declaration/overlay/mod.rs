@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use self::gaps::Gaps;
-use crate::declaration::local::NO_ENTRY;
+use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
 use crate::reads::{Reads, Visit};
 use crate::secondary::IndexUndo;
@@ -283,11 +283,6 @@ impl Overlay {
         while let Some((at, before)) = self.undo.pop() {
             self.set(at, before);
         }
-    }
-
-    /// The rows that the running call has written, some of them more than once.
-    pub(crate) fn written_by_running(&self) -> impl Iterator<Item = &OverlayRow> {
-        self.undo.iter().map(|&(at, _)| &self.rows[at as usize])
     }
 
     /// Counts the call at a position for all rows that it wrote, before it commits or is undone.

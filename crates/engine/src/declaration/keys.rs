@@ -1,0 +1,82 @@
+//! What one call may name: keys, ranges, the rows in them, and what it read to find them.
+
+use super::Span;
+use crate::index::EntryId;
+
+/// What a declaration says about a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeclaredKind {
+    /// Only a hint.
+    Read,
+    /// May be updated or deleted if it exists.
+    Update,
+    /// May be inserted, too.
+    Insert,
+    /// May be updated by a piece of the call, and by nothing else.
+    Piece,
+}
+
+impl DeclaredKind {
+    /// Whether the body of the call may write the row.
+    #[inline(always)]
+    pub(crate) fn is_of_body(self) -> bool {
+        matches!(self, Self::Update | Self::Insert)
+    }
+}
+
+/// No row has the key.
+pub(crate) const NO_ENTRY: EntryId = EntryId(u32::MAX);
+
+/// One declared key of one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Declared {
+    /// Word of the hash index.
+    pub(crate) word: u64,
+    /// Key bytes in the worker's list.
+    pub(crate) key: Span,
+    pub(crate) table: u16,
+    pub(crate) kind: DeclaredKind,
+    /// All of the key is in the word.
+    pub(crate) is_word: bool,
+    /// This call created the row, so its pending version is there already.
+    pub(crate) appended: bool,
+    /// Row entry, once it is looked up; [`NO_ENTRY`] if there is none.
+    pub(crate) id: EntryId,
+}
+
+/// One declared range of one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeclaredRange {
+    pub(crate) table: u16,
+    pub(crate) low: Span,
+    pub(crate) high: Span,
+}
+
+/// A row that a declared range covers, found in the append step. Sorted, so that it is found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Member {
+    pub(crate) table: u16,
+    /// The first 8 bytes of the key.
+    pub(crate) word: u64,
+    pub(crate) id: EntryId,
+}
+
+/// What reconnaissance read, so that it can be checked again at execution (O-10).
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lookup {
+    /// A row.
+    Row(EntryId),
+    /// A key that had no row.
+    NoRow { table: u16, key: Span },
+    /// The rows from `low` up to, and without, `high`.
+    Scan {
+        table: u16,
+        low: Span,
+        high: Span,
+        is_descending: bool,
+        /// Rows visited before the visitor had enough; `u64::MAX`: all.
+        visited: u64,
+        /// Hash of everything that was seen.
+        fingerprint: u64,
+    },
+}

@@ -1,0 +1,46 @@
+//! The contended pieces that a worker runs, whoever owns their calls (CA 3.4).
+
+/// The pieces that one worker runs in an epoch, in serial order.
+#[derive(Debug, Default)]
+pub(crate) struct PieceQueue {
+    pieces: Vec<QueuedPiece>,
+    next: usize,
+}
+
+impl PieceQueue {
+    /// Takes the pieces of an epoch.
+    pub(crate) fn fill(&mut self, pieces: &mut Vec<QueuedPiece>) {
+        self.pieces.append(pieces);
+        // Those of each worker's calls are in order, which this sort makes use of.
+        self.pieces.sort();
+    }
+
+    /// Forgets the epoch before.
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+        self.next = 0;
+    }
+
+    /// The next one to run.
+    pub(crate) fn front(&self) -> Option<QueuedPiece> {
+        self.pieces.get(self.next).copied()
+    }
+
+    /// The next one to run, if its call is before a position.
+    pub(crate) fn front_before(&self, position: u32) -> Option<QueuedPiece> {
+        self.front().filter(|next| next.position < position)
+    }
+
+    /// The next one is being run.
+    pub(crate) fn advance(&mut self) {
+        self.next += 1;
+    }
+}
+
+/// A piece of a call in the queue of a worker: position of the call, and which of its pieces.
+/// Sorted as they have to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueuedPiece {
+    pub(crate) position: u32,
+    pub(crate) number: u32,
+}

@@ -1,0 +1,82 @@
+//! Settings that hardly any program needs to change.
+
+use std::time::Duration;
+
+use engine::EngineConfig;
+use storage::StoreOptions;
+
+/// What a database is told besides its [`Options`](crate::Options), by
+/// [`Options::tuning`](crate::Options::tuning). No setting changes what calls come to. A value out
+/// of its range is an error of the open that names the setting.
+///
+/// | setting | default | from | to |
+/// |---|---|---|---|
+/// | [`split_threshold`](Self::split_threshold) | 0: never | 0 | |
+/// | [`serial_calls_max`](Self::serial_calls_max) | 64 | 0 | |
+/// | [`epoch_calls_max`](Self::epoch_calls_max) | 20,000 | 1 | 16,777,215 |
+/// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
+/// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
+/// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
+/// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
+/// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
+/// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
+///
+/// ```
+/// use nvcaracal::{Database, DeviceSpec, Tuning};
+///
+/// let tuning = Tuning { queue_calls_max: 1000, ..Tuning::default() };
+/// let db = Database::options().tuning(tuning).open_device(DeviceSpec::Dram)?;
+/// # Ok::<(), nvcaracal::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Updates in an epoch from which a row counts as contended: its
+    /// [pieces](crate::WriteSet::update_piece) run apart from their transactions then, packed onto
+    /// few workers (split-on-demand). 0: never. It is for many workers: with two, it saves waiting
+    /// and gains little.
+    pub split_threshold: u32,
+    /// Epochs of at most so many calls run one after the other on one thread, whatever their write
+    /// sets say: that takes less time than waking the workers. 0: none does.
+    pub serial_calls_max: usize,
+    /// Most calls in an epoch, but for a [`Batch`](crate::Batch) of more. Larger epochs cost less
+    /// for each call, smaller ones answer sooner.
+    pub epoch_calls_max: usize,
+    /// Longest time that an epoch waits for more calls while the engine is free. It waits only if
+    /// much fewer calls are there than the last epoch had, and never longer than an eighth of that
+    /// epoch's time, so a single caller never waits.
+    pub epoch_wait_max: Duration,
+    /// Most calls that wait for an epoch; then [`Database::submit`](crate::Database::submit) waits
+    /// and [`Database::try_submit`](crate::Database::try_submit) fails.
+    pub queue_calls_max: usize,
+    /// Most bytes of arguments that wait for an epoch.
+    pub queue_bytes_max: usize,
+    /// The stack that procedures and functions of indexes have, the same for all: alone or beside
+    /// others, on any number of workers, from whichever thread they are called, and in a recovery.
+    /// Memory is taken for what is used of it. A call that needs more ends the process, as an
+    /// overflow of any stack does; give more to procedures that recurse deeply, and never less than
+    /// before while a log may hold such calls.
+    pub procedure_stack_bytes: usize,
+    /// The unit in which tables get space, a power of two; also the longest row. Fixed when the
+    /// database is created.
+    pub segment_bytes: u64,
+    /// The unit in which the input log gets space, a power of two. Fixed when the database is
+    /// created.
+    pub log_segment_bytes: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        let (engine, store) = (EngineConfig::default(), StoreOptions::default());
+        Self {
+            split_threshold: engine.split_threshold,
+            serial_calls_max: 64,
+            epoch_calls_max: 20_000,
+            epoch_wait_max: Duration::from_micros(500),
+            queue_calls_max: 100_000,
+            queue_bytes_max: 256 << 20,
+            procedure_stack_bytes: engine.procedure_stack_bytes,
+            segment_bytes: store.segment_bytes,
+            log_segment_bytes: store.log_segment_bytes,
+        }
+    }
+}
