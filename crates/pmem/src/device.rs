@@ -295,18 +295,30 @@ pub trait Device: Send + Sync + 'static {
     }
 }
 
+/// Lines that a port notes before it flushes them: few enough to be in the processor's nearest
+/// caches still, and so many that the wait behind the last of them is spread thin.
+const NOTED_MAX: usize = 1024;
+
 /// One worker's way to a device: forwards to it and counts. Not shared between threads.
+///
+/// A fence waits for the flushes before it, and so does any locked instruction. Therefore lines
+/// that need not be durable before the next fence are *noted* ([`Port::flush_by_fence`]), and
+/// flushed together when that fence comes.
 pub struct Port<D: Device> {
     device: Arc<D>,
     state: PortState,
     step: Step,
+    /// Lines to flush before the next fence, in the order in which they were stored to.
+    noted: Vec<u64>,
+    /// Whether there are non-temporal stores that later stores could overtake.
+    has_unordered: bool,
 }
 
 impl<D: Device> Port<D> {
     /// A port with its own number and zero counters.
     pub fn new(device: Arc<D>, id: u32) -> Self {
         let state = PortState { id, ..PortState::default() };
-        Self { device, state, step: Step::default() }
+        Self { device, state, step: Step::default(), noted: Vec::new(), has_unordered: false }
     }
 
     /// The device behind the port.
@@ -441,6 +453,7 @@ impl<D: Device> Port<D> {
     pub unsafe fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
         writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.count_store_nt(offset, bytes.len() as u64);
+        self.has_unordered = true;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_nt(&mut self.state, offset, bytes) }
     }
@@ -493,15 +506,19 @@ impl<D: Device> Port<D> {
     pub unsafe fn store_line_counted(&mut self, offset: u64, line: &Line) {
         debug_assert!(offset.is_multiple_of(LINE_BYTES));
         writes(self.device.image().base().wrapping_add(offset as usize));
+        self.has_unordered = true;
         // SAFETY: forwarded to the caller.
         unsafe { self.device.store_line(&mut self.state, offset, line) }
     }
 
-    /// See [`Device::order_stores`].
+    /// See [`Device::order_stores`]. Nothing is done if this port made no non-temporal store since
+    /// it last ordered or fenced them: ordinary stores come in order.
     #[inline(always)]
     pub fn order_stores(&mut self) {
-        self.state.counters.store_orders += 1;
-        self.device.order_stores();
+        if std::mem::take(&mut self.has_unordered) {
+            self.state.counters.store_orders += 1;
+            self.device.order_stores();
+        }
     }
 
     /// See [`Device::flush`]. Lines and blocks written are counted here.
@@ -521,6 +538,48 @@ impl<D: Device> Port<D> {
         self.device.flush_line(&mut self.state, offset);
     }
 
+    /// Sees to it that what was stored to the lines of a range is durable after this port's next
+    /// fence: notes them, to be flushed then. Where non-temporal stores wait to be ordered they are
+    /// flushed at once: the fence that orders them waits anyway, and lines of one block that come
+    /// one after the other are one write of the device.
+    #[inline]
+    pub fn flush_by_fence(&mut self, offset: u64, len: u64) {
+        let first = offset - offset % LINE_BYTES;
+        let end = if len == 0 { first } else { offset + len };
+        for line in (first..end).step_by(LINE_BYTES as usize) {
+            self.flush_line_by_fence(line);
+        }
+    }
+
+    /// As [`Port::flush_by_fence`], of the line that begins at an offset.
+    #[inline(always)]
+    pub fn flush_line_by_fence(&mut self, offset: u64) {
+        if self.has_unordered {
+            return self.flush_line(offset);
+        }
+        debug_assert!(offset.is_multiple_of(LINE_BYTES));
+        if self.noted.len() == NOTED_MAX {
+            self.flush_noted();
+        }
+        self.noted.push(offset);
+    }
+
+    /// Flushes the lines that are noted; those that follow each other, or were noted twice in a
+    /// row, at once.
+    #[inline(never)]
+    fn flush_noted(&mut self) {
+        let mut noted = std::mem::take(&mut self.noted);
+        for run in noted.chunk_by(|line, next| next.wrapping_sub(*line) <= LINE_BYTES) {
+            match *run {
+                [line] => self.flush_line(line),
+                [first, .., last] => self.flush(first, last + LINE_BYTES - first),
+                [] => {}
+            }
+        }
+        noted.clear();
+        self.noted = noted;
+    }
+
     /// See [`Device::write_back`]: counted as stored and flushed.
     ///
     /// # Safety
@@ -532,9 +591,10 @@ impl<D: Device> Port<D> {
         unsafe { self.device.write_back(&mut self.state, address, len) }
     }
 
-    /// See [`Device::fence`].
-    #[inline(always)]
+    /// See [`Device::fence`]; covers what [`Port::flush_by_fence`] noted, too.
     pub fn fence(&mut self) {
+        self.flush_noted();
+        self.has_unordered = false;
         point();
         self.state.counters.fences += 1;
         self.device.fence(&mut self.state);

@@ -138,7 +138,7 @@ pub unsafe fn write_word<D: Device>(
     // SAFETY: owned by the caller; a half begins at a multiple of 8.
     unsafe { port.store_u64(at, value) };
     if !layout.is_one_line() {
-        port.flush_line(at - at % LINE as u64);
+        port.flush_line_by_fence(at - at % LINE as u64);
     }
     // SAFETY: as above.
     unsafe { write_words(port, row, (slot, sid, pointer), layout, First::No) };
@@ -232,8 +232,8 @@ unsafe fn write_words<D: Device>(
     // SAFETY: owned by the caller.
     unsafe { port.store_two(words, [sid.0, pointer.0]) };
     match first {
-        First::Yes => port.flush(row, layout.heap_offset),
-        First::No => port.flush_line(row),
+        First::Yes => port.flush_by_fence(row, layout.heap_offset),
+        First::No => port.flush_line_by_fence(row),
     }
 }
 
@@ -362,7 +362,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
     unsafe {
         if !at.is_multiple_of(LINE as u64) {
             port.store_bytes(at, value);
-            return port.flush(at, value.len() as u64);
+            return port.flush_by_fence(at, value.len() as u64);
         }
         if !lines.is_empty() {
             port.store_nt(at, lines);
@@ -375,7 +375,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
             port.store_nt(at, &padded_line(rest));
         } else {
             port.store_bytes(at, rest);
-            port.flush(at, rest.len() as u64);
+            port.flush_by_fence(at, rest.len() as u64);
         }
     }
 }
