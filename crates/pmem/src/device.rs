@@ -544,10 +544,13 @@ impl<D: Device> Port<D> {
     /// one after the other are one write of the device.
     #[inline]
     pub fn flush_by_fence(&mut self, offset: u64, len: u64) {
+        if self.has_unordered {
+            return self.flush(offset, len);
+        }
         let first = offset - offset % LINE_BYTES;
         let end = if len == 0 { first } else { offset + len };
         for line in (first..end).step_by(LINE_BYTES as usize) {
-            self.flush_line_by_fence(line);
+            self.note(line);
         }
     }
 
@@ -557,11 +560,17 @@ impl<D: Device> Port<D> {
         if self.has_unordered {
             return self.flush_line(offset);
         }
-        debug_assert!(offset.is_multiple_of(LINE_BYTES));
+        self.note(offset);
+    }
+
+    /// Notes a line.
+    #[inline(always)]
+    fn note(&mut self, line: u64) {
+        debug_assert!(line.is_multiple_of(LINE_BYTES));
         if self.noted.len() == NOTED_MAX {
             self.flush_noted();
         }
-        self.noted.push(offset);
+        self.noted.push(line);
     }
 
     /// Flushes the lines that are noted; those that follow each other, or were noted twice in a
