@@ -189,6 +189,14 @@ breach 'names a file that does not exist' < <(
             [ -e "$name" ] || [ -e "$(dirname "$file")/$name" ] || echo "$file:$line: $name"
         done)
 
+# Functions of numbered tables, each with its file.
+breach 'names a function that its file does not have' < <(
+    printf '%s\n' "$prose" | xargs -r -d '\n' \
+        sed -nE 's/^\| [0-9]+ \| `([a-z0-9_]+)` \| `([^`]+)` \|.*/\1 \2/p' \
+        | while read -r function file; do
+            grep -qE "\bfn $function\b" "$file" || echo "$file: $function"
+        done)
+
 breach 'a link that leads nowhere' < <(
     xargs -r -d '\n' grep -noE '\]\([^)#:]+(#[^)]*)?\)' /dev/null <<<"$prose" \
         | while IFS=: read -r file line link; do
