@@ -505,8 +505,7 @@ fn sized<K: nvcaracal::Key + ?Sized, O>(
         .with_shared_heap_bytes(record.shared_heap_bytes())
 }
 
-/// Makes room for so many rows of these tables, as [`Engine::reserve`](engine::Engine::reserve)
-/// does.
+/// Makes room for so many rows of these tables, as [`Database::reserve`] does.
 ///
 /// # Errors
 /// The library's.
