@@ -27,7 +27,7 @@ use output::{Done, Failure};
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    carry_out(|| match arguments.command {
+    run_to_exit(|| match arguments.command {
         Command::Bench(command) => runs::bench(&command),
         Command::Store(command) => stores::run(&command),
     })
@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
 
 /// Does what the command line says, and tells on standard error why it could not be done.
 #[must_use]
-pub fn carry_out(what: impl FnOnce() -> Done) -> ExitCode {
+pub fn run_to_exit(what: impl FnOnce() -> Done) -> ExitCode {
     // A panic in a procedure is caught by the engine and answered; any other ends below. Either way
     // one line says where; nobody who uses a tool should have to read a backtrace.
     std::panic::set_hook(Box::new(|panic| {

@@ -54,7 +54,7 @@ pub(crate) trait Driver: Send {
     fn waits_for_checkpoint(&self) -> bool;
     fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
     /// The procedure of a deferred call.
-    fn carried_procedure(&self, index: usize) -> u16;
+    fn deferred_procedure(&self, index: usize) -> u16;
     /// Image and log as of now, with all that an open of them needs.
     fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram>;
     fn close(self: Box<Self>) -> engine::Result<()>;
@@ -163,7 +163,7 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.for_each(table, each)
     }
 
-    fn carried_procedure(&self, index: usize) -> u16 {
+    fn deferred_procedure(&self, index: usize) -> u16 {
         self.engine.deferred_call(index).0
     }
 

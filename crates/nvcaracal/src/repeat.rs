@@ -182,7 +182,7 @@ impl Copies {
             Repeated::Calls(calls) if number >= found.deferred_in() => {
                 calls.get(number - found.deferred_in()).0
             }
-            _ => found.real.carried_procedure(number),
+            _ => found.real.deferred_procedure(number),
         };
         let at = found.real.procedure_ids().iter().position(|&of| of == id);
         &self.plan.procedures[at.expect("a call that the database takes")]

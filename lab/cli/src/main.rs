@@ -21,7 +21,7 @@ use cli::args::StoreCommand;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    cli::carry_out(|| match arguments.command {
+    cli::run_to_exit(|| match arguments.command {
         Command::Bench(command) => runs::bench(&command),
         Command::Reproduce(command) => reproduce::run(&command),
         Command::Sim(command) => crash_lab::run(&command),

@@ -247,7 +247,7 @@ pub fn layout() -> Vec<StructLayout> {
             deferred_bytes: U64 = "bytes of the record of deferred calls of this epoch",
             deferred_crc: U32 = "CRC-32 of the record of deferred calls of this epoch",
             streams: U16 = "number of streams; as many entries follow",
-            deferred_known: U16 = "1 if the two record of deferred calls fields count",
+            deferred_known: U16 = "1 if the two fields of deferred calls count",
             program: U64 = "the attempt that wrote the program which the inputs are for",
             hash_low: U64 = "state hash at the end of the epoch before, low half",
             hash_high: U64 = "state hash at the end of the epoch before, high half",
