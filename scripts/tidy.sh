@@ -56,6 +56,17 @@ breach 'more than 100 columns' < <(search -E '^.{101,}' <<<"$sources" | cut -d: 
 breach 'unfinished' < <(except '^scripts/tidy\.sh$' <<<"$all" \
     | search -E '\b(FIXME|XXX)\b|\b(todo|unimplemented|dbg)!\(' | cut -c1-120)
 
+# Words that docs/glossary.md has others for. History may say what things were called.
+old_words='\b([Cc]aptur(e|es|ed|ing)|[Cc]arr(y|ied|ies)|[Ss]eal(s|ed)?|[Dd]raw(s|n|ers?|ing)?|[Ll]anes?|[Ss]taged'
+old_words+='|[Ss]poil(s|ed|t)?|[Dd]ebts?|[Yy]ardsticks?|[Tt]all(y|ies)|[Bb]ells?|[Cc]rew|[Vv]acancy)\b'
+breach 'a word that the glossary has another one for' < <(
+    except '^(scripts/tidy\.sh|CHANGELOG\.md|docs/decisions/.*)$' <<<"$all" | search -P "$old_words" \
+        | { grep -vE 'mod sealed|\bSealed\b|carries through' || true; } | cut -c1-120)
+# A sentence has a thing of the program as its subject.
+breach 'a person where the program is meant' < <(
+    only '^(crates|lab)/[a-z]+/src/' <<<"$sources" | except '/tests(/|\.rs$)|_tests?\.rs$' \
+        | search -P '\b([Nn]obody|[Ww]hoever|[Ss]omebody)\b' | cut -c1-120)
+
 # --- Size ---------------------------------------------------------------------------------------
 
 # A file or function that is longer needs a reason, written here beside its name: `name|name`.

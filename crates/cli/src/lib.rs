@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
 #[must_use]
 pub fn run_to_exit(what: impl FnOnce() -> Done) -> ExitCode {
     // A panic in a procedure is caught by the engine and answered; any other ends below. Either way
-    // one line says where; nobody who uses a tool should have to read a backtrace.
+    // one line says where; a user of a tool does not have to read a backtrace.
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string().replace('\n', " ");
         eprintln!("note: {text}");

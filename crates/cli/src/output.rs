@@ -65,10 +65,10 @@ pub fn show<T: Serialize>(value: &T, as_json: bool, text: impl FnOnce() -> Strin
     if as_json { print(&json(value)?) } else { print(&text()) }
 }
 
-/// A file for the result, opened before the work begins: nobody should learn after an hour that it
-/// cannot be written.
+/// A file for the result, opened before the work begins: it would be late to learn after an hour
+/// that it cannot be written.
 pub enum JsonTarget {
-    /// Nobody asked.
+    /// No file was asked for.
     None,
     /// Standard output, instead of text.
     Standard,

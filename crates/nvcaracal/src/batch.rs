@@ -162,7 +162,7 @@ impl Submitted {
     /// Waits until every call of the batch has its answer, whatever it is.
     ///
     /// # Panics
-    /// Where nobody may wait for a database: in a procedure or a callback, and in a child of
+    /// Where no caller may wait for a database: in a procedure or a callback, and in a child of
     /// `fork`.
     pub fn wait(&self) {
         for index in self.first..self.first + self.count as u32 {

@@ -1,7 +1,7 @@
 //! Code of users that a database runs: it must not wait for the database that waits for it.
 //!
 //! Procedures, and functions of indexes, may use no database at all. Callbacks (wakers, what
-//! listens to `tracing` and `metrics`) run on threads that everybody waits for, at any moment
+//! listens to `tracing` and `metrics`) run on threads that all callers wait for, at any moment
 //! between two steps: they may leave calls, and must not wait.
 
 use std::cell::Cell;

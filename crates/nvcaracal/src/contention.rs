@@ -22,7 +22,7 @@ pub struct Contention {
     pub epochs: usize,
     /// Number of the last of them.
     pub last_epoch: u64,
-    /// The rows, those that most calls wrote first. Rows that had but one writer whenever somebody
+    /// The rows, those that most calls wrote first. Rows that had but one writer whenever a worker
     /// waited for them come last, those that were waited for longest first.
     pub rows: Vec<ContendedRow>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Of so many epochs; of none, if nobody asks.
+    /// Of so many epochs; of none, if it is not asked for.
     pub(crate) fn new(epochs_max: usize) -> Self {
         Self { epochs_max, epochs: VecDeque::new(), last_epoch: 0 }
     }
@@ -103,7 +103,7 @@ impl Window {
         self.last_epoch = epoch;
     }
 
-    /// The epochs, to be added up where nobody waits for it, and the number of the last one.
+    /// The epochs, to be added up where no caller waits for it, and the number of the last one.
     pub(crate) fn epochs(&self) -> (Vec<OfEpoch>, u64) {
         (self.epochs.iter().cloned().collect(), self.last_epoch)
     }

@@ -140,7 +140,7 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
 /// A type whose versions change says what it was: `#[data(was = TypeBefore)]`, see
 /// [`Data::BEFORE`]. For a form of your own, write [`Data::encode`] and [`Data::decode`]. A value
 /// that does not read back, as one of an untagged enum or with skipped fields in `Serde`, is a
-/// mistake of whoever writes it: nothing is written then.
+/// mistake of the call that writes it: nothing is written then.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored or sent: it is no `nvcaracal::Data`",
     label = "this is no `Data`",

@@ -37,8 +37,8 @@ use crate::{Contention, Data, Error, Key, Options, Procedure, Result, Stats, Tab
 /// # Who may use it
 ///
 /// Any thread of the process that opened it. In a child of `fork` every call is refused
-/// ([`Error::is_mistake`]), nobody is waited for, and what is dropped writes nothing; but the child
-/// keeps the files, and the lock with them, until it ends or runs another program.
+/// ([`Error::is_mistake`]), no thread is waited for, and what is dropped writes nothing; but the
+/// child keeps the files, and the lock with them, until it ends or runs another program.
 ///
 /// Procedures and functions of indexes may use no database, and wait for no [`Ticket`]: it would
 /// wait for itself. Wakers, and what listens to `tracing` and `metrics`, run on the database's
@@ -124,7 +124,7 @@ impl Database {
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = tools.driver.schema();
-        // Whoever only reads does not run what the last process left to run.
+        // A database that only reads does not run what the last process left to run.
         let deferred = if limits.read_only { 0 } else { tools.driver.status().deferred };
         let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
         let sequencer = Sequencer::new(Arc::clone(&shared), tools, deferred, last_ns);
@@ -456,7 +456,7 @@ impl Inner {
                 Ok(driver) => caught(driver),
                 Err(error) => Err(error.clone()),
             };
-            // Nobody waits any more if the caller was killed.
+            // No thread waits any more if the caller was killed.
             let _ = sender.send(result);
         }))?;
         receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
@@ -487,7 +487,7 @@ impl Drop for Inner {
             let handle = self.sequencer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
             return std::mem::forget(handle);
         }
-        // Nobody is there to hear of it; what was answered is durable.
+        // No caller is left to be told; what was answered is durable.
         let _ = self.close();
     }
 }

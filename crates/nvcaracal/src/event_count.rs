@@ -1,7 +1,7 @@
 //! Waking all threads that wait for one thing with one system call.
 //!
-//! Woken one by one, the first of them may take the processor from whoever wakes them, and the
-//! others sleep until it is done.
+//! Woken one by one, the first of them may take the processor from the thread that wakes them, and
+//! the others sleep until it is done.
 
 use std::time::Instant;
 
@@ -27,7 +27,8 @@ impl EventCount {
     /// Waits until it has advanced since it had advanced so often, or `until` has come. May return
     /// early.
     pub(crate) fn wait(&self, count: u32, until: Option<Instant>) {
-        // Whoever advances after this finds the thread, or the kernel finds that it has advanced.
+        // A thread that advances after this finds the thread, or the kernel finds that it has
+        // advanced.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         self.futex.wait(&self.count, count, until);
         self.waiting.fetch_sub(1, Ordering::Relaxed);

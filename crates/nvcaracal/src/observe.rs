@@ -120,7 +120,7 @@ pub(crate) fn epoch(
     });
 }
 
-/// For which rows the calls of an epoch contended, if somebody asked.
+/// For which rows the calls of an epoch contended, if that was asked for.
 pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     if !rows.is_empty() {

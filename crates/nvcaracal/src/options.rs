@@ -284,7 +284,7 @@ impl Options {
 
     /// Memory for rows that were overwritten and that a [`Snapshot`](crate::Snapshot) still sees,
     /// over all snapshots. At half of it the oldest snapshots end until one is left; where a single
-    /// epoch needs more than what is left, all end. Nobody who writes notices.
+    /// epoch needs more than what is left, all end. Writers do not notice.
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
         self.snapshot_bytes_max = bytes;
         self
@@ -373,8 +373,8 @@ impl Options {
     /// The database is only read: [`Database::get`], [`Database::snapshot`] and what tells how it
     /// is. No file is opened for writing; what the log holds beyond the checkpoint runs again in
     /// memory, by this program's procedures, and is forgotten with the handle. Others may read it
-    /// at the same time, but nobody may write: who has it open keeps this out, and the other way
-    /// round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
+    /// at the same time, but none may write: a process that has it open keeps this out, and the
+    /// other way round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
     ///
     /// ```
     /// # use nvcaracal::{Database, HashTable, Table};

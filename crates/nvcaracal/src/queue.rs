@@ -285,7 +285,7 @@ impl Queue {
         Ok((Arc::new(group), 0))
     }
 
-    /// Waits until this much more may be queued. The room may be somebody else's as soon as it is
+    /// Waits until this much more may be queued. The room may be another caller's as soon as it is
     /// there.
     fn make_room(
         &self,
@@ -423,7 +423,7 @@ impl Queue {
         let (batches, requests) = {
             let mut inner = self.inner();
             inner.ended = Some(error.clone());
-            // While they are locked nobody has added bytes that are not accepted.
+            // While they are locked no thread has added bytes that are not accepted.
             let mut shards = self.shards.lock_all();
             self.close_batch(&mut inner, &mut shards);
             inner.taken = self.shards.accepted();
@@ -465,7 +465,7 @@ impl Queue {
     pub(crate) fn take(&self, deferred_records: bool) -> Option<Work> {
         let mut inner = self.inner();
         let calls = self.calls(&inner);
-        // Readers who ask again and again keep nobody from writing, nor the other way round.
+        // Readers who ask again and again keep no caller from writing, nor the other way round.
         let calls_are_next = inner.calls_are_next && calls > 0;
         if !inner.requests.is_empty() && !calls_are_next {
             inner.calls_are_next = true;

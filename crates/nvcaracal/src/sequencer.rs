@@ -1,6 +1,6 @@
 //! The sequencer forms epochs, runs them, and hands out the answers. It belongs to one thread; but
-//! where nobody else has anything to do, the thread that submits a call and waits for it runs the
-//! epoch itself, which saves waking two threads.
+//! where no other thread has anything to do, the thread that submits a call and waits for it runs
+//! the epoch itself, which saves waking two threads.
 //!
 //! It alone reads the clock for transactions, and makes their seeds; both are logged. An epoch
 //! begins as soon as the engine is free and anything waits. While it runs, the next one fills, so
@@ -70,8 +70,8 @@ impl Shared {
         (sequencer.is_some() && self.queue.is_idle()).then_some(sequencer)
     }
 
-    /// Runs a call in an epoch of its own on this thread, if there is nobody to share one with:
-    /// where its answer is.
+    /// Runs a call in an epoch of its own on this thread, if there is no other call to share one
+    /// with: where its answer is.
     pub(crate) fn run_at_once(
         &self,
         seat: &Seat,
@@ -87,7 +87,7 @@ impl Shared {
         let group = Arc::<Group>::default();
         let batch = Batch { calls, group: Arc::clone(&group), opened: Instant::now() };
         if let Err(error) = sequencer.attend(Work::Epoch(batch)) {
-            // Whoever waits gets this, and the thread finds the seat empty.
+            // Threads that wait get this, and the thread finds the seat empty.
             seat.take().expect("it was there").give_up(&error);
         }
         Some(group)
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-/// Whose answer a call is that runs again, and its procedure; nobody's, if it was submitted before
+/// Whose answer a call is that runs again, and its procedure; none's, if it was submitted before
 /// a recovery.
 type Owner = Option<(Arc<Group>, u32, u16)>;
 
@@ -277,7 +277,7 @@ impl Sequencer {
 
     /// Does something that may run procedures or callbacks, on the stack that is made for it.
     fn on_stack<R>(&mut self, what: impl FnOnce(&mut Self) -> R) -> R {
-        let mut stack = self.stack.take().expect("whoever has the seat does one thing at a time");
+        let mut stack = self.stack.take().expect("the thread in the seat does one thing at a time");
         let result = catch_unwind(AssertUnwindSafe(|| stack.run(|| body::working(|| what(self)))));
         self.stack = Some(stack);
         result.unwrap_or_else(|panic| resume_unwind(panic))
@@ -288,15 +288,15 @@ impl Sequencer {
         self.on_stack(|sequencer| what(sequencer.driver.as_mut()))
     }
 
-    /// Runs an epoch of deferred calls only. That there is no space even to log them is nobody's to
-    /// repair.
+    /// Runs an epoch of deferred calls only. That there is no space even to log them is no caller's
+    /// to repair.
     fn run_deferred(&mut self) -> Result<()> {
-        let nobody = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
+        let no_caller = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
         let info = self.clock.next();
         self.repeat(Repeated::Deferred, info)?.map_err(stopping)?;
         let outcome = self.run_with_room(0, |driver| driver.run_deferred(info));
         let outcome = outcome.map_err(stopping)?;
-        self.deliver(outcome, &Calls::new(), &nobody);
+        self.deliver(outcome, &Calls::new(), &no_caller);
         Ok(())
     }
 
@@ -391,7 +391,7 @@ impl Sequencer {
 
     /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused
     /// that have no space by themselves. Gives up when that is true of many, one after the other:
-    /// the rest costs an attempt for each call, while everybody waits.
+    /// the rest costs an attempt for each call, while all callers wait.
     fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
         // One call that was not in the serial part yet is tried there.
         let least = usize::from(!calls.are_few());

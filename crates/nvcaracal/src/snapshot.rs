@@ -30,9 +30,9 @@ const COUNTED_ROWS_MAX: usize = 4096;
 /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max), the oldest ends, and
 /// reading from it is an error from then on. Drop it when you are done.
 ///
-/// Nobody waits for its reader: rows are read a few thousand at a time between two epochs. A reader
-/// waits for the epoch that runs, so for reading single rows that others write all the time a
-/// procedure is better.
+/// No epoch waits for its reader: rows are read a few thousand at a time between two epochs. A
+/// reader waits for the epoch that runs, so for reading single rows that others write all the time
+/// a procedure is better.
 ///
 /// ```
 /// # use nvcaracal::{Procedure, Stop, Table, Transaction};

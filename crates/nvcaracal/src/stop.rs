@@ -74,7 +74,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A mistake of the procedure that nobody else has noted.
+    /// A mistake of the procedure that is not noted yet.
     pub(crate) fn mistake(what: String) -> Self {
         engine::Stop::mistake(what).into()
     }

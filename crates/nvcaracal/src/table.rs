@@ -303,9 +303,9 @@ impl<K: ?Sized, V, O> fmt::Debug for Table<K, V, O> {
 }
 
 /// Names a sequence, or a family of them: numbers 0, 1, 2... in the order of the transactions that
-/// allocate. None is given twice. One is given to nobody where a transaction gives up, fails or is
-/// deferred after it drew, so that numbers have gaps: where there must be none, keep the next one
-/// in a row.
+/// allocate. None is given twice. One is given to no transaction where a transaction gives up,
+/// fails or is deferred after it drew, so that numbers have gaps: where there must be none, keep
+/// the next one in a row.
 ///
 /// ```
 /// use nvcaracal::Sequence;

@@ -301,7 +301,7 @@ mod tests {
         }
         let waits = thread::spawn(move || ticket.wait());
         thread::sleep(Duration::from_millis(5));
-        // An answer for somebody else wakes it, and it sleeps on.
+        // An answer for another caller wakes it, and it sleeps on.
         group.answer_one(1, Err(Error::closed()));
         thread::sleep(Duration::from_millis(5));
         assert!(!waits.is_finished());

@@ -497,7 +497,7 @@ impl<'a> Transaction<'a, '_> {
 
     /// What a piece of this transaction came to, by its number; waits for it if it runs apart. This
     /// is a [commit point](Transaction::commit_point), too. To put results into the answer,
-    /// [`Procedure::finish`](crate::Procedure::finish) is better: it makes nobody wait.
+    /// [`Procedure::finish`](crate::Procedure::finish) is better: it makes no caller wait.
     ///
     /// # Errors
     /// If there is no such piece, or the database is being stopped.

@@ -3,7 +3,7 @@
 //!
 //! A device leaves it to its callers who may store where, and is unsafe to store to. Here the
 //! borrow checker knows: loads share the area, stores have it alone, and the device never leaves
-//! it. So whoever only measures needs no unsafe code.
+//! it. So a caller that only measures needs no unsafe code.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl MeasuringArea {
         Self::of_device(&Arc::new(Emulated::new(profile, all_bytes, 0)?), bytes, areas)
     }
 
-    /// The same of a device that nobody else refers to.
+    /// The same of a device that is not shared.
     pub(crate) fn of_device(
         device: &Arc<Emulated>,
         bytes: u64,

@@ -34,7 +34,7 @@ pub struct Counters {
     pub added_ns: u64,
 }
 
-/// Reads of the image, counted by whoever makes them without a port.
+/// Reads of the image, counted by the caller that makes them without a port.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Loads {
     /// Cache lines.

@@ -7,8 +7,8 @@
 //!
 //! The image is the file that was named; the log space is a file beside it with `.log` appended.
 //! Both are mapped for their whole limit at once; pages beyond the end of a file are never handed
-//! out, because touching them would kill the process. Nobody must truncate the files while they are
-//! open.
+//! out, because touching them would kill the process. The files must not be truncated while they
+//! are open.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -135,7 +135,7 @@ impl Mapped {
     ) -> Result<Self, DeviceError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        // Only who made the file knows that nobody else has anything in it.
+        // Only the process that made the file knows that there is nothing else in it.
         let made = open_regular(options.create_new(true), path);
         let is_new = made.is_ok();
         let file = match made {
@@ -363,7 +363,7 @@ mod tests {
         let device = open(&path).unwrap();
         assert_eq!((device.image_bytes(), device.log_bytes()), (8192, 4096));
         assert_eq!(device.image().load_u64(8), 11);
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         let bytes = unsafe { device.image().slice(4096, 4096) };
         assert_eq!(bytes[60..260], [7; 200]);
         assert!(bytes[..60].iter().chain(&bytes[260..]).all(|b| *b == 0));

@@ -247,8 +247,8 @@ pub trait Device: Send + Sync + 'static {
     }
 
     /// Whether what this device shows when it is opened may be undurable: stores of a process that
-    /// was killed, which the processor's cache still holds and nobody will flush. Whoever builds on
-    /// them makes them durable first.
+    /// was killed, which the processor's cache still holds and no thread will flush. A caller that
+    /// builds on them makes them durable first.
     #[inline(always)]
     fn may_show_undurable(&self) -> bool {
         false
@@ -345,7 +345,7 @@ impl<D: Device> Port<D> {
     /// Borrows bytes of the image and counts the read.
     ///
     /// # Safety
-    /// Nobody stores to the range while the slice lives (phase rule of the caller).
+    /// No thread stores to the range while the slice lives (phase rule of the caller).
     #[inline(always)]
     pub unsafe fn read(&mut self, offset: u64, len: u64) -> &[u8] {
         self.count_load(offset, len);

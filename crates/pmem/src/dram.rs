@@ -41,7 +41,7 @@ impl Dram {
             let word = device.image().load_u64(offset);
             // What is zero is there, and takes no memory.
             if word != 0 {
-                // SAFETY: the word is aligned and inside; nobody else has the copy.
+                // SAFETY: the word is aligned and inside; the copy is not shared.
                 unsafe { copy.memory.image.mapping.store_u64(offset, word) };
             }
         }
@@ -105,7 +105,7 @@ mod tests {
         device.grow_log(200_000).expect("within the limit");
         let mut port = Port::new(Arc::clone(&device), 0);
         let store = |port: &mut Port<Dram>, offset: u64, word: u64| {
-            // SAFETY: nobody else uses the device.
+            // SAFETY: no other thread uses the device.
             unsafe { port.store_u64(offset, word) };
         };
         store(&mut port, 8, 7);

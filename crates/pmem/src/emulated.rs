@@ -181,7 +181,7 @@ impl Device for Emulated {
 
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         self.memory.log.read(offset, into);
-        // Without a port there is nobody who could owe it. Reads of the log are long.
+        // Without a port there is nothing that could owe it. Reads of the log are long.
         let units = match self.costs.charges_reads {
             true => self.costs.reads.units(offset, into.len() as u64),
             false => 0,

@@ -104,7 +104,7 @@ impl DeviceError {
         matches!(self, Self::Foreign { .. } | Self::Corrupt { .. } | Self::Unfinished { .. })
     }
 
-    /// Whether somebody else has the database open.
+    /// Whether another process has the database open.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         matches!(self, Self::Locked { .. })

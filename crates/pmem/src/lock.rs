@@ -13,7 +13,7 @@ use crate::{DeviceError, Process};
 /// Who else may have the file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// Nobody.
+    /// None.
     Alone,
     /// Others who only read.
     WithReaders,

@@ -5,7 +5,7 @@
 //! them.
 //!
 //! A mapping knows its length but not how much of it a device has made usable: the device checks
-//! that when it grows, and a caller that goes beyond it reads zeros and stores bytes that nobody
+//! that when it grows, and a caller that goes beyond it reads zeros and stores bytes that are never
 //! keeps.
 
 use std::ptr::NonNull;
@@ -133,13 +133,13 @@ impl Mapping {
     /// you are one.
     ///
     /// # Safety
-    /// The range is inside the mapping, and the caller owns it in this phase: nobody else reads or
-    /// writes it meanwhile.
+    /// The range is inside the mapping, and the caller owns it in this phase: no other thread reads
+    /// or writes it meanwhile.
     #[inline(always)]
     // SAFETY: the caller owns the range, see above.
     pub unsafe fn store_bytes(&self, offset: u64, bytes: &[u8]) {
         // SAFETY: mapped and owned by the caller in this phase; `bytes` cannot overlap because
-        // nobody holds a slice of a range that the caller owns for storing.
+        // no thread holds a slice of a range that the caller owns for storing.
         unsafe {
             let to = self.owned(offset, bytes.len());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -149,7 +149,7 @@ impl Mapping {
     /// Borrows bytes.
     ///
     /// # Safety
-    /// Nobody stores to the range while the slice lives (phase rule of the caller).
+    /// No thread stores to the range while the slice lives (phase rule of the caller).
     ///
     /// # Panics
     /// If the range is not inside the mapping.
@@ -165,7 +165,7 @@ impl Mapping {
     /// Borrows bytes for storing, to read a file into them.
     ///
     /// # Safety
-    /// The caller owns the range in this phase: nobody else reads or writes it meanwhile.
+    /// The caller owns the range in this phase: no other thread reads or writes it meanwhile.
     #[expect(clippy::mut_from_ref, reason = "the caller owns the range, as for every store")]
     pub(crate) unsafe fn slice_mut(&self, offset: u64, len: u64) -> &mut [u8] {
         let from = self.at(offset, len as usize);
@@ -273,7 +273,7 @@ mod system {
                 mm::mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags, fd, 0)
             }?;
             // A child of `fork` would store to the file of its parent. A hint: where the system
-            // does not know it, whoever uses the mapping must not. SAFETY: mapped just now. In a
+            // does not know it, users of the mapping must not. SAFETY: mapped just now. In a
             // child there is nothing, which no access can miss.
             let _ = unsafe { mm::madvise(base.cast(), len, Advice::LinuxDontFork) };
             Ok(Self {
@@ -378,7 +378,7 @@ mod tests {
     #[should_panic(expected = "outside the mapping")]
     fn refuses_a_range_that_overflows() {
         let mapping = Mapping::reserve(1).unwrap();
-        // SAFETY: nobody stores; the call panics before it borrows.
+        // SAFETY: nothing is stored; the call panics before it borrows.
         let _ = unsafe { mapping.slice(u64::MAX - 3, 8) };
     }
 

@@ -44,7 +44,7 @@ impl Limited {
         self.usable_bytes.fetch_max(bytes, Ordering::AcqRel);
     }
 
-    /// Publishes another usable size, also a smaller one, when nobody uses the space.
+    /// Publishes another usable size, also a smaller one, when no thread uses the space.
     pub(crate) fn reset(&mut self, bytes: u64) {
         *self.usable_bytes.get_mut() = bytes;
     }
@@ -96,7 +96,7 @@ impl Space {
         let there = self.usable.bytes().saturating_sub(offset).min(into.len() as u64);
         let (head, tail) = into.split_at_mut(there as usize);
         if there > 0 {
-            // SAFETY: mapped; log space is read only when nobody writes it (recovery, check).
+            // SAFETY: mapped; log space is read only when no thread writes it (recovery, check).
             head.copy_from_slice(unsafe { self.mapping.slice(offset, there) });
         }
         tail.fill(0);

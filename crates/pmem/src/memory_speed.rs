@@ -6,7 +6,7 @@
 //! each of the area once, so that no cache has any: what fills an area pushes it out of the caches.
 //!
 //! Each figure is of many short turns, and the one that only a fiftieth of them surpass: a turn in
-//! which the system gave the processor to somebody else is slower, and none is faster for such a
+//! which the system gave the processor to another process is slower, and none is faster for such a
 //! reason.
 
 use std::hint::black_box;
@@ -48,7 +48,7 @@ pub fn in_step<T: Send>(
         let mut looks = 0_u64;
         while arrived.load(Ordering::Acquire) < (turn + 1) * threads {
             looks += 1;
-            // Whoever is waited for may need this processor.
+            // The thread that is waited for may need this processor.
             if looks.is_multiple_of(1000) {
                 std::thread::yield_now()
             } else {

@@ -66,8 +66,8 @@ mod system {
         len: usize,
     }
 
-    // SAFETY: plain memory that stays mapped until drop, on whichever thread that happens; nobody
-    // runs on it without a mutable borrow.
+    // SAFETY: plain memory that stays mapped until drop, on whichever thread that happens; no
+    // thread runs on it without a mutable borrow.
     unsafe impl Send for Memory {}
 
     impl Memory {

@@ -133,7 +133,7 @@ mod tests {
 
     fn store(port: &mut Port<Dram>, at: u64, words: [u64; 8]) {
         for (i, word) in words.into_iter().enumerate() {
-            // SAFETY: nobody else uses the device.
+            // SAFETY: no other thread uses the device.
             unsafe { port.store_u64(at + i as u64 * 8, word) };
         }
     }

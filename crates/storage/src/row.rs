@@ -247,7 +247,7 @@ pub fn key_read(row: u64, key_bytes: u64) -> (u64, u64) {
 /// The key of a row.
 ///
 /// # Safety
-/// The row was initialised, and nobody re-initialises it while the slice lives.
+/// The row was initialised, and it is not initialised again while the slice lives.
 pub unsafe fn key<D: Device>(device: &D, row: u64) -> &[u8] {
     // SAFETY: forwarded to the caller.
     unsafe { key_at(device.image().base() as usize, row) }

@@ -106,7 +106,7 @@ pub struct Opened<D: Device> {
 
 impl<D: Device> Store<D> {
     /// Reads the store on a device, or creates one. An existing store is not changed, and its
-    /// device is not accepted ([`Device::accept`]): whoever goes on has to verify the rows first.
+    /// device is not accepted ([`Device::accept`]): the caller has to verify the rows first.
     ///
     /// # Errors
     /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Log`,
@@ -312,9 +312,9 @@ fn power_of_two_in(what: &str, value: u64, low: u64, high: u64) -> Result<()> {
     )))
 }
 
-/// Lays out an empty store. The superblocks come last: whoever sees one finds a checkpoint (epoch
-/// 0, empty) and a program in the log (none that is known yet), and without one the next open
-/// starts over.
+/// Lays out an empty store. The superblocks come last: an open that sees one finds a checkpoint
+/// (epoch 0, empty) and a program in the log (none that is known yet), and without one the next
+/// open starts over.
 fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Superblock> {
     power_of_two_in("segment_bytes", options.segment_bytes, 4096, 64 << 20)?;
     power_of_two_in("log_segment_bytes", options.log_segment_bytes, 4096, 16 << 20)?;

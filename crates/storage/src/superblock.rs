@@ -28,7 +28,7 @@ pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: S
     superblock.crc = superblock_crc(&superblock);
     for copy in 0..2 {
         let at = SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE;
-        // SAFETY: at creation nobody else uses the device.
+        // SAFETY: at creation no other thread uses the device.
         unsafe { port.store_bytes(at, superblock.as_bytes()) };
         port.flush(at, size_of::<Superblock>() as u64);
         port.fence();

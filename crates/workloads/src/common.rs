@@ -23,7 +23,7 @@ pub mod code {
 
 /// Arguments that the procedure cannot read.
 pub(crate) const BAD_ARGUMENTS: Abort = Abort(code::BAD_ARGUMENTS);
-/// A row that the loader inserted and nobody deletes is missing.
+/// A row that the loader inserted and no transaction deletes is missing.
 pub(crate) const MISSING_ROW: Abort = Abort(code::MISSING_ROW);
 
 /// Settings that make no workload; the text says which and why.

@@ -57,7 +57,7 @@ pub(crate) fn run(program: &Path, words: &[String], stop: &Stop) -> Result<Ended
 /// What a process says, once it has ended.
 type Reading = thread::JoinHandle<String>;
 
-/// Reads on a thread of its own, so that whoever writes never waits.
+/// Reads on a thread of its own, so that a writer never waits.
 fn read_beside(pipe: Option<impl Read + Send + 'static>) -> Reading {
     thread::spawn(move || {
         let mut said = Vec::new();

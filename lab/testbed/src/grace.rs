@@ -49,7 +49,7 @@ impl Grace {
         self.now.0.load(Ordering::SeqCst)
     }
 
-    /// What went out of sight before this time is known to nobody.
+    /// What went out of sight before this time is known to no transaction.
     pub(crate) fn unknown_before(&self) -> u64 {
         let now = self.now();
         let running = self.running.iter().map(|since| since.0.load(Ordering::SeqCst));

@@ -153,8 +153,8 @@ impl Slots {
         Self { tables: (0..tables).map(|_| TableSlots::default()).collect() }
     }
 
-    /// A slot of a table that nobody uses: the one that was freed last, whose lines may still be in
-    /// the processor's cache, or the next one of the newest page.
+    /// A slot of a table that is not in use: the one that was freed last, whose lines may still be
+    /// in the processor's cache, or the next one of the newest page.
     pub(crate) fn take<D: Device>(
         &mut self,
         heap: &Heap<D>,
@@ -175,7 +175,7 @@ impl Slots {
         Ok(slot)
     }
 
-    /// Takes a slot back that nobody needs any more.
+    /// Takes a slot back that no transaction needs any more.
     pub(crate) fn give_back(&mut self, table: usize, slot: u64) {
         self.tables[table].free.push(slot);
     }

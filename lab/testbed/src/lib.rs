@@ -44,7 +44,7 @@ pub use zen::{Zen, ZenEngine, ZenMvcc};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what is whole whenever it is not locked, whoever panicked meanwhile.
+/// Locks what is whole whenever it is not locked, whichever thread panicked meanwhile.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

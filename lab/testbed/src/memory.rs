@@ -2,9 +2,9 @@
 //!
 //! The rule that makes it sound: this crate accesses an image by whole aligned words only, and only
 //! through this module, which loads and stores each of them as an atomic. So no access is a data
-//! race, whoever reads a slot while somebody else reuses it: a reader may get a mixture of old and
-//! new words, which the versions of rows tell it to throw away. The same holds for [`Words`], which
-//! are in DRAM. Nothing here knows what a word means.
+//! race, if a thread reads a slot while another one reuses it: a reader may get a mixture of old
+//! and new words, which the versions of rows tell it to throw away. The same holds for [`Words`],
+//! which are in DRAM. Nothing here knows what a word means.
 
 #![expect(unsafe_code, reason = "a device's image is stored to through unsafe methods of its port")]
 
@@ -41,8 +41,8 @@ impl Words {
         assert!(count <= words && at <= words - count, "words beyond the end");
         let first = self.0.base().cast::<AtomicU64>().wrapping_add(at);
         // SAFETY: mapped for as long as `self` lives, as was checked above, and aligned, because
-        // the initial version is that of a page; initialised (zero at first). Nobody else has the
-        // mapping, and this is the only way to its words.
+        // the initial version is that of a page; initialised (zero at first). No other thread has
+        // the mapping, and this is the only way to its words.
         unsafe { std::slice::from_raw_parts(first, count) }
     }
 }

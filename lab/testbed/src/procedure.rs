@@ -47,7 +47,7 @@ type Numbers = SmallVec<[Allocation; 2]>;
 
 /// A running transaction in the workloads' words.
 struct Running<'a, S> {
-    /// In a cell because whoever asks where a sequence started has it shared.
+    /// In a cell because the transaction that asks where a sequence started has it shared.
     session: RefCell<&'a mut S>,
     /// What a question that cannot fail ran into.
     stopped: Cell<Option<Stop>>,

@@ -1,9 +1,9 @@
 //! Records in DRAM: what is known of the rows of a table that transactions use.
 //!
-//! A record is a run of words that never moves: its version with the lock, where the
-//! row's newest slot is and what is in that slot's header, a mark for the clock, and, where rows
-//! are cached, the payload. All words are atomic. Whoever holds the lock changes the others;
-//! whoever reads compares the version before with that after.
+//! A record is a run of words that never moves: its version with the lock, where the row's newest
+//! slot is and what is in that slot's header, a mark for the clock, and, where rows are cached, the
+//! payload. All words are atomic. The thread that holds the lock changes the others; a reader
+//! compares the version before with that after.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -78,7 +78,8 @@ pub(crate) struct Older(pub(crate) u64);
 impl Older {
     /// The row did not exist before.
     pub(crate) const NONE: Self = Self(0);
-    /// There was something, and nobody knows any more what: the record is younger than the version.
+    /// There was something, and it is not known any more what: the record is younger than the
+    /// version.
     pub(crate) const FORGOTTEN: Self = Self(u64::MAX);
 }
 

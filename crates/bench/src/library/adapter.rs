@@ -176,7 +176,7 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
     fn write_set(&self, set: &mut WriteSet) {
         let Some(handles) = set.context() else { return };
         let mut declaring = Declaring { set: RefCell::new(set), handles, found: None };
-        // Whoever gives up here gives up in the body, too, from the same rows.
+        // A call that gives up here gives up in the body, too, from the same rows.
         if P::write_set(&self.0, &mut declaring).is_err() {
             declaring.set.get_mut().unknown();
         }
@@ -222,7 +222,8 @@ impl workloads::Allocate for Allocating<'_, '_, '_> {
 }
 
 struct Declaring<'d, 'a, 'e> {
-    /// In a cell because a mistake of whoever asks where a sequence started is noted in the set.
+    /// In a cell because a mistake of the call that asks where a sequence started is noted in the
+    /// set.
     set: RefCell<&'d mut WriteSet<'a, 'e>>,
     handles: &'a Handles,
     found: Option<Bytes>,
@@ -532,7 +533,7 @@ pub struct LibraryView {
     handles: Handles,
 }
 
-/// Why reading cannot fail, if nobody writes meanwhile.
+/// Why reading cannot fail, if no call writes meanwhile.
 const READS: &str = "the workload's tables are in the database, which was not stopped";
 
 impl LibraryView {

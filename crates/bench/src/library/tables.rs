@@ -1,4 +1,4 @@
-//! The tables of a workload, as a store is asked for them: the same rows whoever runs it.
+//! The tables of a workload, as a store is asked for them: the same rows for any engine.
 
 use storage::TableDefinition;
 use workloads::{IndexKind, TableSpec};

@@ -42,7 +42,7 @@ pub fn durable(is_durable: bool, device: &str) -> String {
     }
 }
 
-/// Percentiles of what somebody waited for.
+/// Percentiles of waiting times.
 pub fn latency(latency: Latency, whose: &str) -> String {
     let Latency { p50, p99, p999 } = latency;
     format!("{} for half, {} for 99 %, {} for 99.9 % ({whose})", time(p50), time(p99), time(p999))

@@ -7,7 +7,7 @@
 //! arrival rate clients are *open*: calls come at fixed times, whether or not earlier ones were
 //! answered, and their latency counts from those times. The engine alone, which is not known here
 //! ([`EngineAlone`]), then runs as many calls in epochs of the same size, in one thread that waits
-//! for nobody.
+//! for none.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -48,7 +48,7 @@ pub struct ClientSettings {
     pub epoch_calls_max: Option<usize>,
     /// More sizes of epochs to run with, one after the other.
     pub epoch_sizes: Vec<usize>,
-    /// Most rows to show for which calls contended; 0: nobody looks for them.
+    /// Most rows to show for which calls contended; 0: they are not looked for.
     pub contended_rows: usize,
 }
 
@@ -211,7 +211,7 @@ const TURNS: u64 = 2;
 /// they take some 100 bytes each.
 const PREPARED_CALLS_MAX: u64 = 1 << 22;
 /// Room for rows, and calls that are made beforehand, by what the warm-up lets expect: it runs in
-/// memory that nobody touched before, and makes its calls meanwhile.
+/// memory that was never touched before, and makes its calls meanwhile.
 const ROOM_FACTOR: f64 = 2.0;
 
 /// What clients work with.

@@ -176,7 +176,7 @@ fn open_ack_log(place: &Place, stream: &StreamSettings) -> Result<Option<AckLog>
         None => None,
     };
     if let (Some(ack), None) = (&mut ack, &place.stored) {
-        // Nobody may have been answered by a store that is not there.
+        // A store that is not there has answered no call.
         ack.check_recovered(0, "")?;
     }
     Ok(ack)
@@ -197,7 +197,7 @@ struct Run<'a> {
     /// Epochs of the run that are done, loading included, in all runs.
     done: u64,
     counts: RunCounts,
-    /// Whether epochs were left out because somebody asked to stop.
+    /// Whether epochs were left out because a stop was asked for.
     interrupted: bool,
 }
 
@@ -487,7 +487,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The state digest as everybody shows it.
+/// The state digest as every command shows it.
 fn digest(stats: &Stats) -> String {
     format!("{:032x}", stats.state_hash)
 }

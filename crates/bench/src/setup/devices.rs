@@ -26,7 +26,7 @@ pub struct Limits {
     /// Whether the store is only looked at, without a handle that could write to it, where the
     /// device can do that; only on the `file` device.
     pub read_only: bool,
-    /// Whether the log may have lost its end: somebody is about to give it up.
+    /// Whether the log may have lost its end: the command is about to give it up.
     pub lost_log: bool,
     /// Whether this is for a load, which may finish one that was cut short.
     pub loading: bool,

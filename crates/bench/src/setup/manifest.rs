@@ -1,6 +1,6 @@
 //! `bench.json` beside a durable store: what the store was made for.
 //!
-//! The engine's log names procedures, not workloads; without the parameters nobody could generate
+//! The engine's log names procedures, not workloads; without the parameters no run could generate
 //! the rest of the stream, nor register the right procedures for a recovery. The file is written
 //! once, before the store, so a store without it is not one of ours.
 

@@ -1,5 +1,5 @@
 //! Where a run keeps its store: checked before anything is created, remembered so that it can be
-//! resumed, and removed if nobody asked to keep it.
+//! resumed, and removed unless it is to be kept.
 
 use std::fs::{self, TryLockError};
 use std::io::{ErrorKind, Read};
@@ -175,7 +175,7 @@ impl Place {
         if is_made(&self.spec).unwrap_or(true) {
             return;
         }
-        // What cannot be removed is in nobody's way: the next run names it.
+        // What cannot be removed does no harm: the next run names it.
         let _ = fs::remove_file(path);
         if let DeviceSpec::File(directory) = &self.spec {
             let _ = fs::remove_dir(directory);

@@ -70,7 +70,7 @@ pub enum StoreCommand {
     /// is, counted from 0: "version". What could not be had again from its form is "key_bytes" or
     /// "value_bytes" in JSON lines, and refused in CSV. With --out the files are read back and
     /// compared with the store's state hash; as long as the directory has a file dump.unfinished,
-    /// nobody loads it.
+    /// it is never loaded.
     Dump(DumpArguments),
     /// Load rows that `dump` wrote into a new store, or into one that was closed
     ///

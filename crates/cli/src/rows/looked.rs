@@ -211,7 +211,7 @@ impl DeviceVisitor for OfTable<'_> {
     }
 }
 
-/// Whether a key is the one that somebody typed.
+/// Whether a key is the one that was typed.
 fn is_key(key: &Value, typed: &str) -> bool {
     match key {
         Value::Text(text) if text == typed => true,

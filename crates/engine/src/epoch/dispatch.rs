@@ -1,8 +1,8 @@
 //! Which calls a worker runs next (decision 33).
 //!
 //! Each worker takes what it takes in serial order, and its own calls without passing any of them
-//! over. So the smallest unfinished call is the next one of whoever took it, or of its owner: it
-//! can always run (O-11).
+//! over. So the smallest unfinished call is the next one of the worker that claimed it, or of its
+//! owner: it can always run (O-11).
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::worker::Progress;
 const ROWS_SMALL: usize = 6;
 /// ... if every worker gets so many runs of them.
 const RUNS_MIN: usize = polls(8) as usize;
-/// A worker that is so many calls behind for each worker that there is, is late: whoever notices
-/// runs its calls, too, as far as they are still to come.
+/// A worker that is so many calls behind for each worker that there is, is late: a worker that
+/// notices runs its calls, too, as far as they are still to come.
 const LATE_CALLS: usize = polls(32) as usize;
 /// Runs that a worker takes before it looks again who is late.
 const RUNS_BEFORE_LOOK: u32 = polls(8);
@@ -32,8 +32,8 @@ pub(super) struct Dispatch<'a> {
     worker: usize,
     calls: usize,
     /// Whether a worker runs the calls that it declared: they, and what it wrote for them in the
-    /// initialization phase, are in its cache. Else whoever is free takes the next call, because
-    /// others would wait behind a long one.
+    /// initialization phase, are in its cache. Else a worker that is free takes the next call,
+    /// because others would wait behind a long one.
     by_owner: bool,
     /// The next run to look at.
     run: usize,

@@ -3,10 +3,10 @@
 //! The latter run when the body has come to its end. A piece in a queue runs once it is known that
 //! its call commits and the version before is there. A worker runs them in serial order, those
 //! before the next call that it runs first, and also while a body waits for a version. That cannot
-//! deadlock: the smallest unfinished call is the next one of whoever took it, which runs it at once
-//! or waits for nothing but smaller ones; and the smallest unfinished piece is the first in the
-//! queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs the
-//! piece meanwhile (O-11).
+//! deadlock: the smallest unfinished call is the next one of the worker that claimed it, which runs
+//! it at once or waits for nothing but smaller ones; and the smallest unfinished piece is the first
+//! in the queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs
+//! the piece meanwhile (O-11).
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;

@@ -1,4 +1,4 @@
-//! The contended pieces that a worker runs, whoever owns their calls (CA 3.4).
+//! The contended pieces that a worker runs, whichever workers own their calls (CA 3.4).
 
 /// The pieces that one worker runs in an epoch, in serial order.
 #[derive(Debug, Default)]

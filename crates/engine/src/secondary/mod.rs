@@ -3,7 +3,7 @@
 //! An index changes in the serial part of an epoch only, at once, with every write, and is set back
 //! if the call fails or the epoch is refused. A call of the parallel part that would change one is
 //! deferred (O-97). So while calls run in parallel each index is what the rows are behind the
-//! serial part, and everybody reads it without waiting (O-96). It is on no device: an open builds
+//! serial part, and it is read without waiting (O-96). It is on no device: an open builds
 //! it from the rows (O-100).
 
 mod snapshots;

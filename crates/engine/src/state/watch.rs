@@ -55,6 +55,6 @@ impl Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Watch(..)" } else { "Watch(nobody)" })
+        f.write_str(if self.0.is_some() { "Watch(..)" } else { "Watch(none)" })
     }
 }

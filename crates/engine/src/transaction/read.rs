@@ -72,7 +72,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Reads a row's version. An own write that is already visible (`own`) is read like everybody
+    /// Reads a row's version. An own write that is already visible (`own`) is read like any
     /// else's: at the next serial position.
     #[inline(never)]
     pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {

@@ -53,7 +53,7 @@ impl VersionArray {
         array
     }
 
-    /// An array of so many positions and no more, which `fill` writes in order. It is nobody else's
+    /// An array of so many positions and no more, which `fill` writes in order. It is not shared
     /// until it is put into the row's entry.
     #[inline(always)]
     pub(super) fn exactly(

@@ -63,8 +63,8 @@ impl Chains {
         entry.set_chain(Chain { len: chain.len + 1, newest });
     }
 
-    /// Makes the arrays of all rows that were added, and forgets them. Whoever asks which rows have
-    /// several writers gets them in `contended`.
+    /// Makes the arrays of all rows that were added, and forgets them. A caller that asks which
+    /// rows have several writers gets them in `contended`.
     pub(crate) fn build(
         &mut self,
         entries: &EntrySlab,

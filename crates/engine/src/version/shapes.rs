@@ -151,7 +151,7 @@ impl<D: Device> RowStore<D> {
         }
         let value = NewValue::with_lines(old, at, part, 0);
         let lacking = lines_to_write(to.entry, to.layout, false, value.changed());
-        // SAFETY: the owner of the row's only version owns the slot that nobody reads (see
+        // SAFETY: the owner of the row's only version owns the slot that no worker reads (see
         // `publication.rs`).
         let at = unsafe {
             let version = (slot, to.sid);
@@ -192,7 +192,7 @@ impl<D: Device> RowStore<D> {
             self.hash.add(only_line_hash(to.layout.table, &key, &line, new.len()));
         }
         let (row, version) = (to.entry.row(), (&key, to.sid));
-        // SAFETY: the row was created in this epoch and nobody reads it before it is published.
+        // SAFETY: the row was created in this epoch and no worker reads it before it is published.
         let at = unsafe {
             row::write_first_line(&mut self.port, row, to.layout, version, (&line, new.len()))
         };

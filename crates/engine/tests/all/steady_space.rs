@@ -1,7 +1,7 @@
 //! A store whose rows come and go, but whose number stays, stops growing: slots that are freed are
 //! found again, whoever frees them and whoever needs them next. And epochs that insert the rows for
 //! which room was made take no memory for indexes: ordered ones take theirs in large regions, which
-//! the system has to clear while everybody waits.
+//! the system has to clear while all callers wait.
 
 use std::sync::Arc;
 

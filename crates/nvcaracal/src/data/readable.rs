@@ -9,7 +9,7 @@ use std::cell::Cell;
 use crate::Data;
 
 thread_local! {
-    /// The type of the last part that did not read back, until somebody looks.
+    /// The type of the last part that did not read back, until it is looked at.
     static UNREADABLE: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 

@@ -2,8 +2,8 @@
 //! if it can be, so that they do not wait for each other.
 //!
 //! A call gets a number when it is accepted, by one addition for all threads; the numbers are the
-//! serial order. Whoever closes the batch that is open locks all shards: then every number that was
-//! given is in one of them, and none is missing in between.
+//! serial order. The thread that closes the batch that is open locks all shards: then every number
+//! that was given is in one of them, and none is missing in between.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub(super) struct Part {
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     part: Part,
-    /// The open batch; absent until somebody who had the queue's lock said which it is.
+    /// The open batch; absent until a thread that had the queue's lock said which it is.
     open: Option<(SharedGroup, u64)>,
 }
 
@@ -115,7 +115,8 @@ impl Shards {
     /// Asks to be woken when so many calls were accepted; whether they were already. The queue's
     /// lock is held from here until the sequencer sleeps.
     pub(super) fn wake_at(&self, calls: u64) -> bool {
-        // Either this sees a call that is accepted now, or whoever submits it sees this (SeqCst).
+        // Either this sees a call that is accepted now, or the thread that submits it sees this
+        // (SeqCst).
         self.numbers.0.wake_at.store(calls, Ordering::SeqCst);
         self.accepted() >= calls
     }
@@ -135,7 +136,7 @@ impl Shards {
 
     /// Has `add` append calls to the open batch, which get numbers that follow each other: the
     /// group, the place of the first one in the batch, and how many calls have been accepted now.
-    /// Nothing if they do not fit, or nobody has said where they go.
+    /// Nothing if they do not fit, or it is not known where they go.
     pub(super) fn add(
         &self,
         (calls, bytes): (usize, usize),
@@ -182,7 +183,7 @@ impl Shards {
         self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Locks all shards, for whoever has the queue's lock.
+    /// Locks all shards, for the thread that has the queue's lock.
     pub(super) fn lock_all(&self) -> Locked<'_> {
         self.shards.iter().map(lock).collect()
     }
@@ -192,7 +193,7 @@ impl Shards {
         self.shards.len()
     }
 
-    /// Says to this thread's shard which batch is open: for whoever has the queue's lock.
+    /// Says to this thread's shard which batch is open: for the thread that has the queue's lock.
     pub(super) fn open_mine(&self, open: &Open) {
         lock(self.mine()).open.get_or_insert_with(|| share(open));
     }

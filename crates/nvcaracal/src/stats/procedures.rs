@@ -40,7 +40,7 @@ struct ProcedureCounts {
     deferred: u64,
 }
 
-/// The same for all procedures, by their numbers. Filled where nobody waits for it.
+/// The same for all procedures, by their numbers. Filled where no caller waits for it.
 #[derive(Debug)]
 pub(crate) struct EpochCounts {
     names: Vec<&'static str>,

@@ -19,7 +19,7 @@ use crate::{Description, Device, DeviceError, LINE_BYTES, Mapping, PAGE_BYTES, P
 /// let device = Arc::new(Crash::new(1 << 20, 1 << 20)?);
 /// device.grow_image(4096)?;
 /// let mut port = Port::new(Arc::clone(&device), 0);
-/// // SAFETY: nobody else uses the image.
+/// // SAFETY: no other thread uses the image.
 /// unsafe { port.store_u64(0, 7) };
 /// assert_eq!(device.image_after_power_cut(&mut AllOldest).image().load_u64(0), 0);
 /// port.flush(0, 8);
@@ -76,9 +76,9 @@ impl Crash {
         lock(&self.run).frozen.is_some()
     }
 
-    /// Kills the process: whoever used the device does so no more. Its stores stay visible to those
-    /// who open the device next; what was not durable is not, until they flush and fence it,
-    /// because nobody will fence what the dead process flushed or stored non-temporally.
+    /// Kills the process: the threads that used the device do so no more. Its stores stay visible
+    /// to those who open the device next; what was not durable is not, until they flush and fence
+    /// it, because no thread will fence what the dead process flushed or stored non-temporally.
     pub fn kill(&self) {
         lock(&self.run).history.kill();
     }
@@ -108,7 +108,7 @@ impl Crash {
         fill(&after.memory.image, &held.image);
         fill(&after.memory.log, &held.log);
         for ((space, offset), line) in run.history.after_power_cut(adversary) {
-            // SAFETY: nobody else knows the new device yet.
+            // SAFETY: the new device is not shared yet.
             unsafe { after.memory.space(space).mapping.store_bytes(offset, &line) };
         }
         after
@@ -161,7 +161,7 @@ fn fill(space: &Space, bytes: &[u8]) {
     for (page, offset) in bytes.chunks(PAGE_BYTES as usize).zip((0..).step_by(PAGE_BYTES as usize))
     {
         if page.iter().any(|b| *b != 0) {
-            // SAFETY: nobody else knows the new space yet.
+            // SAFETY: the new space is not shared yet.
             unsafe { space.mapping.store_bytes(offset, page) };
         }
     }

@@ -19,7 +19,7 @@ use crate::{LINE_BYTES, PAGE_BYTES};
 /// device.grow_image(4096)?;
 /// device.record();
 /// let mut port = Port::new(Arc::clone(&device), 0);
-/// // SAFETY: nobody else uses the image.
+/// // SAFETY: no other thread uses the image.
 /// unsafe { port.store_u64(0, 7) };
 /// port.flush(0, 8);
 /// port.fence();
@@ -169,9 +169,9 @@ impl<'t> Replay<'t> {
     /// Puts what is left into the device.
     ///
     /// # Panics
-    /// If somebody still has the device from the last time.
+    /// If a caller still has the device from the last time.
     pub fn load(&mut self, left: &Left) -> &Arc<Traced> {
-        let device = Arc::get_mut(&mut self.device).expect("nobody uses the device any more");
+        let device = Arc::get_mut(&mut self.device).expect("the device is not in use any more");
         let touched: Vec<_> = device.touched().drain().chain(self.stale.drain()).collect();
         for (kind, page) in touched {
             device.set_page(kind, page, self.now.page(kind, page));

@@ -77,7 +77,7 @@ impl Trace {
     }
 
     /// The same run, begun on what a killed process left: the start is as visible as it was, and
-    /// what was not durable then is not durable here, until somebody makes it so.
+    /// what was not durable then is not durable here, until a flush and a fence make it so.
     #[must_use]
     pub fn after_kill(self, killed: Killed) -> Self {
         Self { inherited: killed.0, ..self }

@@ -13,7 +13,7 @@
 //!   what comes out.
 //! * `eadr`: the same media. What the processor's caches hold survives, so that a flush does
 //!   nothing and a fence waits for nothing. A line that was written leaves the cache some time
-//!   later, in an order that nobody knows: each write takes the media for the blocks that it
+//!   later, in an order that is not known: each write takes the media for the blocks that it
 //!   touches, as if no other line of them were written near it. That costs bandwidth, no latency.
 //! * `cxl`: round figures in the range of what Sun et al., "Demystifying CXL Memory with Genuine
 //!   CXL-Ready Systems and Devices", MICRO 2023, measured on three devices: some 2 to 2.5 times the

@@ -213,7 +213,7 @@ impl Device for File {
         self.log.check_usable(offset, bytes.len() as u64);
         self.health.check()?;
         if self.detached {
-            // The log is read when a store is opened, and nobody opens this one again.
+            // The log is read when a store is opened, and this one is not opened again.
             return Ok(());
         }
         self.health.note(self.files.log.write_all_at(offset, bytes))

@@ -25,7 +25,7 @@ impl ImageDigest {
         self.sum
     }
 
-    /// What a page was last said to be; pages that nobody spoke of are zero.
+    /// What a page was last said to be; pages that were never named are zero.
     pub(super) fn crc(&self, page: u64) -> u32 {
         self.crcs.get(page as usize).copied().unwrap_or(ZERO_PAGE_CRC)
     }

@@ -35,8 +35,8 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
         return Err(DeviceError::Missing { path: dir.to_path_buf() });
     }
     let sharing = if options.read_only { Sharing::WithReaders } else { Sharing::Alone };
-    // The lock of the directory is there before any file, and nobody can remove what it is on. Only
-    // the lock of `meta` is seen by other machines on a network file system.
+    // The lock of the directory is there before any file, and no process can remove what it is on.
+    // Only the lock of `meta` is seen by other machines on a network file system.
     let lock = File::open(dir).map_err(|e| DeviceError::io("open", dir, e))?;
     let lock = Locked::sharing(lock, dir, sharing)?;
     let place = fs::canonicalize(dir).map_err(|e| DeviceError::io("look for", dir, e))?;

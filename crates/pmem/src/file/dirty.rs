@@ -44,11 +44,11 @@ impl DirtyPages {
     /// their marks.
     ///
     /// # Safety
-    /// Nobody stores to these pages meanwhile (phase rule of a snapshot).
+    /// No thread stores to these pages meanwhile (phase rule of a snapshot).
     ///
     /// # Errors
     /// [`DeviceError::Io`] when there is no address space for the copy; nothing has changed then.
-    // SAFETY: the contract is above: the pages are read while nobody stores to them.
+    // SAFETY: the contract is above: the pages are read while no thread stores to them.
     pub(super) unsafe fn take(
         &self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
@@ -142,7 +142,7 @@ mod tests {
         // SAFETY: this test owns the mapping.
         unsafe { image.store_u64(5 * PAGE_BYTES, 77) };
         let mut copied = CopiedPages::default();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut copied) }.unwrap();
         assert_eq!(copied.pages, [0, 1, 5]);
         let runs: Vec<_> = copied.runs().map(|(page, bytes)| (page, bytes.len())).collect();
@@ -152,11 +152,11 @@ mod tests {
         dirty.mark(14 * PAGE_BYTES, 2 * PAGE_BYTES);
         dirty.mark(7 * PAGE_BYTES, PAGE_BYTES);
         let mut whole = CopiedPages::default();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { dirty.take(std::iter::once(0..16), &image, &mut whole) }.unwrap();
         assert_eq!(whole.pages, [7, 14, 15]);
         let mut again = copied.recycle();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { dirty.take(std::iter::once(0..16), &image, &mut again) }.unwrap();
         assert!(again.pages.is_empty());
     }

@@ -20,7 +20,7 @@
 //! and `journal` by instance and number, `image` by its digest, `log` by its length (whose content
 //! the caller knows).
 //!
-//! The directory itself is locked while the database is open (O-52), and `meta` too: nobody can
+//! The directory itself is locked while the database is open (O-52), and `meta` too: no process can
 //! remove a directory that holds files, and only the lock of a file is seen by other machines on a
 //! network file system. A directory that holds something else and no database is refused. That each
 //! file still has its name is checked with each snapshot and each growth: a database whose

@@ -28,8 +28,8 @@ pub struct FileOptions {
     /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
     /// be replayed before it can be read.
     pub detached: bool,
-    /// Whether the log may be shorter than it was at the newest snapshot: somebody gives up what it
-    /// has lost. [`crate::Device::accept`] makes it as long again, with zeros.
+    /// Whether the log may be shorter than it was at the newest snapshot: the caller gives up what
+    /// it has lost. [`crate::Device::accept`] makes it as long again, with zeros.
     pub lost_log: bool,
     /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
     /// what that has left.
@@ -97,7 +97,7 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let log_bytes = usable_bytes(&files.log, "log", options.log_limit_bytes)?;
     let lost_log = options.lost_log;
     let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
-    // SAFETY: nobody else knows the mapping yet.
+    // SAFETY: the mapping is not shared yet.
     let digest = unsafe { load_image(&files.image, image_bytes, &image) }?;
     let loaded =
         Loaded { files: &files, meta, journal, image: &image, image_bytes, log_bytes, lost_log };
@@ -243,7 +243,7 @@ impl Loaded<'_> {
         if found == journal.image_digest {
             return state(journal, digest, None);
         }
-        // SAFETY: nobody else knows the mapping yet.
+        // SAFETY: the mapping is not shared yet.
         let applied = unsafe { apply(self.files, &journal, self.image, &mut digest) }?;
         if applied.is_some() {
             self.check_image(&journal, digest.value())?;
@@ -308,7 +308,8 @@ impl Loaded<'_> {
     }
 
     /// A slot that is torn, on a device worse than the model, is harmless while the journal holds
-    /// the snapshot after the one that the other slot names. Otherwise nobody knows what it said.
+    /// the snapshot after the one that the other slot names. Otherwise it is not known what it
+    /// said.
     fn check_sure(&self) -> Result<(), DeviceError> {
         match &self.meta.doubt {
             None => Ok(()),

@@ -43,7 +43,7 @@ impl<T> RwLock<T> {
         Self(parking_lot::RwLock::new(value))
     }
 
-    /// Waits until nobody writes.
+    /// Waits until no thread writes.
     ///
     /// # Errors
     /// None.
@@ -51,7 +51,7 @@ impl<T> RwLock<T> {
         Ok(self.0.read())
     }
 
-    /// Waits until nobody else has the lock.
+    /// Waits until no other thread has the lock.
     ///
     /// # Errors
     /// None.

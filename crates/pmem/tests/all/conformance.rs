@@ -48,7 +48,7 @@ fn stores_are_visible<D: Device>(device: &D) {
     device.flush(&mut state, 0, 4 * PAGE_BYTES);
     device.flush(&mut state, 0, 0);
     device.fence(&mut state);
-    // SAFETY: nobody stores.
+    // SAFETY: no thread stores.
     let end = unsafe { device.image().slice(4 * PAGE_BYTES - 2, 2) };
     assert_eq!(end, [0, 9]);
 }

@@ -52,7 +52,7 @@ fn run<D: Device>(device: &Arc<D>, seed: u64) {
 fn contents<D: Device>(device: &D) -> (Vec<u8>, Vec<u8>) {
     let (mut log, image) = (vec![0; device.log_bytes() as usize], device.image());
     device.log_read(0, &mut log).unwrap();
-    // SAFETY: nobody stores.
+    // SAFETY: no thread stores.
     (unsafe { image.slice(0, device.image_bytes()) }.to_vec(), log)
 }
 

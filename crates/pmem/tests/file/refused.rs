@@ -161,7 +161,7 @@ fn o_59_files_of_another_store_or_moment() {
                     }
                     // Only what is the same bytes as one of the two, but for the log.
                     Ok(device) => {
-                        // SAFETY: nobody stores.
+                        // SAFETY: no thread stores.
                         let image = unsafe { device.image().slice(0, device.image_bytes()) };
                         let is = |of: &BTreeMap<String, Vec<u8>>| {
                             let bytes = &of["image"];
@@ -291,7 +291,7 @@ fn o_54_a_journal_of_another_copy_is_refused() {
         let dir = copy(&before);
         let device = open(dir.path()).unwrap();
         device.accept().unwrap();
-        // SAFETY: nobody else uses the device.
+        // SAFETY: no other thread uses the device.
         unsafe { device.store_bytes(&mut PortState::default(), 0, &[byte; 8]) };
         device.snapshot_part(0, 1).unwrap();
         device.snapshot_commit(99).unwrap();

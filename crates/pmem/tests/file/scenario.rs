@@ -112,7 +112,7 @@ pub(crate) fn check(device: &File, what: &str) -> Option<u64> {
         assert!(EPOCHS.contains(&epoch), "{what}: snapshot {epoch} was never made");
         assert!(usable >= image_bytes(epoch), "{what}: {usable} bytes at snapshot {epoch}");
     }
-    // SAFETY: nobody stores.
+    // SAFETY: no thread stores.
     let image = unsafe { device.image().slice(0, usable) };
     let expected = image_at(epoch);
     let wrong = image.iter().zip(&expected).position(|(a, b)| a != b);

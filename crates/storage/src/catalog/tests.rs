@@ -81,7 +81,7 @@ fn o_54_a_damaged_catalog_is_corrupt() {
     assert!(last <= copy_offset(0) + 2 * CATALOG_STRIDE);
     for at in (first..last).step_by(8) {
         let word = device.image().load_u64(at);
-        // SAFETY: nobody else uses the device.
+        // SAFETY: no other thread uses the device.
         unsafe { port.store_u64(at, word ^ 1 << 33) };
         assert!(read(device.as_ref(), 1, SEGMENT_BYTES).unwrap_err().is_corrupt(), "{at}");
         // SAFETY: as above.

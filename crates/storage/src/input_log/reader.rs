@@ -124,9 +124,9 @@ impl<D: Device> InputLog<D> {
     }
 
     /// Reads the calls that were deferred to `epoch`; `None` if there are none in the log. A record
-    /// of deferred calls that a crash tore reads as none: whoever took the checkpoint of `epoch -
-    /// 1` knows whether there must be one. (If `epoch` itself is committed, [`InputLog::open`] has
-    /// checked that.)
+    /// of deferred calls that a crash tore reads as none: the engine that took the checkpoint of
+    /// `epoch - 1` knows whether there must be one. (If `epoch` itself is committed,
+    /// [`InputLog::open`] has checked that.)
     ///
     /// # Errors
     /// [`LogError::DeferredCallsDamaged`] if the bytes have changed since they were found; the

@@ -3,7 +3,7 @@
 //! whole takes as many steps as the chain has calls.
 //!
 //! A call needs the call that may have written a row last before it, whether that one wrote it or
-//! not: until it has ended nobody knows. A row that is only overwritten needs nobody. Left out, so
+//! not: until it has ended it is not known. A row that is only overwritten needs none. Left out, so
 //! that a chain is rather too short: rows of a declared range that were not written, and rows that
 //! a scan does not meet because they were just deleted.
 

@@ -132,7 +132,7 @@ impl Oracle {
     }
 
     /// Calls in the longest chain of the last epoch in which each needs what the one before left;
-    /// 0 if nobody asked to watch them.
+    /// 0 if they are not watched.
     #[must_use]
     pub fn longest_chain(&self) -> u64 {
         self.chains.as_ref().map_or(0, Chains::longest)

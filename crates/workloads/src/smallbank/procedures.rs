@@ -157,7 +157,7 @@ impl<const EARLY: bool> Procedure for Amalgamate<EARLY> {
         check_account(tx, from)?;
         check_account(tx, to)?;
         let moved = balance(tx, SAVINGS, from)?.wrapping_add(balance(tx, CHECKING, from)?);
-        // Whoever moves money to himself writes his checking account twice.
+        // A customer who moves money to himself writes his checking account twice.
         if EARLY && from != to {
             balance(tx, CHECKING, to)?;
             tx.commit_point()?;

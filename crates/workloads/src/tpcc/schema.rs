@@ -348,7 +348,7 @@ pub struct Delivery {
     pub next: [U32; 10],
 }
 
-// Logs and images depend on these sizes; padding would store bytes that nobody wrote.
+// Logs and images depend on these sizes; padding would store bytes that were never written.
 const _: () = {
     assert!(size_of::<Site>() == 93);
     assert!(size_of::<Customer>() == 667);

@@ -124,7 +124,8 @@ impl workloads::Allocate for Allocating<'_, '_> {
     }
 }
 
-/// In a cell because a mistake of whoever asks where a sequence started is noted in the write set.
+/// In a cell because a mistake of the call that asks where a sequence started is noted in the write
+/// set.
 struct Declaring<'a, 'e>(RefCell<&'a mut WriteSet<'e>>);
 
 impl workloads::Declare for Declaring<'_, '_> {

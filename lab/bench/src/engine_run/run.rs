@@ -45,7 +45,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
         None => None,
     };
     if let (Some(ack), None) = (&mut ack, &place.stored) {
-        // Nobody may have been answered by a store that is not there.
+        // A store that is not there has answered no call.
         ack.check_recovered(0, "")?;
     }
     place.remember(job.parameters(), Maker::Engine)?;
@@ -149,7 +149,7 @@ struct Run<'a, D: Device> {
     calls: Calls,
     counts: RunCounts,
     generate_ns: u64,
-    /// Whether epochs were left out because somebody asked to stop.
+    /// Whether epochs were left out because a stop was asked for.
     interrupted: bool,
 }
 

@@ -6,8 +6,8 @@
 //! `verdict` judges statements, `report` puts all of it together, `svg` and `html` show it.
 //!
 //! Every run is a `bench` command in a process of its own. Nothing here starts a process or reads a
-//! clock: whoever does makes the runs in the order of [`Plan::runs`] and keeps their results as
-//! [`Recorded`] lines.
+//! clock: the caller that does makes the runs in the order of [`Plan::runs`] and keeps their
+//! results as [`Recorded`] lines.
 
 mod data;
 mod html;

@@ -22,7 +22,7 @@ pub struct ReproduceReport {
     pub workers: usize,
     /// Name of data and stream.
     pub seed: u64,
-    /// Whether somebody asked to stop before all of them had run.
+    /// Whether a stop was asked for before all of them had run.
     pub interrupted: bool,
     /// Runs that are in it.
     pub runs: usize,

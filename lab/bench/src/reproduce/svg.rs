@@ -1,6 +1,6 @@
 //! Plots as SVG, one style for all: horizontal bars that are labelled directly, so that they can be
-//! read on a narrow screen, and lines. A plot is 420 units wide and as high as it needs; whoever
-//! shows it decides how large a unit is. Every mark of a data point has the class `datum`.
+//! read on a narrow screen, and lines. A plot is 420 units wide and as high as it needs; a reader
+//! who shows it decides how large a unit is. Every mark of a data point has the class `datum`.
 
 use maud::{Markup, html};
 

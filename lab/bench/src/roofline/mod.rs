@@ -93,7 +93,7 @@ pub fn run(settings: &Settings) -> Result<Report> {
     })
 }
 
-/// Nobody should wait for a measurement that cannot be finished, or lose the machine to it.
+/// A user should not wait for a measurement that cannot be finished, or lose the machine to it.
 fn check(settings: &Settings, bytes: u64) -> Result<()> {
     match machine::available_bytes() {
         Some(available) if available < bytes => Err(BenchError::Usage(format!(

@@ -24,7 +24,7 @@ pub(super) fn rmw_us(area: &mut MeasuringArea) -> f64 {
         let mut random = Random::new(seed, 4, 0);
         let start = now_ns();
         for _ in 0..TRANSACTIONS {
-            let mut area = table.lock().expect("nobody panicked");
+            let mut area = table.lock().expect("no thread panicked");
             for _ in 0..ROWS_PER_TRANSACTION {
                 change_row(&mut area, random.below(rows) * ROW_BYTES, &mut random);
             }

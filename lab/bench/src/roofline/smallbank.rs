@@ -35,7 +35,7 @@ fn transaction_us(customers: Customers) -> f64 {
         let start = now_ns();
         for _ in 0..TRANSACTIONS {
             let call = Call::random(&mut random, customers);
-            black_box(bank.lock().expect("nobody panicked").run(call));
+            black_box(bank.lock().expect("no thread panicked").run(call));
         }
         (now_ns() - start) as f64 / 1e3 / TRANSACTIONS as f64
     };
@@ -239,6 +239,6 @@ mod tests {
         let uniform = Customers { all: 7, hot: 0 };
         let balances: Vec<_> = (0..7).map(Call::Balance).collect();
         let allocation: Vec<_> = (0..1_000).map(|_| Call::random(&mut random, uniform)).collect();
-        assert!(balances.iter().all(|call| allocation.contains(call)), "everybody is called");
+        assert!(balances.iter().all(|call| allocation.contains(call)), "every customer is called");
     }
 }

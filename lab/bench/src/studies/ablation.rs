@@ -1,7 +1,8 @@
 //! What the engine's options are worth, and what another build does: which runs answer that, and
 //! what they say together. Every run is a `bench` command in a process of its own, so that no run
 //! sees what another one left in memory, and a build of another day can take part. Starts no
-//! process and reads no clock: whoever does makes the runs in the order of [`Ablation::runs`].
+//! process and reads no clock: the caller that does makes the runs in the order of
+//! [`Ablation::runs`].
 //!
 //! All variants run once in each round, one after the other, so that what the machine does
 //! meanwhile hits all of them; a variant is compared with the usual engine within a round only.
@@ -321,7 +322,7 @@ pub struct AblationReport {
     pub device: String,
     /// Rounds that were asked for.
     pub rounds: u64,
-    /// Whether somebody asked to stop before all of them had run.
+    /// Whether a stop was asked for before all of them had run.
     pub interrupted: bool,
     /// By work.
     pub works: Vec<WorkReport>,

@@ -43,7 +43,7 @@ struct Explored {
     epochs_refused_by_log: u64,
     images: u64,
     images_per_second: f64,
-    /// By the processor time of the whole process, whoever else uses the machine.
+    /// By the processor time of the whole process, whatever else uses the machine.
     images_per_core_second: f64,
     images_skipped_as_same: u64,
     crash_points: u64,
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// A violation is made small, but not longer than there is time, and not if nobody wants that.
+    /// A violation is made small, but not longer than there is time, and not if that is not wanted.
     #[test]
     fn a_violation_is_made_small_within_the_time() {
         let found = violation();

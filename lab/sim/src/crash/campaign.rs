@@ -1,4 +1,4 @@
-//! Many cases on many threads, until somebody says stop.
+//! Many cases on many threads, until a stop is asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

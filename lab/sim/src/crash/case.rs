@@ -158,7 +158,7 @@ impl Case {
         let mix = self.mix;
         if let Some(last) = self.batches.last_mut() {
             for _ in 0..1 + random.below(2) {
-                // At the end nobody writes over what it has published.
+                // At the end no thread writes over what it has published.
                 let end = last.len() as u64;
                 let at = if random.percent(50) { end } else { random.below(end + 1) };
                 last.insert(at as usize, fatal(random, &mix));

@@ -55,7 +55,7 @@ impl Choice {
     }
 }
 
-/// Whoever is asked where `replay` stands; the simplest first.
+/// Where the choices of `replay` stand; the simplest first.
 pub(super) fn choices(replay: &Replay<'_>, size: Size, random: &mut Random) -> Vec<Choice> {
     let (all_up_to, lines_up_to, seeds) = match size {
         Size::Tiny => (96, 48, 12),

@@ -9,7 +9,7 @@ pub struct Seldom {
     pub deferred: u64,
     /// Recovered by a replay of an epoch without calls.
     pub empty: u64,
-    /// Opened only after somebody decided about an epoch that a call has ended.
+    /// Opened only after a user decided about an epoch that a call has ended.
     pub decided: u64,
     /// Ran on after the loss of an epoch, with one of fewer calls in its place.
     pub smaller: u64,

@@ -2,7 +2,7 @@
 //! call out, or to give up its epoch.
 //!
 //! Such a call commits, and fails then. The engine stops and keeps a verdict on it, so that the
-//! next open leaves it out. A crash in between leaves a store that does not open before somebody
+//! next open leaves it out. A crash in between leaves a store that does not open before a user
 //! decides; the decision, too, may be cut by a crash, and is made again then.
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const OPENS_MAX: usize = 8;
 pub(super) struct Came {
     pub(super) engine: Engine<Traced>,
     pub(super) report: RecoveryReport,
-    /// Whether somebody had to decide first.
+    /// Whether a user had to decide first.
     pub(super) decided: bool,
 }
 

@@ -23,7 +23,7 @@ const CHECK_FIRST_ONE_IN: u64 = 8;
 /// those that were lost, in their places.
 const BRIEFLY_ON_ONE_IN: u64 = 50;
 
-/// One of how many images that somebody had to decide about is recovered again under record.
+/// One of how many images that a user had to decide about is recovered again under record.
 const NEST_DECIDED_ONE_IN: u64 = 3;
 
 /// Epochs that follow a kill are fewer than this.
@@ -439,7 +439,7 @@ impl Explorer<'_> {
         drop(device);
         let opening = if point.class == Class::Creation { Class::Creation } else { Class::Opening };
         let (epoch, depth) = (recovered.epoch, point.depth + 1);
-        // A kill makes nothing durable: an epoch that nobody was told of may still be lost.
+        // A kill makes nothing durable: an epoch that no caller was told of may still be lost.
         let oldest = if killed.is_some() { point.epochs.0 } else { epoch };
         let is_changed = recovered.is_changed;
         let schemas = if killed.is_some() { point.schemas } else { only(is_changed) };

@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// One damage, with words for whoever looks into it.
+/// One damage, with words for a person who looks into it.
 #[derive(Debug, Clone)]
 pub(super) struct Edit {
     pub(super) kind: Kind,

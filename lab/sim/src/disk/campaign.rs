@@ -1,4 +1,4 @@
-//! Many seeds on many threads, until somebody says stop.
+//! Many seeds on many threads, until a stop is asked for.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -142,7 +142,7 @@ impl Cut<'_> {
             self.progress.follow(event, &mut self.contents);
         }
         if at == events.len() {
-            // Somebody was told that the store is at this epoch.
+            // A caller was told that the store is at this epoch.
             self.progress.opened = true;
             self.progress.answered = self.progress.answered.max(recovered);
         }

@@ -47,7 +47,7 @@ impl Fault {
         FirstError { only_growth: self == Self::FullForLong, calls: call..end, outcome }
     }
 
-    /// Whether nobody may notice.
+    /// Whether it must not be noticed.
     fn is_harmless(self) -> bool {
         matches!(self, Self::Interrupted | Self::Short)
     }

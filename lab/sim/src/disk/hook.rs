@@ -95,13 +95,13 @@ struct State {
 /// it have ended, and the log was released beside it.
 #[derive(Debug)]
 struct Hold {
-    /// Who runs epochs: everybody else who calls is the writer.
+    /// The thread that runs epochs: any other one that calls is the writer.
     runner: ThreadId,
     /// Epochs that a snapshot waits for.
     epochs: u64,
 }
 
-/// No snapshot is held back longer: whoever runs epochs may wait for it.
+/// No snapshot is held back longer: the thread that runs epochs may wait for it.
 const HOLD: Duration = Duration::from_millis(20);
 
 /// The hook.

@@ -1,4 +1,4 @@
-//! Fuzzing with any toolchain: seeded changes of bytes that somebody else may have changed, and
+//! Fuzzing with any toolchain: seeded changes of bytes that another program may have changed, and
 //! what must become of them.
 //!
 //! The changes know the structures: they prefer bytes that are in use, overwrite whole words with
@@ -12,7 +12,7 @@
 //! | [`decode`] | anything that the caller decodes | decoded or refused |
 //!
 //! Never a panic, never an open without end, never memory out of all proportion. A case that was
-//! made right again with new checksums is forged: then another state is nobody's fault, but the
+//! made right again with new checksums is forged: then another state is no fault, but the
 //! rest holds. A failing case is made smaller before it is reported.
 
 mod checksums;

@@ -120,7 +120,7 @@ pub fn run(target: Target, seed: u64, iterations: u64) -> Result<Report, Failure
                 let verdict = one(subject.as_ref(), &case)
                     .map_err(|what| shrunk(subject.as_ref(), case, seed, report.cases, what))?;
                 report.count(verdict);
-                // Nobody listens any more only if a case took too long.
+                // The receiver is gone only if a case took too long.
                 let _ = tell.send(report.cases);
             }
         }

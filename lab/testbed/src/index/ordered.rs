@@ -2,9 +2,9 @@
 //!
 //! Leaves split and never merge. A leaf keeps its low end for ever; on a split it tells its new
 //! high end and who comes after it, so a directory that does not know a leaf yet leads to one
-//! before it, from which the way goes on. So nobody holds two locks at once, but for a split, which
-//! enters the new leaf into the directories while it holds the leaf. There is a directory for each
-//! worker: their locks are shared by everything but splits, and would else be lines that all
+//! before it, from which the way goes on. So no thread holds two locks at once, but for a split,
+//! which enters the new leaf into the directories while it holds the leaf. There is a directory for
+//! each worker: their locks are shared by everything but splits, and would else be lines that all
 //! workers write.
 
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl<K: Key> Ordered<K> {
         let leaves = self.blocks[block]
             .get_or_init(|| (0..FIRST_BLOCK << block).map(|_| OnceLock::new()).collect());
         let leaf = Leaf { version: AtomicU64::new(0), low, body: RwLock::new(body) };
-        assert!(leaves[at].set(leaf).is_ok(), "nobody else got the same number");
+        assert!(leaves[at].set(leaf).is_ok(), "no other thread got the same number");
         number
     }
 

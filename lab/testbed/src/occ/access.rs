@@ -159,7 +159,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 older = link.older;
                 continue;
             }
-            // It is not the newest: whoever writes something after this is in conflict.
+            // It is not the newest: a transaction that writes something after this is in conflict.
             let version = Version::of(link.header.timestamp());
             tx.reads.push(Read { table: table.0, record, version });
             if !link.header.is_deleted() {

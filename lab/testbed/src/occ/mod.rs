@@ -9,8 +9,8 @@
 //! 4. lets the engine put the new versions where they are durable, or will be,
 //! 5. gives the records their new versions, which unlocks them.
 //!
-//! The serial order is that of step 2: whoever reads what another wrote does so after its step 5;
-//! whoever overwrites what another read locks it after the other's step 3. The place in the order
+//! The serial order is that of step 2: one that reads what another wrote does so after its step 5;
+//! one that overwrites what another read locks it after the other's step 3. The place in the order
 //! comes from one counter for all workers, where Silo makes it from the versions that were read; it
 //! costs one shared word for each transaction, and tells a check the order that it must compare
 //! with.
@@ -19,8 +19,8 @@
 //! first write. If it never does, it has its place in the serial order right behind the last
 //! transaction before its beginning, needs no validation and meets no conflict. If it does, it
 //! reads the newest versions from then on, and is validated as above: what it read before must then
-//! be the newest. A row's old versions stay as long as somebody may read them ([`versions`]), and
-//! so does the record of a row that was deleted, and its key in the index.
+//! be the newest. A row's old versions stay as long as a transaction may read them ([`versions`]),
+//! and so does the record of a row that was deleted, and its key in the index.
 //!
 //! What engines differ in is in [`Steps`] (`shared.rs`). Nothing here knows when a version is
 //! durable.

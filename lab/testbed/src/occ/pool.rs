@@ -81,7 +81,7 @@ impl Pool {
         Ok(pool.free.pop().expect("a block has records"))
     }
 
-    /// Takes back a record that nobody got to know.
+    /// Takes back a record that no other thread got to know.
     pub(super) fn give_back(&mut self, table: usize, record: u32) {
         self.tables[table].free.push(record);
     }
@@ -127,7 +127,8 @@ impl Pool {
         self.tables[table].links_limbo.push(&shared.grace, link);
     }
 
-    /// A row was deleted. Its key stays in the index as long as somebody may want an old version.
+    /// A row was deleted. Its key stays in the index as long as a transaction may want an old
+    /// version.
     pub(super) fn retire_deleted<D: Device, P: Steps<D>>(
         &mut self,
         shared: &Shared<D, P>,

@@ -44,7 +44,7 @@ pub trait Steps<D: Device>: Send + Sync + 'static {
         writes: &mut [Write],
     ) -> Result<()>;
 
-    /// Nobody finds an old version any more who has not found it already.
+    /// No transaction finds an old version any more that has not found it already.
     fn retire(&self, grace: &Grace, own: &mut Self::Local, old: Old);
 
     /// A transaction has ended, and none of this worker is running.
@@ -107,7 +107,7 @@ pub(crate) struct Shared<D: Device, P: Steps<D>> {
     pub(crate) clock: Padded<AtomicU64>,
     /// Bytes of records.
     pub(crate) cached_bytes: Padded<AtomicU64>,
-    /// The device failed in the middle of a commit: nobody may commit any more.
+    /// The device failed in the middle of a commit: no transaction may commit any more.
     pub(super) failed: AtomicBool,
     pub(crate) persist: P,
     pub(crate) options: Options,
@@ -239,7 +239,7 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
     }
 }
 
-/// A record's version once nobody has it locked.
+/// A record's version once it is not locked.
 pub(crate) fn settled(record: Record<'_>) -> Version {
     let mut turns = 0_u32;
     loop {
@@ -251,7 +251,7 @@ pub(crate) fn settled(record: Record<'_>) -> Version {
     }
 }
 
-/// Waits for somebody who will be done soon, unless it is not running.
+/// Waits for a thread that will be done soon, unless it is not running.
 pub(crate) fn pause(turns: &mut u32) {
     *turns += 1;
     if turns.is_multiple_of(256) {

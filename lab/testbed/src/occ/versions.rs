@@ -3,8 +3,9 @@
 //! An old version stays in its slot until every transaction has ended that was running when a newer
 //! one came. A *link* in DRAM says what its header is, where its slot is, and which version came
 //! before it. The links of a record are followed from new to old until a version is found that was
-//! there at the time; that one is still linked, and nobody follows the links behind it. So links
-//! and slots of versions that nobody can want any more may be reused without a change of the chain.
+//! there at the time; that one is still linked, and no transaction follows the links behind it. So
+//! links and slots of versions that no transaction can want any more may be reused without a change
+//! of the chain.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,7 +41,7 @@ impl Links {
         Ok(Self { words, next_block: AtomicU64::new(0) })
     }
 
-    /// Numbers of links that nobody uses.
+    /// Numbers of links that are not in use.
     pub(super) fn add_block(&self) -> Result<std::ops::Range<u64>> {
         let first = self.next_block.fetch_add(1, Ordering::Relaxed) * BLOCK_LINKS;
         let links = first..first + BLOCK_LINKS;

@@ -7,9 +7,9 @@
 //! 2. It tells its *low* timestamp: the last one that was given out then. Its transactions up to it
 //!    are flushed, and all later ones get a larger one.
 //!
-//! Whoever finds that all have done so writes the group record: durable are all transactions up to
-//! the smallest low. Workers go on meanwhile, none waits for another. A worker without a session,
-//! or whose session has finished, has nothing to flush and does not take part.
+//! A worker that finds that all have done so writes the group record: durable are all transactions
+//! up to the smallest low. Workers go on meanwhile, none waits for another. A worker without a
+//! session, or whose session has finished, has nothing to flush and does not take part.
 //!
 //! Invariant: a worker tells that it is running, with the last timestamp that was given out, before
 //! its transactions get timestamps. So one that is not seen when a record is written gets larger
@@ -87,7 +87,7 @@ impl WblSteps {
         Gap { after: durable, end: durable + PROMISED }
     }
 
-    /// The log, when everything is durable and nobody runs transactions.
+    /// The log, when everything is durable and no worker runs transactions.
     pub(super) fn log(&self) -> std::sync::MutexGuard<'_, Log> {
         crate::lock(&self.log)
     }
@@ -144,7 +144,8 @@ impl WblSteps {
             self.round.0.compare_exchange(closed, closed + 1, Ordering::SeqCst, Ordering::Relaxed);
     }
 
-    /// Gives slots back whose versions nobody needs, with what took their place being durable.
+    /// Gives slots back whose versions no transaction needs, with what took their place being
+    /// durable.
     fn reuse<D: Device>(&self, at: &mut Between<'_, D>, own: &mut WblLocal) {
         let durable = self.durable.0.load(Ordering::Acquire);
         let early = at.options.has(Fault::EarlyReuse);

@@ -14,8 +14,8 @@
 //!   builds the indexes. What did not commit is wiped; then one word in the superblock says that
 //!   everything that is left has.
 //!
-//! The locks are held until a transaction is durable, so nobody depends on one that may be lost,
-//! and an answer can be given at once.
+//! The locks are held until a transaction is durable, so no other one depends on one that may be
+//! lost, and an answer can be given at once.
 
 mod steps;
 

@@ -2,8 +2,8 @@
 //! closed.
 //!
 //! 1. All files are read and checked: lines, types, lengths, keys that come twice.
-//! 2. The store is opened under its lock, and gets a mark that says what is being loaded. Everybody
-//!    else is refused a store with a mark.
+//! 2. The store is opened under its lock, and gets a mark that says what is being loaded. Any
+//!    program else is refused a store with a mark.
 //! 3. The engine inserts the rows as it does all rows: calls of procedures of this command, in
 //!    epochs. At the end there is a checkpoint, whose state hash must be that of the rows.
 //! 4. The mark is removed.
@@ -211,7 +211,7 @@ impl Load<'_> {
         let inserted = self.insert(Arc::clone(&device), &tables, &mark);
         let (counts, state_digest) = inserted.map_err(|mut failure| {
             failure.messages.push(
-                "a part of the rows may be in the store now, and whoever opens it is refused: run \
+                "a part of the rows may be in the store now, and an open of it is refused: run \
                  the same load again"
                     .to_string(),
             );

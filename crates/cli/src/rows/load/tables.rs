@@ -97,7 +97,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Refuses rows for an index, in which two of them might have one key: nobody but the store's
+    /// Refuses rows for an index, in which two of them might have one key: only the store's
     /// program could find out, and it could not open the store.
     pub(super) fn check_indexes(&self, rows: &[u64], is_unchecked: bool) -> Done {
         let has_rows = |index: &&IndexDefinition| rows[index.table] > 0;

@@ -95,7 +95,7 @@ mod tests {
             let stocks: Vec<Stock> = stocks.iter().copied().map(stock).collect();
             Shares::of_needs(&stocks)
         };
-        assert_eq!(plan(&[(0, 5, 5), (9, 0, 0)]), None, "nobody is short");
+        assert_eq!(plan(&[(0, 5, 5), (9, 0, 0)]), None, "no worker is short");
         assert_eq!(plan(&[(0, 5, 6), (0, 9, 0)]), None, "only free slots can be handed over");
         assert_eq!(plan(&[(0, 5, 7), (9, 0, 0)]), shares(&[0, 2], &[2, 0]));
         assert_eq!(plan(&[(0, 0, 7), (9, 0, 4)]), shares(&[0, 5], &[5, 0]), "it needs some itself");

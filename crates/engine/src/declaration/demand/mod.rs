@@ -1,11 +1,11 @@
 //! What the workers of an epoch may need of the image, and what they have at hand (O-43).
 //!
 //! Rows are created by the worker that declared them, so their demand adds up. Values are written,
-//! and slots freed, by whoever runs the call: the bound holds for every way to spread the work. A
-//! worker that does all of it finds least at hand in the sub-pools of the poorest one, and every
-//! worker, and every class of values, may begin a segment. Before anybody begins one, free slots go
-//! to those that are short of them ([`handover`]); and some are kept for those that free space
-//! ([`kept`]).
+//! and slots freed, by the worker that runs the call: the bound holds for every way to spread the
+//! work. A worker that does all of it finds least at hand in the sub-pools of the poorest one, and
+//! every worker, and every class of values, may begin a segment. Before anybody begins one, free
+//! slots go to those that are short of them ([`handover`]); and some are kept for those that free
+//! space ([`kept`]).
 //!
 //! What the serial part writes is decided by then, so its values have the lengths that they have. A
 //! value of any other call may be as long as its table allows. Where the image would have to grow

@@ -1,9 +1,9 @@
 //! Snapshots: the state at the end of one epoch, for as long as it is needed (O-84).
 //!
-//! A snapshot is the number of a finished epoch. While one lives, whoever replaces a value that it
-//! sees keeps a before-image of it (`before_images.rs`, O-85). It is read between epochs, in parts
-//! that are short and go on by key, so epochs wait for a part at most (O-87). What it sees of a key
-//! is an image, or else the row, unless that was written later (O-86).
+//! A snapshot is the number of a finished epoch. While one lives, a worker that replaces a value
+//! that it sees keeps a before-image of it (`before_images.rs`, O-85). It is read between epochs,
+//! in parts that are short and go on by key, so epochs wait for a part at most (O-87). What it sees
+//! of a key is an image, or else the row, unless that was written later (O-86).
 
 mod secondary;
 

@@ -169,8 +169,8 @@ impl<D: Device> RowStore<D> {
             self.hash.add(row_hash(layout.table, key, value));
         }
         let version = NewVersion { slot: 0, sid, value, external };
-        // SAFETY: the row was created in this epoch and nobody reads its slots before it is
-        // published; a fresh pool slot is owned by whoever allocated it.
+        // SAFETY: the row was created in this epoch and no worker reads its slots before it is
+        // published; a fresh pool slot is owned by the worker that allocated it.
         unsafe {
             if layout.has_exact_keys() {
                 row::write_with_key(&mut self.port, row, layout, &exact, version)
@@ -204,8 +204,8 @@ impl<D: Device> RowStore<D> {
         };
         let changed = if external.is_some() { ALL_LINES } else { changed };
         let lines = lines_to_write(to.entry, layout, target.in_place, changed);
-        // SAFETY: the owner of the row's last version owns the slot that nobody reads (see
-        // `publication.rs`); a fresh pool slot is owned by whoever allocated it.
+        // SAFETY: the owner of the row's last version owns the slot that no worker reads (see
+        // `publication.rs`); a fresh pool slot is owned by the worker that allocated it.
         unsafe {
             if layout.has_line_halves() && external.is_none() {
                 let version = (target.slot, sid);
