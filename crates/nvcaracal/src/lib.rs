@@ -283,7 +283,7 @@ pub use key::{Key, KeyBuffer};
 /// | option | meaning |
 /// |---|---|
 /// | `name = "..."` | [`Procedure::NAME`], by default the name of the function |
-/// | `sequences(SEQUENCE, ...)` | allocates a number from each, for [`Transaction::sequence_number`] |
+/// | `sequences(SEQUENCE, ...)` | a number from each, for [`Transaction::sequence_number`] |
 /// | `write_set = f` | `f(&arguments, set)` is [`Procedure::write_set`] |
 ///
 /// A procedure with pieces, or with allocations that depend on its arguments, implements
