@@ -107,9 +107,9 @@ impl Cell {
         };
         let layout = &store.tables()[0].layout;
         let entry = self.entry();
-        let (base, place) = (entry.initial_version(), crate::version::NO_PLACE);
+        let (initial, place) = (entry.initial_version(), crate::version::NO_PLACE);
         let to =
-            Publication { id: self.id, word: 7, entry, layout, sid: sid(position), base, place };
+            Publication { id: self.id, word: 7, entry, layout, sid: sid(position), initial, place };
         row_store.publish(&to, write, &mut with).expect("the engine runs");
         row_store.reveal();
     }
@@ -163,8 +163,8 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
         });
         cell.publish(&mut last, 2, Write::Ignore);
         assert_eq!(cell.read(sid(3)), Ok(vec![7; 24]));
-        assert!(cell.entry().next().is_persistent());
-        assert_eq!(ReadPhase::begin().bytes(cell.entry().next()), [7; 24]);
+        assert!(cell.entry().persistent_version().is_persistent());
+        assert_eq!(ReadPhase::begin().bytes(cell.entry().persistent_version()), [7; 24]);
         thread.join().unwrap();
     });
 }
