@@ -64,3 +64,29 @@ pub(super) fn last_done(database: &Database) -> Result<u64> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nvcaracal::DeviceSpec;
+
+    use super::*;
+
+    #[test]
+    fn an_epoch_counts_once_it_is_there_as_a_whole() {
+        let database = register(Database::options()).open_device(DeviceSpec::Dram);
+        let database = database.expect("a database");
+        assert_eq!(last_done(&database).expect("a new store"), 0);
+        let submit = |add: fn(&mut Batch<'_>, u64) -> Result<()>, epoch| {
+            let mut batch = database.batch();
+            add(&mut batch, epoch).expect("a call");
+            batch.submit().expect("room").wait();
+        };
+        submit(begin, 7);
+        let why = last_done(&database).expect_err("it is there in part").to_string();
+        assert!(why.contains("epoch 7") && why.contains("in part"), "{why}");
+        submit(end, 7);
+        assert_eq!(last_done(&database).expect("a whole epoch"), 7);
+        submit(begin, 8);
+        assert!(last_done(&database).is_err());
+    }
+}
