@@ -46,7 +46,7 @@ pub struct Stats {
     /// Threads and tasks that wait now until the queue has room for what they submit.
     pub blocked_submitters: usize,
     /// Deferred calls that come first in the next epoch: also those of before a recovery, whose
-    /// callers are no longer there.
+    /// callers have ended.
     pub deferred_calls: usize,
     /// From the first submission for an epoch to its answers: half of the epochs took at most this,
     /// within an eighth.

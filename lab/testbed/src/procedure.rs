@@ -1,10 +1,10 @@
 //! The workloads' procedures as transactions of a session.
 //!
-//! A rival does not know writes beforehand, so it takes from a procedure what it needs: allocates,
+//! A rival does not know writes beforehand, so it takes from a procedure what it needs: allocations,
 //! then the body, then pieces, all in one transaction. A sequence is a row with a counter: an
-//! allocation reads and writes it, so two calls that allocate of one sequence conflict, and what a
-//! transaction that is rolled back drew is allocated again. Where a sequence started is what it was
-//! when the transaction began: each transaction is an epoch of its own.
+//! allocation reads and writes it, so two calls that allocate from one sequence conflict, and the
+//! numbers of a transaction that is rolled back are allocated again. Where a sequence started is
+//! what it was when the transaction began: each transaction is an epoch of its own.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -58,7 +58,7 @@ struct Running<'a, S> {
 /// What comes of a part of a procedure.
 type Ended<T = ()> = Result<T, Stop>;
 
-/// The allocates of a procedure.
+/// The allocations of a procedure.
 type Sequences<S> = fn(&[u8], &mut Allocating<'_, S>) -> Ended;
 
 struct Entry<S> {

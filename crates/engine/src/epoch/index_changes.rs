@@ -14,7 +14,7 @@ use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 pub(super) enum Change {
     /// Rows that the insert step created.
     Add,
-    /// Rows that are no longer there after execution.
+    /// Rows that were deleted in execution.
     Remove,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-/// This worker's share of the rows of each table that are no longer there, whichever worker ran
+/// This worker's share of the rows of each table that were deleted, whichever worker ran
 /// their last writers: rows are created by all workers alike, so their slots must be freed by all
 /// alike.
 fn share_evenly<D: Device>(

@@ -19,7 +19,7 @@ use crate::version::{EntrySlab, ReadPhase};
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SequenceState {
     pub(crate) next: u64,
-    /// The last epoch that allocated from it, and what the first call that allocates of that epoch
+    /// The last epoch that allocated from it, and what the first call of that epoch that allocates
     /// got.
     pub(crate) allocated_in: u64,
     pub(crate) start: u64,

@@ -445,7 +445,7 @@ impl RowEntry {
         self.state.store(0, Ordering::Relaxed);
     }
 
-    /// The row is no longer there; lists that still name the entry see another generation.
+    /// The row is deleted; lists that still name the entry see another generation.
     pub(super) fn retire(&self) {
         let row = self.row.load(Ordering::Relaxed);
         self.row.store(row.wrapping_add(1 << GENERATION_SHIFT), Ordering::Relaxed);

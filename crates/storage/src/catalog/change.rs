@@ -38,7 +38,7 @@ pub struct CatalogRequest {
     pub tables: Vec<TableRequest>,
     /// Names of tables, and those that they get. What is not there, is renamed already.
     pub renamed: Vec<(String, String)>,
-    /// Tables that are to go, with all rows. What is not there, is no longer there already.
+    /// Tables that are to go, with all rows. A table that does not exist counts as dropped.
     pub dropped: Vec<String>,
 }
 

@@ -4,7 +4,7 @@
 //!
 //! 0. The transactions that an epoch before deferred, one by one: each allocates, declares and runs
 //!    on the state as it is.
-//! 1. The allocates of the others, in serial order. Lookups see the state at the end of the
+//! 1. The allocations of the others, in serial order. Lookups see the state at the end of the
 //!    previous epoch. A transaction that aborts here allocates nothing.
 //! 2. The write sets of these, against the state before step 0.
 //! 3. The bodies, one by one. First everything that the transaction looked up in 1 and 2 is looked

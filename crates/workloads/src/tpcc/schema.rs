@@ -134,7 +134,7 @@ pub fn stock_key(warehouse: u32, item: u32) -> Key {
     (u64::from(warehouse) << 32 | u64::from(item)).to_be_bytes()
 }
 
-/// Key of what a delivery left behind. Number 0 is the loader's, the call that allocates of `k` has
+/// Key of what a delivery left behind. Number 0 is the loader's; the call that got `k` has
 /// number `k + 1`.
 #[must_use]
 pub fn delivery_key(warehouse: u32, number: u64) -> Key {

@@ -81,7 +81,7 @@ impl OrderedIndex {
     }
 }
 
-/// One worker, once its entries are no longer there: drops empty chunks and joins small ones.
+/// One worker, once its entries are removed: drops empty chunks and joins small ones.
 struct Tidier<'i> {
     index: &'i OrderedIndex,
     part: usize,
