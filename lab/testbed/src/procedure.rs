@@ -1,10 +1,11 @@
 //! The workloads' procedures as transactions of a session.
 //!
-//! A rival does not know writes beforehand, so it takes from a procedure what it needs: allocations,
-//! then the body, then pieces, all in one transaction. A sequence is a row with a counter: an
-//! allocation reads and writes it, so two calls that allocate from one sequence conflict, and the
-//! numbers of a transaction that is rolled back are allocated again. Where a sequence started is
-//! what it was when the transaction began: each transaction is an epoch of its own.
+//! A rival does not know writes beforehand, so it takes what it needs from a procedure:
+//! allocations, then the body, then pieces, all in one transaction. A sequence is a row with a
+//! counter: an allocation reads and writes it, so two calls that allocate from one sequence
+//! conflict, and the numbers of a transaction that is rolled back are allocated again. Where a
+//! sequence started is what it was when the transaction began: each transaction is an epoch of its
+//! own.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
