@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::lines::{ALL_LINES, LINE, lines_of};
+use crate::lines::{ALL_LINES, LINE, LINES_SINGLE, lines_of};
 
 /// A new value: all of it, or an old value and the lines of it that are replaced, so that who
 /// changes a few bytes of a long row need not copy the row for it. With it goes a mask of lines:
@@ -79,6 +79,39 @@ impl<'v> NewValue<'v> {
         self.part.is_empty().then_some(self.base)
     }
 
+    /// All of it.
+    ///
+    /// # Panics
+    /// If it lies in several pieces; see [`NewValue::put_together`].
+    #[inline(always)]
+    pub fn bytes(&self) -> &'v [u8] {
+        self.in_one_piece().expect("a value that is put together")
+    }
+
+    /// The same in one piece, for which `room` is used if it lies in several.
+    #[inline(always)]
+    pub fn put_together<'r>(&self, room: &'r mut Vec<u8>) -> NewValue<'r>
+    where
+        'v: 'r,
+    {
+        if self.part.is_empty() {
+            return *self;
+        }
+        room.clear();
+        self.append_to(room);
+        NewValue::changed_in(room, self.changed)
+    }
+
+    /// The lines that replace some of the old value, and where, if nothing else may differ from the
+    /// row before the epoch.
+    #[inline(always)]
+    pub fn only_part(&self) -> Option<(usize, &'v [u8])> {
+        // The last bit stands for many lines.
+        let is_exact = self.changed >> LINES_SINGLE == 0;
+        let is_only = is_exact && self.changed == lines_of(self.at, self.part.len());
+        (is_only && !self.part.is_empty()).then_some((self.at, self.part))
+    }
+
     /// The bytes of a range, in up to three pieces, some of which may be empty.
     #[inline(always)]
     pub fn pieces(&self, range: Range<usize>) -> [&'v [u8]; 3] {
@@ -135,7 +168,22 @@ mod tests {
             let mut appended = vec![7];
             value.append_to(&mut appended);
             assert_eq!((appended[0], &appended[1..]), (7, &whole[..]));
+            let together = value.put_together(&mut appended);
+            assert_eq!((together.bytes(), together.changed()), (&whole[..], value.changed()));
         }
+    }
+
+    #[test]
+    fn a_part_is_all_that_differs_as_far_as_masks_can_say() {
+        let (base, part) = ([1; 6400], [2; 128]);
+        let only = |at: usize, changed| NewValue::with_lines(&base, at, &part, changed).only_part();
+        assert_eq!(only(64, 0), Some((64, &part[..])));
+        assert_eq!(only(64, 0b10), Some((64, &part[..])), "within the part");
+        assert_eq!(only(64, 0b1000), None);
+        assert_eq!(only(61 * 64, 0), Some((61 * 64, &part[..])));
+        assert_eq!(only(62 * 64, 0), None, "the last bit may be of other lines");
+        assert_eq!(NewValue::whole(&base).only_part(), None);
+        assert_eq!(NewValue::changed_in(&base, 0).only_part(), None);
     }
 
     #[test]

@@ -21,10 +21,7 @@ use crate::format::{
 };
 use crate::lines::LINE;
 
-pub use write::{
-    First, NewVersion, clear_version, initialise, key_crc, write_changed_lines, write_first_line,
-    write_line, write_version, write_with_key, write_word,
-};
+pub use write::{Content, First, NewVersion, clear_version, initialise, key_crc, write_version};
 
 /// Offset of the key in a row; it goes on past the header line.
 const KEY_OFFSET: u64 = ROW_HEADER_BYTES - KEY_BYTES_IN_HEADER;
@@ -55,7 +52,6 @@ pub struct RowLayout {
     pub value_bytes_max: u64,
     has_line_halves: bool,
     is_one_line: bool,
-    has_short_halves: bool,
     may_be_external: bool,
     shape: Shape,
 }
@@ -63,8 +59,8 @@ pub struct RowLayout {
 /// What final writes of a table's rows can count on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Halves that share lines with each other or the header, and a key of 8 bytes: most values
-    /// are one word.
+    /// Halves that share lines with each other or the header: most values are one word, and are
+    /// stored as one.
     Short,
     /// Halves of whole lines, a key of 8 bytes, and values of one line at most.
     Line,
@@ -113,11 +109,11 @@ impl RowLayout {
             value_bytes_max,
             has_line_halves,
             is_one_line,
-            has_short_halves: !has_line_halves && !may_be_external && !is_shared,
             may_be_external,
             shape: match has_line_halves {
-                _ if may_be_external || is_shared || key_bytes_max != 8 => Shape::Any,
+                _ if may_be_external || is_shared => Shape::Any,
                 false => Shape::Short,
+                true if key_bytes_max != 8 => Shape::Any,
                 true if value_bytes_max <= LINE as u64 => Shape::Line,
                 true => Shape::Lines,
             },
@@ -172,12 +168,6 @@ impl RowLayout {
     #[inline(always)]
     pub fn is_one_line(&self) -> bool {
         self.is_one_line
-    }
-
-    /// Whether values are short and inline always, so that a word is stored as one.
-    #[inline(always)]
-    pub fn has_short_halves(&self) -> bool {
-        self.has_short_halves
     }
 
     /// Whether values of this length are inline, where there are halves.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use pmem::{Device, Port};
 
 use crate::format::TABLES_MAX;
-use crate::row::{First, NewVersion, RowLayout};
+use crate::row::{Content, First, NewVersion, RowLayout};
 use crate::scan::{self, ScanPlan, ScannedRow, leads_to_a_value};
 use crate::{
     CatalogChange, Opened, Result, SerialId, StateHash, Store, StoreOptions, SubPool, ValuePointer,
@@ -293,11 +293,13 @@ impl<T: Device> Writer<'_, T> {
             false => Some(self.slot(class_pool(class_of(len)))?),
         };
         let at = self.slot(found.table)?;
-        let version = NewVersion { slot: 0, sid: SerialId::new(self.epoch, 0), value, external };
+        let sid = SerialId::new(self.epoch, 0);
+        let content = Content::Bytes(value, external);
+        let version = NewVersion { slot: 0, sid, content, first: First::KeyIsThere };
         // SAFETY: both slots were allocated just now, and the store is used here only.
         unsafe {
             row::initialise(self.port, at, &layout, &found.key);
-            row::write_version(self.port, at, &layout, version, First::Yes);
+            row::write_version(self.port, at, &layout, &version);
         }
         Ok(())
     }

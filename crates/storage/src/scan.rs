@@ -291,12 +291,13 @@ mod tests {
         let mut bump = |sub_pool: usize| sub_pools[sub_pool].bump(&mut port, store.segments());
         let at = bump(0)?;
         let values = [bump(row_sub_pools)?, bump(row_sub_pools + SUB_POOLS)?];
-        let version =
-            row::NewVersion { slot: 0, sid: SerialId::new(1, 0), value: &[5; 8], external: None };
+        let content = row::Content::Bytes(&[5; 8], None);
+        let first = row::First::KeyIsThere;
+        let version = row::NewVersion { slot: 0, sid: SerialId::new(1, 0), content, first };
         // SAFETY: this test owns the store.
         unsafe {
             row::initialise(&mut port, at, &layout, key);
-            row::write_version(&mut port, at, &layout, version, row::First::Yes);
+            row::write_version(&mut port, at, &layout, &version);
         }
         change(&mut port, at, values);
         sub_pools[0].save(&mut port, store.next_sequence());

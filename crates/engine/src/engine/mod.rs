@@ -754,6 +754,7 @@ pub(crate) fn new_worker<D: Device>(
         keeps_hash: config.lab.state_hash,
         design: config.lab.design,
         minor_collection: config.lab.minor_collection,
+        are_plain: false,
         hash: StateHash::default(),
         rows: 0,
         stale: Vec::new(),

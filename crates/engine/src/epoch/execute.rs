@@ -39,9 +39,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         .map(|lists| lists.read().expect("no panic while locked"))
         .collect();
     let has_cache = local.cache.is_on();
-    let by_shape = row_store.writes_by_shape(has_cache, epoch.checkpoint_epoch, epoch.number);
+    row_store.begin_final_writes(has_cache, epoch.checkpoint_epoch, epoch.number);
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
-    let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, row_store, by_shape };
+    let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, row_store };
     if local.worker == 0 {
         runner.persist_sequences(local);
     }

@@ -13,8 +13,8 @@ use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::transaction::{PublishNow, Stop};
 use crate::version::{
-    CachePool, LastVersion, NO_PLACE, ONLY, Publication, Publisher, ReadPhase, RowStore, Stopped,
-    TransientPool, ValueWord, Waiter, Write,
+    CachePool, NO_PLACE, Publication, Publisher, ReadPhase, RowStore, Stopped, TransientPool,
+    ValueWord, Waiter, Write,
 };
 use crate::worker::Epoch;
 
@@ -49,8 +49,6 @@ pub(super) struct Runner<'r, 'e, D: Device> {
     /// What the calls of the serial part wrote.
     pub(super) overlay: &'r Overlay,
     pub(super) row_store: &'r mut RowStore<D>,
-    /// Whether final writes of frequent shapes take the short way (`version/shapes.rs`).
-    pub(super) by_shape: bool,
 }
 
 impl<D: Device> PublishNow for Runner<'_, '_, D> {
@@ -134,19 +132,10 @@ impl<D: Device> Runner<'_, '_, D> {
         let private = (&**scratch, &**parts);
         let (keys, members) = writes.split_at_mut(call.declared.len());
         let with = &mut publisher(self.epoch, (pool, cache, work));
-        let by_shape = self.by_shape && mode != Mode::Abort;
         for (number, (d, write)) in call.declared.iter().zip(keys).enumerate() {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
-                let place = call.access(number).place;
-                if by_shape
-                    && place == ONLY
-                    && self.publish_by_shape((d, sid), write, private, with.work)
-                {
-                    *write = PrivateWrite::Published;
-                    continue;
-                }
-                let row = (d.id, d.table, d.word);
+                let (row, place) = ((d.id, d.table, d.word), call.access(number).place);
                 self.publish_write(row, (sid, place), mode, (write, private), with)?;
             }
         }
@@ -190,37 +179,6 @@ impl<D: Device> Runner<'_, '_, D> {
         }
         self.reveal();
         Ok(())
-    }
-
-    /// Publishes what a body wrote to a row that has no other writer, if it has one of the frequent
-    /// shapes.
-    #[inline(always)]
-    fn publish_by_shape(
-        &mut self,
-        (d, sid): (&Declared, SerialId),
-        write: &PrivateWrite,
-        (scratch, parts): (&[u8], &[PrivatePart]),
-        work: &mut WorkCounts,
-    ) -> bool {
-        let core = self.epoch.core;
-        let (layout, entry) = (&core.tables[d.table as usize].layout, core.entries.get(d.id));
-        let to = LastVersion { entry, layout, word: d.word, sid };
-        match *write {
-            PrivateWrite::Lines(part) => {
-                let PrivatePart { seen, at, lines } = parts[part as usize];
-                let part = (at as usize, &scratch[lines.range()]);
-                // It has no other writer, so it is what the call saw.
-                debug_assert_eq!(seen, entry.initial_version());
-                self.row_store.persist_part(&to, seen, part, work)
-            }
-            PrivateWrite::Value(span) => self.row_store.persist_whole(
-                &to,
-                entry.initial_version(),
-                &scratch[span.range()],
-                work,
-            ),
-            _ => false,
-        }
     }
 
     /// Publishes what a body wrote to a row.
@@ -282,7 +240,7 @@ impl<D: Device> Runner<'_, '_, D> {
             let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
             let to = Publication { initial: to.entry.persistent_version(), ..to };
             let next = change.next.to_le_bytes();
-            self.row_store.persist(&to, sid, &NewValue::whole(&next), None, with);
+            self.row_store.write_final(&to, &NewValue::whole(&next), with);
         }
         // Each row is written once, so that nothing was read twice.
         self.row_store.port.end_step();

@@ -24,7 +24,6 @@ pub(crate) mod prefetch_policy;
 mod publication;
 mod read;
 mod row_store;
-mod shapes;
 mod slab;
 mod write;
 
@@ -39,7 +38,6 @@ pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word};
 pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
-pub(crate) use shapes::LastVersion;
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
 

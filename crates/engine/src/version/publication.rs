@@ -12,6 +12,7 @@ use storage::{NewValue, SerialId, row_hash};
 
 use super::array::VersionArray;
 use super::entry::Versions;
+use super::final_write::Written;
 use super::read::Stopped;
 use super::row_store::{DeadRow, RowStore};
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
@@ -43,7 +44,7 @@ impl<D: Device> RowStore<D> {
             self.write_back_cell(cell);
         }
         match write {
-            Write::Value(value) => self.persist_hidden(to, &value, cell, with),
+            Write::Value(value) => self.write_last(to, &value, cell, with),
             Write::Tombstone => self.bury(to, cell, with),
             Write::Ignore => {
                 ignore(cell, with);
@@ -72,7 +73,7 @@ impl<D: Device> RowStore<D> {
             self.write_back_cell(cell);
         }
         match write {
-            Write::Value(value) if is_last => self.persist_hidden(to, &value, cell, with),
+            Write::Value(value) if is_last => self.write_last(to, &value, cell, with),
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
@@ -120,7 +121,7 @@ impl<D: Device> RowStore<D> {
                     let changed = phase.maker(word).changed;
                     let value = NewValue::changed_in(phase.bytes(word), changed);
                     // Readers find the transient value, which is the same.
-                    self.persist(to, sid, &value, None, with);
+                    self.write_final(&Publication { sid, ..*to }, &value, with);
                     return Ok(());
                 }
             }
@@ -164,15 +165,16 @@ impl<D: Device> RowStore<D> {
     /// The final write of a row by the owner of its last version. Unless it was cached, it is
     /// published by [`RowStore::reveal`].
     #[inline(always)]
-    fn persist_hidden(
+    fn write_last(
         &mut self,
         to: &Publication<'_>,
         value: &NewValue<'_>,
         cell: &AtomicU64,
         with: &mut Publisher<'_, '_>,
     ) {
-        if let Some(word) = self.persist(to, to.sid, value, Some(cell), with) {
-            self.hidden.push(Hidden { cell, word });
+        match self.write_final(to, value, with) {
+            Written::Cached(word) => cell.store(word.0, Ordering::Release),
+            Written::Stored(word) => self.hidden.push(Hidden { cell, word }),
         }
     }
 

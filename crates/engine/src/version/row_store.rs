@@ -36,6 +36,8 @@ pub(crate) struct RowStore<D: Device> {
     pub(crate) design: Design,
     /// Whether a stale inline version is overwritten, or left to the major collector.
     pub(crate) minor_collection: bool,
+    /// Whether the final writes of the epoch are plain: see [`RowStore::begin_final_writes`].
+    pub(crate) are_plain: bool,
     /// Difference to the state hash in this epoch, if it is maintained.
     pub(crate) hash: StateHash,
     /// Difference to the number of rows in this epoch.

@@ -20,6 +20,7 @@ pub(crate) enum Write<'v> {
 }
 
 /// Where a version goes: one declared write of one transaction.
+#[derive(Clone, Copy)]
 pub(crate) struct Publication<'e> {
     pub(crate) id: EntryId,
     /// The key, where all keys have 8 bytes.

@@ -42,14 +42,15 @@ impl Rows {
         let [row, free] = [(); 2].map(|()| sub_pools[0].bump(&mut port, segments).unwrap());
         let [stale, live] = [(); 2].map(|()| values.bump(&mut port, segments).unwrap());
         let layout = store.tables()[0].layout;
-        let versions = [(0, 1, stale, row::First::Yes), (1, 2, live, row::First::No)];
+        let versions = [(0, 1, stale, row::First::KeyIsThere), (1, 2, live, row::First::No)];
         // SAFETY: this test owns the store.
         unsafe {
             row::initialise(&mut port, row, &layout, &[7; 8]);
             for (slot, epoch, external, first) in versions {
                 let (sid, value) = (SerialId::new(epoch, 0), &[epoch as u8; VALUE_BYTES as usize]);
-                let version = row::NewVersion { slot, sid, value, external: Some(external) };
-                row::write_version(&mut port, row, &layout, version, first);
+                let content = row::Content::Bytes(value, Some(external));
+                let version = row::NewVersion { slot, sid, content, first };
+                row::write_version(&mut port, row, &layout, &version);
             }
         }
         sub_pools[0].push(&mut port, segments, free).unwrap();

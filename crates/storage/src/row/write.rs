@@ -1,5 +1,5 @@
-//! Writing rows: the first line, versions, and values by whole lines. The order of stores is that
-//! of O-26; nothing is fenced here.
+//! Writing rows: the first line, and versions, for which there is one way, [`write_version`]. The
+//! order of stores is that of O-26; nothing is fenced here.
 
 use pmem::{BLOCK_BYTES, Device, Line, LineCount, Port};
 
@@ -79,202 +79,199 @@ pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLa
 }
 
 /// A version to write.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct NewVersion<'v> {
     /// Version slot.
     pub slot: usize,
     /// Writer.
     pub sid: SerialId,
     /// Value.
-    pub value: &'v [u8],
-    /// Pool slot for a value that is not inline.
-    pub external: Option<u64>,
+    pub content: Content<'v>,
+    /// Whether it is the row's first.
+    pub first: First<'v>,
+}
+
+/// The value of a version, in the form in which it is stored.
+#[derive(Clone, Copy)]
+pub enum Content<'v> {
+    /// A word, in a row of [`Shape::Short`].
+    Word(u64),
+    /// A line with so many bytes, zeros behind them, in a row of [`Shape::Line`].
+    Line(&'v Line, usize),
+    /// Lines of a mask; the slot holds the others. The halves are whole lines, and one of them is
+    /// long enough.
+    Lines(&'v NewValue<'v>, u64),
+    /// Bytes, inline or in the slot of a pool at an offset.
+    Bytes(&'v [u8], Option<u64>),
 }
 
 /// Whether a version is its row's first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum First {
+#[derive(Debug, Clone, Copy)]
+pub enum First<'k> {
     /// It is not: the key is durable.
     No,
     /// It is, and the key, which [`initialise`] stored, must become durable with it.
-    Yes,
+    KeyIsThere,
+    /// It is, of a table with exact keys, and nothing is stored yet: the header line is written as
+    /// a whole, with this key.
+    WithKey(&'k [u8; 8]),
 }
 
-/// Writes a version: the value, then serial id, then pointer (O-26). Flushed, not fenced: the fence
-/// before the checkpoint covers it, and until then the epoch of the serial id says that it does not
-/// count. Returns the offset of the value.
+/// Where a version's value is, and the pointer that says so.
+#[derive(Clone, Copy)]
+struct Stored {
+    at: u64,
+    pointer: ValuePointer,
+}
+
+impl Stored {
+    #[inline(always)]
+    fn inline(at: u64, len: usize) -> Self {
+        Self { at, pointer: ValuePointer::inline(len as u64) }
+    }
+}
+
+/// Writes a version: the value, then serial id, then pointer (O-26). Durable after the port's next
+/// fence, which is that before the checkpoint; until then the epoch of the serial id says that it
+/// does not count. Returns the offset of the value.
 ///
 /// # Safety
-/// The caller owns the row's slot in this phase, and the pool slot at `external` if there is one.
+/// The caller owns the row's slot in this phase, the whole row if the version is its first, and the
+/// slot of the pool if there is one.
+#[inline(always)]
 pub unsafe fn write_version<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    version: NewVersion<'_>,
-    first: First,
+    version: &NewVersion<'_>,
 ) -> u64 {
-    // SAFETY: owned by the caller.
-    let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
-    // SAFETY: as above.
-    unsafe { write_words(port, row, (version.slot, version.sid, pointer), layout, first) };
-    at
+    // SAFETY: forwarded to the caller.
+    unsafe {
+        let stored = match version.content {
+            Content::Word(word) => store_word(port, row, layout, version.slot, word),
+            Content::Line(line, len) => {
+                debug_assert!(layout.shape() == Shape::Line);
+                let at = layout.half_offset(row, version.slot);
+                port.store_line(at, line);
+                Stored::inline(at, len)
+            }
+            Content::Lines(value, lines) => {
+                debug_assert!(layout.has_line_halves() && layout.fits_half(value.len() as u64));
+                let at = layout.half_offset(row, version.slot);
+                store_lines(port, at, value, lines);
+                Stored::inline(at, value.len())
+            }
+            Content::Bytes(value, external) => {
+                let room = Room::of(row, layout, version.slot, (value.len(), external));
+                store_bytes(port, layout, value, room, version.first)
+            }
+        };
+        store_words(port, row, layout, version, stored);
+        stored.at
+    }
 }
 
-/// As [`write_version`], of a row with short halves whose value is one word.
+/// Stores a value that is one word, inline.
 ///
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-pub unsafe fn write_word<D: Device>(
+unsafe fn store_word<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    (slot, sid): (usize, SerialId),
-    value: u64,
-) -> u64 {
-    debug_assert!(layout.has_short_halves());
+    slot: usize,
+    word: u64,
+) -> Stored {
+    debug_assert!(layout.shape() == Shape::Short);
     let at = layout.half_offset(row, slot);
-    let pointer = ValuePointer::inline(size_of::<u64>() as u64);
     // SAFETY: owned by the caller; a half begins at a multiple of 8.
-    unsafe { port.store_u64(at, value) };
+    unsafe { port.store_u64(at, word) };
     if !layout.is_one_line() {
         port.flush_line_by_fence(at - at % LINE as u64);
     }
-    // SAFETY: as above.
-    unsafe { write_words(port, row, (slot, sid, pointer), layout, First::No) };
-    at
+    Stored::inline(at, size_of::<u64>())
 }
 
-/// As [`write_version`], of a row whose halves are whole lines: the value is inline, and only the
-/// lines of a mask are stored, because the slot holds the others. Returns the offset of the value.
+/// Stores a value wherever it belongs; but not with a header that is written as a whole, which has
+/// it.
 ///
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-pub unsafe fn write_changed_lines<D: Device>(
+unsafe fn store_bytes<D: Device>(
     port: &mut Port<D>,
-    row: u64,
     layout: &RowLayout,
-    (slot, sid): (usize, SerialId),
-    value: &NewValue<'_>,
-    lines: u64,
-) -> u64 {
-    debug_assert!(layout.has_line_halves() && layout.fits_half(value.len() as u64));
-    let at = layout.half_offset(row, slot);
-    let pointer = ValuePointer::inline(value.len() as u64);
+    value: &[u8],
+    room: Room,
+    first: First<'_>,
+) -> Stored {
+    let len = value.len() as u64;
     // SAFETY: owned by the caller.
     unsafe {
-        store_lines(port, at, value, lines);
-        write_words(port, row, (slot, sid, pointer), layout, First::No);
+        match room {
+            Room::Header(at) => {
+                // It is flushed with the header.
+                if !matches!(first, First::WithKey(_)) {
+                    port.store_bytes(at, value);
+                }
+                Stored::inline(at, value.len())
+            }
+            Room::Heap(at) => {
+                store_value(port, at, value, layout.inline_room(len));
+                Stored::inline(at, value.len())
+            }
+            Room::Pool(at) => {
+                store_value(port, at, value, class_bytes(class_of(len)));
+                Stored { at, pointer: ValuePointer::external(at, len) }
+            }
+        }
     }
-    at
 }
 
-/// As [`write_changed_lines`], of a value that is a line, or `len` bytes with zeros behind them.
+/// Stores serial id and pointer of a version, in this order; with the key of the row if it is the
+/// first version.
 ///
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-pub unsafe fn write_line<D: Device>(
+unsafe fn store_words<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    (slot, sid): (usize, SerialId),
-    (line, len): (&Line, usize),
-) -> u64 {
-    debug_assert!(layout.shape() == Shape::Line);
-    let at = layout.half_offset(row, slot);
-    // SAFETY: owned by the caller.
-    unsafe {
-        port.store_line(at, line);
-        let pointer = ValuePointer::inline(len as u64);
-        write_words(port, row, (slot, sid, pointer), layout, First::No);
-    }
-    at
-}
-
-/// As [`write_with_key`], of a value as that of [`write_line`].
-///
-/// # Safety
-/// As [`write_with_key`].
-#[inline(always)]
-pub unsafe fn write_first_line<D: Device>(
-    port: &mut Port<D>,
-    row: u64,
-    layout: &RowLayout,
-    (key, sid): (&[u8; 8], SerialId),
-    (line, len): (&Line, usize),
-) -> u64 {
-    debug_assert!(layout.shape() == Shape::Line);
-    let at = layout.half_offset(row, 0);
-    // SAFETY: owned by the caller.
-    unsafe {
-        port.store_line(at, line);
-        store_header(port, row, layout, (key, &[]), (0, sid, ValuePointer::inline(len as u64)));
-    }
-    at
-}
-
-/// Writes serial id and pointer of a version, in this order, and flushes the header line; with the
-/// key of the row if it is the first version.
-///
-/// # Safety
-/// As [`write_version`].
-#[inline(always)]
-unsafe fn write_words<D: Device>(
-    port: &mut Port<D>,
-    row: u64,
-    (slot, sid, pointer): (usize, SerialId, ValuePointer),
-    layout: &RowLayout,
-    first: First,
+    version: &NewVersion<'_>,
+    stored: Stored,
 ) {
-    let words = row + slot as u64 * 16;
+    let words = row + version.slot as u64 * 16;
     // SAFETY: owned by the caller.
-    unsafe { port.store_two(words, [sid.0, pointer.0]) };
-    match first {
-        First::Yes => port.flush_by_fence(row, layout.heap_offset),
-        First::No => port.flush_line_by_fence(row),
+    unsafe {
+        match version.first {
+            First::No => {
+                port.store_two(words, [version.sid.0, stored.pointer.0]);
+                port.flush_line_by_fence(row);
+            }
+            First::KeyIsThere => {
+                port.store_two(words, [version.sid.0, stored.pointer.0]);
+                port.flush_by_fence(row, layout.heap_offset);
+            }
+            First::WithKey(key) => store_header(port, row, layout, version, (key, stored.pointer)),
+        }
     }
-}
-
-/// Writes the first version of a row of a table with exact keys, of which nothing is stored yet:
-/// as [`write_version`], with the key. The whole header is written as one line.
-///
-/// # Safety
-/// As [`write_version`]; the caller owns the whole row.
-pub unsafe fn write_with_key<D: Device>(
-    port: &mut Port<D>,
-    row: u64,
-    layout: &RowLayout,
-    key: &[u8; 8],
-    version: NewVersion<'_>,
-) -> u64 {
-    let NewVersion { slot, sid, value, .. } = version;
-    if let Room::Header(at) = Room::of(row, layout, &version) {
-        let version = (slot, sid, ValuePointer::inline(value.len() as u64));
-        // SAFETY: owned by the caller.
-        unsafe { store_header(port, row, layout, (key, value), version) };
-        return at;
-    }
-    // SAFETY: owned by the caller.
-    let (at, pointer) = unsafe { write_value(port, row, layout, &version) };
-    // SAFETY: as above.
-    unsafe { store_header(port, row, layout, (key, &[]), (slot, sid, pointer)) };
-    at
 }
 
 /// Writes the header line of a row with its only version, and the value if it lies there.
 ///
 /// # Safety
-/// As [`write_with_key`].
+/// As [`write_version`].
 #[inline(always)]
 unsafe fn store_header<D: Device>(
     port: &mut Port<D>,
     row: u64,
     layout: &RowLayout,
-    (key, value): (&[u8; 8], &[u8]),
-    (slot, sid, pointer): (usize, SerialId, ValuePointer),
+    version: &NewVersion<'_>,
+    (key, pointer): (&[u8; 8], ValuePointer),
 ) {
+    let &NewVersion { slot, sid, content, .. } = version;
     let mut header = RowHeader {
         versions: [VersionWords::default(); 2],
         table: layout.table,
@@ -284,44 +281,15 @@ unsafe fn store_header<D: Device>(
     };
     header.versions[slot] = VersionWords { serial_id: sid.0, pointer: pointer.0 };
     header.key[..key.len()].copy_from_slice(key);
-    if !value.is_empty() {
+    debug_assert!(!matches!(content, Content::Word(_)), "a first value comes as bytes");
+    if let Content::Bytes(value, None) = content
+        && layout.is_one_line()
+    {
         let at = (layout.half_offset(0, slot) - KEY_OFFSET) as usize;
         header.key[at..at + value.len()].copy_from_slice(value);
     }
     // SAFETY: as above.
     unsafe { port.store_line(row, &zerocopy::transmute!(header)) };
-}
-
-/// Writes the value of a version; where it is, and the pointer to it.
-///
-/// # Safety
-/// As [`write_version`].
-#[inline(always)]
-unsafe fn write_value<D: Device>(
-    port: &mut Port<D>,
-    row: u64,
-    layout: &RowLayout,
-    version: &NewVersion<'_>,
-) -> (u64, ValuePointer) {
-    let (value, len) = (version.value, version.value.len() as u64);
-    // SAFETY: owned by the caller.
-    unsafe {
-        match Room::of(row, layout, version) {
-            Room::Header(at) => {
-                // It is flushed with the header.
-                port.store_bytes(at, value);
-                (at, ValuePointer::inline(len))
-            }
-            Room::Heap(at) => {
-                store_value(port, at, value, layout.inline_room(len));
-                (at, ValuePointer::inline(len))
-            }
-            Room::Pool(at) => {
-                store_value(port, at, value, class_bytes(class_of(len)));
-                (at, ValuePointer::external(at, len))
-            }
-        }
-    }
 }
 
 /// Where the value of a version goes, and so its pointer and what has to be flushed. A table's
@@ -337,13 +305,18 @@ enum Room {
 
 impl Room {
     #[inline(always)]
-    fn of(row: u64, layout: &RowLayout, version: &NewVersion<'_>) -> Self {
-        let len = version.value.len() as u64;
-        if let Some(at) = version.external {
+    fn of(
+        row: u64,
+        layout: &RowLayout,
+        slot: usize,
+        (len, external): (usize, Option<u64>),
+    ) -> Self {
+        if let Some(at) = external {
             return Self::Pool(at);
         }
+        let len = len as u64;
         assert!(layout.fits_alone(len), "a value of {len} bytes is not inline");
-        let at = layout.inline_offset(row, version.slot, len);
+        let at = layout.inline_offset(row, slot, len);
         if layout.is_one_line() { Self::Header(at) } else { Self::Heap(at) }
     }
 }

@@ -65,11 +65,13 @@ impl Made {
         let layout = self.store.tables()[usize::from(table)].layout;
         let (at, len) = (self.slot(table), value.len() as u64);
         let external = (!layout.fits_alone(len)).then(|| self.slot(class_pool(class_of(len))));
-        let version = NewVersion { slot: 0, sid: SerialId::new(EPOCH, self.rows), value, external };
+        let sid = SerialId::new(EPOCH, self.rows);
+        let content = Content::Bytes(value, external);
+        let version = NewVersion { slot: 0, sid, content, first: First::KeyIsThere };
         // SAFETY: the test owns the store.
         unsafe {
             row::initialise(&mut self.port, at, &layout, key);
-            row::write_version(&mut self.port, at, &layout, version, First::Yes);
+            row::write_version(&mut self.port, at, &layout, &version);
         }
         self.hash.add(row_hash(table, key, value));
         self.rows += 1;

@@ -1,27 +1,30 @@
-//! The final write of a row by the owner of its last version (NV 4.1, 4.4):
-//! 1. it chooses the version slot that is not the checkpoint's (minor collection: a stale inline
+//! The final write of a row by the owner of its last version (NV 4.1, 4.4): the one way by which a
+//! value comes to the device.
+//! 1. What snapshots still see of the row is kept (O-85).
+//! 2. The version slot is chosen that is not the checkpoint's (minor collection: a stale inline
 //!    version is simply overwritten; a stale external one was freed by the major collector before,
-//!    O-33);
-//! 2. it caches the value, if there is a cache, and publishes it (O-15);
-//! 3. it keeps the running state hash up: minus the old row, plus the new one (O-48);
-//! 4. it writes the value, then the header, and flushes.
+//!    O-33).
+//! 3. The value is cached, if there is a cache (O-15).
+//! 4. The state hash follows: minus the old row, plus the new one (O-48).
+//! 5. The value is stored, then the header; lines that are in the processor's cache are flushed
+//!    before the next fence.
 //!
-//! Each value comes with a mask of the lines in which it may differ from the row before the epoch
-//! ([`NewValue::changed`]): these are compared and hashed, and those that differ are written, with
-//! what the slot lacks besides.
+//! Steps 4 and 5 depend on the shape of the table ([`Shape`]), which [`RowStore::write_final`] asks
+//! once. Each value comes with a mask of the lines in which it may differ from the row before the
+//! epoch ([`NewValue::changed`]): these are compared and hashed, unless it is known that they are
+//! what the call replaced; and those that differ are stored, with what the slot lacks besides.
 
-use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, LINE_BYTES};
-use storage::lines::{ALL_LINES, LINE, for_each_run};
-use storage::row::{First, NewVersion};
+use storage::lines::{ALL_LINES, LINE, for_each_run, padded_line};
+use storage::row::{Content, First, NewVersion};
 use storage::{
-    NewValue, RowLayout, SerialId, Shape, ValuePointer, changed_lines, row, row_change, row_hash,
-    word_gain,
+    NewValue, RowLayout, SerialId, Shape, ValuePointer, changed_lines, lines_gain, only_line_gain,
+    only_line_hash, row, row_change, row_hash, word_gain,
 };
 
 use super::row_store::version_epoch;
 use super::write::{Publication, Publisher, key_of, value_before};
-use super::{LastVersion, Place, RowEntry, RowStore, ValueWord};
+use super::{Place, RowEntry, RowStore, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -36,71 +39,138 @@ struct Target {
     in_place: bool,
 }
 
+impl Target {
+    /// Of a row without a version.
+    const FIRST: Self = Self { slot: 0, in_place: false };
+}
+
+/// Lines that a call replaced in a value.
+struct Part<'v> {
+    at: usize,
+    old: &'v [u8],
+    new: &'v [u8],
+}
+
+/// What a final write leaves for readers.
+pub(crate) enum Written {
+    /// A copy in the cache.
+    Cached(ValueWord),
+    /// The value on the device, where it may have to be ordered before readers are led to it: see
+    /// [`RowStore::reveal`].
+    Stored(ValueWord),
+}
+
 impl<D: Device> RowStore<D> {
-    /// The final write of a row. If the value is cached it is published in `cell`; if not, returns
-    /// where it lies.
-    #[inline(always)]
-    pub(crate) fn persist(
+    /// An epoch begins to execute. Its final writes are plain where nothing is cached, every epoch
+    /// ends in a checkpoint, reads of the device cost nothing, and stale inline versions are
+    /// overwritten.
+    pub(crate) fn begin_final_writes(
         &mut self,
-        to: &Publication<'_>,
-        sid: SerialId,
-        value: &NewValue<'_>,
-        cell: Option<&AtomicU64>,
-        with: &mut Publisher<'_, '_>,
-    ) -> Option<ValueWord> {
-        if to.layout.shape() == Shape::Line
-            && self.writes_by_shape(with.cache.is_on(), with.checkpoint_epoch, sid.epoch())
-        {
-            let &Publication { entry, layout, word, .. } = to;
-            let last = LastVersion { entry, layout, word, sid };
-            let word = self.persist_line(&last, to.initial, value.line(0), with.work);
-            if word.is_some() {
-                return word;
-            }
-        }
-        let before = to.entry.persistent_version();
-        if value.in_one_piece().is_some() || takes_lines(to, value, before, with) {
-            return self.persist_value(to, (sid, value), before, cell, with);
-        }
-        let mut whole = std::mem::take(&mut self.whole);
-        whole.clear();
-        value.append_to(&mut whole);
-        let value = NewValue::changed_in(&whole, value.changed());
-        let persisted = self.persist_value(to, (sid, &value), before, cell, with);
-        self.whole = whole;
-        persisted
+        has_cache: bool,
+        checkpoint_epoch: u64,
+        epoch: u64,
+    ) {
+        self.are_plain = !has_cache
+            && checkpoint_epoch + 1 == epoch
+            && !self.port.device().charges_loads()
+            && self.minor_collection;
     }
 
-    #[inline(always)]
-    fn persist_value(
+    /// The final write of a row.
+    #[inline(never)]
+    pub(crate) fn write_final(
         &mut self,
         to: &Publication<'_>,
-        (sid, value): (SerialId, &NewValue<'_>),
-        before: ValueWord,
-        cell: Option<&AtomicU64>,
+        value: &NewValue<'_>,
         with: &mut Publisher<'_, '_>,
-    ) -> Option<ValueWord> {
+    ) -> Written {
         with.work.persistent_versions += 1;
         self.keep_before_image(to.entry, to.layout, to.word);
+        let before = to.entry.persistent_version();
+        let old = before.is_value().then(|| value_before(to));
+        let target = match old {
+            Some(_) => self.choose_slot(to, before, with),
+            None => Target::FIRST,
+        };
+        let cached = match self.are_plain {
+            true => None,
+            false => self.prepare((to, before), target, value, with),
+        };
+        let at = match (to.layout.shape(), old) {
+            (Shape::Line, None) => self.first_line(to, value),
+            (Shape::Line, Some(old)) if old.len() == value.len() => {
+                self.replace_line(to, target, old, value)
+            }
+            (Shape::Lines, Some(old))
+                if old.len() == value.len()
+                    && let Some((at, part)) = value.only_part() =>
+            {
+                let part = Part { at, old: &old[at..at + part.len()], new: part };
+                self.replace_lines(to, target, part, value)
+            }
+            (Shape::Short, Some(old))
+                if let (Some(old), Some(new)) = (word_of(old), word_of(value.line(0))) =>
+            {
+                self.replace_word(to, target, old, new)
+            }
+            (_, Some(old)) => self.replace_any(to, target, (old, value), with),
+            (_, None) => self.first_any(to, value, with),
+        };
+        let address = self.port.device().image().base() as usize + at as usize;
+        let word = ValueWord::new(Place::persistent(target.slot), address, value.len());
+        to.entry.set_persistent_version(word);
+        cached.map_or(Written::Stored(word), Written::Cached)
+    }
+
+    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
+    /// does not hold the newest version; else, if the newest version is younger than the
+    /// checkpoint, its own slot.
+    #[inline(always)]
+    fn choose_slot(
+        &self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        with: &mut Publisher<'_, '_>,
+    ) -> Target {
+        let newest = before.slot();
+        let image_base = self.port.device().image().base() as usize;
+        let epoch_of = |slot: usize| version_epoch(image_base, to.entry.row(), slot);
+        // A row is written once in an epoch.
+        let every_epoch = with.checkpoint_epoch + 1 == to.sid.epoch();
+        let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
+        let slot = if in_place { newest } else { 1 - newest };
+        let stale = epoch_of(slot);
+        let collects = !in_place && stale != 0 && stale <= with.checkpoint_epoch;
+        with.work.minor_collections += u64::from(collects);
+        Target { slot, in_place }
+    }
+
+    /// What a final write does before it writes where not all are plain. Returns the cached copy.
+    #[inline(never)]
+    fn prepare(
+        &mut self,
+        (to, before): (&Publication<'_>, ValueWord),
+        target: Target,
+        value: &NewValue<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> Option<ValueWord> {
         self.charge_reads(to, before, Some(value));
-        let target = before.is_value().then(|| self.choose_slot(to, before, sid, with));
-        if !self.minor_collection && target.is_some_and(|target| !target.in_place) {
+        if !self.minor_collection && before.is_value() && !target.in_place {
             // The version before is stale after the next checkpoint.
             self.stale.push((to.id, to.entry.generation()));
         }
-        let slot = target.map_or(0, |target| target.slot);
-        let cached = cache(to, sid, value, with);
-        if let (Some(word), Some(cell)) = (cached, cell) {
-            cell.store(word.0, Ordering::Release);
+        if let Some(old) = to.entry.cached() {
+            // Only rows of sequences are written without having been claimed.
+            to.entry.set_cached(None);
+            with.cache.retire(old);
         }
-        let at = match target {
-            Some(target) => self.write_update(to, target, (sid, value), with),
-            None => self.write_first(to, (sid, value), with),
-        };
-        let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::persistent(slot), address, value.len());
-        to.entry.set_persistent_version(word);
-        cached.is_none().then_some(word)
+        if !with.cache.takes_new(to.entry, to.sid.epoch()) {
+            return None;
+        }
+        let whole = value.put_together(&mut self.whole);
+        let word = with.cache.create(to.id, whole.bytes(), to.sid.epoch())?;
+        to.entry.set_cached(Some(word));
+        Some(word)
     }
 
     /// Charges what the final write of a row, or its removal, reads of the image: the header, the
@@ -151,113 +221,140 @@ impl<D: Device> RowStore<D> {
         }
     }
 
-    /// Writes the first version of a row; returns the offset of its value.
-    #[inline(never)]
-    fn write_first(
-        &mut self,
-        to: &Publication<'_>,
-        (sid, value): (SerialId, &NewValue<'_>),
-        with: &mut Publisher<'_, '_>,
-    ) -> u64 {
+    /// The first version of a row, whose value is a line at most.
+    #[inline(always)]
+    fn first_line(&mut self, to: &Publication<'_>, value: &NewValue<'_>) -> u64 {
         self.rows += 1;
-        let (row, layout, value) = (to.entry.row(), to.layout, whole(value));
-        let len = value.len() as u64;
-        let external = (!layout.fits_alone(len)).then(|| self.allocate_value(len, with.segments));
-        let exact = to.word.to_be_bytes();
+        let (key, line) = (to.word.to_be_bytes(), padded_line(value.line(0)));
         if self.keeps_hash {
-            let key = key_of(self.port.device().as_ref(), to, &exact);
-            self.hash.add(row_hash(layout.table, key, value));
+            self.hash.add(only_line_hash(to.layout.table, &key, &line, value.len()));
         }
-        let version = NewVersion { slot: 0, sid, value, external };
-        // SAFETY: the row was created in this epoch and no worker reads its slots before it is
-        // published; a fresh pool slot is owned by the worker that allocated it.
-        unsafe {
-            if layout.has_exact_keys() {
-                row::write_with_key(&mut self.port, row, layout, &exact, version)
-            } else {
-                row::write_version(&mut self.port, row, layout, version, First::Yes)
-            }
-        }
+        let content = Content::Line(&line, value.len());
+        self.store(to, Target::FIRST, content, First::WithKey(&key))
     }
 
-    /// Writes a further version of a row; returns the offset of its value.
+    /// Another value that is a line at most, of the same length.
     #[inline(always)]
-    fn write_update(
+    fn replace_line(
         &mut self,
         to: &Publication<'_>,
         target: Target,
-        (sid, value): (SerialId, &NewValue<'_>),
-        with: &mut Publisher<'_, '_>,
+        old: &[u8],
+        value: &NewValue<'_>,
     ) -> u64 {
-        let (row, layout, old) = (to.entry.row(), to.layout, value_before(to));
-        if layout.has_short_halves()
-            && let (Ok(old), Ok(new)) = (old.try_into(), whole(value).try_into())
-        {
-            let (old, new) = (u64::from_le_bytes(old), u64::from_le_bytes(new));
-            return self.write_word(to, (target.slot, sid), old, new);
+        let line = padded_line(value.line(0));
+        if self.keeps_hash {
+            let (key, old) = (to.word.to_be_bytes(), padded_line(old));
+            self.hash.add(only_line_gain(to.layout.table, &key, &old, &line));
         }
-        let changed = self.compare(to, old, value);
-        let external = if layout.may_be_external() {
-            self.prepare_place(to, target, value.len() as u64, with)
-        } else {
-            None
-        };
-        let changed = if external.is_some() { ALL_LINES } else { changed };
-        let lines = lines_to_write(to.entry, layout, target.in_place, changed);
-        // SAFETY: the owner of the row's last version owns the slot that no worker reads (see
-        // `publication.rs`); a fresh pool slot is owned by the worker that allocated it.
-        unsafe {
-            if layout.has_line_halves() && external.is_none() {
-                let version = (target.slot, sid);
-                row::write_changed_lines(&mut self.port, row, layout, version, value, lines)
-            } else {
-                let value = whole(value);
-                let version = NewVersion { slot: target.slot, sid, value, external };
-                row::write_version(&mut self.port, row, layout, version, First::No)
-            }
-        }
+        // The other half has another line now.
+        to.entry.set_same_parts(0);
+        self.store(to, target, Content::Line(&line, value.len()), First::No)
     }
 
-    /// [`RowStore::write_update`] of a value that is and stays one word.
+    /// The same value, but for lines that a call replaced: it is known which they were.
     #[inline(always)]
-    fn write_word(
+    fn replace_lines(
         &mut self,
         to: &Publication<'_>,
-        version: (usize, SerialId),
-        old: u64,
-        new: u64,
+        target: Target,
+        part: Part<'_>,
+        value: &NewValue<'_>,
     ) -> u64 {
+        if self.keeps_hash {
+            let key = to.word.to_be_bytes();
+            self.hash.add(lines_gain(to.layout.table, &key, part.at, part.old, part.new));
+        }
+        let lines = lines_to_write(to.entry, to.layout, target.in_place, value.changed());
+        self.store(to, target, Content::Lines(value, lines), First::No)
+    }
+
+    /// A value that is and stays one word.
+    #[inline(always)]
+    fn replace_word(&mut self, to: &Publication<'_>, target: Target, old: u64, new: u64) -> u64 {
         if self.keeps_hash {
             let exact = to.word.to_be_bytes();
             let key = key_of(self.port.device().as_ref(), to, &exact);
             self.hash.add(word_gain(to.layout.table, key, old, new));
         }
-        // SAFETY: as in `write_update`.
-        unsafe { row::write_word(&mut self.port, to.entry.row(), to.layout, version, new) }
+        self.store(to, target, Content::Word(new), First::No)
     }
 
-    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
-    /// does not hold the newest version; else, if the newest version is younger than the
-    /// checkpoint, its own slot.
-    #[inline(always)]
-    fn choose_slot(
-        &self,
+    /// Any further version of a row.
+    #[inline(never)]
+    fn replace_any(
+        &mut self,
         to: &Publication<'_>,
-        before: ValueWord,
-        sid: SerialId,
+        target: Target,
+        (old, value): (&[u8], &NewValue<'_>),
         with: &mut Publisher<'_, '_>,
-    ) -> Target {
-        let newest = before.slot();
-        let image_base = self.port.device().image().base() as usize;
-        let epoch_of = |slot: usize| version_epoch(image_base, to.entry.row(), slot);
-        // A row is written once in an epoch.
-        let every_epoch = with.checkpoint_epoch + 1 == sid.epoch();
-        let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
-        let slot = if in_place { newest } else { 1 - newest };
-        let stale = epoch_of(slot);
-        let collects = !in_place && stale != 0 && stale <= with.checkpoint_epoch;
-        with.work.minor_collections += u64::from(collects);
-        Target { slot, in_place }
+    ) -> u64 {
+        let (layout, mut room) = (to.layout, std::mem::take(&mut self.whole));
+        let len = value.len() as u64;
+        // Where a line of the old value is a line of the new one, lines that replace others will
+        // do.
+        let has_lines = layout.has_line_halves() && layout.fits_half(len);
+        let value = match has_lines && old.len() == value.len() {
+            true => *value,
+            false => value.put_together(&mut room),
+        };
+        let changed = self.compare(to, old, &value);
+        let external = match layout.may_be_external() {
+            true => self.prepare_place(to, target, len, with),
+            false => None,
+        };
+        let changed = if external.is_some() { ALL_LINES } else { changed };
+        let lines = lines_to_write(to.entry, layout, target.in_place, changed);
+        let at = if has_lines {
+            self.store(to, target, Content::Lines(&value, lines), First::No)
+        } else {
+            self.store(to, target, Content::Bytes(value.bytes(), external), First::No)
+        };
+        self.whole = room;
+        at
+    }
+
+    /// Any first version of a row.
+    #[inline(never)]
+    fn first_any(
+        &mut self,
+        to: &Publication<'_>,
+        value: &NewValue<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> u64 {
+        self.rows += 1;
+        let (layout, mut room) = (to.layout, std::mem::take(&mut self.whole));
+        let value = value.put_together(&mut room);
+        let (bytes, len) = (value.bytes(), value.len() as u64);
+        let external = (!layout.fits_alone(len)).then(|| self.allocate_value(len, with.segments));
+        let exact = to.word.to_be_bytes();
+        if self.keeps_hash {
+            let key = key_of(self.port.device().as_ref(), to, &exact);
+            self.hash.add(row_hash(layout.table, key, bytes));
+        }
+        let first = match layout.has_exact_keys() {
+            true => First::WithKey(&exact),
+            false => First::KeyIsThere,
+        };
+        let at = self.store(to, Target::FIRST, Content::Bytes(bytes, external), first);
+        self.whole = room;
+        at
+    }
+
+    /// Stores a version, with its value in the form that is given; where the value is.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        to: &Publication<'_>,
+        target: Target,
+        content: Content<'_>,
+        first: First<'_>,
+    ) -> u64 {
+        let version = NewVersion { slot: target.slot, sid: to.sid, content, first };
+        // SAFETY: the owner of the row's last version owns the slot that no worker reads (see
+        // `publication.rs`), and a row that was created in this epoch until it is published; a
+        // fresh pool slot is owned by the worker that allocated it.
+        unsafe { row::write_version(&mut self.port, to.entry.row(), to.layout, &version) }
     }
 
     /// Frees what the slot held, where that may be done here, takes a pool slot if the value does
@@ -313,47 +410,10 @@ impl<D: Device> RowStore<D> {
     }
 }
 
-/// Keeps a copy of a final write, if there is a cache, instead of the one that was there.
+/// A value that is one word.
 #[inline(always)]
-fn cache(
-    to: &Publication<'_>,
-    sid: SerialId,
-    value: &NewValue<'_>,
-    with: &mut Publisher<'_, '_>,
-) -> Option<ValueWord> {
-    if let Some(old) = to.entry.cached() {
-        // Only rows of sequences are written without having been claimed.
-        to.entry.set_cached(None);
-        with.cache.retire(old);
-    }
-    if !with.cache.takes_new(to.entry, sid.epoch()) {
-        return None;
-    }
-    let word = with.cache.create(to.id, whole(value), sid.epoch())?;
-    to.entry.set_cached(Some(word));
-    Some(word)
-}
-
-/// Whether a final write can do with an old value and lines that are replaced: where it goes to a
-/// place of lines, and what the row was before the epoch has the same length.
-#[inline(always)]
-fn takes_lines(
-    to: &Publication<'_>,
-    value: &NewValue<'_>,
-    before: ValueWord,
-    with: &Publisher<'_, '_>,
-) -> bool {
-    to.layout.has_line_halves()
-        && to.layout.fits_half(value.len() as u64)
-        && !with.cache.is_on()
-        && before.is_value()
-        && value_before(to).len() == value.len()
-}
-
-/// A value where all of it has to be at hand.
-#[inline(always)]
-fn whole<'v>(value: &NewValue<'v>) -> &'v [u8] {
-    value.in_one_piece().expect("see `takes_lines`")
+fn word_of(value: &[u8]) -> Option<u64> {
+    value.try_into().ok().map(u64::from_le_bytes)
 }
 
 /// Which lines of a value its slot does not hold yet: what `changed` since the version before, and
@@ -363,12 +423,7 @@ fn whole<'v>(value: &NewValue<'v>) -> &'v [u8] {
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
 #[inline(always)]
-pub(super) fn lines_to_write(
-    entry: &RowEntry,
-    layout: &RowLayout,
-    in_place: bool,
-    changed: u64,
-) -> u64 {
+fn lines_to_write(entry: &RowEntry, layout: &RowLayout, in_place: bool, changed: u64) -> u64 {
     if !layout.has_line_halves() {
         return ALL_LINES;
     }
