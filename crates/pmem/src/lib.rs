@@ -21,6 +21,7 @@
 //! phase* when it is stored to (see [`Device`]).
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod epoch_number;
 mod error;
 mod mapping;
 
@@ -73,6 +74,7 @@ pub use delayed::Delayed;
 pub use device::{Description, Device, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
+pub use epoch_number::EpochNumber;
 pub use error::DeviceError;
 pub use file::{
     DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,

@@ -12,6 +12,7 @@ mod digest;
 mod end_mark;
 mod error;
 pub mod format;
+mod ids;
 pub mod input_log;
 pub mod lines;
 mod new_value;
@@ -38,6 +39,7 @@ pub use digest::{
 pub use end_mark::EndMark;
 pub use error::StorageError;
 pub use format::{SerialId, ValuePointer};
+pub use ids::{EpochNumber, Position, TableId};
 pub use lines::ALL_LINES;
 pub use new_value::{NewValue, lines_around};
 pub use owners::Owners;
