@@ -5,23 +5,32 @@
 //! machine a worker that has lost its processor holds up the others at every barrier. What an epoch
 //! comes to is the same for any number of workers (O-11), so the sequencer measures and chooses:
 //!
-//! 1. Epochs run with the *chosen* number. From time to time a *trial* runs epochs with the next
-//!    smaller or larger number and with the chosen one interleaved, and compares nanoseconds a
-//!    call.
+//! 1. Epochs run with the *chosen* number. From time to time a *trial* runs some epochs with the
+//!    next smaller or larger number, one after the other, and compares nanoseconds a call with
+//!    those of the epochs before.
 //! 2. The larger number is chosen if it makes calls cheaper by at least a third of what it would
 //!    at best: twice as many workers must be 4/3 times as fast, so that they take at most 1.5 times
 //!    the processor time.
-//! 3. Trials may cost one part in [`TRIAL_SHARE`] of the time: what one lost is saved up before the
-//!    next. One that loses much ends early, and each of several such in a row is followed by a
-//!    pause twice as long.
-//! 4. The first epochs run on one worker, which is never much worse than any other number.
+//! 3. A new choice is on *probation* until it has run as long as what is known of the old one: then
+//!    the two are compared again. A thread that has slept gets a processor at once and keeps it for
+//!    some milliseconds, so that on a busy machine a trial of more workers looks better than they
+//!    are. For the same reason a trial lasts [`TRIAL_NS`] at least, and is not interleaved with
+//!    epochs of the other number.
+//! 4. Trials may cost one part in [`TRIAL_SHARE`] of the time: what one lost is saved up before the
+//!    next. One that loses much ends early. Each of several failures in a row (trials that ended
+//!    early, probations that were not passed) is followed by a pause twice as long.
+//! 5. The first epochs run on one worker, which is never much worse than any other number.
 //!
 //! This module knows no engine and reads no clock; the sequencer tells it how long epochs took.
 
 use std::time::Duration;
 
-/// Epochs with the other number in a trial; as many run with the chosen one, interleaved.
+/// Epochs of a trial, at least.
 const TRIAL_EPOCHS: u32 = 3;
+/// Nanoseconds of a trial, at least: some slices of the operating system's scheduler.
+const TRIAL_NS: u64 = 8_000_000;
+/// Of the epochs with the chosen number about so many nanoseconds count, the newest most.
+const WINDOW_NS: u64 = 64_000_000;
 /// One part in so many of the time may be lost in trials.
 const TRIAL_SHARE: u64 = 32;
 /// A trial that loses nothing is paid for as if it had lost one part in so many of its time.
@@ -38,16 +47,32 @@ struct Cost {
     calls: u64,
 }
 
+/// A part of a whole.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    numerator: u64,
+    denominator: u64,
+}
+
 impl Cost {
     fn add(&mut self, other: Self) {
         self.ns = self.ns.saturating_add(other.ns);
         self.calls += other.calls;
     }
 
-    /// Whether it is less than `numerator / denominator` of another, by call.
-    fn is_below(self, other: Self, (numerator, denominator): (u64, u64)) -> bool {
+    /// Adds an epoch to a window: what is older counts less and less.
+    fn slide(&mut self, epoch: Self) {
+        self.add(epoch);
+        if self.ns > WINDOW_NS && self.calls > epoch.calls {
+            (self.ns, self.calls) = (self.ns / 2, self.calls / 2);
+        }
+    }
+
+    /// Whether it is less than a share of another, by call.
+    fn is_below(self, other: Self, share: Share) -> bool {
         let product = |a: u64, b: u64, c: u64| u128::from(a) * u128::from(b) * u128::from(c);
-        product(self.ns, other.calls, denominator) < product(other.ns, self.calls, numerator)
+        product(self.ns, other.calls, share.denominator)
+            < product(other.ns, self.calls, share.numerator)
     }
 
     /// How long so many calls would take.
@@ -57,22 +82,11 @@ impl Cost {
     }
 }
 
-/// A comparison of the chosen number of workers with another one.
-#[derive(Debug)]
-struct Trial {
-    /// The other number, as an index.
-    other: usize,
-    with_other: Cost,
-    with_chosen: Cost,
-    /// Epochs that are still to run.
-    left: u32,
-}
-
-impl Trial {
-    /// Whether the next epoch runs with the other number.
-    fn other_is_next(&self) -> bool {
-        self.left.is_multiple_of(2)
-    }
+/// A number of workers, as an index, and what epochs with it cost.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    number: usize,
+    cost: Cost,
 }
 
 /// Chooses the number of workers for each epoch.
@@ -80,16 +94,19 @@ impl Trial {
 pub(crate) struct WorkerChoice {
     /// What there is to choose from: powers of two, and all workers.
     numbers: Vec<usize>,
-    /// Index of the chosen number.
-    chosen: usize,
-    trial: Option<Trial>,
+    /// What is chosen, with a window of its epochs.
+    chosen: Measured,
+    /// The number that is tried, with all epochs of the trial, and how many those are.
+    trial: Option<(Measured, u32)>,
+    /// What was chosen before, while the new choice is on probation.
+    before: Option<Measured>,
     /// Whether the last trial was of a smaller number.
     was_smaller: bool,
     /// Nanoseconds that trials may lose by now, and what the next one needs.
     savings: u64,
     price: u64,
-    /// Trials in a row that ended early.
-    hopeless: u32,
+    /// Failures in a row.
+    failures: u32,
 }
 
 impl WorkerChoice {
@@ -99,34 +116,34 @@ impl WorkerChoice {
         let mut numbers: Vec<usize> = powers.take_while(|&number| number < workers).collect();
         numbers.push(workers.max(1));
         Self {
-            chosen: 0,
+            chosen: Measured { number: 0, cost: Cost::default() },
             numbers,
             trial: None,
+            before: None,
             was_smaller: false,
             savings: 0,
             // The first trial comes after an epoch or more.
             price: 1,
-            hopeless: 0,
+            failures: 0,
         }
     }
 
     /// Workers for the next epoch.
     pub(crate) fn next(&mut self) -> usize {
-        if self.trial.is_none() && self.savings >= self.price {
-            self.trial = self.begin_trial();
+        if self.trial.is_none() && self.before.is_none() && self.savings >= self.price {
+            self.trial = self.begin_trial().map(|trial| (trial, 0));
         }
-        let other = self.trial.as_ref().filter(|trial| trial.other_is_next());
-        self.numbers[other.map_or(self.chosen, |trial| trial.other)]
+        let number = self.trial.map_or(self.chosen.number, |(trial, _)| trial.number);
+        self.numbers[number]
     }
 
-    /// Smaller and larger numbers are tried interleaved, where there are both.
-    fn begin_trial(&mut self) -> Option<Trial> {
-        let smaller = self.chosen.checked_sub(1);
-        let larger = Some(self.chosen + 1).filter(|&larger| larger < self.numbers.len());
+    /// Smaller and larger numbers are tried in alternation, where there are both.
+    fn begin_trial(&mut self) -> Option<Measured> {
+        let smaller = self.chosen.number.checked_sub(1);
+        let larger = Some(self.chosen.number + 1).filter(|&larger| larger < self.numbers.len());
         self.was_smaller = smaller.is_some() && (!self.was_smaller || larger.is_none());
-        let other = if self.was_smaller { smaller } else { larger }?;
-        let (with_other, with_chosen) = (Cost::default(), Cost::default());
-        Some(Trial { other, with_other, with_chosen, left: 2 * TRIAL_EPOCHS })
+        let number = if self.was_smaller { smaller } else { larger }?;
+        Some(Measured { number, cost: Cost::default() })
     }
 
     /// The epoch that [`WorkerChoice::next`] was asked for took so long, for so many calls.
@@ -134,39 +151,70 @@ impl WorkerChoice {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let epoch = Cost { ns, calls: calls as u64 };
         self.savings = self.savings.saturating_add(ns / TRIAL_SHARE);
-        let Some(trial) = &mut self.trial else { return };
-        if trial.other_is_next() {
-            trial.with_other.add(epoch);
+        if let Some((mut trial, epochs)) = self.trial.take() {
+            trial.cost.add(epoch);
+            self.go_on_with_trial(trial, epochs + 1);
         } else {
-            trial.with_chosen.add(epoch);
-        }
-        trial.left -= 1;
-        let is_hopeless = trial.with_chosen.is_below(trial.with_other, (1, HOPELESS));
-        let is_hopeless = trial.with_chosen.calls > 0 && is_hopeless;
-        if trial.left == 0 || is_hopeless {
-            self.hopeless = if is_hopeless { self.hopeless + 1 } else { 0 };
-            self.end_trial();
+            self.chosen.cost.slide(epoch);
+            self.end_probation();
         }
     }
 
-    fn end_trial(&mut self) {
-        let Some(trial) = self.trial.take() else { return };
-        let Trial { other, with_other, with_chosen, .. } = trial;
-        let lost = with_other.ns.saturating_sub(with_chosen.of_calls(with_other.calls));
-        self.savings = 0;
-        let price = lost.max((with_other.ns + with_chosen.ns) / TRIAL_PRICE);
-        let doublings = self.hopeless.saturating_sub(1).min(DOUBLINGS_MAX);
-        self.price = price.saturating_mul(1 << doublings);
-        let is_larger = other > self.chosen;
-        let (larger, smaller) =
-            if is_larger { (with_other, with_chosen) } else { (with_chosen, with_other) };
-        let (fewer, more) = (self.chosen.min(other), self.chosen.max(other));
-        let (fewer, more) = (self.numbers[fewer] as u64, self.numbers[more] as u64);
-        // 1 + (more / fewer - 1) / 3 times as fast.
-        let is_larger_better = larger.is_below(smaller, (3 * fewer, more + 2 * fewer));
-        if is_larger_better == is_larger {
-            self.chosen = other;
+    /// Ends a trial that has run for long enough, or is hopeless.
+    fn go_on_with_trial(&mut self, trial: Measured, epochs: u32) {
+        let quarter = Share { numerator: 1, denominator: HOPELESS };
+        let is_hopeless = self.chosen.cost.is_below(trial.cost, quarter);
+        let is_long = epochs >= TRIAL_EPOCHS && trial.cost.ns >= TRIAL_NS;
+        if !is_long && !is_hopeless {
+            self.trial = Some((trial, epochs));
+            return;
         }
+        let chosen = self.chosen.cost;
+        let lost = trial.cost.ns.saturating_sub(chosen.of_calls(trial.cost.calls));
+        self.failures = if is_hopeless { self.failures + 1 } else { self.failures };
+        self.pay(lost.max(trial.cost.ns / TRIAL_PRICE));
+        if self.is_better(trial, self.chosen) {
+            self.before = Some(self.chosen);
+            self.chosen = trial;
+        } else if !is_hopeless {
+            self.failures = 0;
+        }
+    }
+
+    /// Compares a new choice with the old one, when as much is known of both.
+    fn end_probation(&mut self) {
+        let Some(before) = self.before.filter(|before| self.chosen.cost.ns >= before.cost.ns)
+        else {
+            return;
+        };
+        self.before = None;
+        if self.is_better(self.chosen, before) {
+            self.failures = 0;
+            return;
+        }
+        let chosen = std::mem::replace(&mut self.chosen, before);
+        let lost = chosen.cost.ns.saturating_sub(before.cost.of_calls(chosen.cost.calls));
+        self.failures += 1;
+        self.pay(lost.max(chosen.cost.ns / TRIAL_PRICE));
+    }
+
+    /// So much has to be saved up before the next trial.
+    fn pay(&mut self, lost: u64) {
+        let doublings = self.failures.saturating_sub(1).min(DOUBLINGS_MAX);
+        self.savings = 0;
+        self.price = lost.saturating_mul(1 << doublings);
+    }
+
+    /// Whether one of two numbers should be chosen instead of the other: the larger one if it is
+    /// faster by a third of what it could be.
+    fn is_better(&self, one: Measured, other: Measured) -> bool {
+        let is_larger = one.number > other.number;
+        let (larger, smaller) = if is_larger { (one, other) } else { (other, one) };
+        let fewer = self.numbers[smaller.number] as u64;
+        let more = self.numbers[larger.number] as u64;
+        // 1 + (more / fewer - 1) / 3 times as fast.
+        let share = Share { numerator: 3 * fewer, denominator: more + 2 * fewer };
+        larger.cost.is_below(smaller.cost, share) == is_larger
     }
 }
 
@@ -252,6 +300,28 @@ mod tests {
             let (total, _) = run(&mut choice, 1000, quiet);
             assert!(total < 1000 * 200_000 * 5 / 4, "{total}");
         }
+    }
+
+    /// On a busy machine a worker that slept has its processor for as long as it slept, some
+    /// milliseconds at most, and then loses it: what two of them show at first does not last.
+    #[test]
+    fn a_worker_that_slept_looks_better_than_it_is() {
+        const CREDIT_MAX: u64 = 6_000_000;
+        let mut choice = WorkerChoice::new(2);
+        let (mut credit, mut total) = (CREDIT_MAX, 0);
+        for _ in 0..20_000 {
+            let took = match (choice.next(), credit > 0) {
+                (1, _) => 400_000,
+                (_, true) => 200_000,
+                (_, false) => 1_600_000,
+            };
+            let is_alone = took == 400_000;
+            credit = if is_alone { credit + took } else { credit.saturating_sub(took) };
+            credit = credit.min(CREDIT_MAX);
+            choice.ran(1000, Duration::from_nanos(took));
+            total += took;
+        }
+        assert!(total < 20_000 * 400_000 * 9 / 8, "{total}");
     }
 
     /// Empty epochs and a clock that stands still decide nothing.
