@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use engine::caught;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// What a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

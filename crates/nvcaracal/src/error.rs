@@ -8,7 +8,8 @@ use pmem::DeviceError;
 use storage::StorageError;
 use storage::input_log::LogError;
 
-use crate::{Data, stop};
+use crate::data::value::Data;
+use crate::stop;
 
 /// Why something did not happen.
 ///

@@ -197,58 +197,42 @@
 
 extern crate self as nvcaracal;
 
-mod batch;
 mod body;
-mod contention;
+mod call;
 mod data;
 mod database;
-mod declare;
-#[doc(hidden)]
-pub mod derived;
-mod driver;
 pub mod dynamic;
 mod error;
-mod event_count;
 #[cfg(doctest)]
 mod guide;
-mod index;
+mod host;
 mod key;
-mod numbers;
 mod observe;
-mod options;
-mod piece;
-mod procedure;
-mod queue;
-mod range;
-mod repeat;
-mod routing;
-mod rows;
-mod schema;
 mod sequencer;
-mod snapshot;
-mod stats;
 mod stop;
-mod stored;
 mod sync;
 mod table;
-mod tags;
-mod ticket;
-mod time;
-mod transaction;
-mod tuning;
-mod worker_choice;
 
-pub use batch::{Added, Batch, Submitted};
-pub use contention::{ContendedRow, Contention};
+pub use call::declare::{Sequences, WriteSet};
+pub use call::piece::Piece;
+pub use call::procedure::Procedure;
+pub use call::ticket::Ticket;
+pub use call::transaction::Transaction;
+pub use data::before::Before;
+#[doc(hidden)]
+pub use data::derived;
 #[cfg(feature = "serde")]
-pub use data::Serde;
-pub use data::{Data, Plain, zeroed};
-pub use database::Database;
-pub use declare::{Sequences, WriteSet};
+pub use data::foreign::Serde;
+pub use data::plain::{Plain, zeroed};
+pub use data::value::Data;
+pub use database::batch::{Added, Batch, Submitted};
+pub use database::handle::Database;
+pub use database::options::Options;
+pub use database::snapshot::Snapshot;
+pub use database::tuning::Tuning;
 pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use error::{Error, ErrorKind, Result};
-pub use index::Index;
-pub use key::{Key, KeyBuffer};
+pub use key::bytes::{Key, KeyBuffer};
 /// Makes a procedure of a function: a type with the function's name in capitals, whose fields are
 /// the arguments behind the transaction.
 ///
@@ -290,19 +274,14 @@ pub use key::{Key, KeyBuffer};
 /// [`Procedure`].
 pub use nvcaracal_derive::procedure;
 pub use nvcaracal_derive::{Data, Key};
-pub use options::Options;
-pub use piece::Piece;
+pub use observe::contention::{ContendedRow, Contention};
+pub use observe::procedures::ProcedureStats;
+pub use observe::stats::Stats;
 pub use pmem::{DeviceSpec, Profile};
-pub use procedure::Procedure;
-pub use range::KeyRange;
-pub use rows::Rows;
-pub use snapshot::Snapshot;
-pub use stats::{ProcedureStats, Stats};
 pub use stop::Stop;
-pub use stored::Before;
-pub use table::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
-pub use ticket::Ticket;
-pub use transaction::Transaction;
-pub use tuning::Tuning;
+pub use table::handle::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
+pub use table::index::Index;
+pub use table::range::KeyRange;
+pub use table::rows::Rows;
 /// The traits behind [`Plain`], to derive them.
 pub use zerocopy;

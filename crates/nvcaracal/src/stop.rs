@@ -4,8 +4,9 @@ use std::fmt;
 
 use engine::Abort;
 
-use crate::Data;
-use crate::data::with_readable;
+use crate::data::readable::with_readable;
+use crate::data::tags::fold_all;
+use crate::data::value::Data;
 
 /// Why a procedure ends without committing.
 ///
@@ -121,7 +122,7 @@ impl<E: Data + fmt::Display> From<E> for Stop {
 /// What tells a value that a procedure gave up with from those of other types.
 fn type_of<E: Data>() -> u64 {
     let name = std::any::type_name::<E>();
-    crate::table::fold_all(&[name.as_bytes(), E::describe().as_bytes()])
+    fold_all(&[name.as_bytes(), E::describe().as_bytes()])
 }
 
 /// The value that a procedure gave up with, if it is of this type.

@@ -1,7 +1,7 @@
 //! Types of other crates, each behind a feature.
 
 #[cfg(any(feature = "serde", feature = "decimal", feature = "uuid"))]
-use crate::Data;
+use crate::data::value::Data;
 
 /// A value of a type of another crate, written by its `serde` traits (in the format of `postcard`).
 /// Feature `serde`. In a field, `#[data(serde)]` does the same.
@@ -25,7 +25,7 @@ pub(crate) fn encode_by_serde<T: serde::Serialize + serde::de::DeserializeOwned>
     let read_back = read_back.filter(|(_, after)| after.is_empty());
     let again = read_back.and_then(|(value, _)| postcard::to_allocvec(&value).ok());
     if again.as_ref() != Some(&bytes) {
-        super::readable::note::<T>();
+        crate::data::unreadable::note::<T>();
     }
     bytes.encode(into);
 }
@@ -35,7 +35,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Data for Serde<T> {
     const READS_BACK: bool = true;
 
     fn describe() -> String {
-        format!("serde {}", super::short_name::<T>())
+        format!("serde {}", crate::data::text::short_name::<T>())
     }
 
     fn encode(&self, into: &mut Vec<u8>) {

@@ -4,27 +4,9 @@
 //! library looks at the note before it uses the bytes. Types of fixed layout have no part of this.
 
 use std::any::type_name;
-use std::cell::Cell;
 
-use crate::Data;
-
-thread_local! {
-    /// The type of the last part that did not read back, until it is looked at.
-    static UNREADABLE: Cell<Option<&'static str>> = const { Cell::new(None) };
-}
-
-/// Notes that a value does not read back.
-#[cold]
-pub(crate) fn note<T>() {
-    UNREADABLE.set(Some(type_name::<T>()));
-}
-
-/// Notes it if the bytes of a part are no value.
-pub(super) fn check_part<T: Data>(mut bytes: &[u8]) {
-    if T::decode(&mut bytes).is_none() || !bytes.is_empty() {
-        note::<T>();
-    }
-}
+use crate::data::unreadable;
+use crate::data::value::Data;
 
 /// Calls `then` with the bytes of a value, as [`Data::with_bytes`], if they are read back.
 ///
@@ -38,20 +20,20 @@ pub(crate) fn with_readable<T: Data, R>(
     if T::IS_PLAIN {
         return Ok(value.with_bytes(then));
     }
-    UNREADABLE.set(None);
+    unreadable::forget();
     value.with_bytes(|bytes| {
         if !T::READS_BACK && T::from_bytes(bytes).is_none() {
-            note::<T>();
+            unreadable::note::<T>();
         }
-        match UNREADABLE.get() {
+        match unreadable::noted() {
             None => Ok(then(bytes)),
-            Some(part) => Err(unreadable::<T>(part)),
+            Some(part) => Err(cannot_be_read::<T>(part)),
         }
     })
 }
 
 #[cold]
-fn unreadable<T>(part: &str) -> String {
+fn cannot_be_read<T>(part: &str) -> String {
     let whole = type_name::<T>();
     let of = if part == whole { String::new() } else { format!(", a part of a {whole},") };
     format!(

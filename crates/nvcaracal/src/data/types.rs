@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use super::{readable, with_scratch};
-use crate::Data;
-use crate::derived::sum;
-use crate::time::{duration, parts_since_1970, since_1970};
+use crate::data::derived::sum;
+use crate::data::scratch::with_scratch;
+use crate::data::time::{duration, parts_since_1970, since_1970};
+use crate::data::unreadable::note;
+use crate::data::value::Data;
 
 fn encode_len(len: usize, into: &mut Vec<u8>) {
     let len = u32::try_from(len).expect("arguments, values and answers are shorter than 4 GiB");
@@ -29,7 +30,7 @@ fn begin_items(len: usize, into: &mut Vec<u8>) -> usize {
 /// not be told from a right one.
 fn end_items<T>(len: usize, start: usize, into: &[u8]) {
     if into.len() - start < len {
-        readable::note::<T>();
+        note::<T>();
     }
 }
 

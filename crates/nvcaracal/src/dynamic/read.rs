@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::texts;
 use super::types::{Fields, Type};
 use super::value::Value;
-use crate::key::{Key, WORD_BYTES};
+use crate::key::bytes::{Key, WORD_BYTES};
 
 /// How fields are written.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
+use nvcaracal_derive::{Data, Key};
+
 use super::RowTypes;
-use crate::{Data, Key, stored};
+use crate::data::stored;
+use crate::data::value::Data;
+use crate::key::bytes::Key;
 
 /// A value and a key of these types, as JSON.
 #[track_caller]

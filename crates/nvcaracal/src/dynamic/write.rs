@@ -2,7 +2,7 @@
 
 use super::types::{Fields, Type};
 use super::value::Value;
-use crate::key::{Key, KeyBuffer, WORD_BYTES};
+use crate::key::bytes::{Key, KeyBuffer, WORD_BYTES};
 
 use super::read::{Form, key_bytes};
 use super::texts;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Key, KeyBuffer, WORD_BYTES};
-use crate::derived::sum;
-use crate::time::{duration, parts_since_1970, since_1970};
+use crate::data::derived::sum;
+use crate::data::time::{duration, parts_since_1970, since_1970};
+use crate::key::bytes::{Key, KeyBuffer, WORD_BYTES};
 
 macro_rules! integers {
     ($($type:ty, $unsigned:ty, $flip:expr;)*) => { $(

@@ -1,0 +1,237 @@
+//! Procedures: Rust types that are transactions.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use engine::{Abort, Steps};
+
+use crate::body;
+use crate::call::declare::{Sequences, WriteSet};
+use crate::call::piece::Piece;
+use crate::call::transaction::Transaction;
+use crate::data::readable::with_readable;
+use crate::data::value::Data;
+use crate::dynamic::RowTypes;
+use crate::stop::Stop;
+use crate::table::schema::Schema;
+
+/// A transaction as a type: its fields are the arguments, its functions say what it may write and
+/// what it does.
+///
+/// A procedure runs once when it is called, and once more for every recovery that replays it, and
+/// must do the same each time. So it uses its arguments and what it reads through the transaction,
+/// and nothing else: no clock ([`Transaction::timestamp_ns`] has one), no randomness
+/// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
+/// [`Options::check_determinism`](crate::Options::check_determinism) finds what does otherwise.
+///
+/// Change what a registered procedure does, its arguments or its answer only after a clean
+/// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and
+/// so is a replay that comes to another state than the one that was answered.
+///
+/// ```
+/// use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, WriteSet};
+///
+/// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+///
+/// nvcaracal::plain! {
+///     struct Withdraw { account: u64, cents: i64 }
+/// }
+///
+/// impl Procedure for Withdraw {
+///     const NAME: &'static str = "withdraw";
+///     type Output = i64;
+///
+///     fn write_set(&self, set: &mut WriteSet) {
+///         set.update(ACCOUNTS, self.account);
+///     }
+///
+///     fn run(&self, tx: &mut Transaction) -> Result<i64, Stop> {
+///         let cents = tx.get(ACCOUNTS, self.account)?.ok_or(Abort::new("no such account"))?;
+///         if cents < self.cents {
+///             return Err(Abort::new("not enough money").into());
+///         }
+///         tx.update(ACCOUNTS, self.account, &(cents - self.cents))?;
+///         Ok(cents - self.cents)
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be called: it is no `nvcaracal::Procedure`",
+    label = "this is no `Procedure`",
+    note = "a call is a value of a type that implements `Procedure`, whose fields are the arguments"
+)]
+pub trait Procedure: Data + 'static {
+    /// The name under which calls are logged: different for each procedure, and the same forever.
+    const NAME: &'static str;
+
+    /// The answer.
+    type Output: Data;
+
+    /// Whether [`Procedure::sequences`] does anything; it is not called otherwise. Where no
+    /// procedure of a database allocates, epochs are a step shorter.
+    const SEQUENCES: bool = true;
+
+    /// Allocates from sequences. Runs first; by default allocates nothing.
+    ///
+    /// # Errors
+    /// An abort ends the transaction, and it allocates nothing, so that it leaves no gap.
+    fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
+        let _ = sequences;
+        Ok(())
+    }
+
+    /// Predicts which rows [`Procedure::run`] may write, so that it can run on all cores beside
+    /// others. Reads need not be declared.
+    ///
+    /// It is never an error to leave the set: a transaction that would write another row is
+    /// *deferred*. It runs again in the next epoch, alone and before all others, and then comes to
+    /// its end, whatever it writes. So does one of a procedure without this function. Calls of
+    /// procedures that are often deferred are run that way at once. A transaction with pieces keeps
+    /// to its set: leaving it is a mistake there, and so it is after a commit point.
+    fn write_set(&self, set: &mut WriteSet) {
+        set.unknown();
+    }
+
+    /// Does it. Nothing that it wrote is seen by anybody until it returns `Ok`.
+    ///
+    /// # Errors
+    /// Give up with an [`Abort`], which converts by `?` or `into()`; pass on what the transaction's
+    /// functions return with `?`. In both cases nothing was written. Nothing is written either if
+    /// one of them failed and this returns `Ok` all the same: its caller gets that error.
+    fn run(&self, tx: &mut Transaction) -> Result<Self::Output, Stop>;
+
+    /// Whether [`Procedure::write_set`] declares pieces.
+    const PIECES: bool = false;
+
+    /// Runs a piece that [`WriteSet::update_piece`] declared, once it is certain that the
+    /// transaction commits: not before the body has returned `Ok`, or has come to a
+    /// [commit point](Transaction::commit_point). Its result goes to [`Procedure::finish`].
+    ///
+    /// # Errors
+    /// An error or a panic **stops the database**, because the transaction can no longer give up.
+    /// What can fail belongs in the body.
+    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+        let _ = piece;
+        Err(Stop::mistake(format!("procedure {:?} has no function for its pieces", Self::NAME)))
+    }
+
+    /// Makes the answer from what the body returned and what the pieces came to, in the order of
+    /// their declaration. By default it is what the body returned.
+    ///
+    /// A panic **stops the database**, as an error of a piece does. An answer that does not read
+    /// back fails the call alone, and nothing was written: a procedure whose answers may be such
+    /// ([`Data::always_reads_back`]) runs its calls alone, before all others of their epoch.
+    fn finish(&self, output: Self::Output, results: &[u64]) -> Self::Output {
+        let _ = results;
+        output
+    }
+}
+
+/// How to register a procedure with a database of any schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registration {
+    pub(crate) name: &'static str,
+    pub(crate) id: TypeId,
+    pub(crate) object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
+    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
+    pub(crate) is_alone: fn() -> bool,
+    /// Says of which types arguments and answer are.
+    pub(crate) types: fn() -> String,
+    /// An answer for people.
+    pub(crate) show: fn(&[u8]) -> Option<String>,
+}
+
+impl Registration {
+    pub(crate) fn new<P: Procedure>() -> Self {
+        Self {
+            name: P::NAME,
+            id: TypeId::of::<P>(),
+            object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
+            is_alone: || P::PIECES && !P::Output::always_reads_back(),
+            types: types::<P>,
+            show: show::<P>,
+        }
+    }
+}
+
+fn types<P: Procedure>() -> String {
+    format!("{} -> {}", P::describe(), P::Output::describe())
+}
+
+fn show<P: Procedure>(answer: &[u8]) -> Option<String> {
+    let types = RowTypes::parse(&[format!("() -> {}", P::Output::describe())]).ok()?;
+    Some(types.value(answer).to_string())
+}
+
+/// A procedure of one database, as the engine calls it.
+struct Object<P> {
+    schema: Arc<Schema>,
+    procedure: PhantomData<fn(P)>,
+}
+
+fn undecodable<P: Procedure>() -> String {
+    format!("procedure {:?}: the arguments are no {}", P::NAME, std::any::type_name::<P>())
+}
+
+impl<P: Procedure> engine::Procedure for Object<P> {
+    fn name(&self) -> &str {
+        P::NAME
+    }
+
+    fn steps(&self) -> Steps {
+        Steps { sequences: P::SEQUENCES, pieces: P::PIECES, finish: P::PIECES }
+    }
+
+    fn sequences(&self, arguments: &[u8], inner: &mut engine::Sequences<'_>) -> Result<(), Abort> {
+        let mut sequences = Sequences { inner, schema: &self.schema };
+        body::within(|| P::with_value(arguments, |procedure| procedure.sequences(&mut sequences)))
+            .unwrap_or_else(|| {
+                sequences.inner.mistake(undecodable::<P>());
+                Ok(())
+            })
+    }
+
+    fn write_set(&self, arguments: &[u8], inner: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
+        let mut set = WriteSet { inner, schema: &self.schema };
+        if body::within(|| P::with_value(arguments, |procedure| procedure.write_set(&mut set)))
+            .is_none()
+        {
+            set.inner.mistake(undecodable::<P>());
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        arguments: &[u8],
+        inner: &mut engine::Transaction<'_>,
+    ) -> Result<(), engine::Stop> {
+        let mut tx = Transaction { inner, schema: &self.schema };
+        body::within(|| {
+            let output = P::with_value(arguments, |procedure| procedure.run(&mut tx))
+                .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+                .map_err(|stop| stop.inner)?;
+            with_readable(&output, |bytes| tx.inner.output().extend_from_slice(bytes))
+                .map_err(|what| tx.inner.mistake(format!("the answer: {what}")))
+        })
+    }
+
+    fn piece(&self, arguments: &[u8], inner: &mut engine::Piece<'_>) -> Result<u64, engine::Stop> {
+        let mut piece = Piece { inner, schema: &self.schema };
+        body::within(|| P::with_value(arguments, |procedure| procedure.piece(&mut piece)))
+            .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+            .map_err(|stop| stop.inner)
+    }
+
+    fn finish(&self, arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
+        body::within(|| {
+            let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
+            let output = P::with_value(arguments, |procedure| procedure.finish(output, results));
+            bytes.clear();
+            let output = output.expect("the body ran with the same arguments");
+            with_readable(&output, |output| bytes.extend_from_slice(output))
+                .unwrap_or_else(|what| panic!("the answer: {what}"));
+        });
+    }
+}

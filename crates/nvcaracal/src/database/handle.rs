@@ -1,0 +1,500 @@
+//! The database as its users hold it.
+
+use std::any::TypeId;
+use std::borrow::Borrow;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, PoisonError};
+use std::task::Poll;
+use std::time::Instant;
+
+use engine::{MemoryUse, RecoveryReport, caught, text_of};
+
+use crate::body;
+use crate::call::procedure::{Procedure, Registration};
+use crate::call::ticket::Ticket;
+use crate::data::readable::with_readable;
+use crate::data::stored;
+use crate::data::value::Data;
+use crate::database::numbers::Numbers;
+use crate::error::{Error, Result};
+use crate::host::driver::Driver;
+use crate::key::bytes::Key;
+use crate::observe::contention::{self, Contention, Names, Window};
+use crate::observe::events;
+use crate::observe::procedures;
+use crate::observe::stats::{Recorder, Stats};
+use crate::sequencer::queue::{Limits, OnFull, Queue, check_arguments};
+use crate::sequencer::routing::Routing;
+use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
+use crate::sync::Mutex;
+use crate::sync::mpsc::sync_channel;
+use crate::sync::thread::{self, JoinHandle};
+use crate::table::handle::Table;
+use crate::table::rows::undecodable;
+use crate::table::schema::Schema;
+
+/// An open database. A clone is another handle of it; share handles with as many threads as you
+/// like.
+///
+/// It is closed by [`Database::close`], or when the last handle is dropped.
+///
+/// # Who may use it
+///
+/// Any thread of the process that opened it. In a child of `fork` every call is refused
+/// ([`Error::is_mistake`]), no thread is waited for, and what is dropped writes nothing; but the
+/// child keeps the files, and the lock with them, until it ends or runs another program.
+///
+/// Procedures and functions of indexes may use no database, and wait for no [`Ticket`]: it would
+/// wait for itself. Wakers, and what listens to `tracing` and `metrics`, run on the database's
+/// threads: they may submit with [`Database::try_submit`] and [`Database::submit_async`], poll and
+/// look, but whatever waits is refused there. If they panic, that is not told to anybody.
+///
+/// # Observation
+///
+/// [`Database::stats`] has counts and latencies at any time, [`Database::contention`] the rows for
+/// which calls contend. With feature `tracing` these happen,
+/// with the target `nvcaracal`:
+///
+/// | span or event | level | fields |
+/// |---|---|---|
+/// | span `open` | info | `device` |
+/// | event `opened` | info | `device`, `epoch`, `rows`, `epochs_replayed`, `calls_replayed`, `us` |
+/// | event `a call was left out of the replay` | warn | `epoch`, `position`, `why` |
+/// | span `epoch` | debug | `calls` |
+/// | event `epoch` | debug | `epoch`, calls by outcome, `log_bytes`, `us` |
+/// | event `contention` | debug | `epoch`, `rows`, `writers`, `waits`, `us` of the waits |
+/// | event `the log was full: taking a checkpoint` | info | |
+/// | event `checkpoint` | info | `epoch`, `us` |
+/// | event `stopped` | error | `why` |
+/// | event `closed` | info | |
+///
+/// Contention is told if [`Options::contention_epochs`](crate::Options::contention_epochs) asks for
+/// it, of epochs that have any.
+/// Times are in microseconds (`us`). The outcomes of calls are `committed`, `aborted`, `failed` and
+/// `deferred`.
+///
+/// With feature `metrics`, of all databases of the process together:
+///
+/// | metric | kind | what |
+/// |---|---|---|
+/// | `nvcaracal_calls_total` | counter | calls, with the labels `procedure` and `outcome` |
+/// | `nvcaracal_epochs_total` | counter | epochs |
+/// | `nvcaracal_log_bytes_total` | counter | bytes of the input log |
+/// | `nvcaracal_contended_writes_total` | counter | calls, for each row that others wrote, too |
+/// | `nvcaracal_row_waits_total` | counter | waits of calls for versions of rows |
+/// | `nvcaracal_epoch_seconds` | histogram | an epoch in the engine |
+/// | `nvcaracal_answer_seconds` | histogram | from an epoch's first submission to its answers |
+/// | `nvcaracal_checkpoint_seconds` | histogram | checkpoints that were asked for |
+/// | `nvcaracal_rows` | gauge | rows of the database whose epoch ended last |
+/// | `nvcaracal_queued_calls` | gauge | calls that wait there |
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    shared: Arc<Shared>,
+    seat: Arc<Seat>,
+    numbers: Numbers,
+    schema: Arc<Schema>,
+    report: RecoveryReport,
+    device: String,
+    names: Names,
+    sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
+}
+
+impl Database {
+    pub(crate) fn start(
+        tools: Tools,
+        report: RecoveryReport,
+        device: String,
+        registered: &[(Registration, u16)],
+        limits: Limits,
+        epochs: Epochs,
+        (names, contention): (Names, Window),
+    ) -> Result<Self> {
+        let numbers = Numbers::new(registered)?;
+        // Numbers are those of the log, without gaps.
+        let mut by_number: Vec<_> = registered.iter().collect();
+        by_number.sort_by_key(|(_, number)| *number);
+        let procedures =
+            by_number.iter().map(|(of, _)| procedures::Procedure::new(of.name)).collect();
+        let alone = by_number.iter().map(|(of, _)| (of.is_alone)());
+        let routing = if epochs.learns { Routing::new(alone) } else { Routing::fixed(alone) };
+        let recorder = Mutex::new(Recorder::new(procedures, contention));
+        let (queue, pace) = (Queue::new(limits), Pace::default());
+        let shared = Arc::new(Shared { queue, recorder, routing, pace });
+        let schema = tools.driver.schema();
+        // A database that only reads does not run what the last process left to run.
+        let deferred = if limits.read_only { 0 } else { tools.driver.status().deferred };
+        let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
+        let sequencer = Sequencer::new(Arc::clone(&shared), tools, deferred, last_ns);
+        let seat = Arc::new(Mutex::new(Some(sequencer)));
+        let thread = thread::Builder::new().name("nvcaracal".into());
+        let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
+        let handle = thread
+            .spawn(move || body::working(|| run::run(&of_thread.0, &of_thread.1, epochs.wait_max)))
+            .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
+        let sequencer = Mutex::new(Some(handle));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                shared,
+                seat,
+                numbers,
+                schema,
+                report,
+                device,
+                names,
+                sequencer,
+            }),
+        })
+    }
+
+    /// Submits a call and waits for its answer. When it returns, the call is durable.
+    ///
+    /// # Errors
+    /// As [`Database::submit`] and [`Ticket::wait`].
+    pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
+        let number = self.number::<P>()?;
+        body::check_may_wait()?;
+        self.queue().check_here()?;
+        self.queue().check_writable()?;
+        let Inner { shared, seat, .. } = &*self.inner;
+        let at_once = with_readable(&procedure, |arguments| {
+            check_arguments(arguments)?;
+            Ok::<_, Error>(shared.run_at_once(seat, (number, arguments)))
+        });
+        match at_once.map_err(Error::mistake)?? {
+            Some(group) => Ticket::new(Arc::new(group), 0).wait(),
+            None => self.submit(procedure)?.wait(),
+        }
+    }
+
+    /// Submits a call; waits while the queue is full.
+    ///
+    /// A call comes after every call that was answered before it was submitted. Calls of one thread
+    /// that are under way together mostly keep their order, but one that is deferred
+    /// ([`Procedure::write_set`]) comes later, and calls of procedures that are often deferred come
+    /// first in their epoch: wait for an answer on which the next call depends, or use a
+    /// [`Database::batch`].
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, its
+    /// arguments do not read back from what is written of them, or the database was opened [for
+    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than 1
+    /// MiB. The call did not take place.
+    pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        self.push(&procedure, OnFull::Wait)
+    }
+
+    /// Submits a call, unless the queue is full.
+    ///
+    /// # Errors
+    /// [`Error::is_queue_full`]; as [`Database::submit`].
+    pub fn try_submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        self.push(&procedure, OnFull::Fail)
+    }
+
+    fn push<P: Procedure>(&self, procedure: &P, on_full: OnFull<'_>) -> Result<Ticket<P::Output>> {
+        let number = self.number::<P>()?;
+        on_full.check()?;
+        let Shared { queue, routing, .. } = &*self.inner.shared;
+        let pushed = with_readable(procedure, |bytes| {
+            queue.push(number, bytes, routing.is_serial(number), on_full)
+        });
+        let (group, index) = pushed.map_err(Error::mistake)??;
+        Ok(Ticket::new(group, index))
+    }
+
+    /// As [`Database::submit`], for a task of any runtime: waits for room in the queue without
+    /// keeping its thread. The call is submitted when the future is polled, and not if that is
+    /// dropped before.
+    ///
+    /// ```
+    /// # async fn example(db: nvcaracal::Database, call: Deposit) -> nvcaracal::Result<i64> {
+    /// let balance = db.submit_async(call).await?.await?;
+    /// # Ok(balance)
+    /// # }
+    /// # nvcaracal::plain! { struct Deposit { account: u64, cents: i64 } }
+    /// # impl nvcaracal::Procedure for Deposit {
+    /// #     const NAME: &'static str = "deposit";
+    /// #     type Output = i64;
+    /// #     fn run(&self, _: &mut nvcaracal::Transaction) -> Result<i64, nvcaracal::Stop> {
+    /// #         Ok(1)
+    /// #     }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::submit`].
+    pub async fn submit_async<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
+        let mut task = self.queue().task();
+        poll_fn(|context| {
+            let on_full = OnFull::Wake(task.number, context.waker());
+            match self.push(&procedure, on_full) {
+                Err(full) if full.is_queue_full() => {
+                    task.waits = true;
+                    Poll::Pending
+                }
+                pushed => Poll::Ready(pushed),
+            }
+        })
+        .await
+    }
+
+    /// Submits a call and waits for its answer, as [`Database::call`], in a task of any runtime.
+    ///
+    /// # Errors
+    /// As [`Database::submit`] and [`Ticket::wait`].
+    pub async fn call_async<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
+        self.submit_async(procedure).await?.await
+    }
+
+    pub(crate) fn number<P: Procedure>(&self) -> Result<u16> {
+        self.inner.numbers.of(TypeId::of::<P>()).ok_or_else(|| {
+            Error::mistake(format!(
+                "procedure {:?} is not registered with this database: add it to its options",
+                P::NAME
+            ))
+        })
+    }
+
+    pub(crate) fn routing(&self) -> &Routing {
+        &self.inner.shared.routing
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.inner.shared.queue
+    }
+
+    /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every
+    /// call that was answered before. For several rows of one state take a
+    /// [snapshot](Database::snapshot).
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the table is not registered; [`Error::is_limit`] if the key is
+    /// beyond its limit; [`Error::is_stopped`].
+    pub fn get<K: Key + ?Sized, V: Data, O>(
+        &self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>> {
+        let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
+        let key = key.borrow().with_key(<[u8]>::to_vec);
+        let bytes = self.inner.request(move |driver| Ok(driver.get(number, &key)?))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let value = stored::read::<V>(&bytes);
+        value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
+    }
+
+    /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
+    /// before.
+    ///
+    /// # Errors
+    /// The device's; [`Error::is_stopped`].
+    pub fn checkpoint(&self) -> Result<()> {
+        self.queue().check_writable()?;
+        let shared = Arc::clone(&self.inner.shared);
+        self.inner.request(move |driver| {
+            let started = Instant::now();
+            driver.checkpoint()?;
+            let status = driver.status();
+            events::checkpoint(status.epoch, started.elapsed());
+            shared.record(|recorder| recorder.place(status));
+            Ok(())
+        })
+    }
+
+    /// Makes room for this many more rows of a table, in memory and on the device, so that
+    /// inserting them does not wait for it. No epoch runs meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the table is not registered; that of a device without room for
+    /// them, and nothing has changed then; [`Error::is_stopped`].
+    pub fn reserve<K: Key + ?Sized, V: Data, O>(
+        &self,
+        table: Table<K, V, O>,
+        rows: u64,
+    ) -> Result<()> {
+        let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
+        self.queue().check_writable()?;
+        self.inner.request(move |driver| Ok(driver.reserve(number, rows)?))
+    }
+
+    /// Builds all indexes anew and compares them with those that are kept. No epoch runs meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::is_limit`] with the first index that is not that of its rows, which is a bug, or of
+    /// a function that does not always make the same of a row; [`Error::is_stopped`].
+    pub fn check_indexes(&self) -> Result<()> {
+        self.inner.request(|driver| Ok(driver.check_indexes()?))
+    }
+
+    /// Bytes by structure. Waits for the epoch that runs now.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`].
+    pub fn memory(&self) -> Result<MemoryUse> {
+        self.inner.request(|driver| Ok(driver.memory()))
+    }
+
+    /// Counts since it was opened. Does not wait for anything.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let shared = &self.inner.shared;
+        if shared.queue.check_here().is_err() {
+            return Stats::default();
+        }
+        let waiting = shared.queue.waiting();
+        let recorder = shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        Stats {
+            queued_calls: waiting.calls,
+            queued_bytes: waiting.bytes,
+            blocked_submitters: waiting.threads,
+            ..recorder.snapshot()
+        }
+    }
+
+    /// The rows for which most calls contended in the last epochs, so many at most, and how long
+    /// calls waited for them. Nothing is sampled or estimated. Does not wait for anything.
+    ///
+    /// Empty unless [`Options::contention_epochs`](crate::Options::contention_epochs) says over how
+    /// many epochs.
+    ///
+    /// ```
+    /// use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const COUNTERS: HashTable<u64, u64> = Table::hash("counters");
+    ///
+    /// #[procedure]
+    /// fn count(tx: &mut Transaction, counter: u64) -> Result<u64, Stop> {
+    ///     let next = tx.get(COUNTERS, counter)?.unwrap_or(0) + 1;
+    ///     tx.insert(COUNTERS, counter, &next)?;
+    ///     Ok(next)
+    /// }
+    ///
+    /// let options = Database::options().table(COUNTERS).procedure::<Count>();
+    /// let db = options.contention_epochs(100).open_device(DeviceSpec::Dram)?;
+    /// let mut batch = db.batch();
+    /// for call in 0..30 {
+    ///     batch.add(&Count { counter: call % 10 / 7 })?; // 7 of 10 calls count in the first one
+    /// }
+    /// batch.submit()?.wait();
+    /// let contention = db.contention(10);
+    /// let [first, second] = &contention.rows[..] else { panic!("two rows") };
+    /// assert_eq!((first.table, first.key_as::<u64>(), first.writers), ("counters", Some(0), 21));
+    /// assert_eq!((second.key.to_string(), second.writers), ("1".into(), 9));
+    /// println!("{contention}");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contention(&self, rows_max: usize) -> Contention {
+        if self.queue().check_here().is_err() {
+            return Contention::default();
+        }
+        let recorder = self.inner.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let epochs = recorder.contention.epochs();
+        drop(recorder);
+        contention::add_up(epochs, &self.inner.names, rows_max)
+    }
+
+    /// What opening it found, and how long recovery took.
+    #[must_use]
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.inner.report
+    }
+
+    /// The name of its device, as in `file:bank`.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.inner.device
+    }
+
+    /// Closes the database: calls that were submitted are answered, then the state becomes the
+    /// checkpoint, so that the next open replays nothing. Other handles of it get
+    /// [`Error::is_stopped`] from then on.
+    ///
+    /// # Errors
+    /// Why the last checkpoint failed, or why the database had stopped; what was answered is
+    /// durable all the same.
+    pub fn close(self) -> Result<()> {
+        body::check_may_wait()?;
+        self.queue().check_here()?;
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Has the sequencer do something between two epochs.
+    pub(crate) fn request<R: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        body::check_may_wait()?;
+        // A panic is that of who asked.
+        let caught = move |driver: &mut dyn Driver| {
+            caught(|| what(driver)).unwrap_or_else(|panic| Err(Error::failed(panicked(&panic))))
+        };
+        let Self { shared, seat, .. } = self;
+        shared.queue.check_here()?;
+        if let Some(mut seat) = shared.take_idle(seat)
+            && let Some(sequencer) = seat.as_mut()
+        {
+            return sequencer.with_driver(caught);
+        }
+        let (sender, receiver) = sync_channel(1);
+        shared.queue.request(Box::new(move |driver| {
+            let result = match driver {
+                Ok(driver) => caught(driver),
+                Err(error) => Err(error.clone()),
+            };
+            // No thread waits any more if the caller was killed.
+            let _ = sender.send(result);
+        }))?;
+        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.shared.queue.close();
+        let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match handle {
+            // The last handle may be dropped by a procedure or a callback, for which the sequencer
+            // waits, or on the sequencer's own thread.
+            Some(handle)
+                if body::check_may_wait().is_ok()
+                    && handle.thread().id() != thread::current().id() =>
+            {
+                let joined = handle.join();
+                joined.unwrap_or_else(|panic| Err(Error::stopped(panicked(&text_of(panic)))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.shared.queue.check_here().is_err() {
+            // A child of `fork` has the handle, and not the thread that it stands for.
+            let handle = self.sequencer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+            return std::mem::forget(handle);
+        }
+        // No caller is left to be told; what was answered is durable.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("device", &self.inner.device).finish_non_exhaustive()
+    }
+}

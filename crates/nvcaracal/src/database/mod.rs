@@ -1,0 +1,8 @@
+//! The database as its users hold it: opening, calls, reads between epochs, closing.
+
+pub(crate) mod batch;
+pub(crate) mod handle;
+mod numbers;
+pub(crate) mod options;
+pub(crate) mod snapshot;
+pub(crate) mod tuning;

@@ -1,0 +1,61 @@
+//! Which number a procedure has in a database, by its type: each call that is submitted asks.
+
+use std::any::TypeId;
+use std::hash::{Hash, Hasher};
+
+use crate::call::procedure::Registration;
+use crate::data::tags::Tags;
+use crate::error::{Error, Result};
+
+/// Numbers of procedures by their types.
+pub(crate) struct Numbers {
+    /// By hashes of the types.
+    tags: Tags,
+    /// By their numbers.
+    types: Vec<TypeId>,
+}
+
+impl Numbers {
+    pub(crate) fn new(registered: &[(Registration, u16)]) -> Result<Self> {
+        let tags: Vec<_> = registered.iter().map(|(of, number)| (tag_of(of.id), *number)).collect();
+        let tags = Tags::new(&tags).ok_or_else(|| {
+            Error::mistake("two types of procedures have the same hash: rename one")
+        })?;
+        let mut types: Vec<_> = registered.iter().map(|(of, number)| (*number, of.id)).collect();
+        types.sort_unstable();
+        Ok(Self { tags, types: types.into_iter().map(|(_, id)| id).collect() })
+    }
+
+    /// The number of a type's procedure, if it was registered.
+    #[inline]
+    pub(crate) fn of(&self, procedure: TypeId) -> Option<u16> {
+        let number = self.tags.find(tag_of(procedure))?;
+        (self.types[usize::from(number)] == procedure).then_some(number)
+    }
+}
+
+/// A type is a hash already; this takes the part of it that it has for hash tables.
+#[inline]
+fn tag_of(id: TypeId) -> u64 {
+    struct Word(u64);
+
+    impl Hasher for Word {
+        fn write_u64(&mut self, word: u64) {
+            self.0 = word;
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            for byte in bytes {
+                self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+            }
+        }
+
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    let mut word = Word(0);
+    id.hash(&mut word);
+    word.finish()
+}

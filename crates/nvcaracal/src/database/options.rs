@@ -1,0 +1,635 @@
+//! How a database is opened.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use engine::{ARGUMENT_BYTES_MAX, EngineConfig};
+use pmem::{DeviceSpec, DiskHook, Stack};
+use storage::StoreOptions;
+
+use crate::call::procedure::{Procedure, Registration};
+use crate::data::value::Data;
+use crate::database::handle::Database;
+use crate::database::tuning::Tuning;
+use crate::error::{Error, Result};
+use crate::host::open::{self, Plan};
+use crate::host::repeat::Copies;
+use crate::key::bytes::Key;
+use crate::observe::contention::{Names, Window};
+use crate::observe::events;
+use crate::sequencer::clock::{random, wall_clock_ns};
+use crate::sequencer::queue::Limits;
+use crate::sequencer::run::{Epochs, Tools};
+use crate::table::handle::{Sequence, Shape, Table};
+use crate::table::index::{Index, IndexRegistration};
+use crate::table::schema::{Context, INDEXES_MAX};
+
+/// Tables, procedures and numbers of a database that is to be opened.
+///
+/// Tables, indexes and procedures may come in any order. Only the geometry (`data_bytes_max`,
+/// and `segment_bytes` and `log_segment_bytes` of [`Tuning`]) is fixed when the database is
+/// created.
+///
+/// # Changing the schema
+///
+/// | what | how |
+/// |---|---|
+/// | add a table, a sequence or a procedure | register it |
+/// | rename a table or a sequence | [`rename_table`](Self::rename_table) |
+/// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
+/// | rename, drop or change a procedure | register those that there are to be |
+/// | add, change or drop an index | register those that there are to be |
+/// | add a field, change or remove one | `#[data(was = Old)]`: [`Data::BEFORE`] |
+/// | make the longest value longer | [`Table::with_value_bytes`] |
+///
+/// Additions of tables and procedures are made at any open, everything else after a clean
+/// [`Database::close`] only: after a crash, calls of the log run again, and must find what they
+/// found before. An open that would change their past is refused and leaves everything as it is;
+/// open the database once with the program of before, and close it. All changes of an open take
+/// place together or, if the process or the machine stops, not at all.
+///
+/// What cannot change is refused with the definition that is stored and the one asked for: the type
+/// and the longest length of keys, the size of rows, hash to ordered, and a type of values of which
+/// the stored one is no version. To get around that, make a new table and a procedure that copies.
+///
+/// # Options
+///
+/// | option | default | from | to |
+/// |---|---|---|---|
+/// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
+/// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
+/// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
+/// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
+/// | [`check_determinism`](Self::check_determinism) | no | | |
+/// | [`create`](Self::create) | yes | | |
+/// | [`read_only`](Self::read_only) | no | | |
+/// | [`data_bytes_max`](Self::data_bytes_max) | 64 GiB | 1 MiB | 4 TiB |
+/// | [`log_bytes_max`](Self::log_bytes_max) | 64 GiB | 16 KiB | 4 TiB |
+/// | [`tuning`](Self::tuning) | [`Tuning::default`] | | |
+///
+/// Reading is slow on `dax` and on `emulated` devices that add latency.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Options {
+    shapes: Vec<Shape>,
+    renamed: Vec<(String, String)>,
+    dropped: Vec<String>,
+    indexes: Vec<IndexRegistration>,
+    procedures: Vec<Registration>,
+    context: Context,
+    mistake: Option<String>,
+    workers: Option<usize>,
+    cache_bytes: Option<u64>,
+    checkpoint_every: Option<u64>,
+    snapshot_bytes_max: u64,
+    contention_epochs: usize,
+    check_determinism: bool,
+    create: bool,
+    read_only: bool,
+    data_bytes_max: u64,
+    log_bytes_max: u64,
+    tuning: Tuning,
+    seams: Seams,
+}
+
+/// Where tests and benchmarks put something in the place of the system.
+#[derive(Debug, Clone)]
+struct Seams {
+    now_ns: fn() -> u64,
+    disk: Option<Arc<dyn DiskHook>>,
+    beside: &'static [&'static str],
+    learns: bool,
+    /// What the engine is told, in place of what follows from the options.
+    engine: Option<EngineConfig>,
+}
+
+/// Workers unless the program says otherwise: more seldom pay off for the epochs of an embedded
+/// database.
+const WORKERS_DEFAULT_MAX: usize = 8;
+/// The most of queues and epochs: what fits the position in a serial id.
+const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
+
+/// The least and the most of address space for rows and values, and for the log.
+const DATA_BYTES_MIN: u64 = 1 << 20;
+const LOG_BYTES_MIN: u64 = 16 << 10;
+const SPACE_BYTES_MAX: u64 = 1 << 42;
+
+/// So many bytes an epoch may take before it is known how long its values are. If they could need
+/// more, it is run in smaller ones, and a call that could by itself in the serial part.
+const GUESSED_GROWTH_MAX: u64 = 64 << 20;
+
+/// Most epochs of which contended rows are kept.
+const CONTENTION_EPOCHS_MAX: usize = 100_000;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shapes: Vec::new(),
+            renamed: Vec::new(),
+            dropped: Vec::new(),
+            indexes: Vec::new(),
+            procedures: Vec::new(),
+            context: Context::default(),
+            mistake: None,
+            workers: None,
+            cache_bytes: None,
+            checkpoint_every: None,
+            snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
+            contention_epochs: 0,
+            check_determinism: false,
+            create: true,
+            read_only: false,
+            data_bytes_max: 64 << 30,
+            log_bytes_max: 64 << 30,
+            tuning: Tuning::default(),
+            seams: Seams {
+                now_ns: wall_clock_ns,
+                disk: None,
+                beside: &[],
+                learns: true,
+                engine: None,
+            },
+        }
+    }
+}
+
+impl Database {
+    /// Options for opening one.
+    pub fn options() -> Options {
+        Options::default()
+    }
+}
+
+impl Options {
+    /// The database has this table. It is created if it does not exist.
+    pub fn table<K: Key + ?Sized, V: Data, O>(mut self, table: Table<K, V, O>) -> Self {
+        self.add(table.shape);
+        self
+    }
+
+    /// The database has this index, of a table that is registered, too. It is built from the rows.
+    ///
+    /// Indexes can be added, changed and left out at every open that replays nothing; else the open
+    /// is refused until the program that wrote the log has opened the database once and closed it.
+    pub fn index<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
+    where
+        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
+        K: Key + ?Sized + 'static,
+        V: Data + 'static,
+    {
+        let index = index.registration();
+        match self.indexes.iter().find(|before| before.shape.name == index.shape.name) {
+            None => self.indexes.push(index),
+            Some(before) if before.is(&index) => {}
+            Some(before) => {
+                let what = format!("{index:?} has the name of {before:?}");
+                self.mistake.get_or_insert(what);
+            }
+        }
+        self
+    }
+
+    /// A table or a sequence gets another name, if it still has this one; nothing happens where it
+    /// does not. The handle of the new name is to be registered.
+    ///
+    /// Keep this in the program for as long as there may be databases with the old name.
+    pub fn rename_table(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.renamed.push((from.into(), to.into()));
+        self
+    }
+
+    /// A table or a sequence goes with all that is in it, if it is there. Its space is for other
+    /// tables that are added.
+    pub fn drop_table(mut self, name: impl Into<String>) -> Self {
+        self.dropped.push(name.into());
+        self
+    }
+
+    /// The database has this sequence with all of its family.
+    pub fn sequence(mut self, sequence: Sequence) -> Self {
+        self.add(sequence.shape);
+        self
+    }
+
+    fn add(&mut self, shape: Shape) {
+        match self.shapes.iter().find(|before| before.name == shape.name) {
+            None => self.shapes.push(shape),
+            Some(before) if *before == shape => {}
+            Some(before) => {
+                let what = format!("{shape} is registered a second time, first it was {before}");
+                self.mistake.get_or_insert(what);
+            }
+        }
+    }
+
+    /// The database runs this procedure.
+    pub fn procedure<P: Procedure>(mut self) -> Self {
+        let procedure = Registration::new::<P>();
+        match self.procedures.iter().find(|before| before.name == procedure.name) {
+            None => self.procedures.push(procedure),
+            Some(before) if before.id == procedure.id => {}
+            Some(_) => {
+                let what = format!("two procedures have the name {:?}", procedure.name);
+                self.mistake.get_or_insert(what);
+            }
+        }
+        self
+    }
+
+    /// What procedures know besides their arguments and rows: the one value of its type that
+    /// [`Transaction::context`](crate::Transaction::context) and its like give to them. It must
+    /// never change, and must be the same whenever the database is opened, because calls of the log
+    /// run again with it.
+    ///
+    /// ```
+    /// use nvcaracal::{DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+    ///
+    /// struct Fees { transfer: i64 }
+    ///
+    /// /// Takes the fee; answers with what is left.
+    /// #[procedure]
+    /// fn charge(tx: &mut Transaction, account: u64) -> Result<i64, Stop> {
+    ///     let cents = tx.get(ACCOUNTS, account)?.unwrap_or(0) - tx.context::<Fees>()?.transfer;
+    ///     tx.insert(ACCOUNTS, account, &cents)?;
+    ///     Ok(cents)
+    /// }
+    ///
+    /// # let options = nvcaracal::Database::options().table(ACCOUNTS).procedure::<Charge>();
+    /// let db = options.context(Fees { transfer: 3 }).open_device(DeviceSpec::Dram)?;
+    /// assert_eq!(db.call(Charge { account: 1 })?, -3);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn context<T: Any + Send + Sync>(mut self, context: T) -> Self {
+        self.context = Context::new(context);
+        self
+    }
+
+    /// Most threads that run transactions, one of which is the sequencer. How many of them run an
+    /// epoch is chosen by measurement: more only where they are faster, so not where calls wait for
+    /// each other or for a processor. What the calls come to is the same.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Memory for cached versions of rows; worth it where reading the device is slower than reading
+    /// memory.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = Some(bytes);
+        self
+    }
+
+    /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on
+    /// `file` write fewer pages.
+    pub fn checkpoint_every(mut self, epochs: u64) -> Self {
+        self.checkpoint_every = Some(epochs);
+        self
+    }
+
+    /// Memory for rows that were overwritten and that a [`Snapshot`](crate::Snapshot) still sees,
+    /// over all snapshots. At half of it the oldest snapshots end until one is left; where a single
+    /// epoch needs more than what is left, all end. Writers do not notice.
+    pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
+        self.snapshot_bytes_max = bytes;
+        self
+    }
+
+    /// Over how many epochs [`Database::contention`] says for which rows calls contended. 0, the
+    /// default: it says nothing, and costs nothing. Otherwise each epoch keeps the keys of the rows
+    /// that several of its calls wrote, or that calls waited for, which costs time and memory for
+    /// each of them; calls that write rows of their own cost nothing more.
+    pub fn contention_epochs(mut self, epochs: usize) -> Self {
+        self.contention_epochs = epochs;
+        self
+    }
+
+    /// Whether every epoch runs twice before it runs, to find procedures that are not
+    /// deterministic. For tests: the two runs take place on copies of the database, which are in
+    /// memory and as large as it is.
+    ///
+    /// Both runs begin with the same state, the same timestamp and the same seeds, and calls run
+    /// beside each other or alone as they do on the database. The first call that answers something
+    /// else, is deferred, leaves other rows or allocates other numbers in one of them stops the
+    /// database, with [`Error::is_not_deterministic`] and a text that names its procedure, epoch
+    /// and position, and both results. Nothing of its epoch took place. What the log holds when the
+    /// database is opened runs once, and is compared with the states that were answered.
+    ///
+    /// What it finds: a clock that has moved on, random numbers, what follows from the order of a
+    /// `HashMap`, counters and other global state, addresses. What it cannot find: what differs
+    /// from process to process only, such as the environment or a file, and another program.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    ///
+    /// const TICKETS: HashTable<u64, u64> = Table::hash("tickets");
+    /// static NEXT: AtomicU64 = AtomicU64::new(1);
+    ///
+    /// /// Numbers tickets by a counter that a recovery would go on with, and not repeat.
+    /// #[procedure]
+    /// fn give_ticket(tx: &mut Transaction, user: u64) -> Result<u64, Stop> {
+    ///     let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    ///     tx.insert(TICKETS, number, &user)?;
+    ///     Ok(number)
+    /// }
+    ///
+    /// let options = Database::options().table(TICKETS).procedure::<GiveTicket>();
+    /// let db = options.check_determinism(true).open_device(DeviceSpec::Dram)?;
+    /// let error = db.call(GiveTicket { user: 7 }).unwrap_err();
+    /// assert!(error.is_not_deterministic());
+    /// let expected = "procedure \"give_ticket\" is not deterministic: call 0 of epoch 1 answered \
+    ///                 1 and, run again, answered 2";
+    /// assert!(error.to_string().starts_with(expected), "{error}");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn check_determinism(mut self, check: bool) -> Self {
+        self.check_determinism = check;
+        self
+    }
+
+    /// Most bytes of rows and values. Takes address space, and on `file` one byte of memory for
+    /// each 4 KiB.
+    pub fn data_bytes_max(mut self, bytes: u64) -> Self {
+        self.data_bytes_max = bytes;
+        self
+    }
+
+    /// Most bytes of the input log.
+    pub fn log_bytes_max(mut self, bytes: u64) -> Self {
+        self.log_bytes_max = bytes;
+        self
+    }
+
+    /// Settings that hardly any program needs, all of them at once: those that were set before are
+    /// overwritten.
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = tuning;
+        self
+    }
+
+    /// Whether to create a database where there is none; by default, yes.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The database is only read: [`Database::get`], [`Database::snapshot`] and what tells how it
+    /// is. No file is opened for writing; what the log holds beyond the checkpoint runs again in
+    /// memory, by this program's procedures, and is forgotten with the handle. Others may read it
+    /// at the same time, but none may write: a process that has it open keeps this out, and the
+    /// other way round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, HashTable, Table};
+    /// const ACCOUNTS: HashTable<u64, i64> = Table::hash("accounts");
+    /// # let room = tempfile::tempdir().expect("a directory");
+    /// # let path = room.path().join("bank");
+    /// # Database::options().table(ACCOUNTS).open(&path)?.close()?;
+    /// let db = Database::options().table(ACCOUNTS).read_only(true).open(path)?;
+    /// assert_eq!(db.get(ACCOUNTS, 1)?, None);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Opens the database in a directory of an ordinary file system. The directory is created if it
+    /// does not exist, the one that it is in is not.
+    ///
+    /// Recovers: when this returns, everything that was ever answered is there.
+    ///
+    /// # Errors
+    /// [`Error::is_locked`] if it is open elsewhere, [`Error::is_corrupt`] if it is damaged,
+    /// [`Error::is_schema`] if it holds other tables, rows or calls than the program takes them
+    /// for; [`Error::is_limit`] for an option out of its range; [`Error::is_mistake`] if there is
+    /// no directory to create it in, or for two procedures or tables of one name.
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<Database> {
+        self.open_device(DeviceSpec::File(PathBuf::from(directory.as_ref())))
+    }
+
+    /// Opens the database on a device: `dram` and `emulated` forget everything, `dax` is a file on
+    /// persistent memory, `file` is what [`Options::open`] takes.
+    ///
+    /// ```
+    /// let spec = "emulated:none".parse().expect("a device");
+    /// let db = nvcaracal::Database::options().open_device(spec)?;
+    /// assert_eq!(db.device(), "emulated:none");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Options::open`]; [`Error::is_mistake`] for `crash`, which is for simulations.
+    pub fn open_device(self, device: DeviceSpec) -> Result<Database> {
+        if let Some(mistake) = self.mistake {
+            return Err(Error::mistake(mistake));
+        }
+        self.check_indexes()?;
+        self.check_names()?;
+        let (limits, epochs) = (self.limits()?, self.epochs());
+        // What is only read runs no epoch.
+        let checks = self.check_determinism && !self.read_only;
+        let name = device.to_string();
+        let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
+        let contention = Window::new(self.contention_epochs);
+        let plan = self.plan(device);
+        plan.config.validate()?;
+        let copies = checks.then(|| Copies::new(&plan));
+        let (_span, started) = (events::opening(&name), Instant::now());
+        // What the log holds runs again on the stack on which its calls ran, and will run.
+        let mut stack = Stack::new(plan.config.procedure_stack_bytes).map_err(no_stack)?;
+        let (driver, report) = stack.run(|| open::open(plan))?;
+        events::opened(&name, &report, started.elapsed());
+        let numbers = driver.procedure_ids().iter().copied();
+        let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
+        let contention = (Names::new(&driver.schema(), &shapes), contention);
+        let tools = Tools { driver, copies, stack };
+        Database::start(tools, report, name, &registered, limits, epochs, contention)
+    }
+
+    /// For tests: where timestamps come from, nanoseconds since 1970.
+    #[doc(hidden)]
+    pub fn wall_clock(mut self, now_ns: fn() -> u64) -> Self {
+        self.seams.now_ns = now_ns;
+        self
+    }
+
+    /// For tests: what sees every call that `file` makes to the file system.
+    #[doc(hidden)]
+    pub fn disk_hook(mut self, hook: Arc<dyn DiskHook>) -> Self {
+        self.seams.disk = Some(hook);
+        self
+    }
+
+    /// For benchmarks: whether calls go to the serial part of their epochs by what this process has
+    /// learned of their procedures. Otherwise every procedure is one that predicts what it writes,
+    /// and what runs where follows from the calls alone.
+    #[doc(hidden)]
+    pub fn learns(mut self, learns: bool) -> Self {
+        self.seams.learns = learns;
+        self
+    }
+
+    /// For benchmarks: files that may lie in the directory of a database that is created on `file`.
+    #[doc(hidden)]
+    pub fn beside(mut self, names: &'static [&'static str]) -> Self {
+        self.seams.beside = names;
+        self
+    }
+
+    /// For experiments: all that the engine is told, in place of what follows from the options.
+    #[doc(hidden)]
+    pub fn engine(mut self, config: EngineConfig) -> Self {
+        self.seams.engine = Some(config);
+        self
+    }
+
+    fn check_indexes(&self) -> Result<()> {
+        in_range("the number of indexes", self.indexes.len(), 0..=INDEXES_MAX)?;
+        let table_is_there = |index: &&IndexRegistration| {
+            self.shapes.iter().any(|shape| shape.tag == index.shape.table.tag)
+        };
+        match self.indexes.iter().find(|index| !table_is_there(index)) {
+            None => Ok(()),
+            Some(index) => Err(Error::mistake(format!(
+                "{}: the table is not registered with this database: add it to its options",
+                index.shape
+            ))),
+        }
+    }
+
+    /// What is renamed or dropped at one open must not be there again at the next one.
+    fn check_names(&self) -> Result<()> {
+        let removed = self.renamed.iter().map(|(from, _)| from).chain(&self.dropped);
+        let removed: Vec<&String> = removed.collect();
+        let there = self.shapes.iter().map(|shape| shape.name);
+        let mut there = there.chain(self.renamed.iter().map(|(_, to)| to.as_str()));
+        let duplicate = removed.iter().enumerate().find(|(i, name)| removed[..*i].contains(name));
+        let again = there.find(|name| removed.iter().any(|removed| removed == name));
+        match again.or(duplicate.map(|(_, name)| name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Error::mistake(format!(
+                "table {name:?} is renamed or dropped, and also something else: say one thing only"
+            ))),
+        }
+    }
+
+    /// What the queue takes, where all numbers of the library are in their ranges.
+    fn limits(&self) -> Result<Limits> {
+        let tuning = &self.tuning;
+        in_range("epoch_calls_max", tuning.epoch_calls_max, 1..=CALLS_MAX)?;
+        in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
+        in_range("queue_calls_max", tuning.queue_calls_max, 1..=CALLS_MAX)?;
+        in_range("queue_bytes_max", tuning.queue_bytes_max, ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        Ok(Limits {
+            calls: tuning.queue_calls_max,
+            bytes: tuning.queue_bytes_max,
+            epoch_calls: tuning.epoch_calls_max,
+            read_only: self.read_only,
+        })
+    }
+
+    /// How epochs are made.
+    fn epochs(&self) -> Epochs {
+        let Tuning { epoch_wait_max, serial_calls_max, .. } = self.tuning;
+        let Seams { now_ns, learns, .. } = self.seams;
+        Epochs { wait_max: epoch_wait_max, serial_calls_max, now_ns, learns }
+    }
+
+    /// What the engine is told.
+    fn engine_config(&self, device: &DeviceSpec) -> EngineConfig {
+        let config = self.seams.engine.clone().unwrap_or_else(|| {
+            let defaults = EngineConfig::for_device(device);
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            let tuning = &self.tuning;
+            EngineConfig {
+                workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
+                cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
+                checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
+                split_threshold: tuning.split_threshold,
+                snapshot_bytes_max: self.snapshot_bytes_max,
+                procedure_stack_bytes: tuning.procedure_stack_bytes,
+                store: StoreOptions {
+                    segment_bytes: tuning.segment_bytes,
+                    log_segment_bytes: tuning.log_segment_bytes,
+                    create: self.create,
+                    ..defaults.store
+                },
+                clock: monotonic_ns,
+                ..defaults
+            }
+        });
+        EngineConfig {
+            contention: self.contention_epochs > 0,
+            guessed_growth_max: GUESSED_GROWTH_MAX,
+            store: StoreOptions { instance: random(), ..config.store },
+            ..config
+        }
+    }
+
+    fn plan(self, device: DeviceSpec) -> Plan {
+        Plan {
+            config: self.engine_config(&device),
+            device,
+            read_only: self.read_only,
+            image_bytes_max: self.data_bytes_max,
+            log_bytes_max: self.log_bytes_max,
+            disk: self.seams.disk,
+            beside: self.seams.beside,
+            shapes: self.shapes,
+            renamed: self.renamed,
+            dropped: self.dropped,
+            indexes: self.indexes,
+            procedures: self.procedures,
+            context: self.context,
+        }
+    }
+}
+
+fn no_stack(error: std::io::Error) -> Error {
+    Error::stopped(format!("cannot make the stack of procedures: {error}"))
+}
+
+fn in_range<N: PartialOrd + Display>(name: &str, value: N, range: RangeInclusive<N>) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (low, high) = (range.start(), range.end());
+    Err(Error::limit(format!("{name} is {value}, must be from {low} to {high}")))
+}
+
+/// The clock of the engine's reports.
+fn monotonic_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line takes its defaults from the same place (`lab/cli/tests/all/report.rs`).
+    #[test]
+    fn defaults_are_the_engines_and_can_be_set() {
+        for device in ["dram", "emulated:none", "emulated:optane", "dax:/pm/db", "file:db"] {
+            let device: DeviceSpec = device.parse().expect("a device");
+            let expected = EngineConfig::for_device(&device);
+            let config = Options::default().plan(device.clone()).config;
+            assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
+            assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
+            let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
+            assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The state at the end of one epoch, for as long as it is wanted.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use engine::{HASH_PARTS, ScanPart};
+
+use crate::data::stored;
+use crate::data::value::Data;
+use crate::database::handle::{Database, Inner};
+use crate::error::{Error, Result};
+use crate::host::driver::Driver;
+use crate::key::bytes::Key;
+use crate::sequencer::run::Shared;
+use crate::table::handle::{HashTable, Scannable, Sequence, Shape, Table};
+use crate::table::index::Index;
+use crate::table::range::{Bytes, KeyRange, LAST_WORD};
+use crate::table::rows::{Of, Part, Rows, Source, row, undecodable};
+
+/// Rows that are freed between two epochs when a snapshot has ended.
+const FREED_ROWS_MAX: usize = 4096;
+/// Rows that are counted between two epochs.
+const COUNTED_ROWS_MAX: usize = 4096;
+
+/// The state at the end of one epoch, which stays while others write; see
+/// [`Database::snapshot`](crate::Database::snapshot).
+///
+/// It holds every transaction that was answered before it was taken, whole, and none that came
+/// later. A clone is the same snapshot. Rows that are overwritten while it lives are kept in memory
+/// for it, once; where all snapshots together need more than
+/// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max), the oldest ends, and
+/// reading from it is an error from then on. Drop it when you are done.
+///
+/// No epoch waits for its reader: rows are read a few thousand at a time between two epochs. A
+/// reader waits for the epoch that runs, so for reading single rows that others write all the time
+/// a procedure is better.
+///
+/// ```
+/// # use nvcaracal::{Procedure, Stop, Table, Transaction};
+/// # const PRICES: Table<u32, u64> = Table::ordered("prices");
+/// # nvcaracal::plain! { struct Set { item: u32, price: u32 } }
+/// # impl Procedure for Set {
+/// #     const NAME: &'static str = "set";
+/// #     type Output = ();
+/// #     fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+/// #         tx.insert(PRICES, self.item, &self.price.into())
+/// #     }
+/// # }
+/// # let db = nvcaracal::Database::options().table(PRICES).procedure::<Set>()
+/// #     .open_device(nvcaracal::DeviceSpec::Dram)?;
+/// for item in 1..=5 {
+///     db.call(Set { item, price: 10 * item })?;
+/// }
+/// let snapshot = db.snapshot()?;
+/// db.call(Set { item: 5, price: 0 })?;
+///
+/// assert_eq!(snapshot.get(PRICES, 5)?, Some(50));
+/// let mut dearest = snapshot.range(PRICES, ..).rev();
+/// assert_eq!(dearest.next().transpose()?, Some((5, 50)));
+/// assert_eq!(snapshot.count(PRICES, 2..4)?, 2);
+/// assert_eq!(db.get(PRICES, 5)?, Some(0));
+/// # Ok::<(), nvcaracal::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    taken: Arc<Taken>,
+}
+
+/// A snapshot that was taken, until it is released.
+struct Taken {
+    database: Arc<Inner>,
+    epoch: u64,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let (shared, epoch) = (Arc::clone(self.database.shared()), self.epoch);
+        let of_sweeps = Arc::clone(&shared);
+        // Of a database that is closed there is nothing to release.
+        let _ = shared.queue.request(Box::new(move |driver| {
+            if let Ok(driver) = driver {
+                driver.release_snapshot(epoch);
+                sweep(of_sweeps, driver);
+            }
+        }));
+    }
+}
+
+/// Frees what ended snapshots have left, the rest after the next epoch.
+fn sweep(shared: Arc<Shared>, driver: &mut dyn Driver) {
+    if driver.sweep_snapshots(FREED_ROWS_MAX) {
+        let again = Arc::clone(&shared);
+        let _ = shared.queue.request(Box::new(move |driver| {
+            if let Ok(driver) = driver {
+                sweep(again, driver);
+            }
+        }));
+    }
+}
+
+impl Database {
+    /// Takes a snapshot of the state at the end of an epoch, which holds every call that was
+    /// answered before. Waits for the epoch that runs now.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`].
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let epoch = self.inner.request(|driver| Ok(driver.snapshot()))?;
+        Ok(Snapshot { taken: Arc::new(Taken { database: Arc::clone(&self.inner), epoch }) })
+    }
+}
+
+impl Snapshot {
+    /// The epoch after which the state was this.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.taken.epoch
+    }
+
+    fn number(&self, shape: &Shape) -> Result<u16> {
+        self.taken.database.schema().number(shape).map_err(Error::mistake)
+    }
+
+    /// Has something read between two epochs.
+    fn read<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn Driver, u64) -> engine::Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let epoch = self.taken.epoch;
+        self.taken.database.request(move |driver| Ok(read(driver, epoch)?))
+    }
+
+    fn value(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let key = key.to_vec();
+        self.read(move |driver, epoch| driver.get_at(epoch, table, &key))
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the table is not registered; [`Error::is_limit`] if the key is
+    /// beyond its limit, or the snapshot has ended; [`Error::is_stopped`].
+    pub fn get<K: Key + ?Sized, V: Data, O>(
+        &self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>> {
+        let number = self.number(&table.shape)?;
+        let bytes = key.borrow().with_key(|key| self.value(number, key))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let value = stored::read::<V>(&bytes);
+        value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
+    }
+
+    /// The rows of an ordered table in a range, in the order of their keys, from both ends.
+    ///
+    /// An error, of the same kinds as those of [`Snapshot::get`], is the last item.
+    pub fn range<K: Key + ?Sized, V: Data, O: Scannable>(
+        &self,
+        table: Table<K, V, O>,
+        range: impl KeyRange<K>,
+    ) -> Rows<'static, K, V> {
+        let wanted = self.taken.database.schema().rows(&table, &range);
+        Rows::new(self.clone(), wanted.map_err(Error::mistake))
+    }
+
+    /// How many rows of an ordered table are in a range.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn count<K: Key + ?Sized, V: Data, O: Scannable>(
+        &self,
+        table: Table<K, V, O>,
+        range: impl KeyRange<K>,
+    ) -> Result<u64> {
+        let number = self.number(&table.shape)?;
+        let mut rest = Bytes::new(&table, &range);
+        let mut count = 0;
+        if rest.and_last {
+            count += u64::from(self.value(number, &LAST_WORD)?.is_some());
+        }
+        while rest.low < rest.high {
+            let part = rest.clone();
+            let (counted, last) = self.read(move |driver, epoch| {
+                let mut counted = 0;
+                let part = scan_part(number, &part, false, COUNTED_ROWS_MAX);
+                let last = driver.scan_at(epoch, part, &mut |_, _| {
+                    counted += 1;
+                    ControlFlow::Continue(())
+                })?;
+                Ok((counted, last))
+            })?;
+            count += counted;
+            rest.go_on_after(last);
+        }
+        Ok(count)
+    }
+
+    /// All rows of a hash table, in no order.
+    ///
+    /// An error, of the same kinds as those of [`Snapshot::get`], is the last item.
+    pub fn all<K: Key + ?Sized, V: Data>(
+        &self,
+        table: HashTable<K, V>,
+    ) -> impl Iterator<Item = Result<(K::Owned, V)>> + use<K, V> {
+        let (snapshot, number) = (self.clone(), self.number(&table.shape));
+        let part = move |part: usize| -> Result<Vec<(K::Owned, V)>> {
+            let number = number.clone()?;
+            let mut bytes = snapshot.read(move |driver, epoch| {
+                let mut found = Part::default();
+                driver.visit_part_at(epoch, (number, part), &mut |key, value| {
+                    found.push(key, value, usize::MAX);
+                })?;
+                Ok(found)
+            })?;
+            let mut rows = Vec::new();
+            while let Some((key, value)) = bytes.take_first() {
+                rows.push(row::<K, V>(&table.shape, key, value).map_err(Error::mistake)?);
+            }
+            Ok(rows)
+        };
+        let mut has_failed = false;
+        (0..HASH_PARTS)
+            .map_while(move |number| {
+                let rows = (!has_failed).then(|| part(number))?;
+                has_failed = rows.is_err();
+                Some(rows)
+            })
+            .flat_map(|rows| {
+                let (rows, error) = match rows {
+                    Ok(rows) => (rows, None),
+                    Err(error) => (Vec::new(), Some(Err(error))),
+                };
+                rows.into_iter().map(Ok).chain(error)
+            })
+    }
+
+    /// The rows that an index has under keys in a range, in the order of those keys, from both
+    /// ends.
+    ///
+    /// An error, of the same kinds as those of [`Snapshot::get`], is the last item.
+    pub fn range_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &self,
+        index: Index<I, K, V, O>,
+        range: impl KeyRange<I>,
+    ) -> Rows<'static, K, V> {
+        let wanted = self.taken.database.schema().rows_by(&index, &range);
+        Rows::new(self.clone(), wanted.map_err(Error::mistake))
+    }
+
+    /// The first row that an index has under a key: of a unique index the only one.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get_by<I: Key + ?Sized, K: Key + ?Sized, V: Data, O>(
+        &self,
+        index: Index<I, K, V, O>,
+        key: impl Borrow<I>,
+    ) -> Result<Option<(K::Owned, V)>> {
+        let key = key.borrow();
+        self.range_by(index, (Bound::Included(key), Bound::Included(key))).next().transpose()
+    }
+
+    /// What the next transaction that allocated from a sequence got.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn sequence(&self, sequence: Sequence) -> Result<u64> {
+        let number = self.number(&sequence.shape)?;
+        let next = self.value(number, &sequence.key.to_be_bytes())?;
+        Ok(next.and_then(|next| next.try_into().ok()).map_or(0, u64::from_le_bytes))
+    }
+}
+
+/// A part of a table as the engine takes it.
+fn scan_part(table: u16, range: &Bytes, is_descending: bool, rows_max: usize) -> ScanPart<'_> {
+    ScanPart { table, low: &range.low, high: &range.high, is_descending, rows_max }
+}
+
+impl Source for Snapshot {
+    type Error = Error;
+
+    fn sizes(&self, of: Of) -> (usize, usize) {
+        match of {
+            Of::Table(_) => (64, 4096),
+            Of::Index(_) => (16, 1024),
+        }
+    }
+
+    fn part(
+        &mut self,
+        of: Of,
+        range: &Bytes,
+        is_descending: bool,
+        rows_max: usize,
+    ) -> Result<Part> {
+        let range = range.clone();
+        self.read(move |driver, epoch| {
+            let mut found = Part::default();
+            let each: engine::Visit<'_> = &mut |key, value| match found.push(key, value, rows_max) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let part = |number| scan_part(number, &range, is_descending, rows_max);
+            let last = match of {
+                Of::Table(table) => driver.scan_at(epoch, part(table), each),
+                Of::Index(index) => driver.scan_index_at(epoch, part(index), each),
+            };
+            found.last = last?;
+            Ok(found)
+        })
+    }
+
+    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Self::value(self, table, key)
+    }
+
+    fn mistake(&mut self, what: String) -> Error {
+        Error::mistake(what)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("epoch", &self.taken.epoch).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,194 @@
+//! The engine without its device type.
+//!
+//! The engine is compiled for each device; here is the one dynamic call for each epoch that hides
+//! which.
+
+use std::sync::Arc;
+
+use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, ScanPart, Visit};
+use pmem::{Device, Dram};
+use storage::StateHash;
+
+use crate::table::schema::Schema;
+
+/// An engine over some device.
+pub(crate) trait Driver: Send {
+    fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome>;
+    fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome>;
+    fn workers(&self) -> usize;
+    fn limit_workers(&mut self, workers: usize);
+    fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
+    fn snapshot(&mut self) -> u64;
+    fn release_snapshot(&mut self, epoch: u64);
+    fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
+    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
+    fn scan_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>>;
+    fn visit_part_at(
+        &self,
+        epoch: u64,
+        part: (u16, usize),
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> engine::Result<()>;
+    fn scan_index_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>>;
+    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()>;
+    fn check_indexes(&self) -> engine::Result<()>;
+    fn checkpoint(&mut self) -> engine::Result<()>;
+    fn waits_for_checkpoint(&self) -> bool;
+    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
+    /// The procedure of a deferred call.
+    fn deferred_procedure(&self, index: usize) -> u16;
+    /// Image and log as of now, with all that an open of them needs.
+    fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram>;
+    fn close(self: Box<Self>) -> engine::Result<()>;
+    fn memory(&self) -> MemoryUse;
+    fn status(&self) -> Status;
+    fn schema(&self) -> Arc<Schema>;
+    fn procedure_ids(&self) -> &[u16];
+}
+
+/// Where an engine is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) epoch: u64,
+    pub(crate) checkpoint_epoch: u64,
+    pub(crate) rows: u64,
+    pub(crate) state_hash: StateHash,
+    pub(crate) deferred: usize,
+}
+
+pub(super) struct Hosted<D: Device> {
+    pub(super) engine: Engine<D>,
+    pub(super) schema: Arc<Schema>,
+}
+
+impl<D: Device> Driver for Hosted<D> {
+    fn run_epoch(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome> {
+        self.engine.run_epoch(calls, info)
+    }
+
+    fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome> {
+        self.engine.run_deferred(info)
+    }
+
+    fn workers(&self) -> usize {
+        self.engine.workers()
+    }
+
+    fn limit_workers(&mut self, workers: usize) {
+        self.engine.limit_workers(workers);
+    }
+
+    fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.get(table, key)
+    }
+
+    fn snapshot(&mut self) -> u64 {
+        self.engine.snapshot()
+    }
+
+    fn release_snapshot(&mut self, epoch: u64) {
+        self.engine.release_snapshot(epoch);
+    }
+
+    fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
+        self.engine.sweep_snapshots(rows_max)
+    }
+
+    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.get_at(epoch, table, key)
+    }
+
+    fn scan_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.scan_at(epoch, part, each)
+    }
+
+    fn visit_part_at(
+        &self,
+        epoch: u64,
+        part: (u16, usize),
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> engine::Result<()> {
+        self.engine.visit_part_at(epoch, part, each)
+    }
+
+    fn scan_index_at(
+        &self,
+        epoch: u64,
+        part: ScanPart<'_>,
+        each: Visit<'_>,
+    ) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.scan_index_at(epoch, part, each)
+    }
+
+    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()> {
+        self.engine.prepare_rows(&[(table, rows)]).map(drop)
+    }
+
+    fn check_indexes(&self) -> engine::Result<()> {
+        self.engine.check_indexes()
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.engine.waits_for_checkpoint()
+    }
+
+    fn checkpoint(&mut self) -> engine::Result<()> {
+        self.engine.checkpoint()
+    }
+
+    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
+        self.engine.for_each(table, each)
+    }
+
+    fn deferred_procedure(&self, index: usize) -> u16 {
+        self.engine.deferred_call(index).0
+    }
+
+    fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram> {
+        self.engine.checkpoint()?;
+        let device = self.engine.store().device();
+        Ok(Dram::copy_of(device.as_ref(), image_bytes_max, log_bytes_max)?)
+    }
+
+    fn close(self: Box<Self>) -> engine::Result<()> {
+        self.engine.close()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.engine.memory()
+    }
+
+    fn status(&self) -> Status {
+        let engine = &self.engine;
+        Status {
+            epoch: engine.epoch(),
+            checkpoint_epoch: engine.checkpoint_epoch(),
+            rows: engine.rows(),
+            state_hash: engine.state_hash(),
+            deferred: engine.deferred(),
+        }
+    }
+
+    fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema)
+    }
+
+    fn procedure_ids(&self) -> &[u16] {
+        self.engine.procedure_ids()
+    }
+}

@@ -1,0 +1,5 @@
+//! The engine on whichever device it runs, and copies of it.
+
+pub(crate) mod driver;
+pub(crate) mod open;
+pub(crate) mod repeat;

@@ -1,0 +1,128 @@
+//! Opens the engine on the device that was chosen.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::{
+    Definitions, Engine, EngineConfig, EngineError, ProcedureTable, RecoveryReport, TableSchema,
+};
+use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
+
+use crate::call::procedure::Registration;
+use crate::error::{Error, Result};
+use crate::host::driver::{Driver, Hosted};
+use crate::table::handle::Shape;
+use crate::table::index::IndexRegistration;
+use crate::table::schema::{Context, Schema};
+
+/// What a database is opened with.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub(crate) device: DeviceSpec,
+    /// Nothing is written to the device.
+    pub(crate) read_only: bool,
+    pub(crate) image_bytes_max: u64,
+    pub(crate) log_bytes_max: u64,
+    /// Sees every call that `file` makes to the file system.
+    pub(crate) disk: Option<Arc<dyn DiskHook>>,
+    /// Files that may lie in the directory of a new store.
+    pub(crate) beside: &'static [&'static str],
+    pub(crate) config: EngineConfig,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) dropped: Vec<String>,
+    pub(crate) indexes: Vec<IndexRegistration>,
+    pub(crate) procedures: Vec<Registration>,
+    pub(crate) context: Context,
+}
+
+/// Opens the device, then the engine on it.
+pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+    let (image, log) = (plan.image_bytes_max, plan.log_bytes_max);
+    if plan.read_only && !matches!(plan.device, DeviceSpec::File(_)) {
+        return Err(Error::mistake(format!(
+            "{} cannot be opened for reading only, file:DIRECTORY can",
+            plan.device
+        )));
+    }
+    match &plan.device {
+        DeviceSpec::Dram => host(Dram::new(image, log)?, plan),
+        DeviceSpec::Emulated(profile) => host(Emulated::new(*profile, image, log)?, plan),
+        DeviceSpec::Dax(path) => {
+            check_parent(path)?;
+            host(Dax::open(path, image, log)?, plan)
+        }
+        DeviceSpec::File(directory) => {
+            check_parent(directory)?;
+            let (create, read_only) = (plan.config.store.create, plan.read_only);
+            let options = FileOptions {
+                create,
+                read_only,
+                detached: read_only,
+                hook: plan.disk.clone(),
+                beside: plan.beside,
+                ..FileOptions::new(image, log)
+            };
+            host(File::open(directory, &options)?, plan)
+        }
+        DeviceSpec::Crash => Err(Error::mistake(
+            "the crash device is for simulations, which drive the engine themselves",
+        )),
+    }
+}
+
+/// A database is created in a directory that is there: anything else is more likely a slip of the
+/// pen.
+fn check_parent(path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
+            Err(Error::mistake(format!(
+                "there is no directory {} to create a database in: create it or check the path",
+                parent.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens the engine on a device.
+pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+    let device = Arc::new(device);
+    let Plan { config, shapes, renamed, dropped, indexes, procedures, context, .. } = plan;
+    let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
+    let position = |index: &IndexRegistration| {
+        let of = |shape: &Shape| shape.tag == index.shape.table.tag;
+        shapes.iter().position(of).expect("checked with the options")
+    };
+    let of_engine: Vec<_> = indexes.iter().map(|index| index.definition(position(index))).collect();
+    // Recovery runs procedures, which must know the numbers that the store has for their tables.
+    let mut made: Option<Arc<Schema>> = None;
+    let mut refused: Option<Error> = None;
+    let mut register = |numbers: &[u16]| {
+        let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
+        let tags = tags.chain(indexes.iter().map(|index| index.shape.tag).zip(0..));
+        let tags: Vec<_> = tags.collect();
+        let schema = Schema::new(&tags, context.clone()).map_err(|error| {
+            let what = error.to_string();
+            refused = Some(error);
+            EngineError::Limit(what)
+        })?;
+        let schema = Arc::new(schema);
+        let mut table = ProcedureTable::new();
+        for procedure in &procedures {
+            table.add_typed((procedure.object)(Arc::clone(&schema)), (procedure.types)());
+        }
+        made = Some(schema);
+        Ok(table)
+    };
+    let definitions = Definitions {
+        renamed: &renamed,
+        dropped: &dropped,
+        indexes: &of_engine,
+        ..Definitions::new(&tables, &mut register)
+    };
+    let opened = Engine::open_with(device, config, definitions);
+    let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
+    let schema = made.expect("the engine has its procedures");
+    Ok((Box::new(Hosted { engine, schema }), report))
+}

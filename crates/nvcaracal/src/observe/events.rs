@@ -1,0 +1,178 @@
+//! What happens, told to `tracing` and `metrics`. Where their features are off this is nothing.
+//!
+//! Who listens is code of the user's, which may call the database: no lock is held, and it is told
+//! so that it gets an error instead of waiting for ever (`body.rs`). If it panics, that is not the
+//! database's affair.
+
+#![cfg_attr(
+    not(all(feature = "tracing", feature = "metrics")),
+    expect(unused_variables, reason = "each feature takes its part")
+)]
+
+use std::time::Duration;
+
+use engine::{EpochOutcome, RecoveryReport};
+
+use crate::error::Error;
+
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+use crate::body::callback;
+
+/// A span of `tracing`, until it is dropped.
+pub(crate) struct Span {
+    #[cfg(feature = "tracing")]
+    entered: Option<tracing::span::EnteredSpan>,
+}
+
+#[cfg(feature = "tracing")]
+impl Drop for Span {
+    fn drop(&mut self) {
+        callback(|| drop(self.entered.take()));
+    }
+}
+
+/// A database is being opened.
+pub(crate) fn opening(device: &str) -> Span {
+    Span {
+        #[cfg(feature = "tracing")]
+        entered: Some(tracing::info_span!(target: "nvcaracal", "open", device).entered()),
+    }
+}
+
+/// It is open.
+pub(crate) fn opened(device: &str, report: &RecoveryReport, time: Duration) {
+    #[cfg(feature = "tracing")]
+    {
+        for verdict in &report.skipped {
+            tracing::warn!(
+                target: "nvcaracal",
+                epoch = verdict.epoch,
+                position = verdict.position,
+                why = verdict.reason,
+                "a call was left out of the replay"
+            );
+        }
+        tracing::info!(
+            target: "nvcaracal",
+            device,
+            epoch = report.epoch,
+            rows = report.rows,
+            epochs_replayed = report.epochs_replayed,
+            calls_replayed = report.calls_replayed,
+            us = us(time),
+            "opened"
+        );
+    }
+}
+
+#[cfg(feature = "tracing")]
+fn us(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// An epoch runs.
+pub(crate) fn epoch_span(calls: usize) -> Span {
+    #[cfg(feature = "tracing")]
+    {
+        let mut entered = None;
+        callback(|| {
+            entered = Some(tracing::debug_span!(target: "nvcaracal", "epoch", calls).entered());
+        });
+        Span { entered }
+    }
+    #[cfg(not(feature = "tracing"))]
+    Span {}
+}
+
+/// An epoch has ended.
+pub(crate) fn epoch(
+    outcome: &EpochOutcome,
+    rows: u64,
+    latency: Option<Duration>,
+    queued: impl FnOnce() -> usize,
+) {
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    let (stats, work) = (&outcome.stats, &outcome.stats.work);
+    #[cfg(feature = "tracing")]
+    callback(|| {
+        tracing::debug!(
+            target: "nvcaracal",
+            epoch = outcome.epoch,
+            committed = work.committed,
+            aborted = work.aborted,
+            failed = work.failed,
+            deferred = work.deferred,
+            log_bytes = stats.device.log_bytes,
+            us = stats.total_ns / 1000,
+            "epoch"
+        );
+    });
+    #[cfg(feature = "metrics")]
+    callback(|| {
+        metrics::counter!("nvcaracal_epochs_total").increment(1);
+        metrics::counter!("nvcaracal_log_bytes_total").increment(stats.device.log_bytes);
+        metrics::histogram!("nvcaracal_epoch_seconds").record(stats.total_ns as f64 / 1e9);
+        if let Some(latency) = latency {
+            metrics::histogram!("nvcaracal_answer_seconds").record(latency.as_secs_f64());
+        }
+        metrics::gauge!("nvcaracal_rows").set(rows as f64);
+        metrics::gauge!("nvcaracal_queued_calls").set(queued() as f64);
+    });
+}
+
+/// For which rows the calls of an epoch contended, if that was asked for.
+pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    if !rows.is_empty() {
+        let writers = rows.iter().map(|row| u64::from(row.writers)).sum::<u64>();
+        let waits = rows.iter().map(|row| row.waits).sum::<u64>();
+        #[cfg(feature = "tracing")]
+        callback(|| {
+            tracing::debug!(
+                target: "nvcaracal",
+                epoch,
+                rows = rows.len(),
+                writers,
+                waits,
+                us = rows.iter().map(|row| row.waited_ns).sum::<u64>() / 1000,
+                "contention"
+            );
+        });
+        #[cfg(feature = "metrics")]
+        callback(|| {
+            metrics::counter!("nvcaracal_contended_writes_total").increment(writers);
+            metrics::counter!("nvcaracal_row_waits_total").increment(waits);
+        });
+    }
+}
+
+/// So many calls of a procedure ended like this.
+pub(crate) fn calls(procedure: &'static str, outcome: &'static str, calls: u64) {
+    #[cfg(feature = "metrics")]
+    if calls > 0 {
+        let labels = [("procedure", procedure), ("outcome", outcome)];
+        callback(|| metrics::counter!("nvcaracal_calls_total", &labels).increment(calls));
+    }
+}
+
+pub(crate) fn checkpoint(epoch: u64, time: Duration) {
+    #[cfg(feature = "tracing")]
+    callback(|| tracing::info!(target: "nvcaracal", epoch, us = us(time), "checkpoint"));
+    #[cfg(feature = "metrics")]
+    callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
+}
+
+pub(crate) fn full(what: &str) {
+    #[cfg(feature = "tracing")]
+    callback(|| tracing::info!(target: "nvcaracal", "{what} was full: taking a checkpoint"));
+}
+
+pub(crate) fn stopped(error: &Error) {
+    #[cfg(feature = "tracing")]
+    callback(|| tracing::error!(target: "nvcaracal", why = %error, "stopped"));
+}
+
+pub(crate) fn closed() {
+    #[cfg(feature = "tracing")]
+    callback(|| tracing::info!(target: "nvcaracal", "closed"));
+}

@@ -1,0 +1,7 @@
+//! What a database tells of itself: counts, contended rows, events.
+
+pub(crate) mod contention;
+pub(crate) mod events;
+mod histogram;
+pub(crate) mod procedures;
+pub(crate) mod stats;

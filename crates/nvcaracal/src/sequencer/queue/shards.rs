@@ -1,0 +1,262 @@
+//! Shards of the queue: where threads leave calls for the epoch to be, each in a shard of its own
+//! if it can be, so that they do not wait for each other.
+//!
+//! A call gets a number when it is accepted, by one addition for all threads; the numbers are the
+//! serial order. The thread that closes the batch that is open locks all shards: then every number
+//! that was given is in one of them, and none is missing in between.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use engine::Calls;
+
+use crate::call::ticket::{Group, SharedGroup};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, thread, thread_number};
+
+/// Shards for each processor: threads meet in one less often.
+const SHARDS_BY_PROCESSOR: usize = 2;
+/// Their numbers fit into a byte.
+const SHARDS_MAX: usize = 64;
+/// No number is so large.
+const NEVER: u64 = u64::MAX;
+
+/// Keeps what threads change away from what others use: a processor fetches lines in pairs.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Apart<T>(T);
+
+/// The numbers of calls since the database was opened.
+#[derive(Debug)]
+struct Numbers {
+    /// Calls that were accepted: the number of the next one.
+    accepted: AtomicU64,
+    /// Calls with smaller numbers fit into the open batch and into the queue.
+    until: AtomicU64,
+    /// When this many calls were accepted the sequencer is to be woken.
+    wake_at: AtomicU64,
+    /// Bytes of arguments that wait.
+    bytes: AtomicUsize,
+}
+
+/// Calls of a batch that threads left in one shard.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    calls: Calls,
+    /// Their places in the batch, in order; empty where they are all of it.
+    places: Vec<u32>,
+    /// When the first one came.
+    opened: Option<Instant>,
+}
+
+/// Calls of the open batch.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    part: Part,
+    /// The open batch; absent until a thread that had the queue's lock said which it is.
+    open: Option<(SharedGroup, u64)>,
+}
+
+/// The group of the open batch, and the number of its first call.
+pub(super) type Open = (Arc<Group>, u64);
+
+/// All shards, locked.
+pub(super) type Locked<'l> = Vec<MutexGuard<'l, Shard>>;
+
+/// The shards of a queue.
+#[derive(Debug)]
+pub(super) struct Shards {
+    /// A power of two of them.
+    shards: Box<[Apart<Mutex<Shard>>]>,
+    numbers: Apart<Numbers>,
+    bytes_max: usize,
+}
+
+fn lock(shard: &Apart<Mutex<Shard>>) -> MutexGuard<'_, Shard> {
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shards {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let shards = (processors * SHARDS_BY_PROCESSOR).next_power_of_two().min(SHARDS_MAX);
+        let numbers = Numbers {
+            accepted: AtomicU64::new(0),
+            until: AtomicU64::new(0),
+            wake_at: AtomicU64::new(NEVER),
+            bytes: AtomicUsize::new(0),
+        };
+        Self {
+            shards: (0..shards).map(|_| Apart::default()).collect(),
+            numbers: Apart(numbers),
+            bytes_max,
+        }
+    }
+
+    fn mine(&self) -> &Apart<Mutex<Shard>> {
+        &self.shards[thread_number() & (self.shards.len() - 1)]
+    }
+
+    /// Calls that were accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.numbers.0.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of their arguments that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.numbers.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Says how many calls may be accepted in all. Less than before only with all shards locked.
+    pub(super) fn accept_until(&self, calls: u64) {
+        self.numbers.0.until.store(calls, Ordering::Relaxed);
+    }
+
+    /// Asks to be woken when so many calls were accepted; whether they were already. The queue's
+    /// lock is held from here until the sequencer sleeps.
+    pub(super) fn wake_at(&self, calls: u64) -> bool {
+        // Either this sees a call that is accepted now, or the thread that submits it sees this
+        // (SeqCst).
+        self.numbers.0.wake_at.store(calls, Ordering::SeqCst);
+        self.accepted() >= calls
+    }
+
+    /// The sequencer is awake.
+    pub(super) fn wake_never(&self) {
+        self.numbers.0.wake_at.store(NEVER, Ordering::SeqCst);
+    }
+
+    /// Whether the sequencer is to be woken, as so many calls were accepted. It is told to one.
+    pub(super) fn is_to_wake(&self, calls: u64) -> bool {
+        let wake_at = &self.numbers.0.wake_at;
+        let at = wake_at.load(Ordering::SeqCst);
+        at <= calls
+            && wake_at.compare_exchange(at, NEVER, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Has `add` append calls to the open batch, which get numbers that follow each other: the
+    /// group, the place of the first one in the batch, and how many calls have been accepted now.
+    /// Nothing if they do not fit, or it is not known where they go.
+    pub(super) fn add(
+        &self,
+        (calls, bytes): (usize, usize),
+        add: impl FnOnce(&mut Calls),
+    ) -> Option<(SharedGroup, u32, u64)> {
+        let mut shard = lock(self.mine());
+        let Shard { part, open } = &mut *shard;
+        let (group, first) = open.as_ref()?;
+        let number = self.accept(calls as u64, bytes)?;
+        let place = (number - first) as u32;
+        part.opened.get_or_insert_with(Instant::now);
+        part.places.extend(place..place + calls as u32);
+        add(&mut part.calls);
+        Some((Arc::clone(group), place, number + calls as u64))
+    }
+
+    /// Accepts calls, if there is room: the number of the first one. The shard that they go to is
+    /// locked.
+    fn accept(&self, calls: u64, bytes: usize) -> Option<u64> {
+        let numbers = &self.numbers.0;
+        let waiting = numbers.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let fit = |accepted| {
+            let after = accepted + calls;
+            (after <= numbers.until.load(Ordering::Relaxed)).then_some(after)
+        };
+        let accepted = (waiting <= self.bytes_max)
+            .then(|| numbers.accepted.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fit).ok());
+        let accepted = accepted.flatten();
+        if accepted.is_none() {
+            numbers.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        accepted
+    }
+
+    /// Accepts calls for a batch of their own: the number of the first one. All shards are locked,
+    /// and there is room.
+    pub(super) fn accept_apart(&self, calls: usize, bytes: usize) -> u64 {
+        self.numbers.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.numbers.0.accepted.fetch_add(calls as u64, Ordering::SeqCst)
+    }
+
+    /// The bytes of so many arguments wait no more.
+    pub(super) fn taken(&self, bytes: usize) {
+        self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Locks all shards, for the thread that has the queue's lock.
+    pub(super) fn lock_all(&self) -> Locked<'_> {
+        self.shards.iter().map(lock).collect()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Says to this thread's shard which batch is open: for the thread that has the queue's lock.
+    pub(super) fn open_mine(&self, open: &Open) {
+        lock(self.mine()).open.get_or_insert_with(|| share(open));
+    }
+}
+
+fn share((group, first): &Open) -> (SharedGroup, u64) {
+    (Arc::new(Arc::clone(group)), *first)
+}
+
+impl Part {
+    /// Calls for a batch of their own, where they have the places that they have here.
+    pub(super) fn of(calls: Calls) -> Self {
+        Self { calls, places: Vec::new(), opened: Some(Instant::now()) }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.calls.bytes()
+    }
+
+    /// Empties it and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.calls.clear();
+        self.places.clear();
+        self.opened = None;
+    }
+}
+
+/// Takes the calls of the open batch out of all shards, and leaves them empty memory. Those that
+/// were used hear which batch is open now.
+pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Part>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for shard in shards {
+        shard.open = None;
+        if !shard.part.places.is_empty() {
+            shard.open = Some(share(open));
+            parts.push(std::mem::replace(&mut shard.part, spare.pop().unwrap_or_default()));
+        }
+    }
+    parts
+}
+
+/// When the first call of a batch came.
+pub(super) fn opened(parts: &[Part]) -> Instant {
+    let first = parts.iter().filter_map(|part| part.opened).min();
+    first.unwrap_or_else(Instant::now)
+}
+
+/// The calls of a batch in their order. Uses the memory of `calls`, which are none.
+pub(super) fn in_order(parts: &mut [Part], mut calls: Calls) -> Calls {
+    if let [part] = parts {
+        return std::mem::replace(&mut part.calls, calls);
+    }
+    let mut shard_of = vec![0u8; parts.iter().map(|part| part.places.len()).sum()];
+    for (shard, part) in parts.iter().enumerate() {
+        part.places.iter().for_each(|&place| shard_of[place as usize] = shard as u8);
+    }
+    let mut next = vec![0; parts.len()];
+    for run in shard_of.chunk_by(|shard, after| shard == after) {
+        let shard = usize::from(run[0]);
+        let of_shard = next[shard]..next[shard] + run.len();
+        next[shard] = of_shard.end;
+        let added = calls.append_some(&parts[shard].calls, of_shard);
+        added.expect("all of them have numbers below the limit of an epoch");
+    }
+    calls
+}

@@ -1,0 +1,7 @@
+//! Tables and indexes as programs name them, and what of them a call reads.
+
+pub(crate) mod handle;
+pub(crate) mod index;
+pub(crate) mod range;
+pub(crate) mod rows;
+pub(crate) mod schema;
