@@ -303,6 +303,21 @@ impl<D: Device> Epoch<'_, D> {
         result
     }
 
+    /// Readers from outside leave, before indexes and row entries change; the next barrier says so
+    /// to all workers.
+    pub(crate) fn close_gate(&self, worker: &Worker<D>) {
+        if self.leads(worker) {
+            self.core.gate.close();
+        }
+    }
+
+    /// Readers see the end of an epoch from now on. All workers have done what leads there.
+    pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: u64) {
+        if self.leads(worker) {
+            self.core.gate.open(epoch);
+        }
+    }
+
     /// Whether a worker is the one that does what is done once.
     pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
         worker.local.worker == 0

@@ -12,7 +12,7 @@ use crate::declaration::{
     Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
     NO_ENTRY, PieceState, Span,
 };
-use crate::error::Words;
+use crate::error::{EngineError, Words};
 use crate::index::EntryId;
 use crate::reads::{Reads, Visit};
 use crate::state::core::Core;
@@ -99,6 +99,18 @@ pub(crate) enum LookupError {
     Mistake(String),
     /// Another worker failed.
     Stopped,
+}
+
+impl LookupError {
+    /// The same to a reader from outside of an epoch.
+    pub(crate) fn of_reader(self, core: &Core) -> EngineError {
+        match self {
+            Self::Mistake(what) => EngineError::Limit(what),
+            Self::Stopped => EngineError::Poisoned(
+                core.stop_reason().unwrap_or_else(|| "the engine was stopped".into()),
+            ),
+        }
+    }
 }
 
 impl From<String> for LookupError {

@@ -1,5 +1,6 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
+pub(crate) mod reader;
 pub(crate) mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,9 @@ use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
+use crate::declaration::declare::LookupError;
 use crate::declaration::demand::SpaceDemand;
+use crate::engine::reader::ShutsGate;
 use crate::epoch;
 use crate::epoch::workers;
 use crate::error::hex;
@@ -38,7 +41,9 @@ use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 
 /// A deterministic database engine over one device.
 pub struct Engine<D: Device> {
-    pub(crate) core: Core,
+    /// Dropped before the device is.
+    _shuts_gate: ShutsGate,
+    pub(crate) core: Arc<Core>,
     pub(crate) procedures: ProcedureTable,
     pub(crate) store: Arc<Store<D>>,
     pub(crate) workers: Vec<Worker<D>>,
@@ -70,7 +75,10 @@ impl<D: Device> Engine<D> {
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
+        core.gate.open(checkpoint.epoch);
+        let core = Arc::new(core);
         Self {
+            _shuts_gate: ShutsGate(Arc::clone(&core)),
             core,
             procedures: agreed.procedures.clone(),
             shared,
@@ -494,13 +502,8 @@ impl<D: Device> Engine<D> {
         Reading::new(self.store.device())
     }
 
-    fn read_error(&self, error: crate::declaration::declare::LookupError) -> EngineError {
-        match error {
-            crate::declaration::declare::LookupError::Mistake(what) => EngineError::Limit(what),
-            crate::declaration::declare::LookupError::Stopped => EngineError::Poisoned(
-                self.core.stop_reason().unwrap_or_else(|| "the engine was stopped".into()),
-            ),
-        }
+    fn read_error(&self, error: LookupError) -> EngineError {
+        error.of_reader(&self.core)
     }
 
     /// Visits all rows of a table as of the end of the last epoch, in key order if it is ordered.
@@ -630,13 +633,15 @@ impl<D: Device> Engine<D> {
             self.core.table(table).map_err(EngineError::Limit)?;
         }
         let bytes = self.store.prepare_rows(rows)?;
-        for &(table, count) in rows {
-            let table = &self.core.tables[table as usize];
-            table.hash.reserve(count as usize);
-            if let Some(ordered) = &table.ordered {
-                ordered.reserve(count as usize);
+        self.core.gate.while_closed(|| {
+            for &(table, count) in rows {
+                let table = &self.core.tables[table as usize];
+                table.hash.reserve(count as usize);
+                if let Some(ordered) = &table.ordered {
+                    ordered.reserve(count as usize);
+                }
             }
-        }
+        });
         self.core.entries.populate(rows.iter().map(|r| r.1).sum());
         Ok(bytes)
     }

@@ -23,6 +23,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     fence_own(epoch, worker)?;
     add_totals(epoch, worker);
     epoch.barrier()?;
+    // All values are there for all threads now, also those that were stored non-temporally.
+    epoch.open_gate(worker, epoch.number);
     epoch.reach(worker, Moment::Fenced);
     if epoch.leads(worker) {
         commit(epoch, worker)?;

@@ -19,18 +19,23 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 }
 
 /// Writes this worker's stream; the first worker commits the epoch and begins to make it durable. A
-/// worker that is alone does both with one write, if it can.
+/// worker that is alone does both with one write, if it can. No reader is inside the gate
+/// afterwards: what follows changes indexes and row entries.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     if epoch.replay.is_some() || !epoch.core.config.lab.design.logs() {
-        return Ok(());
+        epoch.close_gate(worker);
+        return Ok(epoch.barrier()?);
     }
     if epoch.workers == 1 {
         write_calls(epoch, worker)?;
         let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
         stream.finish_and_commit(epoch.store.log(), port, commit(epoch, Vec::new()))?;
-        return begin_sync(epoch);
+        begin_sync(epoch)?;
+        epoch.close_gate(worker);
+        return Ok(());
     }
     write_stream(epoch, worker)?;
+    epoch.close_gate(worker);
     epoch.barrier()?;
     if epoch.leads(worker) {
         let mut streams =

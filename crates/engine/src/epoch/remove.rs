@@ -35,6 +35,8 @@ fn share_evenly<D: Device>(
     let mine = worker.local.worker;
     *epoch.shared.dead_rows[mine].write().expect("no panic while locked") =
         std::mem::take(&mut worker.row_store.dead_rows);
+    // Bodies have ended, and with them what readers see.
+    epoch.close_gate(worker);
     epoch.barrier()?;
     let mut share = Vec::new();
     let mut numbers = vec![0; epoch.core.tables.len()];

@@ -12,6 +12,7 @@ use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
+use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::{EntrySlab, ReadPhase};
 
@@ -78,6 +79,8 @@ pub(crate) struct Core {
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     /// Secondary indexes.
     pub(crate) secondary: SecondaryIndexes,
+    /// When rows may be read from outside of an epoch.
+    pub(crate) gate: ReadGate,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -96,6 +99,7 @@ impl Core {
             image_base,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
+            gate: ReadGate::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
         }
@@ -104,6 +108,12 @@ impl Core {
     /// The flag that waiting workers watch.
     pub(crate) fn stopped(&self) -> &AtomicBool {
         &self.stopped
+    }
+
+    /// Whether the engine was stopped.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Stops the engine: no epoch runs any more, no worker waits any more (O-50). The first reason
@@ -116,7 +126,7 @@ impl Core {
 
     /// Why the engine was stopped, if it was.
     pub(crate) fn stop_reason(&self) -> Option<String> {
-        if !self.stopped.load(Ordering::Acquire) {
+        if !self.is_stopped() {
             return None;
         }
         let reason = self.reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

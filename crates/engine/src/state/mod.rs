@@ -2,4 +2,5 @@
 
 pub(crate) mod config;
 pub(crate) mod core;
+pub(crate) mod read_gate;
 pub(crate) mod watch;

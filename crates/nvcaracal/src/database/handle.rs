@@ -2,13 +2,14 @@
 
 use std::any::TypeId;
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use engine::{MemoryUse, RecoveryReport, caught, text_of};
+use engine::{MemoryUse, Reader, RecoveryReport, caught, text_of};
 
 use crate::body;
 use crate::call::procedure::{Procedure, Registration};
@@ -27,9 +28,9 @@ use crate::observe::stats::{Recorder, Stats};
 use crate::sequencer::queue::{Limits, OnFull, Queue, check_arguments};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
-use crate::sync::Mutex;
 use crate::sync::mpsc::sync_channel;
 use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, thread_number};
 use crate::table::handle::Table;
 use crate::table::rows::undecodable;
 use crate::table::schema::Schema;
@@ -93,9 +94,17 @@ pub struct Database {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// Bytes that a thread keeps for the next row that it reads.
+const ROOM_BYTES_MAX: usize = 1 << 16;
+
+thread_local! {
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 pub(crate) struct Inner {
     shared: Arc<Shared>,
     seat: Arc<Seat>,
+    reader: Reader,
     numbers: Numbers,
     schema: Arc<Schema>,
     report: RecoveryReport,
@@ -126,6 +135,7 @@ impl Database {
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let shared = Arc::new(Shared { queue, recorder, routing, pace });
         let schema = tools.driver.schema();
+        let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.
         let deferred = if limits.read_only { 0 } else { tools.driver.status().deferred };
         let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
@@ -141,6 +151,7 @@ impl Database {
             inner: Arc::new(Inner {
                 shared,
                 seat,
+                reader,
                 numbers,
                 schema,
                 report,
@@ -268,8 +279,9 @@ impl Database {
         &self.inner.shared.queue
     }
 
-    /// Reads a row as of the end of an epoch. Waits for the epoch that runs now, so it sees every
-    /// call that was answered before. For several rows of one state take a
+    /// Reads a row as of the end of the last finished epoch, from this thread, while the next one
+    /// runs: it waits for no call, no log and no other reader, but for a moment where indexes
+    /// change. It sees every call that was answered before. For several rows of one state take a
     /// [snapshot](Database::snapshot).
     ///
     /// # Errors
@@ -281,11 +293,11 @@ impl Database {
         key: impl Borrow<K>,
     ) -> Result<Option<V>> {
         let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
-        let key = key.borrow().with_key(<[u8]>::to_vec);
-        let bytes = self.inner.request(move |driver| Ok(driver.get(number, &key)?))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let value = stored::read::<V>(&bytes);
-        value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
+        let read = |bytes: &[u8]| {
+            let value = stored::read::<V>(bytes);
+            value.ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
+        };
+        key.borrow().with_key(|key| self.inner.with_row(number, key, read))?.transpose()
     }
 
     /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
@@ -432,6 +444,32 @@ impl Inner {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// Reads a row and has the bytes of its value read, if there is one. They are copied first:
+    /// what reads them may be code of the user, for which no epoch waits.
+    fn with_row<R>(
+        &self,
+        table: u16,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        body::check_may_wait()?;
+        self.shared.queue.check_here()?;
+        let mut room = ROOM.take();
+        let found = match self.reader.get(thread_number(), table, key, &mut room)? {
+            Some(is_there) => is_there.then(|| read(&room)),
+            // The engine has ended: the sequencer knows why.
+            None => {
+                let key = key.to_vec();
+                let value = self.request(move |driver| Ok(driver.get(table, &key)?))?;
+                value.map(|value| read(&value))
+            }
+        };
+        if room.capacity() <= ROOM_BYTES_MAX {
+            ROOM.set(room);
+        }
+        Ok(found)
     }
 
     /// Has the sequencer do something between two epochs.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, ScanPart, Visit};
+use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader, ScanPart, Visit};
 use pmem::{Device, Dram};
 use storage::StateHash;
 
@@ -17,6 +17,8 @@ pub(crate) trait Driver: Send {
     fn run_deferred(&mut self, info: EpochInfo) -> engine::Result<EpochOutcome>;
     fn workers(&self) -> usize;
     fn limit_workers(&mut self, workers: usize);
+    /// Reads from any thread.
+    fn reader(&self) -> Reader;
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
     fn snapshot(&mut self) -> u64;
     fn release_snapshot(&mut self, epoch: u64);
@@ -86,6 +88,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn limit_workers(&mut self, workers: usize) {
         self.engine.limit_workers(workers);
+    }
+
+    fn reader(&self) -> Reader {
+        self.engine.reader()
     }
 
     fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {

@@ -1,0 +1,89 @@
+//! Reads from any thread, while epochs run.
+
+use std::sync::Arc;
+
+use pmem::Device;
+use storage::{IndexKind, SerialId};
+
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::reads::{Reading, Reads};
+use crate::state::core::Core;
+use crate::version::{ReadPhase, Waiter};
+
+/// Reads rows as of the end of the last finished epoch, from any thread, also while an epoch runs
+/// (see `state/read_gate.rs`). It keeps the indexes in memory, but not the device: once the engine
+/// is gone, nothing is read any more.
+#[derive(Clone)]
+pub struct Reader {
+    core: Arc<Core>,
+    /// Charges reads, on devices on which they cost something.
+    charge: Option<Arc<dyn Fn(&mut Reads) + Send + Sync>>,
+}
+
+/// Shuts the gate of reads when the engine goes, before its device does.
+pub(crate) struct ShutsGate(pub(crate) Arc<Core>);
+
+impl Drop for ShutsGate {
+    fn drop(&mut self) {
+        self.0.gate.shut();
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Reads from any thread, as long as the engine lives.
+    pub fn reader(&self) -> Reader {
+        let device = Arc::downgrade(self.store.device());
+        let image_base = self.core.image_base;
+        let charge = move |reads: &mut Reads| {
+            if let Some(device) = device.upgrade() {
+                let mut reading = Reading::new(&device);
+                std::mem::swap(&mut reading.reads, reads);
+                reading.end_step(image_base);
+            }
+        };
+        let is_charged = self.store.device().charges_loads();
+        let charge: Option<Arc<dyn Fn(&mut Reads) + Send + Sync>> =
+            if is_charged { Some(Arc::new(charge)) } else { None };
+        Reader { core: Arc::clone(&self.core), charge }
+    }
+}
+
+impl Reader {
+    /// Reads a row into `value`, whose content is replaced; whether there is one. `slot` is any
+    /// number: threads that read at the same time should have different ones. `None` if the engine
+    /// was stopped or is gone.
+    ///
+    /// # Errors
+    /// `Limit` for an unknown table, one of sequences, and a key beyond its limit.
+    pub fn get(
+        &self,
+        slot: usize,
+        table: u16,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        let core = &*self.core;
+        let table = core.table(table).map_err(EngineError::Limit)?;
+        if table.kind == IndexKind::Sequence {
+            return Err(EngineError::Limit(format!("table {:?} holds sequences", table.name)));
+        }
+        if core.is_stopped() {
+            return Ok(None);
+        }
+        let Some(inside) = core.gate.enter(slot, || core.is_stopped()) else { return Ok(None) };
+        let sid = SerialId::new(inside.epoch + 1, 0);
+        let mut waiter = Waiter::new(core.stopped());
+        let mut reads = Reads::new(self.charge.is_some());
+        let found = core.look_up_in(ReadPhase::begin(), table, key, sid, &mut waiter, &reads);
+        let found = found.map_err(|error| error.of_reader(core))?;
+        value.clear();
+        value.extend_from_slice(found.unwrap_or_default());
+        let is_there = found.is_some();
+        drop(inside);
+        if let Some(charge) = &self.charge {
+            charge(&mut reads);
+        }
+        Ok(Some(is_there))
+    }
+}
