@@ -1,4 +1,4 @@
-//! Writing a snapshot, and reading it back. The steps are those of the module's documentation.
+//! Writing a snapshot, and reading it back. The steps are those of README.md.
 
 use std::sync::Arc;
 

@@ -213,7 +213,7 @@ struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    /// The cases of the module's documentation.
+    /// The cases of README.md.
     fn decide(&self, mut digest: ImageDigest) -> Result<State, DeviceError> {
         let named = self.meta.named;
         let found = digest.value();
