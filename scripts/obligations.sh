@@ -46,7 +46,8 @@ table() {
     named | awk -v reasons="$reasons" '
         { files[$1 + 0] = files[$1 + 0] (files[$1 + 0] == "" ? "" : ", ") "`" short($2) "`" }
         function short(file) {
-            sub(/^crates\//, "", file); sub(/\/tests\/(all\/)?/, ": ", file); sub(/\/src\//, ": ", file)
+            sub(/^crates\//, "", file); sub(/\/tests\/(all\/)?/, "/", file); sub(/\/src\//, "/", file)
+            sub(/\.rs$/, "", file)
             return file
         }
         END {

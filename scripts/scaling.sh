@@ -1,7 +1,26 @@
 #!/usr/bin/env bash
 # What more workers do to each other, by counters, because counters do not need as many cores as
 # workers: row locks, waits, hand-overs from worker to worker, balance, and how many calls of an epoch
-# can run at a time at all. Prints the table of docs/scaling.md, which says what each column means.
+# can run at a time at all. Prints a table; docs/scaling.md has its figures. Per transaction, but for the
+# last five columns:
+#
+#   appended                 versions appended
+#   handed over              appends to a row to which another worker had appended last in the epoch; with
+#                            batch append, rows whose array another worker made than had claimed them
+#   contended                row locks that another worker held at that moment; 0 with batch append, and
+#                            near 0 with more workers than cores
+#   waits                    reads that found the version that they need pending
+#   versions of others read  reads of a transient version that another worker made
+#   final versions read      reads of a version that was written to the device in the same epoch
+#   ..., most by mean        of the worker of an epoch with most of them, by the mean; of calls it measures
+#                            the system's time slices where there are more workers than cores
+#   chain                    calls of an epoch in the longest chain in which each needs what the one before
+#                            left, found by the oracle; with pieces, calls and pieces
+#   calls by chain           how many calls can run at a time, on any number of cores
+#
+# With --append: moves are elements shifted in sorted version arrays, arrays those that were made, in
+# buffers the appends that were no claims, and others' claims seen those of them that found another
+# worker's claim.
 #
 #   scripts/scaling.sh [options] [workload ...]     default: all workloads of the table
 #
