@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Which test or check covers which obligation (O-01 to O-100), as the table of docs/obligation-tests.md; what
+# Which test or check covers which obligation (O-01 to O-100), as the list of docs/obligation-tests.md; what
 # they mean is in docs/obligations.md.
 #
 # A file covers an obligation if it names it: tests, the crash lab and scripts anywhere (O-26, or
 # ranges as in "O-22 to O-25"), other sources in the name of a test (o_26_...). An obligation that
 # nothing covers needs a reason in this file.
 #
-# Usage: scripts/obligations.sh           prints the table
+# Usage: scripts/obligations.sh           prints the list
 #        scripts/obligations.sh --write   puts it into docs/obligation-tests.md
 #        scripts/obligations.sh --check   fails if the one there is another, or an obligation is
 #                                         cited that docs/obligations.md does not have
@@ -41,8 +41,6 @@ named() {
 }
 
 table() {
-    echo '| obligation | named by |'
-    echo '|---|---|'
     named | awk -v reasons="$reasons" '
         { files[$1 + 0] = files[$1 + 0] (files[$1 + 0] == "" ? "" : ", ") "`" short($2) "`" }
         function short(file) {
@@ -57,7 +55,7 @@ table() {
             }
             for (n = 1; n <= 100; n++) {
                 text = n in files ? files[n] : (n in reason ? "- (" reason[n] ")" : "NOTHING")
-                printf "| O-%02d | %s |\n", n, text
+                printf "- O-%02d: %s\n", n, text
             }
         }'
 }
@@ -103,7 +101,7 @@ case ${1:-} in
         ;;
     --check)
         if [ "$(written)" != "$made" ]; then
-            echo "the table of obligations in $document is old: run scripts/obligations.sh --write" >&2
+            echo "the list of obligations in $document is old: run scripts/obligations.sh --write" >&2
             exit 1
         fi
         ;;
