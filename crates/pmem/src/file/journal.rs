@@ -28,7 +28,7 @@ pub(super) struct SnapshotWriter {
     newest: Header,
     /// The snapshot that `meta` names.
     named: u64,
-    /// What the newest snapshot has in each page. PrefetchQueue of it after a failure, which is
+    /// What the newest snapshot has in each page. Ahead of it after a failure, which is
     /// final.
     digest: ImageDigest,
 }
