@@ -24,6 +24,7 @@ mod past;
 mod pieces;
 mod read_only;
 mod readable;
+mod reads;
 mod reentrance;
 mod reopen;
 mod schema;

@@ -1,0 +1,194 @@
+//! Reads from any thread, while epochs run: they wait for no call, see every call that was answered
+//! before, whole, and never go back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nvcaracal::{
+    Data, Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning,
+    WriteSet, procedure,
+};
+
+use crate::common::{ACCOUNTS, Deposit, directory, dram, options};
+
+/// A value that says in each of its bytes, and in their number, which one it is.
+const VALUES: HashTable<u64, Vec<u8>> = Table::hash("values");
+/// Rows that come and go, under keys that are no words.
+const NAMES: Table<str, u64> = Table::ordered("names");
+
+const ROWS: u64 = 6;
+
+fn value(number: u64) -> Vec<u8> {
+    vec![number as u8; (number * 37 % 1500) as usize + 1]
+}
+
+/// Whether a value is one of those, whole.
+fn is_whole(value: &[u8]) -> bool {
+    value.iter().all(|&byte| byte == value[0])
+}
+
+fn row(call: &Advance, set: &mut WriteSet) {
+    set.insert(VALUES, call.row);
+}
+
+/// Replaces a value by the next one; answers with its number, which its length and bytes repeat.
+#[procedure(write_set = row)]
+fn advance(tx: &mut Transaction, row: u64, number: u64) -> Result<(), Stop> {
+    tx.insert(VALUES, row, &value(number))
+}
+
+fn name_of(number: u64) -> String {
+    format!("{}{number}", "name".repeat(number as usize % 9))
+}
+
+fn name(call: &Toggle, set: &mut WriteSet) {
+    set.insert(NAMES, name_of(call.number));
+}
+
+/// Inserts a row that is not there, deletes one that is.
+#[procedure(write_set = name)]
+fn toggle(tx: &mut Transaction, number: u64) -> Result<(), Stop> {
+    let name = name_of(number);
+    match tx.get(NAMES, &name)? {
+        None => tx.insert(NAMES, &name, &number),
+        Some(_) => tx.delete(NAMES, &name),
+    }
+}
+
+fn of_values() -> Options {
+    Database::options()
+        .table(VALUES)
+        .table(NAMES)
+        .procedure::<Advance>()
+        .procedure::<Toggle>()
+        .workers(2)
+        .data_bytes_max(1 << 30)
+        .log_bytes_max(1 << 30)
+}
+
+/// Reads rows again and again until it is over; how many it read.
+fn read(db: &Database, answered: &[AtomicU64], is_over: &AtomicBool) -> u64 {
+    let (mut reads, mut seen) = (0, [0; ROWS as usize]);
+    while !is_over.load(Ordering::Relaxed) || reads == 0 {
+        for row in 0..ROWS {
+            let least = answered[row as usize].load(Ordering::Acquire);
+            let Some(bytes) = db.get(VALUES, row).unwrap() else {
+                assert_eq!((least, seen[row as usize]), (0, 0), "row {row} was there");
+                continue;
+            };
+            assert!(is_whole(&bytes), "row {row}: a value that was never written");
+            let least = least.max(seen[row as usize]);
+            let number = (least..least + 20_000).find(|&n| value(n) == bytes);
+            seen[row as usize] = number.unwrap_or_else(|| panic!("row {row} went back: {least}"));
+            let toggled = reads % 200;
+            let found = db.get(NAMES, name_of(toggled).as_str()).unwrap();
+            assert!(found.is_none_or(|number| number == toggled), "{found:?}");
+            reads += 1;
+        }
+    }
+    reads
+}
+
+/// Runs epochs that rewrite a few rows, and make and delete others, beside three readers.
+fn read_beside_epochs(db: &Database, batches: u64) {
+    let answered: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let readers: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| read(db, &answered, &is_over))).collect();
+        let mut number = 0;
+        for batch_number in 0..batches {
+            let mut batch = db.batch();
+            for _ in 0..20 {
+                number += 1;
+                (0..ROWS).for_each(|row| batch.add(&Advance { row, number }).map(drop).unwrap());
+            }
+            for toggled in 0..60 {
+                batch.add(&Toggle { number: (batch_number * 41 + toggled) % 200 }).unwrap();
+            }
+            batch.submit().unwrap().wait();
+            answered.iter().for_each(|row| row.store(number, Ordering::Release));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
+}
+
+#[test]
+fn reads_beside_epochs_see_whole_values_that_never_go_back() {
+    for (cache, every) in [(0, 1), (1 << 20, 1), (1 << 14, 5)] {
+        let options = of_values().cache_bytes(cache).checkpoint_every(every);
+        let db = options.open_device(DeviceSpec::Dram).unwrap();
+        read_beside_epochs(&db, 120);
+    }
+}
+
+/// On a file a value is overwritten in its place between two checkpoints, and small epochs run on
+/// one thread.
+#[test]
+fn reads_beside_epochs_on_a_file_see_whole_values_too() {
+    let dir = directory();
+    let db = of_values().checkpoint_every(7).open(dir.path()).unwrap();
+    read_beside_epochs(&db, 60);
+    db.close().unwrap();
+    let serial = Tuning { serial_calls_max: 1000, ..Tuning::default() };
+    let db = of_values().tuning(serial).open_device(DeviceSpec::Dram).unwrap();
+    read_beside_epochs(&db, 120);
+}
+
+/// Writes a row, and then runs for as long as the static below says, with or without a write set.
+static MAY_END: AtomicBool = AtomicBool::new(false);
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+fn slow_set(call: &Slow, set: &mut WriteSet) {
+    set.insert(ACCOUNTS, call.account);
+}
+
+#[procedure(write_set = slow_set)]
+fn slow(tx: &mut Transaction, account: u64) -> Result<(), Stop> {
+    tx.insert(ACCOUNTS, account, &-1)?;
+    RUNS.store(true, Ordering::Release);
+    while !MAY_END.load(Ordering::Acquire) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// A procedure that runs for long holds up no read, not even of the row that it writes: in the
+/// parallel part of an epoch and in the serial one.
+#[test]
+fn a_read_waits_for_no_procedure() {
+    for serial_calls_max in [0, 64] {
+        let tuning = Tuning { serial_calls_max, ..Tuning::default() };
+        let db = dram(options().procedure::<Slow>().tuning(tuning));
+        db.call(Deposit { account: 1, cents: 5 }).unwrap();
+        db.call(Deposit { account: 2, cents: 6 }).unwrap();
+        MAY_END.store(false, Ordering::Release);
+        RUNS.store(false, Ordering::Release);
+        let ticket = db.submit(Slow { account: 1 }).unwrap();
+        while !RUNS.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        // These would wait for ever.
+        assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(5));
+        assert_eq!(db.get(ACCOUNTS, 2).unwrap(), Some(6));
+        assert_eq!(db.get(ACCOUNTS, 3).unwrap(), None);
+        assert!(ticket.try_get().is_none(), "the procedure still runs");
+        MAY_END.store(true, Ordering::Release);
+        ticket.wait().unwrap();
+        assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(-1));
+    }
+}
+
+/// What a handle says after another one has closed the database.
+#[test]
+fn a_read_of_a_closed_database_is_refused() {
+    let db = dram(options());
+    db.call(Deposit { account: 1, cents: 5 }).unwrap();
+    let other = db.clone();
+    db.close().unwrap();
+    assert!(other.get(ACCOUNTS, 1).unwrap_err().is_stopped());
+}
