@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "never goes back")]
-    fn what_readers_see_never_goes_back() {
+    fn o_106_what_readers_see_never_goes_back() {
         let gate = ReadGate::default();
         gate.open(5);
         gate.close();
@@ -171,7 +171,7 @@ mod tests {
     /// Four readers beside a thread that changes two words, with the gate closed, so that they
     /// always differ by one: none sees anything else.
     #[test]
-    fn no_reader_is_inside_while_the_gate_is_closed() {
+    fn o_106_no_reader_is_inside_while_the_gate_is_closed() {
         let gate = ReadGate::default();
         let words = [AtomicU64::new(0), AtomicU64::new(1)];
         let is_over = AtomicBool::new(false);

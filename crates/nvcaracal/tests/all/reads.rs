@@ -118,7 +118,7 @@ fn read_beside_epochs(db: &Database, batches: u64) {
 }
 
 #[test]
-fn reads_beside_epochs_see_whole_values_that_never_go_back() {
+fn o_106_reads_beside_epochs_see_whole_values_that_never_go_back() {
     for (cache, every) in [(0, 1), (1 << 20, 1), (1 << 14, 5)] {
         let options = of_values().cache_bytes(cache).checkpoint_every(every);
         let db = options.open_device(DeviceSpec::Dram).unwrap();
@@ -129,7 +129,7 @@ fn reads_beside_epochs_see_whole_values_that_never_go_back() {
 /// On a file a value is overwritten in its place between two checkpoints, and small epochs run on
 /// one thread.
 #[test]
-fn reads_beside_epochs_on_a_file_see_whole_values_too() {
+fn o_106_reads_beside_epochs_on_a_file_see_whole_values_too() {
     let dir = directory();
     let db = of_values().checkpoint_every(7).open(dir.path()).unwrap();
     read_beside_epochs(&db, 60);
@@ -160,7 +160,7 @@ fn slow(tx: &mut Transaction, account: u64) -> Result<(), Stop> {
 /// A procedure that runs for long holds up no read, not even of the row that it writes: in the
 /// parallel part of an epoch and in the serial one.
 #[test]
-fn a_read_waits_for_no_procedure() {
+fn o_106_a_read_waits_for_no_procedure() {
     for serial_calls_max in [0, 64] {
         let tuning = Tuning { serial_calls_max, ..Tuning::default() };
         let db = dram(options().procedure::<Slow>().tuning(tuning));
