@@ -112,12 +112,6 @@ impl<'v> NewValue<'v> {
         (is_only && !self.part.is_empty()).then_some((self.at, self.part))
     }
 
-    /// The part that replaces bytes of the base, and where.
-    #[inline(always)]
-    pub fn part(&self) -> (usize, &'v [u8]) {
-        (self.at, self.part)
-    }
-
     /// The bytes of a range, in up to three pieces, some of which may be empty.
     #[inline(always)]
     pub fn pieces(&self, range: Range<usize>) -> [&'v [u8]; 3] {

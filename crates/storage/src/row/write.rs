@@ -105,19 +105,6 @@ pub enum Content<'v> {
     Bytes(&'v [u8], Option<u64>),
 }
 
-impl Content<'_> {
-    /// Bytes of the value.
-    #[inline(always)]
-    pub fn value_bytes(&self) -> usize {
-        match *self {
-            Self::Word(_) => size_of::<u64>(),
-            Self::Line(_, len) => len,
-            Self::Lines(value, _) => value.len(),
-            Self::Bytes(value, _) => value.len(),
-        }
-    }
-}
-
 /// Whether a version is its row's first.
 #[derive(Debug, Clone, Copy)]
 pub enum First<'k> {

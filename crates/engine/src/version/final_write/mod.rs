@@ -44,6 +44,13 @@ impl Target {
     const FIRST: Self = Self { slot: 0, in_place: false };
 }
 
+/// Lines that a call replaced in a value.
+struct Part<'v> {
+    at: usize,
+    old: &'v [u8],
+    new: &'v [u8],
+}
+
 /// What a final write leaves for readers.
 pub(crate) enum Written {
     /// A copy in the cache.
@@ -85,48 +92,21 @@ impl<D: Device> RowStore<D> {
             Some(_) => self.choose_slot(to, before, with),
             None => Target::FIRST,
         };
-        match self.are_plain {
-            true => Written::Stored(self.write_value(to, target, old, value, with)),
-            false => self.write_and_cache(to, target, old, value, with),
-        }
-    }
-
-    /// The final write where not all are plain.
-    #[inline(never)]
-    fn write_and_cache(
-        &mut self,
-        to: &Publication<'_>,
-        target: Target,
-        old: Option<&[u8]>,
-        value: &NewValue<'_>,
-        with: &mut Publisher<'_, '_>,
-    ) -> Written {
-        let before = to.entry.persistent_version();
-        let cached = self.prepare((to, before), target, value, with);
-        let word = self.write_value(to, target, old, value, with);
-        cached.map_or(Written::Stored(word), Written::Cached)
-    }
-
-    /// Writes the value as the shape of its table wants it. Each way is a function of its own: one
-    /// that holds them all keeps half of what it needs on the stack.
-    #[inline(always)]
-    fn write_value(
-        &mut self,
-        to: &Publication<'_>,
-        target: Target,
-        old: Option<&[u8]>,
-        value: &NewValue<'_>,
-        with: &mut Publisher<'_, '_>,
-    ) -> ValueWord {
-        match (to.layout.shape(), old) {
+        let cached = match self.are_plain {
+            true => None,
+            false => self.prepare((to, before), target, value, with),
+        };
+        let at = match (to.layout.shape(), old) {
             (Shape::Line, None) => self.first_line(to, value),
             (Shape::Line, Some(old)) if old.len() == value.len() => {
                 self.replace_line(to, target, old, value)
             }
             (Shape::Lines, Some(old))
-                if old.len() == value.len() && value.only_part().is_some() =>
+                if old.len() == value.len()
+                    && let Some((at, part)) = value.only_part() =>
             {
-                self.replace_lines(to, target, old, value)
+                let part = Part { at, old: &old[at..at + part.len()], new: part };
+                self.replace_lines(to, target, part, value)
             }
             (Shape::Short, Some(old))
                 if let (Some(old), Some(new)) = (word_of(old), word_of(value.line(0))) =>
@@ -135,7 +115,11 @@ impl<D: Device> RowStore<D> {
             }
             (_, Some(old)) => self.replace_any(to, target, (old, value), with),
             (_, None) => self.first_any(to, value, with),
-        }
+        };
+        let address = self.port.device().image().base() as usize + at as usize;
+        let word = ValueWord::new(Place::persistent(target.slot), address, value.len());
+        to.entry.set_persistent_version(word);
+        cached.map_or(Written::Stored(word), Written::Cached)
     }
 
     /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
@@ -238,8 +222,8 @@ impl<D: Device> RowStore<D> {
     }
 
     /// The first version of a row, whose value is a line at most.
-    #[inline(never)]
-    fn first_line(&mut self, to: &Publication<'_>, value: &NewValue<'_>) -> ValueWord {
+    #[inline(always)]
+    fn first_line(&mut self, to: &Publication<'_>, value: &NewValue<'_>) -> u64 {
         self.rows += 1;
         let (key, line) = (to.word.to_be_bytes(), padded_line(value.line(0)));
         if self.keeps_hash {
@@ -250,14 +234,14 @@ impl<D: Device> RowStore<D> {
     }
 
     /// Another value that is a line at most, of the same length.
-    #[inline(never)]
+    #[inline(always)]
     fn replace_line(
         &mut self,
         to: &Publication<'_>,
         target: Target,
         old: &[u8],
         value: &NewValue<'_>,
-    ) -> ValueWord {
+    ) -> u64 {
         let line = padded_line(value.line(0));
         if self.keeps_hash {
             let (key, old) = (to.word.to_be_bytes(), padded_line(old));
@@ -269,32 +253,25 @@ impl<D: Device> RowStore<D> {
     }
 
     /// The same value, but for lines that a call replaced: it is known which they were.
-    #[inline(never)]
+    #[inline(always)]
     fn replace_lines(
         &mut self,
         to: &Publication<'_>,
         target: Target,
-        old: &[u8],
+        part: Part<'_>,
         value: &NewValue<'_>,
-    ) -> ValueWord {
+    ) -> u64 {
         if self.keeps_hash {
-            let (key, (at, new)) = (to.word.to_be_bytes(), value.part());
-            let old = &old[at..at + new.len()];
-            self.hash.add(lines_gain(to.layout.table, &key, at, old, new));
+            let key = to.word.to_be_bytes();
+            self.hash.add(lines_gain(to.layout.table, &key, part.at, part.old, part.new));
         }
         let lines = lines_to_write(to.entry, to.layout, target.in_place, value.changed());
         self.store(to, target, Content::Lines(value, lines), First::No)
     }
 
     /// A value that is and stays one word.
-    #[inline(never)]
-    fn replace_word(
-        &mut self,
-        to: &Publication<'_>,
-        target: Target,
-        old: u64,
-        new: u64,
-    ) -> ValueWord {
+    #[inline(always)]
+    fn replace_word(&mut self, to: &Publication<'_>, target: Target, old: u64, new: u64) -> u64 {
         if self.keeps_hash {
             let exact = to.word.to_be_bytes();
             let key = key_of(self.port.device().as_ref(), to, &exact);
@@ -311,7 +288,7 @@ impl<D: Device> RowStore<D> {
         target: Target,
         (old, value): (&[u8], &NewValue<'_>),
         with: &mut Publisher<'_, '_>,
-    ) -> ValueWord {
+    ) -> u64 {
         let (layout, mut room) = (to.layout, std::mem::take(&mut self.whole));
         let len = value.len() as u64;
         // Where a line of the old value is a line of the new one, lines that replace others will
@@ -328,13 +305,13 @@ impl<D: Device> RowStore<D> {
         };
         let changed = if external.is_some() { ALL_LINES } else { changed };
         let lines = lines_to_write(to.entry, layout, target.in_place, changed);
-        let word = if has_lines {
+        let at = if has_lines {
             self.store(to, target, Content::Lines(&value, lines), First::No)
         } else {
             self.store(to, target, Content::Bytes(value.bytes(), external), First::No)
         };
         self.whole = room;
-        word
+        at
     }
 
     /// Any first version of a row.
@@ -344,7 +321,7 @@ impl<D: Device> RowStore<D> {
         to: &Publication<'_>,
         value: &NewValue<'_>,
         with: &mut Publisher<'_, '_>,
-    ) -> ValueWord {
+    ) -> u64 {
         self.rows += 1;
         let (layout, mut room) = (to.layout, std::mem::take(&mut self.whole));
         let value = value.put_together(&mut room);
@@ -359,13 +336,12 @@ impl<D: Device> RowStore<D> {
             true => First::WithKey(&exact),
             false => First::KeyIsThere,
         };
-        let word = self.store(to, Target::FIRST, Content::Bytes(bytes, external), first);
+        let at = self.store(to, Target::FIRST, Content::Bytes(bytes, external), first);
         self.whole = room;
-        word
+        at
     }
 
-    /// Stores a version, with its value in the form that is given, which is the row's persistent
-    /// version from now on.
+    /// Stores a version, with its value in the form that is given; where the value is.
     #[inline(always)]
     fn store(
         &mut self,
@@ -373,16 +349,12 @@ impl<D: Device> RowStore<D> {
         target: Target,
         content: Content<'_>,
         first: First<'_>,
-    ) -> ValueWord {
+    ) -> u64 {
         let version = NewVersion { slot: target.slot, sid: to.sid, content, first };
         // SAFETY: the owner of the row's last version owns the slot that no worker reads (see
         // `publication.rs`), and a row that was created in this epoch until it is published; a
         // fresh pool slot is owned by the worker that allocated it.
-        let at = unsafe { row::write_version(&mut self.port, to.entry.row(), to.layout, &version) };
-        let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::persistent(target.slot), address, content.value_bytes());
-        to.entry.set_persistent_version(word);
-        word
+        unsafe { row::write_version(&mut self.port, to.entry.row(), to.layout, &version) }
     }
 
     /// Frees what the slot held, where that may be done here, takes a pool slot if the value does
