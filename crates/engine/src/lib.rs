@@ -42,7 +42,7 @@ pub use declaration::declare::{Sequences, WriteSet};
 pub use design::append_method::AppendMethod;
 pub use design::variants::{CachePolicy, Design, Lab};
 pub use engine::Engine;
-pub use engine::reader::Reader;
+pub use engine::reader::{ReadOutcome, Reader};
 pub use engine::snapshot::{HASH_PARTS, ScanPart};
 pub use error::{EngineError, Result};
 pub use program::definitions::{Definitions, TableSchema};

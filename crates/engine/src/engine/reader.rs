@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::reads::{Reading, Reads};
 use crate::state::core::Core;
+use crate::state::read_gate::{Inside, NoEntry};
 use crate::version::{ReadPhase, Waiter};
 
 /// Reads rows as of the end of the last finished epoch, from any thread, also while an epoch runs
@@ -19,6 +20,19 @@ pub struct Reader {
     core: Arc<Core>,
     /// Charges reads, on devices on which they cost something.
     charge: Option<Arc<dyn Fn(&mut Reads) + Send + Sync>>,
+}
+
+/// What a read came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadOutcome {
+    /// There is a row.
+    Found,
+    /// There is none.
+    Missing,
+    /// Indexes change at this moment, and the reader does not wait.
+    Later,
+    /// The engine was stopped or is gone.
+    Ended,
 }
 
 /// Shuts the gate of reads when the engine goes, before its device does.
@@ -50,9 +64,8 @@ impl<D: Device> Engine<D> {
 }
 
 impl Reader {
-    /// Reads a row into `value`, whose content is replaced; whether there is one. `slot` is any
-    /// number: threads that read at the same time should have different ones. `None` if the engine
-    /// was stopped or is gone.
+    /// Reads a row into `value`, whose content is replaced; waits where indexes change. `slot` is
+    /// any number: threads that read at the same time should have different ones.
     ///
     /// # Errors
     /// `Limit` for an unknown table, one of sequences, and a key beyond its limit.
@@ -62,16 +75,44 @@ impl Reader {
         table: u16,
         key: &[u8],
         value: &mut Vec<u8>,
-    ) -> Result<Option<bool>> {
+    ) -> Result<ReadOutcome> {
+        let core = &*self.core;
+        self.read((table, key), value, || core.gate.enter(slot, || core.is_stopped()))
+    }
+
+    /// [`Reader::get`] that does not wait.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn try_get(
+        &self,
+        slot: usize,
+        table: u16,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<ReadOutcome> {
+        self.read((table, key), value, || self.core.gate.try_enter(slot))
+    }
+
+    fn read<'g>(
+        &'g self,
+        (table, key): (u16, &[u8]),
+        value: &mut Vec<u8>,
+        enter: impl FnOnce() -> std::result::Result<Inside<'g>, NoEntry>,
+    ) -> Result<ReadOutcome> {
         let core = &*self.core;
         let table = core.table(table).map_err(EngineError::Limit)?;
         if table.kind == IndexKind::Sequence {
             return Err(EngineError::Limit(format!("table {:?} holds sequences", table.name)));
         }
         if core.is_stopped() {
-            return Ok(None);
+            return Ok(ReadOutcome::Ended);
         }
-        let Some(inside) = core.gate.enter(slot, || core.is_stopped()) else { return Ok(None) };
+        let inside = match enter() {
+            Ok(inside) => inside,
+            Err(NoEntry::Closed) => return Ok(ReadOutcome::Later),
+            Err(NoEntry::Ended) => return Ok(ReadOutcome::Ended),
+        };
         let sid = SerialId::new(inside.epoch + 1, 0);
         let mut waiter = Waiter::new(core.stopped());
         let mut reads = Reads::new(self.charge.is_some());
@@ -79,11 +120,11 @@ impl Reader {
         let found = found.map_err(|error| error.of_reader(core))?;
         value.clear();
         value.extend_from_slice(found.unwrap_or_default());
-        let is_there = found.is_some();
+        let outcome = found.map_or(ReadOutcome::Missing, |_| ReadOutcome::Found);
         drop(inside);
         if let Some(charge) = &self.charge {
             charge(&mut reads);
         }
-        Ok(Some(is_there))
+        Ok(outcome)
     }
 }

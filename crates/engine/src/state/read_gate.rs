@@ -50,6 +50,15 @@ impl Default for ReadGate {
     }
 }
 
+/// Why a reader does not get in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoEntry {
+    /// The gate is closed for a moment.
+    Closed,
+    /// It is shut, or the engine was stopped: no epoch will open it any more.
+    Ended,
+}
+
 /// A reader inside the gate.
 #[derive(Debug)]
 pub(crate) struct Inside<'g> {
@@ -67,28 +76,39 @@ impl Drop for Inside<'_> {
 }
 
 impl ReadGate {
-    /// Enters, by any thread; `slot` is any number. `None` if the gate is shut, or `is_stopped`
-    /// says that no epoch will open it any more.
+    /// Enters, by any thread, if the gate is open; `slot` is any number.
     #[inline]
-    pub(crate) fn enter(&self, slot: usize, is_stopped: impl Fn() -> bool) -> Option<Inside<'_>> {
+    pub(crate) fn try_enter(&self, slot: usize) -> Result<Inside<'_>, NoEntry> {
         let slot = &self.slots[slot % SLOTS];
+        // Both sides store and then load, sequentially consistent: either the reader sees that the
+        // gate is closed, or the leader sees the reader.
+        slot.readers.fetch_add(1, Ordering::SeqCst);
+        let state = self.state.load(Ordering::SeqCst);
+        let inside = Inside { slot, epoch: state >> EPOCH_SHIFT };
+        match state & (CLOSED | SHUT) {
+            0 => Ok(inside),
+            CLOSED => Err(NoEntry::Closed),
+            _ => Err(NoEntry::Ended),
+        }
+    }
+
+    /// Enters, and waits while the gate is closed, but not where `is_stopped` says that no epoch
+    /// will open it.
+    #[inline]
+    pub(crate) fn enter(
+        &self,
+        slot: usize,
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<Inside<'_>, NoEntry> {
         let mut patience = Patience::new(GATE_POLLS);
         loop {
-            // Both sides store and then load, sequentially consistent: either the reader sees that
-            // the gate is closed, or the leader sees the reader.
-            slot.readers.fetch_add(1, Ordering::SeqCst);
-            let state = self.state.load(Ordering::SeqCst);
-            let inside = Inside { slot, epoch: state >> EPOCH_SHIFT };
-            if state & CLOSED == 0 {
-                return Some(inside);
+            match self.try_enter(slot) {
+                Err(NoEntry::Closed) => {}
+                known => return known,
             }
-            drop(inside);
-            if state & SHUT != 0 || is_stopped() {
-                return None;
-            }
-            while self.state.load(Ordering::Relaxed) == state {
+            while self.state.load(Ordering::Relaxed) & (CLOSED | SHUT) == CLOSED {
                 if patience.wait() && is_stopped() {
-                    return None;
+                    return Err(NoEntry::Ended);
                 }
             }
         }
@@ -142,20 +162,21 @@ mod tests {
     fn a_reader_sees_the_epoch_with_which_the_gate_was_opened_last() {
         let gate = ReadGate::default();
         gate.open(3);
-        assert_eq!(gate.enter(0, || false).map(|inside| inside.epoch), Some(3));
+        assert_eq!(gate.enter(0, || false).map(|inside| inside.epoch).ok(), Some(3));
         gate.close();
+        assert!(matches!(gate.try_enter(0), Err(NoEntry::Closed)));
         gate.open(4);
         gate.while_closed(|| ());
-        assert_eq!(gate.enter(SLOTS + 1, || false).map(|inside| inside.epoch), Some(4));
+        assert_eq!(gate.enter(SLOTS + 1, || false).map(|inside| inside.epoch).ok(), Some(4));
     }
 
     #[test]
     fn a_gate_that_nothing_will_open_is_left() {
         let gate = ReadGate::default();
-        assert!(gate.enter(0, || true).is_none(), "the engine was stopped");
+        assert!(matches!(gate.enter(0, || true), Err(NoEntry::Ended)), "the engine was stopped");
         gate.open(1);
         gate.shut();
-        assert!(gate.enter(0, || false).is_none(), "the engine is gone");
+        assert!(matches!(gate.enter(0, || false), Err(NoEntry::Ended)), "the engine is gone");
         gate.shut();
     }
 

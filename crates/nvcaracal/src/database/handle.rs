@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use engine::{MemoryUse, Reader, RecoveryReport, caught, text_of};
+use engine::{MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
 
 use crate::body;
 use crate::call::procedure::{Procedure, Registration};
@@ -31,7 +31,7 @@ use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, 
 use crate::sync::mpsc::sync_channel;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, thread_number};
-use crate::table::handle::Table;
+use crate::table::handle::{Shape, Table};
 use crate::table::rows::undecodable;
 use crate::table::schema::Schema;
 
@@ -99,6 +99,24 @@ const ROOM_BYTES_MAX: usize = 1 << 16;
 
 thread_local! {
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The bytes of a value that was read; the thread keeps the memory.
+struct Room(Vec<u8>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if self.0.capacity() <= ROOM_BYTES_MAX {
+            ROOM.set(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+/// The value of a row of a table that was read.
+fn value_of<V: Data>(shape: &Shape, found: Option<Room>) -> Result<Option<V>> {
+    let Some(bytes) = found else { return Ok(None) };
+    let value = stored::read::<V>(&bytes.0);
+    value.map(Some).ok_or_else(|| Error::mistake(undecodable::<V>(shape, "value")))
 }
 
 pub(crate) struct Inner {
@@ -293,11 +311,49 @@ impl Database {
         key: impl Borrow<K>,
     ) -> Result<Option<V>> {
         let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
-        let read = |bytes: &[u8]| {
-            let value = stored::read::<V>(bytes);
-            value.ok_or_else(|| Error::mistake(undecodable::<V>(&table.shape, "value")))
-        };
-        key.borrow().with_key(|key| self.inner.with_row(number, key, read))?.transpose()
+        let found = key.borrow().with_key(|key| self.inner.read_row(number, key, true));
+        // One that waits always comes to an end.
+        value_of(&table.shape, found?.flatten())
+    }
+
+    /// [`Database::get`] for tasks: never blocks the thread of their runtime.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Table, Transaction, procedure};
+    /// const PRICES: HashTable<u32, u64> = Table::hash("prices");
+    /// #[procedure]
+    /// fn set(tx: &mut Transaction, item: u32, cents: u64) -> Result<(), Stop> {
+    ///     tx.insert(PRICES, item, &cents)
+    /// }
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let options = Database::options().table(PRICES).procedure::<Set>();
+    /// let db = options.open_device(DeviceSpec::Dram)?;
+    /// db.submit_async(Set { item: 1, cents: 250 }).await?.await?;
+    /// assert_eq!(db.get_async(PRICES, 1).await?, Some(250));
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::get`].
+    pub async fn get_async<K: Key + ?Sized, V: Data, O>(
+        &self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+    ) -> Result<Option<V>> {
+        let number = self.inner.schema.number(&table.shape).map_err(Error::mistake)?;
+        let key = key.borrow().with_key(<[u8]>::to_vec);
+        let found = poll_fn(|context| match self.inner.read_row(number, &key, false) {
+            // For the length of some phases of an epoch: other tasks run meanwhile.
+            Ok(None) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(Some(found)) => Poll::Ready(Ok(found)),
+            Err(error) => Poll::Ready(Err(error)),
+        });
+        value_of(&table.shape, found.await?)
     }
 
     /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
@@ -446,30 +502,28 @@ impl Inner {
         &self.schema
     }
 
-    /// Reads a row and has the bytes of its value read, if there is one. They are copied first:
-    /// what reads them may be code of the user, for which no epoch waits.
-    fn with_row<R>(
-        &self,
-        table: u16,
-        key: &[u8],
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
+    /// Reads the bytes of a row's value. They are copied: what makes a value of them may be code of
+    /// the user, for which no epoch waits. `None` if the read would have to wait, and must not.
+    fn read_row(&self, table: u16, key: &[u8], waits: bool) -> Result<Option<Option<Room>>> {
         body::check_may_wait()?;
         self.shared.queue.check_here()?;
-        let mut room = ROOM.take();
-        let found = match self.reader.get(thread_number(), table, key, &mut room)? {
-            Some(is_there) => is_there.then(|| read(&room)),
-            // The engine has ended: the sequencer knows why.
-            None => {
+        let mut room = Room(ROOM.take());
+        let (reader, thread) = (&self.reader, thread_number());
+        let outcome = match waits {
+            true => reader.get(thread, table, key, &mut room.0)?,
+            false => reader.try_get(thread, table, key, &mut room.0)?,
+        };
+        Ok(match outcome {
+            ReadOutcome::Found => Some(Some(room)),
+            ReadOutcome::Missing => Some(None),
+            ReadOutcome::Later => None,
+            ReadOutcome::Ended => {
+                // The sequencer knows why, or reads itself.
                 let key = key.to_vec();
                 let value = self.request(move |driver| Ok(driver.get(table, &key)?))?;
-                value.map(|value| read(&value))
+                Some(value.map(Room))
             }
-        };
-        if room.capacity() <= ROOM_BYTES_MAX {
-            ROOM.set(room);
-        }
-        Ok(found)
+        })
     }
 
     /// Has the sequencer do something between two epochs.

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use nvcaracal::{
-    Data, Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning,
-    WriteSet, procedure,
+    Database, DeviceSpec, HashTable, Options, Stop, Table, Transaction, Tuning, WriteSet, procedure,
 };
 
 use crate::common::{ACCOUNTS, Deposit, directory, dram, options};
@@ -20,7 +19,7 @@ const NAMES: Table<str, u64> = Table::ordered("names");
 const ROWS: u64 = 6;
 
 fn value(number: u64) -> Vec<u8> {
-    vec![number as u8; (number * 37 % 1500) as usize + 1]
+    vec![number as u8; (number * 37 % 900) as usize + 1]
 }
 
 /// Whether a value is one of those, whole.
@@ -50,10 +49,10 @@ fn name(call: &Toggle, set: &mut WriteSet) {
 #[procedure(write_set = name)]
 fn toggle(tx: &mut Transaction, number: u64) -> Result<(), Stop> {
     let name = name_of(number);
-    match tx.get(NAMES, &name)? {
-        None => tx.insert(NAMES, &name, &number),
-        Some(_) => tx.delete(NAMES, &name),
+    if !tx.delete(NAMES, name.as_str())? {
+        tx.insert(NAMES, name, &number)?;
     }
+    Ok(())
 }
 
 fn of_values() -> Options {
@@ -79,8 +78,9 @@ fn read(db: &Database, answered: &[AtomicU64], is_over: &AtomicBool) -> u64 {
             };
             assert!(is_whole(&bytes), "row {row}: a value that was never written");
             let least = least.max(seen[row as usize]);
-            let number = (least..least + 20_000).find(|&n| value(n) == bytes);
-            seen[row as usize] = number.unwrap_or_else(|| panic!("row {row} went back: {least}"));
+            let number = (0..least + 20_000).find(|&n| value(n) == bytes).expect("a value");
+            assert!(number >= least, "row {row} went back from {least} to {number}");
+            seen[row as usize] = number;
             let toggled = reads % 200;
             let found = db.get(NAMES, name_of(toggled).as_str()).unwrap();
             assert!(found.is_none_or(|number| number == toggled), "{found:?}");
