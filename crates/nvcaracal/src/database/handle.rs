@@ -131,17 +131,24 @@ pub(crate) struct Inner {
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
 }
 
+/// What a database is made of once its engine is open.
+pub(crate) struct Opened {
+    pub(crate) tools: Tools,
+    pub(crate) report: RecoveryReport,
+    pub(crate) device: String,
+    /// Procedures with their numbers in the log.
+    pub(crate) registered: Vec<(Registration, u16)>,
+    pub(crate) limits: Limits,
+    pub(crate) epochs: Epochs,
+    pub(crate) names: Names,
+    pub(crate) contention: Window,
+}
+
 impl Database {
-    pub(crate) fn start(
-        tools: Tools,
-        report: RecoveryReport,
-        device: String,
-        registered: &[(Registration, u16)],
-        limits: Limits,
-        epochs: Epochs,
-        (names, contention): (Names, Window),
-    ) -> Result<Self> {
-        let numbers = Numbers::new(registered)?;
+    pub(crate) fn start(opened: Opened) -> Result<Self> {
+        let Opened { tools, report, device, registered, limits, epochs, names, contention } =
+            opened;
+        let numbers = Numbers::new(&registered)?;
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
@@ -156,8 +163,8 @@ impl Database {
         let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.
         let deferred = if limits.read_only { 0 } else { tools.driver.status().deferred };
-        let (deferred, last_ns) = ((deferred, epochs), report.timestamp_ns);
-        let sequencer = Sequencer::new(Arc::clone(&shared), tools, deferred, last_ns);
+        let last_ns = report.timestamp_ns;
+        let sequencer = Sequencer::new(Arc::clone(&shared), tools, deferred, epochs, last_ns);
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
@@ -192,7 +199,7 @@ impl Database {
         let Inner { shared, seat, .. } = &*self.inner;
         let at_once = with_readable(&procedure, |arguments| {
             check_arguments(arguments)?;
-            Ok::<_, Error>(shared.run_at_once(seat, (number, arguments)))
+            Ok::<_, Error>(shared.run_at_once(seat, number, arguments))
         });
         match at_once.map_err(Error::mistake)?? {
             Some(group) => Ticket::new(Arc::new(group), 0).wait(),

@@ -14,7 +14,7 @@ use storage::StoreOptions;
 
 use crate::call::procedure::{Procedure, Registration};
 use crate::data::value::Data;
-use crate::database::handle::Database;
+use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::host::open::{self, Plan};
@@ -450,10 +450,19 @@ impl Options {
         let (driver, report) = stack.run(|| open::open(plan))?;
         events::opened(&name, &report, started.elapsed());
         let numbers = driver.procedure_ids().iter().copied();
-        let registered: Vec<_> = procedures.into_iter().zip(numbers).collect();
-        let contention = (Names::new(&driver.schema(), &shapes), contention);
+        let registered = procedures.into_iter().zip(numbers).collect();
+        let names = Names::new(&driver.schema(), &shapes);
         let tools = Tools { driver, copies, stack };
-        Database::start(tools, report, name, &registered, limits, epochs, contention)
+        Database::start(Opened {
+            tools,
+            report,
+            device: name,
+            registered,
+            limits,
+            epochs,
+            names,
+            contention,
+        })
     }
 
     /// For tests: where timestamps come from, nanoseconds since 1970.

@@ -210,7 +210,7 @@ impl Snapshot {
             let number = number.clone()?;
             let mut bytes = snapshot.read(move |driver, epoch| {
                 let mut found = Part::default();
-                driver.visit_part_at(epoch, (number, part), &mut |key, value| {
+                driver.visit_part_at(epoch, number, part, &mut |key, value| {
                     found.push(key, value, usize::MAX);
                 })?;
                 Ok(found)

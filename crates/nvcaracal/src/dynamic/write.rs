@@ -84,7 +84,7 @@ impl<'t> Writer<'t> {
                 self.len(items.len())?;
                 items.iter().try_for_each(|value| self.one(item, value))?;
             }
-            (Type::Map(key, of), _) => self.map((key, of), value)?,
+            (Type::Map(key, of), _) => self.map(key, of, value)?,
             (Type::Option(inner), _) => self.option(inner, value)?,
             (Type::Result(ok, error), Value::Struct(fields)) => match fields.as_slice() {
                 [(name, value)] if name == "Ok" => {
@@ -222,7 +222,7 @@ impl<'t> Writer<'t> {
     }
 
     /// An object, whose names are the keys, or a list of pairs.
-    fn map(&mut self, (key, of): (&'t Type, &'t Type), value: &Value) -> Written {
+    fn map(&mut self, key: &'t Type, of: &'t Type, value: &Value) -> Written {
         match value {
             Value::Struct(fields) => {
                 self.len(fields.len())?;

@@ -33,7 +33,8 @@ pub(crate) trait Driver: Send {
     fn visit_part_at(
         &self,
         epoch: u64,
-        part: (u16, usize),
+        table: u16,
+        part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()>;
     fn scan_index_at(
@@ -126,10 +127,11 @@ impl<D: Device> Driver for Hosted<D> {
     fn visit_part_at(
         &self,
         epoch: u64,
-        part: (u16, usize),
+        table: u16,
+        part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()> {
-        self.engine.visit_part_at(epoch, part, each)
+        self.engine.visit_part_at(epoch, (table, part), each)
     }
 
     fn scan_index_at(

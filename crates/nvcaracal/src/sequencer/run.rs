@@ -76,7 +76,8 @@ impl Shared {
     pub(crate) fn run_at_once(
         &self,
         seat: &Seat,
-        (procedure, arguments): (u16, &[u8]),
+        procedure: u16,
+        arguments: &[u8],
     ) -> Option<Arc<Group>> {
         if self.pace.calls.load(Ordering::Relaxed) > CALLS_OF_FEW {
             return None;
@@ -200,7 +201,8 @@ impl Sequencer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         tools: Tools,
-        (deferred, epochs): (usize, Epochs),
+        deferred: usize,
+        epochs: Epochs,
         last_timestamp_ns: u64,
     ) -> Self {
         let Tools { driver, copies, stack } = tools;

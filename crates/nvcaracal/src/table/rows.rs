@@ -58,12 +58,19 @@ pub(crate) struct Wanted {
     pub(crate) range: Bytes,
 }
 
+/// Where a row lies among the bytes of its part.
+#[derive(Debug, Clone, Copy)]
+struct RowPlace {
+    start: usize,
+    key_end: usize,
+    end: usize,
+}
+
 /// Rows as bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     bytes: Vec<u8>,
-    /// Where each row's key begins, where it ends, and where the value ends.
-    rows: Vec<(usize, usize, usize)>,
+    rows: Vec<RowPlace>,
     /// The first row that was not taken.
     next: usize,
     /// Behind which key there may be more.
@@ -97,22 +104,23 @@ impl Part {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.rows.push((start, start + key.len(), self.bytes.len()));
+        let key_end = start + key.len();
+        self.rows.push(RowPlace { start, key_end, end: self.bytes.len() });
         self.rows.len() >= rows_max || self.bytes.len() >= PART_BYTES_MAX
     }
 
     /// The key of the row that was added last.
     fn last_key(&self) -> Option<Vec<u8>> {
-        let &(start, end, _) = self.rows.last()?;
-        Some(self.bytes[start..end].to_vec())
+        let row = self.rows.last()?;
+        Some(self.bytes[row.start..row.key_end].to_vec())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.next == self.rows.len()
     }
 
-    fn row(&self, (start, key_end, end): (usize, usize, usize)) -> (&[u8], &[u8]) {
-        (&self.bytes[start..key_end], &self.bytes[key_end..end])
+    fn row(&self, at: RowPlace) -> (&[u8], &[u8]) {
+        (&self.bytes[at.start..at.key_end], &self.bytes[at.key_end..at.end])
     }
 
     pub(crate) fn take_first(&mut self) -> Option<(&[u8], &[u8])> {

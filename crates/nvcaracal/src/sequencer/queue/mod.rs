@@ -18,7 +18,7 @@ use crate::body;
 use crate::call::ticket::{Group, SharedGroup};
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
-use crate::sequencer::queue::shards::{Locked, Open, Part, Shards};
+use crate::sequencer::queue::shards::{Locked, Open, Part, Shards, Size};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, wait_timeout};
 
@@ -231,13 +231,13 @@ impl Queue {
             };
             added.expect("the arguments were checked, and a batch has its limit");
         };
-        self.add((1, bytes), add, on_full)
+        self.add(Size { calls: 1, bytes }, add, on_full)
     }
 
     /// Appends calls that stay together; where the first one's answer will be.
     pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
         self.check_here()?;
-        let size = (calls.len(), calls.bytes());
+        let size = Size::of(&calls);
         if calls.len() > self.limits.epoch_calls {
             return self.push_apart(calls, on_full);
         }
@@ -247,7 +247,7 @@ impl Queue {
 
     fn add(
         &self,
-        size: (usize, usize),
+        size: Size,
         add: impl Fn(&mut Calls),
         on_full: OnFull<'_>,
     ) -> Result<(SharedGroup, u32)> {
@@ -257,27 +257,27 @@ impl Queue {
                 return Ok((group, place));
             }
             let mut inner = self.make_room(size, on_full)?;
-            self.open_batch(&mut inner, size.0);
+            self.open_batch(&mut inner, size.calls);
         }
     }
 
     /// Appends calls that are an epoch of their own.
     fn push_apart(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
-        let (count, bytes) = (calls.len(), calls.bytes());
+        let size = Size::of(&calls);
         let (mut inner, mut shards) = loop {
-            let inner = self.make_room((count, bytes), on_full)?;
+            let inner = self.make_room(size, on_full)?;
             let shards = self.shards.lock_all();
             // Until they were locked others may have taken the room.
-            if self.has_room(&inner, (count, bytes)) {
+            if self.has_room(&inner, size) {
                 break (inner, shards);
             }
         };
         self.close_batch(&mut inner, &mut shards);
         let group = Arc::<Group>::default();
-        let accepted = self.shards.accept_apart(count, bytes) + count as u64;
+        let accepted = self.shards.accept_apart(size) + size.calls as u64;
         let parts = vec![Part::of(calls)];
-        inner.closed.push_back(Closed { parts, calls: count, group: Arc::clone(&group) });
-        inner.open.1 = accepted;
+        inner.closed.push_back(Closed { parts, calls: size.calls, group: Arc::clone(&group) });
+        inner.open.first = accepted;
         shards::take_all(&mut shards, &inner.open, &mut Vec::new());
         self.accept_more(&inner);
         drop((shards, inner));
@@ -287,13 +287,9 @@ impl Queue {
 
     /// Waits until this much more may be queued. The room may be another caller's as soon as it is
     /// there.
-    fn make_room(
-        &self,
-        (calls, bytes): (usize, usize),
-        on_full: OnFull<'_>,
-    ) -> Result<MutexGuard<'_, Inner>> {
+    fn make_room(&self, size: Size, on_full: OnFull<'_>) -> Result<MutexGuard<'_, Inner>> {
         self.check_writable()?;
-        let limits = self.limits;
+        let (limits, Size { calls, bytes }) = (self.limits, size);
         if calls > limits.calls || bytes > limits.bytes {
             return Err(Error::limit(format!(
                 "{calls} calls with {bytes} bytes at a time, but the queue holds at most {} calls \
@@ -306,7 +302,7 @@ impl Queue {
             if let Some(error) = &inner.ended {
                 return Err(error.clone());
             }
-            if self.has_room(&inner, (calls, bytes)) {
+            if self.has_room(&inner, size) {
                 return Ok(inner);
             }
             let full = Error::queue_full(self.calls(&inner), self.shards.bytes());
@@ -334,16 +330,16 @@ impl Queue {
     }
 
     /// Whether this much more may be queued now.
-    fn has_room(&self, inner: &Inner, (calls, bytes): (usize, usize)) -> bool {
-        self.calls(inner) + calls <= self.limits.calls
-            && self.shards.bytes() + bytes <= self.limits.bytes
+    fn has_room(&self, inner: &Inner, size: Size) -> bool {
+        self.calls(inner) + size.calls <= self.limits.calls
+            && self.shards.bytes() + size.bytes <= self.limits.bytes
     }
 
     /// Sees to it that this thread's shard takes calls, and that the open batch has room for so
     /// many.
     fn open_batch(&self, inner: &mut Inner, calls: usize) {
         let after = self.shards.accepted() + calls as u64;
-        if after > inner.open.1 + self.limits.epoch_calls as u64 {
+        if after > inner.open.first + self.limits.epoch_calls as u64 {
             self.close_batch(inner, &mut self.shards.lock_all());
         }
         self.shards.open_mine(&inner.open);
@@ -353,11 +349,12 @@ impl Queue {
     /// Closes the open batch, if there is anything in it, and opens the next one.
     fn close_batch(&self, inner: &mut Inner, shards: &mut Locked<'_>) {
         let accepted = self.shards.accepted();
-        let calls = (accepted - inner.open.1) as usize;
+        let calls = (accepted - inner.open.first) as usize;
         if calls == 0 {
             return;
         }
-        let (group, _) = std::mem::replace(&mut inner.open, (Arc::default(), accepted));
+        let next = Open { group: Arc::default(), first: accepted };
+        let Open { group, .. } = std::mem::replace(&mut inner.open, next);
         let parts = shards::take_all(shards, &inner.open, &mut inner.spare_parts);
         inner.closed.push_back(Closed { parts, calls, group });
     }
@@ -365,7 +362,7 @@ impl Queue {
     /// As many calls are accepted as fit into the open batch and into the queue.
     fn accept_more(&self, inner: &Inner) {
         let Limits { calls, epoch_calls, .. } = self.limits;
-        let until = (inner.open.1 + epoch_calls as u64).min(inner.taken + calls as u64);
+        let until = (inner.open.first + epoch_calls as u64).min(inner.taken + calls as u64);
         self.shards.accept_until(if inner.ended.is_some() { 0 } else { until });
     }
 

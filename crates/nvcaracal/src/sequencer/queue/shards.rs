@@ -57,8 +57,27 @@ pub(super) struct Shard {
     open: Option<(SharedGroup, u64)>,
 }
 
-/// The group of the open batch, and the number of its first call.
-pub(super) type Open = (Arc<Group>, u64);
+/// The batch that is open.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    pub(super) group: Arc<Group>,
+    /// The number of its first call.
+    pub(super) first: u64,
+}
+
+/// How much calls need of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) calls: usize,
+    /// Of their arguments.
+    pub(super) bytes: usize,
+}
+
+impl Size {
+    pub(super) fn of(calls: &Calls) -> Self {
+        Self { calls: calls.len(), bytes: calls.bytes() }
+    }
+}
 
 /// All shards, locked.
 pub(super) type Locked<'l> = Vec<MutexGuard<'l, Shard>>;
@@ -139,43 +158,43 @@ impl Shards {
     /// Nothing if they do not fit, or it is not known where they go.
     pub(super) fn add(
         &self,
-        (calls, bytes): (usize, usize),
+        size: Size,
         add: impl FnOnce(&mut Calls),
     ) -> Option<(SharedGroup, u32, u64)> {
         let mut shard = lock(self.mine());
         let Shard { part, open } = &mut *shard;
         let (group, first) = open.as_ref()?;
-        let number = self.accept(calls as u64, bytes)?;
+        let number = self.accept(size)?;
         let place = (number - first) as u32;
         part.opened.get_or_insert_with(Instant::now);
-        part.places.extend(place..place + calls as u32);
+        part.places.extend(place..place + size.calls as u32);
         add(&mut part.calls);
-        Some((Arc::clone(group), place, number + calls as u64))
+        Some((Arc::clone(group), place, number + size.calls as u64))
     }
 
     /// Accepts calls, if there is room: the number of the first one. The shard that they go to is
     /// locked.
-    fn accept(&self, calls: u64, bytes: usize) -> Option<u64> {
+    fn accept(&self, size: Size) -> Option<u64> {
         let numbers = &self.numbers.0;
-        let waiting = numbers.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let waiting = numbers.bytes.fetch_add(size.bytes, Ordering::Relaxed) + size.bytes;
         let fit = |accepted| {
-            let after = accepted + calls;
+            let after = accepted + size.calls as u64;
             (after <= numbers.until.load(Ordering::Relaxed)).then_some(after)
         };
         let accepted = (waiting <= self.bytes_max)
             .then(|| numbers.accepted.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fit).ok());
         let accepted = accepted.flatten();
         if accepted.is_none() {
-            numbers.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            numbers.bytes.fetch_sub(size.bytes, Ordering::Relaxed);
         }
         accepted
     }
 
     /// Accepts calls for a batch of their own: the number of the first one. All shards are locked,
     /// and there is room.
-    pub(super) fn accept_apart(&self, calls: usize, bytes: usize) -> u64 {
-        self.numbers.0.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.numbers.0.accepted.fetch_add(calls as u64, Ordering::SeqCst)
+    pub(super) fn accept_apart(&self, size: Size) -> u64 {
+        self.numbers.0.bytes.fetch_add(size.bytes, Ordering::Relaxed);
+        self.numbers.0.accepted.fetch_add(size.calls as u64, Ordering::SeqCst)
     }
 
     /// The bytes of so many arguments wait no more.
@@ -199,8 +218,8 @@ impl Shards {
     }
 }
 
-fn share((group, first): &Open) -> (SharedGroup, u64) {
-    (Arc::new(Arc::clone(group)), *first)
+fn share(open: &Open) -> (SharedGroup, u64) {
+    (Arc::new(Arc::clone(&open.group)), open.first)
 }
 
 impl Part {
