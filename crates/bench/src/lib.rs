@@ -39,7 +39,7 @@ pub use run::{
 };
 pub use setup::{
     Contention, DeviceVisitor, FailPoint, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT,
-    Limits, Maker, Mix, Parameters, Place, WorkloadParameters, WorkloadVisitor, forgets,
+    Limits, Maker, Mix, OneOf, Parameters, Place, WorkloadParameters, WorkloadVisitor, forgets,
     is_in_memory, maker_of, open_device, spec_of_path, stored_parameters,
 };
 pub use stop::Stop;

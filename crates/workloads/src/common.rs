@@ -53,6 +53,23 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// How many complaints of one kind are spelt out; the others are only counted.
 const SPELT_OUT_MAX: usize = 10;
 
+/// A value of a state, or of the answers, with what it is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Named<T> {
+    name: &'static str,
+    value: T,
+}
+
+pub(crate) fn named<T>(name: &'static str, value: T) -> Named<T> {
+    Named { name, value }
+}
+
+impl<T: fmt::Display> fmt::Display for Named<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}", self.name, self.value)
+    }
+}
+
 /// The lines of a consistency check: a broken state may be wrong in a million rows, the report
 /// stays short.
 #[derive(Debug, Default)]
@@ -78,14 +95,12 @@ impl Complaints {
     pub(crate) fn equal<T: PartialEq + fmt::Display>(
         &mut self,
         kind: &'static str,
-        (left_name, left): (&str, T),
-        (right_name, right): (&str, T),
+        left: Named<T>,
+        right: Named<T>,
         place: impl FnOnce() -> String,
     ) {
-        if left != right {
-            self.add(kind, || {
-                format!("{}: {left_name} is {left}, {right_name} is {right}", place())
-            });
+        if left.value != right.value {
+            self.add(kind, || format!("{}: {left}, {right}", place()));
         }
     }
 
@@ -108,7 +123,7 @@ mod tests {
     fn long_reports_are_cut() {
         let mut complaints = Complaints::default();
         for i in 0..25 {
-            complaints.equal("kind", ("left", i), ("right", -1), || format!("row {i}"));
+            complaints.equal("kind", named("left", i), named("right", -1), || format!("row {i}"));
         }
         let lines = complaints.into_lines();
         assert_eq!(lines.len(), SPELT_OUT_MAX + 1);

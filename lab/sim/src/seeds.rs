@@ -2,6 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// Whether to stop.
+pub(crate) type Asked<'a> = &'a (dyn Fn() -> bool + Sync);
+/// Explores a seed: whether to go on.
+pub(crate) type Explored<'a> = &'a (dyn Fn(u64) -> bool + Sync);
+
 /// Seeds to go through, and how far that has come.
 pub(crate) struct Seeds {
     first: u64,
@@ -28,12 +33,7 @@ impl Seeds {
 
     /// Explores them on `jobs` threads until there are no more, `stop` says so, which is asked
     /// before each, or `explore` returns false, which ends all threads.
-    pub(crate) fn explore(
-        &self,
-        jobs: usize,
-        stop: &(dyn Fn() -> bool + Sync),
-        explore: &(dyn Fn(u64) -> bool + Sync),
-    ) {
+    pub(crate) fn explore(&self, jobs: usize, stop: Asked<'_>, explore: Explored<'_>) {
         let job = || {
             while !self.ended() && !stop() {
                 let number = self.begun.fetch_add(1, Ordering::Relaxed);

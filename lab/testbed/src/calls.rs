@@ -126,7 +126,8 @@ pub fn load<R: Rival, W: Workload>(rival: &R, workload: &W, workers: usize) -> R
                 return session.finish();
             }
             for i in taken {
-                procedures.run(&mut session, calls.get(i), &mut output)?;
+                let (procedure, args) = calls.get(i);
+                procedures.run(&mut session, procedure, args, &mut output)?;
             }
         }
     };

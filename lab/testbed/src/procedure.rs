@@ -110,7 +110,8 @@ impl<S: Session> Procedures<S> {
     pub fn run(
         &self,
         session: &mut S,
-        (procedure, args): (ProcedureId, &[u8]),
+        procedure: ProcedureId,
+        args: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<Done, Error> {
         let entry = &self.entries[usize::from(procedure)];

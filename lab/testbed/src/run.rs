@@ -238,7 +238,8 @@ fn run_worker<S: Session>(
         }
         for call in taken {
             let start = Instant::now();
-            let done = procedures.run(session, calls.get(call), &mut output)?;
+            let (procedure, args) = calls.get(call);
+            let done = procedures.run(session, procedure, args, &mut output)?;
             match done.outcome {
                 Outcome::Committed => share.committed += 1,
                 Outcome::Aborted(_) => share.aborted += 1,

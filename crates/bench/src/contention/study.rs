@@ -121,6 +121,15 @@ pub struct VariantReport {
     pub cpu_ns_per_call: f64,
 }
 
+/// How much contention there is, and how busy the machine is.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    /// Hot rows.
+    rows: u64,
+    /// Loops beside the database.
+    busy: usize,
+}
+
 /// One run of a variant.
 #[derive(Debug, Clone, Copy)]
 struct Run {
@@ -137,24 +146,24 @@ pub fn run(settings: &Settings) -> Result<ContentionReport> {
     let mut reports = Vec::new();
     for &busy in &settings.busy {
         for &rows in &settings.rows {
-            let mut rounds = Vec::new();
+            let (setting, mut rounds) = (Setting { rows, busy }, Vec::new());
             for _ in 0..settings.load.rounds {
                 let mut round = Vec::new();
                 for variant in VARIANTS {
                     bar.say(format!("{rows} rows, {busy} busy loops, {}", variant.name));
-                    round.push(run_variant(&settings.load, variant, (rows, busy))?);
+                    round.push(run_variant(&settings.load, variant, setting)?);
                     bar.step(String::new());
                 }
                 rounds.push(round);
             }
-            reports.push(report((rows, busy), &rounds));
+            reports.push(report(setting, &rounds));
         }
     }
     Ok(ContentionReport { load: settings.load.clone(), settings: reports })
 }
 
 /// Compares the variants of each round with each other.
-fn report((rows, busy): (u64, usize), rounds: &[Vec<Run>]) -> SettingReport {
+fn report(setting: Setting, rounds: &[Vec<Run>]) -> SettingReport {
     let of = |figure: &dyn Fn(&[Run]) -> f64| -> Vec<f64> {
         rounds.iter().map(|round| figure(round)).collect()
     };
@@ -168,8 +177,8 @@ fn report((rows, busy): (u64, usize), rounds: &[Vec<Run>]) -> SettingReport {
         cpu_ns_per_call: median(of(&|round| round[at].cpu_ns)),
     });
     SettingReport {
-        rows,
-        busy,
+        rows: setting.rows,
+        busy: setting.busy,
         variants: variants.collect(),
         ratio_to_best_least: to_best.iter().copied().fold(f64::INFINITY, f64::min),
         ratio_to_best: median(to_best),
@@ -268,7 +277,8 @@ impl Choice {
     }
 }
 
-fn run_variant(load: &Load, variant: Variant, (rows, busy): (u64, usize)) -> Result<Run> {
+fn run_variant(load: &Load, variant: Variant, setting: Setting) -> Result<Run> {
+    let Setting { rows, busy } = setting;
     let workers = variant.workers.unwrap_or(load.workers);
     let options: Options = Database::options()
         .table(ROWS)
@@ -282,14 +292,14 @@ fn run_variant(load: &Load, variant: Variant, (rows, busy): (u64, usize)) -> Res
     let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let choice = Choice::new(rows, load.zipf);
     let (cpu, begun) = (cpu_ns(ClockId::ProcessCPUTime), Instant::now());
+    let clients = Clients { db: &db, load, variant, choice, begun, answered: &answered };
     let (burned, result) = thread::scope(|scope| {
         let burn = || scope.spawn(|| burn(&is_over));
         let loops: Vec<_> = (0..busy).map(|_| burn()).collect();
         let client = |number| {
-            let (db, choice, answered, is_over) = (&db, &choice, &answered, &is_over);
+            let (clients, is_over) = (&clients, &is_over);
             scope.spawn(move || {
-                client(db, load, variant, (number, choice, begun, answered))
-                    .inspect_err(|_| is_over.store(true, Ordering::Relaxed))
+                clients.run(number).inspect_err(|_| is_over.store(true, Ordering::Relaxed))
             })
         };
         let clients: Vec<_> = (0..load.clients as u64).map(client).collect();
@@ -310,32 +320,41 @@ fn run_variant(load: &Load, variant: Variant, (rows, busy): (u64, usize)) -> Res
     })
 }
 
-/// Keeps calls in flight until the time is over.
-fn client(
-    db: &Database,
-    load: &Load,
+/// What the clients of a run share.
+struct Clients<'a> {
+    db: &'a Database,
+    load: &'a Load,
     variant: Variant,
-    (number, choice, begun, answered): (u64, &Choice, Instant, &AtomicU64),
-) -> Result<()> {
-    let reads = load.reads;
-    let mut seed = mix(number);
-    loop {
-        let mut tickets = Vec::with_capacity(load.in_flight);
-        for _ in 0..load.in_flight {
-            seed = mix(seed);
-            let row = choice.row(seed);
-            tickets.push(match variant.has_write_set {
-                true => db.submit(Declared { row, seed, reads })?,
-                false => db.submit(Undeclared { row, seed, reads })?,
-            });
-        }
-        for ticket in tickets {
-            ticket.wait()?;
-        }
-        answered.fetch_add(load.in_flight as u64, Ordering::Relaxed);
-        // At least once, however late the thread begins.
-        if begun.elapsed() >= Duration::from_secs_f64(load.seconds) {
-            return Ok(());
+    choice: Choice,
+    begun: Instant,
+    /// Calls that were answered.
+    answered: &'a AtomicU64,
+}
+
+impl Clients<'_> {
+    /// One of them: keeps calls in flight until the time is over.
+    fn run(&self, number: u64) -> Result<()> {
+        let Self { db, load, .. } = *self;
+        let reads = load.reads;
+        let mut seed = mix(number);
+        loop {
+            let mut tickets = Vec::with_capacity(load.in_flight);
+            for _ in 0..load.in_flight {
+                seed = mix(seed);
+                let row = self.choice.row(seed);
+                tickets.push(match self.variant.has_write_set {
+                    true => db.submit(Declared { row, seed, reads })?,
+                    false => db.submit(Undeclared { row, seed, reads })?,
+                });
+            }
+            for ticket in tickets {
+                ticket.wait()?;
+            }
+            self.answered.fetch_add(load.in_flight as u64, Ordering::Relaxed);
+            // At least once, however late the thread begins.
+            if self.begun.elapsed() >= Duration::from_secs_f64(load.seconds) {
+                return Ok(());
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use workloads::{Observer, ProcedureId};
 
 use super::answers::Answers;
 use crate::library::{Callable, Output};
+use crate::setup::OneOf;
 use crate::{BenchError, Job, Result};
 
 /// Bytes of answers that all clients together keep for the observer until they are over: it is not
@@ -28,10 +29,10 @@ pub(super) struct Client<'a> {
     pub(super) database: &'a Database,
     pub(super) callables: &'a [Callable],
     pub(super) observer: Option<&'a Mutex<Box<dyn Observer>>>,
-    /// Which client, and of how many.
-    pub(super) number: (u64, u64),
-    /// Which stream of calls, and of how many.
-    pub(super) stream: (u64, u64),
+    /// Which client it is.
+    pub(super) number: OneOf,
+    /// Which stream of calls it makes.
+    pub(super) stream: OneOf,
     /// Calls in flight, if it is closed.
     pub(super) depth: usize,
     /// Calls that it submits together, if it is closed.
@@ -55,8 +56,8 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    fn push(&mut self, (procedure, arguments): (ProcedureId, Vec<u8>)) {
-        self.arguments.extend_from_slice(&arguments);
+    fn push(&mut self, procedure: ProcedureId, arguments: &[u8]) {
+        self.arguments.extend_from_slice(arguments);
         self.calls.push((procedure, self.arguments.len()));
     }
 
@@ -101,8 +102,7 @@ impl Seen {
         add.map_err(|error| BenchError::Store(format!("cannot add up latencies: {error}")))
     }
 
-    fn note(&mut self, (since, now): (Instant, Instant), answer: &nvcaracal::Result<Output>) {
-        let elapsed = now.saturating_duration_since(since);
+    fn note(&mut self, elapsed: Duration, answer: &nvcaracal::Result<Output>) {
         let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         // It grows as far as a u64 goes.
         let _ = self.latency.record(ns);
@@ -140,7 +140,10 @@ struct Working<'a> {
 impl Client<'_> {
     /// Makes so many calls, before the clock starts.
     pub(super) fn prepare(&mut self, calls: u64) {
-        (0..calls).for_each(|i| self.prepared.push(self.job.client_call(self.stream, i)));
+        for i in 0..calls {
+            let (procedure, arguments) = self.job.client_call(self.stream, i);
+            self.prepared.push(procedure, &arguments);
+        }
     }
 
     /// Works until it is over and all answers are there.
@@ -193,7 +196,7 @@ impl Working<'_> {
             let (since, answer) = self.with_next_call(|callable, database, arguments| {
                 (Instant::now(), (callable.call)(database, arguments))
             });
-            self.answered((since, Instant::now()), &answer)?;
+            self.answered(since.elapsed(), &answer)?;
         }
         Ok(())
     }
@@ -229,9 +232,9 @@ impl Working<'_> {
 
     /// Submits calls at fixed times.
     fn open(&mut self, interval: Duration) -> Result<()> {
-        let (number, clients) = self.client.number;
+        let OneOf { index, count } = self.client.number;
         // Clients alternate.
-        let mut next = Instant::now() + interval.mul_f64(number as f64 / clients as f64);
+        let mut next = Instant::now() + interval.mul_f64(index as f64 / count as f64);
         while !self.is_over() {
             let left = next.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -243,7 +246,7 @@ impl Working<'_> {
                 None => thread::sleep(left.min(Duration::from_millis(10))),
                 Some(oldest) => match oldest.ticket.wait_timeout(left) {
                     None => self.in_flight.push_front(oldest),
-                    Some(answer) => self.answered((oldest.since, Instant::now()), &answer)?,
+                    Some(answer) => self.answered(oldest.since.elapsed(), &answer)?,
                 },
             }
         }
@@ -292,19 +295,15 @@ impl Working<'_> {
                 answer
             }
         };
-        self.answered((next.since, self.now), &answer)
+        self.answered(self.now.saturating_duration_since(next.since), &answer)
     }
 
     /// An answer is here.
     ///
     /// # Errors
     /// If the database has stopped: no call would be answered any more.
-    fn answered(
-        &mut self,
-        times: (Instant, Instant),
-        answer: &nvcaracal::Result<Output>,
-    ) -> Result<()> {
-        self.seen.note(times, answer);
+    fn answered(&mut self, elapsed: Duration, answer: &nvcaracal::Result<Output>) -> Result<()> {
+        self.seen.note(elapsed, answer);
         if let Err(stopped) = answer
             && stopped.is_stopped()
         {
@@ -312,8 +311,7 @@ impl Working<'_> {
         }
         if self.client.observer.is_some() {
             self.answers.push(answer);
-            let (_, clients) = self.client.number;
-            if self.answers.memory() > ANSWER_BYTES_KEPT / clients as usize {
+            if self.answers.memory() > ANSWER_BYTES_KEPT / self.client.number.count as usize {
                 self.hand_over();
             }
         }

@@ -23,6 +23,7 @@ use super::client::{Client, Prepared, Seen};
 use super::open::{Settings, open};
 use crate::library::{self, Callable, LibraryView};
 use crate::report::{Latency, ratio};
+use crate::setup::OneOf;
 use crate::{BenchError, Job, Parameters, Place, Result};
 
 /// Epochs of at most so many calls run one after the other, in the library and by the engine alone.
@@ -329,7 +330,7 @@ impl Bench<'_> {
         let observer = observer.map(Mutex::new);
         let work = Work { database: &database, callables: &callables, observer: observer.as_ref() };
         let warm_up = time.min(WARM_UP_SECONDS);
-        let (warmed_up, first) = self.all_clients(&work, (0, 0), warm_up)?;
+        let (warmed_up, first) = self.all_clients(&work, 0, 0, warm_up)?;
         let expected = first.committed as f64 * time / warmed_up.max(1e-3) * ROOM_FACTOR;
         match library::reserve(&tables, &database, self.job.inserts_of(expected as u64)) {
             // Where there is not enough, the calls will tell.
@@ -338,7 +339,7 @@ impl Bench<'_> {
         }
         let before = database.stats();
         let prepared = (expected as u64).min(PREPARED_CALLS_MAX);
-        let (seconds, seen) = self.all_clients(&work, (1, prepared), time)?;
+        let (seconds, seen) = self.all_clients(&work, 1, prepared, time)?;
         let after = database.stats();
         let rows = self.clients.contended_rows;
         self.contention = (rows > 0).then(|| database.contention(rows).to_string());
@@ -398,7 +399,8 @@ impl Bench<'_> {
     fn all_clients(
         &self,
         work: &Work<'_>,
-        (turn, prepared): (u64, u64),
+        turn: u64,
+        prepared: u64,
         seconds: f64,
     ) -> Result<(f64, Seen)> {
         let ClientSettings { clients, in_flight, batch, rate, .. } = *self.clients;
@@ -412,8 +414,11 @@ impl Bench<'_> {
                         database: work.database,
                         callables: work.callables,
                         observer: work.observer,
-                        number: (number as u64, clients as u64),
-                        stream: (turn * clients as u64 + number as u64, TURNS * clients as u64),
+                        number: OneOf { index: number as u64, count: clients as u64 },
+                        stream: OneOf {
+                            index: turn * clients as u64 + number as u64,
+                            count: TURNS * clients as u64,
+                        },
                         // The first ones have the rest.
                         depth: in_flight / clients + usize::from(number < in_flight % clients),
                         batch,

@@ -148,7 +148,13 @@ pub fn run_stream(
         };
         options.tuning(tuning).learns(false)
     })?;
-    let mut run = Run::new(job, settings, stream, (&database, &callables), ack)?;
+    let mut run = Run::new(
+        job,
+        settings,
+        stream,
+        Library { database: &database, callables: &callables },
+        ack,
+    )?;
     run.load()?;
     let loaded = now_ns();
     if !run.interrupted {
@@ -180,6 +186,12 @@ fn open_ack_log(place: &Place, stream: &StreamSettings) -> Result<Option<AckLog>
         ack.check_recovered(0, "")?;
     }
     Ok(ack)
+}
+
+/// The open database, and how its procedures are called.
+struct Library<'a> {
+    database: &'a Database,
+    callables: &'a [Callable],
 }
 
 /// A run in progress.
@@ -254,9 +266,10 @@ impl<'a> Run<'a> {
         job: &'a Job,
         settings: &'a Settings,
         stream: &'a StreamSettings,
-        (database, callables): (&'a Database, &'a [Callable]),
+        library: Library<'a>,
         mut ack: Option<AckLog>,
     ) -> Result<Self> {
+        let Library { database, callables } = library;
         settle(database)?;
         let done = position::last_done(database)?;
         let stats = database.stats();

@@ -33,6 +33,15 @@ const SEGMENT_BYTES: RangeInclusive<u64> = 4096..=64 << 20;
 /// Keys of a YCSB transaction, in both papers.
 const KEYS_PER_TXN: u32 = 10;
 
+/// One of several that are alike, such as streams of calls.
+#[derive(Debug, Clone, Copy)]
+pub struct OneOf {
+    /// Which, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
 /// A workload with its type erased; generating calls is outside of what is timed.
 trait Erased: Send + Sync {
     fn name(&self) -> &'static str;
@@ -157,9 +166,9 @@ impl Job {
     }
 
     /// Call `i` of one of several streams, all of whose calls are different.
-    pub fn client_call(&self, (stream, streams): (u64, u64), i: u64) -> (ProcedureId, Vec<u8>) {
+    pub fn client_call(&self, stream: OneOf, i: u64) -> (ProcedureId, Vec<u8>) {
         // Positions stay below those of the largest epoch.
-        let epoch = 1 + stream + streams * (i / CALLS_PER_EPOCH);
+        let epoch = 1 + stream.index + stream.count * (i / CALLS_PER_EPOCH);
         let mut args = Vec::with_capacity(64);
         (self.workload.generate(epoch, i % CALLS_PER_EPOCH, &mut args), args)
     }

@@ -12,7 +12,7 @@ pub use devices::{
     spec_of_path,
 };
 pub use fail_point::FailPoint;
-pub use job::{Job, WorkloadVisitor};
+pub use job::{Job, OneOf, WorkloadVisitor};
 pub use manifest::Maker;
 pub use parameters::{Contention, Mix, Parameters, WorkloadParameters};
 pub(crate) use place::BESIDE;

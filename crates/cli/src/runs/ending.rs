@@ -30,7 +30,7 @@ pub fn end(problems: &[String], workload: &str, interrupted: bool, signals: &Sig
 /// After which epoch of the run it was interrupted, whether any of the stream ran, and how it goes
 /// on if its store is kept.
 #[must_use]
-pub fn ending(job: &Job, (last, ran): (u64, u64), kept: Option<DeviceSpec>) -> String {
+pub fn ending(job: &Job, last: u64, ran: u64, kept: Option<DeviceSpec>) -> String {
     let after = job.epoch_name(last);
     let nothing = if ran == 0 { ", with no epoch of the stream to report" } else { "" };
     let resume =

@@ -43,7 +43,8 @@ fn run_workload<O: Options<Run = RunArguments>>(options: &O) -> Done {
     let settings = settings(arguments, &place.spec, signals.stop());
     if stream::is_asked_for(arguments) {
         let epochs = arguments.epochs.unwrap_or_else(|| options.default_epochs());
-        return stream::run(&job, place, &settings, (arguments, epochs), &signals);
+        let asked = stream::Asked { arguments, epochs };
+        return stream::run(&job, place, &settings, asked, &signals);
     }
     let clients = clients::settings_or_default(arguments, &place.spec)?;
     report_clients(place, arguments, &signals, |place| {

@@ -13,14 +13,22 @@ pub(super) fn is_asked_for(arguments: &RunArguments) -> bool {
     epochs.is_some() || *verify || *resume || ack_log.is_some() || die_at.is_some()
 }
 
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    pub(super) arguments: &'a RunArguments,
+    /// Epochs of the stream.
+    pub(super) epochs: u64,
+}
+
 /// Runs so many epochs and reports.
 pub(super) fn run(
     job: &Job,
     place: Place,
     settings: &Settings,
-    (arguments, epochs): (&RunArguments, u64),
+    asked: Asked<'_>,
     signals: &Signals,
 ) -> Done {
+    let Asked { arguments, epochs } = asked;
     let RunArguments { verify, resume, ack_log, json, .. } = arguments;
     let stream =
         StreamSettings { epochs, verify: *verify, ack_log: ack_log.clone(), resume: *resume };
@@ -32,7 +40,7 @@ pub(super) fn run(
     let report = result?;
     removed?;
     let ran = report.epochs;
-    let ending = report.interrupted.then(|| ending(job, (report.done, ran), kept));
+    let ending = report.interrupted.then(|| ending(job, report.done, ran, kept));
     if let (Some(ending), JsonTarget::Standard) = (&ending, &target) {
         eprintln!("note: {ending}");
     }

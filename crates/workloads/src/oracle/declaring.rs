@@ -1,7 +1,7 @@
 //! A transaction that allocates and declares, on the state at the end of the previous epoch.
 
 use crate::api::{Allocate, Declare, IndexKind, TableId, Visit};
-use crate::oracle::state::{Error, Lookup, State};
+use crate::oracle::state::{Between, Error, Lookup, State};
 
 /// The declared keys of one transaction, end to end in one buffer: an epoch keeps those of all its
 /// transactions, and millions of small allocations would cost more than running them.
@@ -153,7 +153,7 @@ impl Declare for Declaring<'_> {
     ) -> Result<(), Error> {
         let mut visited = Vec::new();
         let mut stopped = false;
-        self.state.scan((table, low, high), false, &mut |key, value| {
+        self.state.scan(table, Between { low, high }, false, &mut |key, value| {
             visited.push((key.to_vec(), value.to_vec()));
             let flow = each(key, value);
             stopped = flow.is_break();

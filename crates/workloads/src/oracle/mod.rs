@@ -174,23 +174,24 @@ impl Oracle {
         }
         let (deferred, calls) = calls.split_at(deferred);
         let mut answers = Vec::new();
-        for call in deferred {
-            let mut declaration = self.allocate(*call);
-            self.declare(*call, &mut declaration);
+        for &(procedure, args) in deferred {
+            let mut declaration = self.allocate(procedure, args);
+            self.declare(procedure, args, &mut declaration);
             declaration.lookups.clear();
-            answers.push(self.execute(*call, declaration, true));
+            answers.push(self.execute(procedure, args, declaration, true));
         }
         // Lookups of the others see the state before.
         let before = std::mem::take(&mut self.before);
         let now = self.put_back(before);
         let mut declarations: Vec<Declaration> =
-            calls.iter().map(|call| self.allocate(*call)).collect();
-        for (call, declaration) in calls.iter().zip(&mut declarations) {
-            self.declare(*call, declaration);
+            calls.iter().map(|&(procedure, args)| self.allocate(procedure, args)).collect();
+        for (&(procedure, args), declaration) in calls.iter().zip(&mut declarations) {
+            self.declare(procedure, args, declaration);
         }
         self.put_back(now);
-        let numbered = calls.iter().zip(declarations);
-        answers.extend(numbered.map(|(call, allocation)| self.execute(*call, allocation, false)));
+        for (&(procedure, args), declaration) in calls.iter().zip(declarations) {
+            answers.push(self.execute(procedure, args, declaration, false));
+        }
         answers
     }
 
@@ -233,7 +234,7 @@ impl Oracle {
         }
     }
 
-    fn allocate(&mut self, (procedure, args): (ProcedureId, &[u8])) -> Declaration {
+    fn allocate(&mut self, procedure: ProcedureId, args: &[u8]) -> Declaration {
         let entry = &self.procedures[usize::from(procedure)];
         let mut declaring = Declaring { state: &self.state, declaration: Declaration::default() };
         let result = (entry.sequences)(args, &mut declaring);
@@ -260,7 +261,7 @@ impl Oracle {
         declaration
     }
 
-    fn declare(&self, (procedure, args): (ProcedureId, &[u8]), declaration: &mut Declaration) {
+    fn declare(&self, procedure: ProcedureId, args: &[u8], declaration: &mut Declaration) {
         if declaration.outcome.is_some() {
             return;
         }
@@ -282,7 +283,8 @@ impl Oracle {
 
     fn execute(
         &mut self,
-        (procedure, args): (ProcedureId, &[u8]),
+        procedure: ProcedureId,
+        args: &[u8],
         declaration: Declaration,
         is_serial: bool,
     ) -> OracleAnswer {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::api::{PieceTx, TableId, Tx, Visit};
 use crate::oracle::chains::Chains;
 use crate::oracle::declaring::Declaration;
-use crate::oracle::state::{Error, State};
+use crate::oracle::state::{Between, Error, State};
 
 /// A row that was written, and what it was before.
 pub(super) type Written = (TableId, Vec<u8>, Option<Vec<u8>>);
@@ -92,7 +92,7 @@ impl Tx for Running<'_> {
         each: Visit<'_>,
     ) -> Result<(), Error> {
         let chains = &mut self.chains;
-        self.state.scan((table, low, high), descending, &mut |key, value| {
+        self.state.scan(table, Between { low, high }, descending, &mut |key, value| {
             if let Some(chains) = chains {
                 chains.read(table, key);
             }

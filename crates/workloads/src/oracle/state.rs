@@ -38,6 +38,13 @@ pub(super) enum Lookup {
     },
 }
 
+/// Keys from a first one, up to and without a last one.
+#[derive(Clone, Copy)]
+pub(super) struct Between<'k> {
+    pub(super) low: &'k [u8],
+    pub(super) high: &'k [u8],
+}
+
 /// All tables, and where this epoch's sequences started.
 pub(super) struct State {
     pub(super) kinds: Vec<IndexKind>,
@@ -54,13 +61,15 @@ impl State {
     /// Visits a range. Fails on a table that is not ordered.
     pub(super) fn scan(
         &self,
-        (table, low, high): (TableId, &[u8], &[u8]),
+        table: TableId,
+        keys: Between<'_>,
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Error> {
         if self.kinds[usize::from(table.0)] != IndexKind::Ordered {
             return Err(Error::Broken);
         }
+        let Between { low, high } = keys;
         if low >= high {
             return Ok(());
         }
@@ -80,7 +89,7 @@ impl State {
             Lookup::Scan { table, low, high, visited, stopped } => {
                 let mut expected = visited.iter();
                 let mut same = true;
-                let result = self.scan((*table, low, high), false, &mut |key, value| {
+                let result = self.scan(*table, Between { low, high }, false, &mut |key, value| {
                     match expected.next() {
                         Some((k, v)) if k == key && v == value => {}
                         None if *stopped => return ControlFlow::Break(()),

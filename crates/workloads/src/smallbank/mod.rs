@@ -27,7 +27,7 @@ pub use procedures::PENALTY;
 use crate::api::{
     Answer, IndexKind, Observer, ProcedureId, Register, TableId, TableSpec, View, Workload,
 };
-use crate::common::{Complaints, SettingsError, require, word_at};
+use crate::common::{Complaints, SettingsError, named, require, word_at};
 use crate::random::Random;
 use procedures::{Amalgamate, Balance, DepositChecking, Load, TransactSavings, WriteCheck};
 
@@ -267,15 +267,15 @@ impl Observer for SmallBankObserver {
         let found = Totals::of(view, &mut complaints);
         complaints.equal(
             "money not conserved",
-            ("found", found.money),
-            ("answered", self.money),
+            named("found", found.money),
+            named("answered", self.money),
             || "all accounts".to_owned(),
         );
         for (table, rows) in ["accounts", "savings", "checking"].iter().zip(found.rows) {
             complaints.equal(
                 "wrong row count",
-                ("found", rows),
-                ("customers", self.customers),
+                named("found", rows),
+                named("customers", self.customers),
                 || (*table).to_owned(),
             );
         }

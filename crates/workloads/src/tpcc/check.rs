@@ -5,7 +5,7 @@
 //! difference, which is the same at the start and stays true.
 
 use crate::api::{Answer, Observer, ProcedureId, View};
-use crate::common::Complaints;
+use crate::common::{Complaints, named};
 use crate::tpcc::census::{Census, DistrictFacts};
 use crate::tpcc::load::initially_delivered;
 use crate::tpcc::new_order;
@@ -121,21 +121,21 @@ impl TpccObserver {
     fn check_answers(&self, census: &Census, complaints: &mut Complaints) {
         for (facts, answered) in census.districts.iter().zip(&self.districts) {
             let place = || place(facts);
-            let found = ("found", facts.order_count);
-            complaints.equal("orders", found, ("answered", answered.orders), place);
-            let found = ("found", facts.deliveries);
-            complaints.equal("deliveries", found, ("answered", answered.deliveries), place);
-            let found = ("found", facts.ytd);
-            complaints.equal("payments", found, ("answered", answered.ytd), place);
+            let found = named("found", facts.order_count);
+            complaints.equal("orders", found, named("answered", answered.orders), place);
+            let found = named("found", facts.deliveries);
+            complaints.equal("deliveries", found, named("answered", answered.deliveries), place);
+            let found = named("found", facts.ytd);
+            complaints.equal("payments", found, named("answered", answered.ytd), place);
         }
         for (i, (facts, answered)) in census.warehouses.iter().zip(&self.stock).enumerate() {
             let place = || format!("warehouse {}", i + 1);
-            let found = ("sum(S_YTD)", facts.stock_ytd);
-            complaints.equal("stock", found, ("answered", answered.ytd), place);
-            let found = ("sum(S_ORDER_CNT)", facts.stock_orders);
-            complaints.equal("stock", found, ("answered", answered.orders), place);
-            let items = ("items", u64::from(self.settings.items));
-            complaints.equal("stock", ("rows", facts.stock_rows), items, place);
+            let found = named("sum(S_YTD)", facts.stock_ytd);
+            complaints.equal("stock", found, named("answered", answered.ytd), place);
+            let found = named("sum(S_ORDER_CNT)", facts.stock_orders);
+            complaints.equal("stock", found, named("answered", answered.orders), place);
+            let items = named("items", u64::from(self.settings.items));
+            complaints.equal("stock", named("rows", facts.stock_rows), items, place);
         }
     }
 }
@@ -149,13 +149,13 @@ fn check_warehouses(census: &Census, complaints: &mut Complaints) {
     let districts = census.districts.chunks(PER_WAREHOUSE);
     for (i, (warehouse, districts)) in census.warehouses.iter().zip(districts).enumerate() {
         let here = || format!("warehouse {}", i + 1);
-        let ytd = ("W_YTD", warehouse.ytd);
+        let ytd = named("W_YTD", warehouse.ytd);
         let sum = districts.iter().map(|district| district.ytd).sum();
-        complaints.equal("condition 1", ytd, ("sum(D_YTD)", sum), here);
+        complaints.equal("condition 1", ytd, named("sum(D_YTD)", sum), here);
         let sum = districts.iter().map(|district| district.paid).sum();
-        complaints.equal("condition 8", ytd, ("sum(H_AMOUNT)", sum), here);
+        complaints.equal("condition 8", ytd, named("sum(H_AMOUNT)", sum), here);
         for district in districts {
-            let (ytd, paid) = (("D_YTD", district.ytd), ("sum(H_AMOUNT)", district.paid));
+            let (ytd, paid) = (named("D_YTD", district.ytd), named("sum(H_AMOUNT)", district.paid));
             complaints.equal("condition 9", ytd, paid, || place(district));
         }
     }
@@ -164,28 +164,28 @@ fn check_warehouses(census: &Census, complaints: &mut Complaints) {
 /// Conditions 2 and 3: order ids are dense.
 fn check_order_ids(district: &DistrictFacts, complaints: &mut Complaints) {
     let here = || place(district);
-    let last = ("D_NEXT_O_ID - 1", district.next_order - 1);
-    complaints.equal("condition 2", last, ("max(O_ID)", district.order_max), here);
+    let last = named("D_NEXT_O_ID - 1", district.next_order - 1);
+    complaints.equal("condition 2", last, named("max(O_ID)", district.order_max), here);
     if district.new_order_count == 0 {
         return;
     }
-    complaints.equal("condition 2", last, ("max(NO_O_ID)", district.new_order_max), here);
+    complaints.equal("condition 2", last, named("max(NO_O_ID)", district.new_order_max), here);
     let span = district.new_order_max + 1 - district.new_order_min;
-    let count = ("count(NEW-ORDER)", district.new_order_count);
-    complaints.equal("condition 3", ("max(NO_O_ID) - min(NO_O_ID) + 1", span), count, here);
+    let count = named("count(NEW-ORDER)", district.new_order_count);
+    complaints.equal("condition 3", named("max(NO_O_ID) - min(NO_O_ID) + 1", span), count, here);
 }
 
 /// Conditions 4 and 11: counts of lines, of orders, and of deliveries.
 fn check_counts(district: &DistrictFacts, delivered_before: u64, complaints: &mut Complaints) {
     let here = || place(district);
-    let told = ("sum(O_OL_CNT)", district.line_count_told);
-    complaints.equal("condition 4", told, ("count(ORDER-LINE)", district.line_count), here);
+    let told = named("sum(O_OL_CNT)", district.line_count_told);
+    complaints.equal("condition 4", told, named("count(ORDER-LINE)", district.line_count), here);
     let orders = i128::from(district.order_count) - i128::from(district.new_order_count);
     let deliveries = i128::from(delivered_before) + i128::from(district.deliveries);
     complaints.equal(
         "condition 11",
-        ("count(ORDER) - count(NEW-ORDER)", orders),
-        ("initially delivered + sum(C_DELIVERY_CNT)", deliveries),
+        named("count(ORDER) - count(NEW-ORDER)", orders),
+        named("initially delivered + sum(C_DELIVERY_CNT)", deliveries),
         here,
     );
 }
@@ -197,15 +197,15 @@ fn check_orders(district: &DistrictFacts, complaints: &mut Complaints) {
         let (null, is_new) = (!order.has_carrier, order.is_new);
         complaints.equal(
             "condition 5",
-            ("O_CARRIER_ID is null", null),
-            ("in NEW-ORDER", is_new),
+            named("O_CARRIER_ID is null", null),
+            named("in NEW-ORDER", is_new),
             here,
         );
-        let told = ("O_OL_CNT", u16::from(order.line_count));
-        complaints.equal("condition 6", told, ("count(ORDER-LINE)", order.lines), here);
+        let told = named("O_OL_CNT", u16::from(order.line_count));
+        complaints.equal("condition 6", told, named("count(ORDER-LINE)", order.lines), here);
         let delivered = if order.has_carrier { order.lines } else { 0 };
-        let found = ("lines with OL_DELIVERY_D", order.lines_delivered);
-        let wanted = ("lines that must have one", delivered);
+        let found = named("lines with OL_DELIVERY_D", order.lines_delivered);
+        let wanted = named("lines that must have one", delivered);
         complaints.equal("condition 7", found, wanted, here);
     }
 }
@@ -221,14 +221,14 @@ fn check_customers(district: &DistrictFacts, complaints: &mut Complaints) {
         let owes = customer.delivered - customer.paid;
         complaints.equal(
             "condition 10",
-            ("C_BALANCE", customer.balance),
-            ("sum(OL_AMOUNT) - sum(H_AMOUNT)", owes),
+            named("C_BALANCE", customer.balance),
+            named("sum(OL_AMOUNT) - sum(H_AMOUNT)", owes),
             here,
         );
         complaints.equal(
             "condition 12",
-            ("C_BALANCE + C_YTD_PAYMENT", customer.balance + customer.ytd_payment),
-            ("sum(OL_AMOUNT)", customer.delivered),
+            named("C_BALANCE + C_YTD_PAYMENT", customer.balance + customer.ytd_payment),
+            named("sum(OL_AMOUNT)", customer.delivered),
             here,
         );
     }

@@ -284,7 +284,7 @@ fn names(load: &LoadArgs, customer: u32, random: &mut Random) -> ([u8; 16], [u8;
 }
 
 impl LoadCustomers {
-    fn customer(random: &mut Random, (last, first): ([u8; 16], [u8; 16])) -> Customer {
+    fn customer(random: &mut Random, last: [u8; 16], first: [u8; 16]) -> Customer {
         Customer {
             first,
             middle: *b"OE",
@@ -330,7 +330,7 @@ impl Procedure for LoadCustomers {
             let key = customer_key(code, number);
             let random = &mut random(load.seed.get(), Stream::Customer, &key);
             let (last, first) = names(load, number, random);
-            let customer = Self::customer(random, (last, first));
+            let customer = Self::customer(random, last, first);
             let history = History {
                 customer_district: code.into(),
                 customer: number.into(),

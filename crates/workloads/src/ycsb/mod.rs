@@ -26,7 +26,7 @@ mod settings;
 use crate::api::{
     Answer, IndexKind, Observer, ProcedureId, Register, TableId, TableSpec, View, Workload,
 };
-use crate::common::{Complaints, SettingsError, word_at};
+use crate::common::{Complaints, SettingsError, named, word_at};
 use crate::random::{Random, Zipf};
 use procedures::{Call, YcsbCall, YcsbLoad, YcsbPieces};
 pub use settings::{Contention, KEYS_PER_TXN_MAX, YcsbSettings};
@@ -205,13 +205,18 @@ impl Observer for YcsbObserver {
             };
             complaints.equal(
                 "wrong counter",
-                ("counted", counter as u32),
-                ("answered", self.expected[row]),
+                named("counted", counter as u32),
+                named("answered", self.expected[row]),
                 || format!("row {row}"),
             );
         });
         let rows = self.expected.len();
-        complaints.equal("wrong row count", ("found", seen), ("loaded", rows), String::new);
+        complaints.equal(
+            "wrong row count",
+            named("found", seen),
+            named("loaded", rows),
+            String::new,
+        );
         complaints.into_lines()
     }
 }

@@ -8,7 +8,7 @@ use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
 use pmem::Device;
 use serde::Serialize;
 
-use super::head::Head;
+use super::head::{Head, Ran};
 use crate::engine_run::RunCounts;
 use crate::setup::Settings;
 use crate::share::Share;
@@ -170,7 +170,11 @@ impl Report {
             head: Head::new(
                 job,
                 settings.design.name(),
-                (settings.engine.workers, counts.epochs, job.parameters().epoch_size),
+                Ran {
+                    workers: settings.engine.workers,
+                    epochs: counts.epochs,
+                    epoch_size: job.parameters().epoch_size,
+                },
             ),
             interrupted: false,
             checkpoint_every: settings.engine.checkpoint_every,

@@ -32,11 +32,17 @@ pub struct Head {
     pub parameters: Parameters,
 }
 
+/// How many workers ran how many epochs of which size.
+pub(crate) struct Ran {
+    pub(crate) workers: usize,
+    pub(crate) epochs: u64,
+    pub(crate) epoch_size: u64,
+}
+
 impl Head {
-    /// The head of a job's report, before the device is known; `ran` is how many workers ran how
-    /// many epochs of which size.
-    pub(crate) fn new(job: &Job, design: &'static str, ran: (usize, u64, u64)) -> Self {
-        let (workers, epochs, epoch_size) = ran;
+    /// The head of a job's report, before the device is known.
+    pub(crate) fn new(job: &Job, design: &'static str, ran: Ran) -> Self {
+        let Ran { workers, epochs, epoch_size } = ran;
         let parameters = job.parameters();
         Self {
             workload: job.name(),

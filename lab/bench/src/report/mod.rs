@@ -7,4 +7,5 @@ mod table;
 pub use engine::Report;
 pub(crate) use engine::values;
 pub use head::Head;
+pub(crate) use head::Ran;
 pub use table::{render, render_details};

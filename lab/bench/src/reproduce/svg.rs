@@ -307,7 +307,7 @@ fn field_axes(figure: &FigureReport, field: &Field, ticks: &[f64]) -> Markup {
                 (tick_text(*tick, step))
             }
         }
-        @for tick in log_ticks(field.across) {
+        @for tick in log_ticks(field.across.0, field.across.1) {
             @let x = at(field.x(tick));
             line class="grid" x1=(x) x2=(x) y1=(top) y2=(at(bottom)) {}
             text class="tick" x=(x) y=(at(bottom + 14.0)) text-anchor="middle" {
@@ -321,7 +321,7 @@ fn field_axes(figure: &FigureReport, field: &Field, ticks: &[f64]) -> Markup {
 }
 
 /// 1, 2 and 5 times powers of ten between two numbers.
-fn log_ticks((low, high): (f64, f64)) -> Vec<f64> {
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let powers = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let all = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|by| by * 10f64.powi(power)));
     let within: Vec<f64> = all.filter(|tick| (low..=high).contains(tick)).collect();
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn ticks_of_a_logarithmic_axis_lie_within_it() {
-        assert_eq!(log_ticks((0.8, 30.0)), [1.0, 2.0, 5.0, 10.0, 20.0]);
-        assert_eq!(log_ticks((0.05, 900.0)), [0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(log_ticks(0.8, 30.0), [1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(log_ticks(0.05, 900.0), [0.1, 1.0, 10.0, 100.0]);
     }
 }

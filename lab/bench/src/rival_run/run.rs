@@ -14,7 +14,7 @@ use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
 use serde::Serialize;
 
 use super::rivals::Rival;
-use crate::report::Head;
+use crate::report::{Head, Ran};
 use crate::{Job, Settings};
 
 /// Cache of an engine that has one, unless it is given.
@@ -82,17 +82,22 @@ pub fn run_rival(
         recover: settings.recover,
     };
     let report = job.run_rival(rival, &device, &of_rival)?;
-    Ok(RivalReport::new(job, rival, (&device.description(), &report), &of_rival))
+    Ok(RivalReport::new(job, rival, &device.description(), &report, &of_rival))
 }
 
 impl RivalReport {
     fn new(
         job: &Job,
         rival: Rival,
-        (device, report): (&Description, &testbed::Report),
+        device: &Description,
+        report: &testbed::Report,
         settings: &testbed::Settings,
     ) -> Self {
-        let ran = (report.workers, settings.rounds, settings.calls_per_round);
+        let ran = Ran {
+            workers: report.workers,
+            epochs: settings.rounds,
+            epoch_size: settings.calls_per_round,
+        };
         let mut head = Head::new(job, rival.name(), ran);
         head.describe_device(device);
         let seconds = seconds(report.elapsed_ns);

@@ -134,18 +134,22 @@ fn explore_crash(arguments: &SimArguments, seed: u64, exploring: &Exploring) -> 
     let campaign =
         Campaign { seed, cases: arguments.cases, jobs, options, stop: &stop, progress: &show };
     let Outcome { counts, failure } = explore(&campaign);
-    let (elapsed, processor) = (exploring.elapsed(), processor_seconds() - before);
+    let (seconds, processor) = (exploring.elapsed(), processor_seconds() - before);
+    let spent = Spent { seconds, processor };
     exploring.hide();
     let failure = failure.map(|failure| shown(&made_small(failure, arguments, &stop), arguments));
     let interrupted = exploring.interrupted();
-    Explored { interrupted, ..explored(&counts, failure, seed, jobs, (elapsed, processor)) }
+    Explored { interrupted, ..explored(&counts, failure, seed, jobs, spent) }
 }
+
+/// Whether the time is over.
+type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// A failure as it is to be shown: made small, until `is_over`, unless that is not asked for.
 fn made_small(
     failure: Box<Failure>,
     arguments: &SimArguments,
-    is_over: &(dyn Fn() -> bool + Sync),
+    is_over: IsOver<'_>,
 ) -> Box<Failure> {
     if arguments.no_minimise {
         return failure;
@@ -162,13 +166,21 @@ fn processor_seconds() -> f64 {
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
+/// What a campaign took, in seconds.
+struct Spent {
+    seconds: f64,
+    /// Of all cores.
+    processor: f64,
+}
+
 fn explored(
     counts: &Counts,
     failure: Option<FailureShown>,
     seed: u64,
     jobs: usize,
-    (seconds, processor): (f64, f64),
+    spent: Spent,
 ) -> Explored {
+    let Spent { seconds, processor } = spent;
     let images = counts.images as f64;
     let (rows_hit, rows) = counts.rows_hit();
     let classes = Class::ALL.into_iter().map(|class| ClassCounts {

@@ -3,7 +3,7 @@
 use cli::output::{Done, JsonTarget};
 use cli::signals::Signals;
 use serde::Serialize;
-use sim::disk::{Failure, Options, Report, campaign};
+use sim::disk::{Campaign, Failure, Options, Report, campaign};
 
 use super::exploring::Exploring;
 use crate::args::SimArguments;
@@ -49,8 +49,15 @@ pub(super) fn run(arguments: &SimArguments, seed: u64, signals: &Signals) -> Don
         exploring.show(report.histories, message);
     };
     let jobs = cli::runs::workers(arguments.jobs);
-    let (seeds, stop) = ((seed, arguments.cases), || exploring.is_over());
-    let (report, failure) = campaign(seeds, jobs, &Options::default(), &stop, &show);
+    let stop = || exploring.is_over();
+    let (report, failure) = campaign(&Campaign {
+        seed,
+        histories: arguments.cases,
+        jobs,
+        options: Options::default(),
+        stop: &stop,
+        progress: &show,
+    });
     exploring.hide();
     let (seconds, interrupted) = (exploring.elapsed(), exploring.interrupted());
     let explored =

@@ -63,7 +63,7 @@ fn run_engine(
     let report = result?;
     removed?;
     let ran = report.head.epochs;
-    let ending = report.interrupted.then(|| ending(job, (report.epoch, ran), kept));
+    let ending = report.interrupted.then(|| ending(job, report.epoch, ran, kept));
     if let (Some(ending), JsonTarget::Standard) = (&ending, &target) {
         eprintln!("note: {ending}");
     }

@@ -39,7 +39,7 @@ pub(super) fn run(family: &Family, random: &mut Random) -> Result<Case, String> 
     let edits: Vec<Edit> = (0..many).map(|_| damage(&mut files, family, random)).collect();
     // A file of the moment that replaced another may put the store at an earlier or later one.
     let dir = write_files(&files)?;
-    let end = judge(dir.path(), family, life, (&files, moment.epoch));
+    let end = judge(dir.path(), family, life, &files, moment.epoch);
     let state = if moment.closed { "closed" } else { "killed" };
     let store = format!("{state} after epoch {}, {:?}", moment.epoch, family.setup);
     Ok(Case { edits, store, end })
@@ -49,7 +49,8 @@ fn judge(
     dir: &Path,
     family: &Family,
     life: &Life,
-    (files, answered): (&Files, u64),
+    files: &Files,
+    answered: u64,
 ) -> Result<End, String> {
     let (mark, opened) = open(dir, family);
     let (device, mut engine) = match opened {

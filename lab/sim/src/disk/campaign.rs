@@ -6,17 +6,27 @@ use super::explore::{Failure, explore};
 use super::report::{Options, Report};
 use crate::seeds::Seeds;
 
-/// Explores seed after seed on `jobs` threads until there were `seeds` of them, one failed, or
-/// `stop` says so, which is asked before each. `progress` is told what was tried, after each.
-pub fn campaign(
-    (first, seeds): (u64, Option<u64>),
-    jobs: usize,
-    options: &Options,
-    stop: &(dyn Fn() -> bool + Sync),
-    progress: &(dyn Fn(&Report) + Sync),
-) -> (Report, Option<Failure>) {
+/// What a campaign explores.
+pub struct Campaign<'c> {
+    /// The first seed; the others follow.
+    pub seed: u64,
+    /// Number of seeds, if it is limited.
+    pub histories: Option<u64>,
+    /// Threads that explore.
+    pub jobs: usize,
+    /// How much of each history.
+    pub options: Options,
+    /// Asked before each: whether to stop.
+    pub stop: &'c (dyn Fn() -> bool + Sync),
+    /// Told what was tried, after each.
+    pub progress: &'c (dyn Fn(&Report) + Sync),
+}
+
+/// Explores seed after seed until there were as many as asked for, one failed, or it is to stop.
+pub fn campaign(campaign: &Campaign<'_>) -> (Report, Option<Failure>) {
+    let Campaign { seed, histories, jobs, options, stop, progress } = campaign;
     let found = Mutex::new((Report::default(), None));
-    Seeds::new(first, seeds).explore(jobs, stop, &|seed| {
+    Seeds::new(*seed, *histories).explore(*jobs, stop, &|seed| {
         let explored = explore(seed, options);
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         match explored {

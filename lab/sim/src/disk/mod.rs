@@ -30,7 +30,7 @@ mod campaign;
 mod explore;
 mod library;
 
-pub use campaign::campaign;
+pub use campaign::{Campaign, campaign};
 pub use explore::{Failure, explore, explore_long_journals};
 pub use faults::{Fault, sweep};
 pub use library::Disk;

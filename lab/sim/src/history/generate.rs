@@ -54,16 +54,28 @@ pub fn batch(random: &mut Random, mix: &Mix, calls: u64) -> Vec<Vec<u8>> {
     let mut aside = Random::new(random.clone().word());
     let serial = if aside.percent(60) { 0 } else { aside.pick(&[5, 20, 60, 100]) };
     let indexed = aside.pick(&[0, 0, 0, 10, 30, 80]);
-    batch_with(random, &mut aside, mix, (calls, serial, indexed))
+    batch_with(random, &mut aside, mix, BatchShape { calls, serial, indexed })
 }
 
-/// So many calls, of which so many of a hundred are for the serial part and use indexes.
+/// What the calls of an epoch are like.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchShape {
+    /// How many there are.
+    pub calls: u64,
+    /// So many of a hundred are for the serial part.
+    pub serial: u64,
+    /// So many of a hundred use indexes.
+    pub indexed: u64,
+}
+
+/// Calls of an epoch, as arguments.
 pub fn batch_with(
     random: &mut Random,
     aside: &mut Random,
     mix: &Mix,
-    (calls, serial, indexed): (u64, u64, u64),
+    shape: BatchShape,
 ) -> Vec<Vec<u8>> {
+    let BatchShape { calls, serial, indexed } = shape;
     let mut call = || {
         let mut program = program(random, mix);
         if aside.percent(indexed) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{IndexDefinition, IndexKeyFn};
 
-use super::program::{Entries, INDEXED, Op, Step, WORD};
+use super::program::{Bounds, Entries, INDEXED, Op, Step, WORD};
 
 /// How many there are: the first is an ordinary one, the second unique.
 pub const INDEXES: u16 = 2;
@@ -88,12 +88,12 @@ pub(super) fn index_of<'r>(
 pub(super) fn scan_index<'r>(
     index: u16,
     rows: impl Iterator<Item = (&'r Vec<u8>, &'r Vec<u8>)>,
-    (low, high): (&[u8], &[u8]),
+    bounds: Bounds<'_>,
     is_descending: bool,
     limit: usize,
 ) -> Entries {
     let entries = index_of(index, rows).into_iter();
-    let found = entries.filter(|(key, _)| low <= &key[..] && &key[..] < high);
+    let found = entries.filter(|(key, _)| bounds.low <= &key[..] && &key[..] < bounds.high);
     if is_descending { found.rev().take(limit).collect() } else { found.take(limit).collect() }
 }
 

@@ -15,7 +15,7 @@ pub mod snapshots;
 
 pub use compare_indexes::compare_indexes;
 pub use corners::{add_corners, churn, fatal, flood, long_call, long_stale_looks, turns};
-pub use generate::{Mix, batch, batch_with, stale_look};
+pub use generate::{BatchShape, Mix, batch, batch_with, stale_look};
 pub use indexes::{INDEXES, index_definitions, insert_under};
 pub use model::{Expected, Model, info, serial_order};
 pub use pair::{Pair, Setup, check_clean, compare_answers, compare_hash, compare_state, to_calls};

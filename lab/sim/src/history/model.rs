@@ -8,7 +8,7 @@ use storage::{StateHash, row_hash};
 
 use super::indexes;
 use super::program::{
-    self, Declaring, Ending, Entries, INDEXED, Op, Program, ROW_TABLES, Rows, Running,
+    self, Bounds, Declaring, Ending, Entries, INDEXED, Op, Program, ROW_TABLES, Rows, Running,
     RunningPiece, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_serial,
 };
 
@@ -412,7 +412,7 @@ impl Declaring for Declaration<'_> {
         rows
     }
 
-    fn scan_index(&mut self, index: u16, bounds: (&[u8], &[u8]), limit: usize) -> Entries {
+    fn scan_index(&mut self, index: u16, bounds: Bounds<'_>, limit: usize) -> Entries {
         let rows = self.seeing.indexes.tables[usize::from(INDEXED)].iter();
         indexes::scan_index(index, rows, bounds, false, limit)
     }
@@ -539,13 +539,14 @@ impl Running for Transaction<'_> {
     fn scan(
         &mut self,
         table: u8,
-        (low, high): (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop> {
         if !program::is_ordered(table) {
             return Err(Stop::mistake(UNORDERED));
         }
+        let Bounds { low, high } = bounds;
         let mut rows: Table = self.now.range(table, low, high).collect();
         for ((t, key), value) in &self.own {
             if *t == table && low <= &key[..] && &key[..] < high {
@@ -562,7 +563,7 @@ impl Running for Transaction<'_> {
     fn scan_index(
         &mut self,
         index: u16,
-        bounds: (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Entries, Stop> {

@@ -9,7 +9,7 @@ use engine::{
 };
 
 use super::program::{
-    self, Declaring, Ending, Entries, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
+    self, Bounds, Declaring, Ending, Entries, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
     change_part, part_of,
 };
 
@@ -100,7 +100,7 @@ impl Declaring for Allocating<'_, '_> {
         unreachable!("an allocating step cannot scan")
     }
 
-    fn scan_index(&mut self, _: u16, _: (&[u8], &[u8]), _: usize) -> Entries {
+    fn scan_index(&mut self, _: u16, _: Bounds<'_>, _: usize) -> Entries {
         unreachable!("an allocating step cannot scan")
     }
 
@@ -142,9 +142,9 @@ impl Declaring for Declaration<'_, '_> {
         rows
     }
 
-    fn scan_index(&mut self, index: u16, (low, high): (&[u8], &[u8]), limit: usize) -> Entries {
+    fn scan_index(&mut self, index: u16, bounds: Bounds<'_>, limit: usize) -> Entries {
         let mut found = Entries::new();
-        self.0.scan_index(index, low, high, false, &mut collect(&mut found, limit));
+        self.0.scan_index(index, bounds.low, bounds.high, false, &mut collect(&mut found, limit));
         found
     }
 
@@ -187,24 +187,24 @@ impl Running for Body<'_, '_> {
     fn scan(
         &mut self,
         table: u8,
-        (low, high): (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop> {
         let mut rows = Rows::new();
-        self.0.scan(table.into(), low, high, down, &mut collect(&mut rows, limit))?;
+        self.0.scan(table.into(), bounds.low, bounds.high, down, &mut collect(&mut rows, limit))?;
         Ok(rows)
     }
 
     fn scan_index(
         &mut self,
         index: u16,
-        (low, high): (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Entries, Stop> {
         let mut found = Entries::new();
-        self.0.scan_index(index, low, high, down, &mut collect(&mut found, limit))?;
+        self.0.scan_index(index, bounds.low, bounds.high, down, &mut collect(&mut found, limit))?;
         Ok(found)
     }
 

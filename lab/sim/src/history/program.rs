@@ -380,6 +380,15 @@ pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 /// What a scan of an index found, in its order: keys of the index, each with its row's key.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// Keys from a first one, up to and without a last one.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds<'k> {
+    /// The first one.
+    pub low: &'k [u8],
+    /// The one behind the last.
+    pub high: &'k [u8],
+}
+
 /// What the declaration steps need.
 pub trait Declaring {
     /// Allocates a number, or looks at the next one.
@@ -397,7 +406,7 @@ pub trait Declaring {
     fn declare(&mut self, table: u8, key: &[u8], op: Op);
     /// Scans an index as it is where calls of the epoch run in parallel; in the serial part, as it
     /// is now.
-    fn scan_index(&mut self, index: u16, bounds: (&[u8], &[u8]), limit: usize) -> Entries;
+    fn scan_index(&mut self, index: u16, bounds: Bounds<'_>, limit: usize) -> Entries;
     /// Declares a piece.
     fn update_piece(&mut self, table: u8, key: &[u8], weight: u32);
     /// Declares a range.
@@ -414,7 +423,7 @@ pub trait Running {
     fn scan(
         &mut self,
         table: u8,
-        bounds: (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Rows, Stop>;
@@ -422,7 +431,7 @@ pub trait Running {
     fn scan_index(
         &mut self,
         index: u16,
-        bounds: (&[u8], &[u8]),
+        bounds: Bounds<'_>,
         down: bool,
         limit: usize,
     ) -> Result<Entries, Stop>;
@@ -500,7 +509,8 @@ pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
                 }
             }
             Op::DeclareFound => {
-                let found = to.scan_index(step.index(), (&step.index_bounds().0, &INDEX_END), 1);
+                let bounds = Bounds { low: &step.index_bounds().0, high: &INDEX_END };
+                let found = to.scan_index(step.index(), bounds, 1);
                 let (_, key) = found.first().ok_or_else(|| aborted(step.tag))?;
                 to.declare(INDEXED, key, Op::DeclareUpdate);
             }
@@ -638,8 +648,9 @@ fn run_indexed_step(step: &Step, tx: &mut impl Running) -> Result<bool, Ending> 
         },
         Op::ScanIndex => {
             let (low, high) = step.index_bounds();
+            let bounds = Bounds { low: &low, high: &high };
             let is_descending = step.flag != 0;
-            let entries = tx.scan_index(step.index(), (&low, &high), is_descending, usize::MAX)?;
+            let entries = tx.scan_index(step.index(), bounds, is_descending, usize::MAX)?;
             for (key, of_row) in &entries {
                 put_value(tx, Some(key));
                 put_value(tx, Some(of_row));
@@ -647,7 +658,7 @@ fn run_indexed_step(step: &Step, tx: &mut impl Running) -> Result<bool, Ending> 
             !entries.is_empty()
         }
         Op::UpdateFound => {
-            let bounds = (&step.index_bounds().0[..], &INDEX_END[..]);
+            let bounds = Bounds { low: &step.index_bounds().0, high: &INDEX_END };
             let found = tx.scan_index(step.index(), bounds, false, 1)?;
             match found.first() {
                 Some((_, key)) => tx.update(INDEXED, key, &step.value(3))?,
@@ -731,7 +742,8 @@ fn put_value(tx: &mut impl Running, value: Option<&[u8]>) {
 fn scan(step: &Step, tx: &mut impl Running) -> Result<Rows, Stop> {
     let (low, high) = (step.key(), key(step.table, step.b));
     let limit = if step.n == 0 { usize::MAX } else { step.n.into() };
-    let rows = tx.scan(step.table, (&low, &high), step.flag != 0, limit)?;
+    let bounds = Bounds { low: &low, high: &high };
+    let rows = tx.scan(step.table, bounds, step.flag != 0, limit)?;
     for (key, value) in &rows {
         put_value(tx, Some(key));
         put_value(tx, Some(value));

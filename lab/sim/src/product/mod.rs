@@ -14,8 +14,8 @@ pub use run::{Seen, run};
 use crate::crash::{Case, Decision, Grown, Habit, Size, short_batches, shorten};
 use crate::history::pair::TABLES_SIZED;
 use crate::history::{
-    HASHED, LONG, Mix, ORDERED, Op, Program, Random, Setup, Step, batch_with, for_serial_part,
-    is_serial,
+    BatchShape, HASHED, LONG, Mix, ORDERED, Op, Program, Random, Setup, Step, batch_with,
+    for_serial_part, is_serial,
 };
 
 /// What is combined, and in which ways. A row of the array has a number into each of these lists.
@@ -95,9 +95,10 @@ pub(crate) fn choose(row: &[usize], seed: u64) -> Chosen {
     let (serial, indexed) = ([0, 50, 100][level("serial part")], [0, 30, 80][level("indexes")]);
     let (table, deletes) = ([HASHED, ORDERED, LONG][level("keys")], level("deletes"));
     let mut epochs = |count| -> Vec<Vec<Vec<u8>>> {
+        let shape = BatchShape { calls: CALLS, serial, indexed };
         let epoch = |_| {
             let mut aside = Random::new(random.word());
-            let mut calls = batch_with(&mut random, &mut aside, &mix, (CALLS, serial, indexed));
+            let mut calls = batch_with(&mut random, &mut aside, &mix, shape);
             calls.iter_mut().for_each(|call| *call = fit(call, table, deletes, &mut aside));
             calls
         };

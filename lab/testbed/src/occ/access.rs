@@ -3,7 +3,7 @@
 use pmem::Device;
 use workloads::{TableId, Visit};
 
-use super::buffers::{Kind, Read};
+use super::buffers::{Kind, NewRow, Read};
 use super::session::OccSession;
 use super::shared::{Steps, place_of, record_at, settled};
 use crate::error::{Error, Result};
@@ -15,6 +15,13 @@ use crate::rival::{Fault, Stop};
 
 /// Whether a row is in an index, and if not, where it is not.
 pub(super) type Place = Result<u32, Seen>;
+
+/// Where the versions of a row begin that are older than its newest, and the snapshot that wants
+/// one.
+struct Past {
+    older: Older,
+    snapshot: u64,
+}
 
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     pub(super) fn layout(&self, table: TableId) -> Layout {
@@ -119,7 +126,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             if let Some(snapshot) = tx.snapshot.filter(is_newer) {
                 let older = of_record.older();
                 if of_record.is_still(version) {
-                    return self.read_older(table, record, (older, snapshot), into);
+                    return self.read_older(table, record, Past { older, snapshot }, into);
                 }
                 continue;
             }
@@ -147,9 +154,10 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         &mut self,
         table: TableId,
         record: u32,
-        (mut older, snapshot): (Older, u64),
+        past: Past,
         into: &mut Vec<u64>,
     ) -> Result<bool, Stop> {
+        let Past { mut older, snapshot } = past;
         let Self { shared, port, tx, counts, .. } = self;
         counts.old_versions_read += 1;
         let words = shared.heap.layouts[usize::from(table.0)].payload_words;
@@ -235,9 +243,10 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         &mut self,
         table: TableId,
         record: u32,
-        (key, value): (&[u8], Option<&[u8]>),
+        row: NewRow<'_>,
         must_exist: bool,
     ) -> Result<(), Stop> {
+        let NewRow { key, value } = row;
         let layout = self.layout(table);
         let bytes = value.map_or(0, <[u8]>::len);
         if bytes > layout.value_bytes_max || key.len() > layout.key_bytes_max {

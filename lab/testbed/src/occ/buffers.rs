@@ -5,6 +5,13 @@ use crate::index::{Inserted, Seen};
 use crate::layout::Header;
 use crate::records::Version;
 
+/// What a row is to be: no value is its deletion.
+#[derive(Clone, Copy)]
+pub(super) struct NewRow<'r> {
+    pub(super) key: &'r [u8],
+    pub(super) value: Option<&'r [u8]>,
+}
+
 /// A row that was read, and its version then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Read {

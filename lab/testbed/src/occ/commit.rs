@@ -143,7 +143,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 };
                 if write.needs_version() {
                     record.set_slot(write.new.0, write.new.1);
-                    pool.retire_deleted(shared, number, (write.record, version));
+                    pool.retire_deleted(shared, number, write.record, version);
                 }
                 record.set_version(version);
             } else {

@@ -133,9 +133,10 @@ impl Pool {
         &mut self,
         shared: &Shared<D, P>,
         table: usize,
-        deleted: (u32, Version),
+        record: u32,
+        version: Version,
     ) {
-        self.tables[table].deleted.push(&shared.grace, deleted);
+        self.tables[table].deleted.push(&shared.grace, (record, version));
     }
 
     /// Takes the keys of rows out of indexes that were deleted long ago.

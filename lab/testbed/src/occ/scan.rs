@@ -130,12 +130,15 @@ pub(crate) fn newest<D: Device, P: Steps<D>>(
     Ok(all)
 }
 
+/// Whether a version counts.
+type IsCommitted<'a> = &'a (dyn Fn(Header) -> bool + Sync);
+
 /// Builds the indexes from the versions that `is_committed` lets count. Slots of others are free;
 /// if `wipe`, nothing is left in them, durably, when this returns.
 pub(crate) fn recover_rows<D: Device, P: Steps<D>>(
     shared: &Shared<D, P>,
     pages: &[Page],
-    is_committed: &(dyn Fn(Header) -> bool + Sync),
+    is_committed: IsCommitted<'_>,
     wipe: bool,
 ) -> Result<Scanned> {
     let parts = on_pages(shared, pages, |worker, port, pages| {
@@ -209,7 +212,7 @@ impl<D: Device, P: Steps<D>> Worker<'_, D, P> {
         &mut self,
         table: usize,
         slot: u64,
-        is_committed: &(dyn Fn(Header) -> bool + Sync),
+        is_committed: IsCommitted<'_>,
         wipe: bool,
     ) -> Result<()> {
         let layout = &self.shared.heap.layouts[table];

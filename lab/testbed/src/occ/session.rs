@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use pmem::{Counters, Device, Port};
 use workloads::{TableId, Visit};
 
-use super::buffers::{Buffers, Kind};
+use super::buffers::{Buffers, Kind, NewRow};
 use super::pool::Pool;
 use super::shared::{Shared, Steps};
 use crate::error::{Error, Result};
@@ -136,12 +136,12 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
     fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         self.tx.snapshot = None;
         let record = self.find_or_create(table, key)?;
-        self.write(table, record, (key, Some(value)), false)
+        self.write(table, record, NewRow { key, value: Some(value) }, false)
     }
 
     fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
         let Some(record) = self.find_existing(table, key)? else { return Ok(false) };
-        self.write(table, record, (key, Some(value)), true)?;
+        self.write(table, record, NewRow { key, value: Some(value) }, true)?;
         Ok(true)
     }
 
@@ -180,7 +180,7 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
 
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
         let Some(record) = self.find_existing(table, key)? else { return Ok(false) };
-        self.write(table, record, (key, None), true)?;
+        self.write(table, record, NewRow { key, value: None }, true)?;
         Ok(true)
     }
 

@@ -92,7 +92,8 @@ fn record<R: Rival<Device = Traced>, W: Workload>(
             let (mut output, mut answered, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
             for call in numbers {
                 device.mark(BEGINS + call as u64);
-                let done = procedures.run(session, calls.get(call), &mut output)?;
+                let (procedure, args) = calls.get(call);
+                let done = procedures.run(session, procedure, args, &mut output)?;
                 let (serial, outcome) = (done.serial, done.outcome);
                 answered.push(Answered { call, serial, outcome, output: output.clone() });
                 waiting.push((serial, call));
@@ -296,7 +297,8 @@ fn recover<R: Rival<Device = Traced>, W: Workload>(
     let mut session = rival.session(0);
     let mut output = Vec::new();
     for call in (0..history.calls.len()).filter(|call| survivors >> call & 1 == 0) {
-        let done = procedures.run(&mut session, history.calls.get(call), &mut output);
+        let (procedure, args) = history.calls.get(call);
+        let done = procedures.run(&mut session, procedure, args, &mut output);
         let done = done.map_err(|e| e.to_string())?;
         let (serial, outcome) = (done.serial, done.outcome);
         let answered = Answered { call, serial, outcome, output: output.clone() };

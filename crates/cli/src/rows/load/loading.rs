@@ -10,7 +10,6 @@ use serde::Serialize;
 use storage::{StateHash, row_hash};
 
 use crate::output::{Done, Failure};
-use crate::rows::typed::Stored;
 
 /// Bytes of rows in a call, and calls in an epoch.
 const CALL_BYTES: usize = 64 << 10;
@@ -47,11 +46,11 @@ impl<D: Device> Loading<D> {
     }
 
     /// Takes a row, whose key does not come twice.
-    pub(super) fn row(&mut self, table: u16, is_sequence: bool, (key, value): &Stored) -> Done {
+    pub(super) fn row(&mut self, table: u16, is_sequence: bool, key: &[u8], value: &[u8]) -> Done {
         let counts = &mut self.counts[usize::from(table)];
         let table = self.engine.table_ids()[usize::from(table)];
         match self.engine.get(table, key).map_err(BenchError::from)? {
-            Some(old) if old == *value => {
+            Some(old) if old == value => {
                 counts.unchanged += 1;
                 return Ok(());
             }

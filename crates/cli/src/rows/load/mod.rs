@@ -243,7 +243,8 @@ impl Load<'_> {
         let engine = open_engine(device, tables)?;
         let mut loading = Loading::new(engine, tables.schemas.len());
         let again = first_pass::each(self.files, tables, self.heads, "loading", |row| {
-            loading.row(row.table, row.is_sequence, row.stored)
+            let (key, value) = row.stored;
+            loading.row(row.table, row.is_sequence, key, value)
         })?;
         if again != mark.checked {
             return Err(Failure::new(
