@@ -2,8 +2,12 @@
 
 mod adapter;
 mod buffer;
+mod handles;
+mod options;
 mod tables;
+mod view;
 
-pub use adapter::{Callable, LibraryView, Procedures, Tables, options, reserve};
 pub use buffer::Output;
+pub use options::{Callable, Procedures, Tables, options, reserve};
 pub use tables::{RowSizes, table_definition};
+pub use view::LibraryView;

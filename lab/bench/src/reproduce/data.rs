@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::machine::Machine;
 use super::plan::{Run, Use};
-use super::scenario::{Metric, Scale};
+use super::scale::Scale;
+use super::scenario::Metric;
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

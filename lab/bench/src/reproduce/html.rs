@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::data::Spread;
 use super::report::{FigureReport, Group, Panel, Point, Quantity, ReproduceReport};
-use super::scenario::Scale;
+use super::scale::Scale;
 use super::svg;
 use super::verdict::{Judged, Verdict};
 

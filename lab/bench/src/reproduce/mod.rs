@@ -14,7 +14,9 @@ mod html;
 mod machine;
 mod plan;
 mod report;
+mod scale;
 mod scenario;
+mod statement;
 mod svg;
 mod verdict;
 
@@ -26,4 +28,5 @@ pub use html::render as render_html;
 pub use machine::Machine;
 pub use plan::{Plan, Run};
 pub use report::{ReproduceReport, report};
-pub use scenario::{FIGURES, Scale, Suite, figures_named};
+pub use scale::Scale;
+pub use scenario::{FIGURES, Suite, figures_named};

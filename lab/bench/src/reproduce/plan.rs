@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::scenario::{Scale, Scenario, Series, Suite, USUAL_DESIGN, Workload};
+use super::scale::Scale;
+use super::scenario::{Scenario, Series, Suite, USUAL_DESIGN, Workload};
 
 /// What is reproduced, and how often everything runs.
 #[derive(Debug, Clone)]

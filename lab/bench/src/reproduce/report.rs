@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::data::{Found, Session, Spread};
 use super::plan::{Cell, Plan};
-use super::scenario::{Metric, Part, Plot, Scale, Scenario, Workload};
+use super::scale::Scale;
+use super::scenario::{Metric, Part, Plot, Scenario, Workload};
 use super::verdict::{Judged, Verdict, judge};
 
 /// The whole result. Names are a promise to scripts.

@@ -2,7 +2,10 @@
 //! by which rules that is judged. They are part of the program; a mistake in them fails its tests.
 
 use bench::{BenchError, Result};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use super::scale::Scale;
+use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
@@ -56,53 +59,6 @@ pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
         of_nv || asked("all") || asked(name)
     };
     Ok(files().enumerate().filter(is_asked).map(|(_, name)| name).collect())
-}
-
-/// How large the runs are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scale {
-    /// Tiny: shows that everything works; times mean nothing.
-    Smoke,
-    /// A small machine within an hour, with the paper's contention.
-    Small,
-    /// The paper's sizes.
-    Full,
-}
-
-impl Scale {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Smoke, Self::Small, Self::Full];
-
-    /// Name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Smoke => "smoke",
-            Self::Small => "small",
-            Self::Full => "full",
-        }
-    }
-
-    /// For help and reports.
-    #[must_use]
-    pub fn what(self) -> &'static str {
-        match self {
-            Self::Smoke => "tiny sizes, to see that everything works: times mean nothing",
-            Self::Small => "about a hundredth of the paper's sizes, with the paper's contention",
-            Self::Full => "the paper's sizes: 256 GB of memory, many hours",
-        }
-    }
-
-    /// Rounds where none are asked for.
-    #[must_use]
-    pub fn rounds_default(self) -> u64 {
-        match self {
-            Self::Smoke => 1,
-            Self::Small => 3,
-            Self::Full => 5,
-        }
-    }
 }
 
 /// How a figure is plotted.
@@ -222,89 +178,6 @@ pub(super) struct Part {
     /// A colour family: parts of one group have shades of one colour.
     #[serde(default)]
     pub(super) group: String,
-}
-
-/// What a statement's number is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum As {
-    /// The metric itself.
-    #[default]
-    Value,
-    /// By how many per cent it is more than what it is compared with.
-    PercentMore,
-    /// How many times what it is compared with.
-    Times,
-    /// By how many of its units it is more than what it is compared with.
-    PointsMore,
-    /// How many times what it is compared with, on a workload, relative to the same on the workload
-    /// of `over_workloads`.
-    TimesTheRatio,
-}
-
-/// What becomes of the numbers of several workloads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Take {
-    /// Each must be within the range.
-    #[default]
-    Each,
-    /// Their mean must be.
-    Mean,
-    /// The middle one must be, so that most of them are.
-    Median,
-    /// The greatest must be.
-    Most,
-    /// The least must be.
-    Least,
-}
-
-/// Something that the paper says, and how it is judged.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Statement {
-    /// Section of the paper.
-    pub(super) section: String,
-    /// The statement in our words.
-    pub(super) says: String,
-    /// Its numbers.
-    pub(super) paper: String,
-    /// Absent if it cannot be shown at all; `reason` says why then.
-    #[serde(default)]
-    pub(super) rule: Option<Rule>,
-    /// The only scale at which it can be judged, if there is one.
-    #[serde(default)]
-    pub(super) only: Option<Scale>,
-    /// Why it is otherwise here, if it is.
-    pub(super) reason: String,
-}
-
-/// A number and the ranges that it must be in.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Rule {
-    pub(super) metric: String,
-    /// The series that it is about.
-    pub(super) of: String,
-    /// The series that it is compared with, on the same workload or on those of `over_workloads`.
-    #[serde(default)]
-    pub(super) over: Vec<String>,
-    /// What of them is compared, if not the same metric.
-    #[serde(default)]
-    pub(super) over_metric: Option<String>,
-    pub(super) workloads: Vec<String>,
-    /// The workload that each of `workloads` is compared with, if not itself.
-    #[serde(default)]
-    pub(super) over_workloads: Vec<String>,
-    #[serde(default, rename = "as")]
-    pub(super) form: As,
-    #[serde(default)]
-    pub(super) take: Take,
-    /// The statement holds from the first to the second.
-    pub(super) holds: [f64; 2],
-    /// It holds more weakly there.
-    #[serde(default)]
-    pub(super) weaker: Option<[f64; 2]>,
 }
 
 /// A figure.

@@ -8,7 +8,9 @@ use super::html::render;
 use super::machine::Machine;
 use super::plan::{Plan, Run};
 use super::report::{ReproduceReport, report};
-use super::scenario::{As, FIGURES, Plot, Rule, Scale, Scenario, Suite, figures_named};
+use super::scale::Scale;
+use super::scenario::{FIGURES, Plot, Scenario, Suite, figures_named};
+use super::statement::{As, Rule};
 use super::svg;
 use super::verdict::{Judged, Verdict};
 

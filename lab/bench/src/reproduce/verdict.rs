@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::data::{Found, Spread};
 use super::plan::{Cell, Plan};
-use super::scenario::{As, Metric, Rule, Scale, Scenario, Statement, Take};
+use super::scale::Scale;
+use super::scenario::{Metric, Scenario};
+use super::statement::{As, Rule, Statement, Take};
 
 /// What is to be said of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,40 +1,8 @@
-//! The small trait that workloads are written on and engines implement.
-//!
-//! A procedure is deterministic: same state, same arguments, same result. It declares what it may
-//! write before it runs (NV 3.1.1). Keys and values are bytes; integer keys are 8 big-endian bytes,
-//! so that byte order is key order. This crate knows no engine: an engine adapts its own
-//! transaction type to [`Tx`].
+//! Procedures, and what they do to a transaction.
 
 use std::ops::{ControlFlow, Range};
 
-/// A table of a workload: its position in [`Workload::tables`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableId(pub u16);
-
-/// How rows of a table are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexKind {
-    /// Point reads only.
-    Hash,
-    /// Point reads and scans in both directions.
-    Ordered,
-    /// Not rows but a family of sequences, each named by an 8-byte key, allocated with
-    /// [`Allocate::allocate`]. The first call that allocates from a sequence gets 0.
-    Sequence,
-}
-
-/// What an engine must know of a table before it opens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableSpec {
-    /// Unique name.
-    pub name: &'static str,
-    /// How rows are found.
-    pub index: IndexKind,
-    /// Longest key in bytes. Exactly 8 means that every key has 8 bytes.
-    pub key_bytes_max: u32,
-    /// Longest value in bytes.
-    pub value_bytes_max: u32,
-}
+use crate::api::tables::TableId;
 
 /// Sees one row (key, value) of a scan, and says whether to go on.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
@@ -279,65 +247,4 @@ pub trait Procedure: 'static {
 pub trait Register {
     /// Adds the next procedure.
     fn procedure<P: Procedure>(&mut self);
-}
-
-/// What became of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer<'a> {
-    /// Committed, with the bytes it put out.
-    Committed(&'a [u8]),
-    /// Aborted on purpose with this code.
-    Aborted(u32),
-    /// Not executed yet: what it read in reconnaissance changed; it runs again in a later epoch.
-    Deferred,
-    /// Anything else (panic, a mistake).
-    Failed,
-}
-
-/// Read access to a whole state between epochs, for consistency checks and digests.
-pub trait View {
-    /// Reads one row.
-    fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>>;
-    /// Visits all rows of a table; in key order if it is ordered, else in any order. For a table of
-    /// kind `Sequence` the value is the next number, 8 little-endian bytes.
-    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8]));
-}
-
-/// A generated call: procedure number and arguments are written by the workload.
-pub type ProcedureId = u16;
-
-/// A benchmark: tables, procedures, data, the stream of calls, and a check that can fail.
-pub trait Workload: Send + Sync {
-    /// `ycsb`, `smallbank`, `tpcc`.
-    fn name(&self) -> &'static str;
-    /// The tables, in the order of their ids.
-    fn tables(&self) -> Vec<TableSpec>;
-    /// Registers the procedures, in the order of their ids.
-    fn register<R: Register>(&self, to: &mut R)
-    where
-        Self: Sized;
-    /// How many loading transactions there are. They run first, in epochs of their own.
-    fn load_count(&self) -> u64;
-    /// Appends the arguments of loading transaction `i` to `args`.
-    fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
-    /// Appends the arguments of the transaction at `position` of `epoch` (0-based, loading epochs
-    /// not counted) to `args`. Depends on nothing but these numbers and the workload's own
-    /// settings.
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
-    /// About how many rows so many transactions insert, by table; no entry for a table that does
-    /// not grow. Lets a run make room before its clock starts.
-    fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)> {
-        let _ = transactions;
-        Vec::new()
-    }
-    /// A fresh observer of answers, which starts from the state in `view`.
-    fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
-}
-
-/// Sees every answer, then checks a state against them.
-pub trait Observer: Send {
-    /// One answered transaction.
-    fn observe(&mut self, procedure: ProcedureId, args: &[u8], answer: Answer<'_>);
-    /// The workload's consistency check: one line for each thing that is wrong. Empty: all is well.
-    fn check(&self, view: &dyn View) -> Vec<String>;
 }
