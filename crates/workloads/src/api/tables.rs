@@ -12,7 +12,8 @@ pub enum IndexKind {
     /// Point reads and scans in both directions.
     Ordered,
     /// Not rows but a family of sequences, each named by an 8-byte key, allocated with
-    /// [`Allocate::allocate`](crate::Allocate::allocate). The first call that allocates from a sequence gets 0.
+    /// [`Allocate::allocate`](crate::Allocate::allocate). The first call that allocates from a
+    /// sequence gets 0.
     Sequence,
 }
 
