@@ -25,6 +25,18 @@ fn preset(contention: Option<Contention>, default: bench::Contention) -> bench::
     }
 }
 
+/// What a store was made with, where that is the same workload, but for what the level decides.
+fn at_level(before: Option<&WorkloadParameters>, preset: WorkloadParameters) -> WorkloadParameters {
+    use WorkloadParameters::{Tpcc, Ycsb};
+    let Some(mut kept) = before.cloned() else { return preset };
+    match (&mut kept, &preset) {
+        (Ycsb { hot_keys, .. }, Ycsb { hot_keys: of_level, .. }) => *hot_keys = *of_level,
+        (Tpcc { warehouses, .. }, Tpcc { warehouses: of_level, .. }) => *warehouses = *of_level,
+        _ => return preset,
+    }
+    kept
+}
+
 /// Overrides what all workloads have in common.
 fn set_common(parameters: &mut Parameters, run: &RunArguments) {
     set(&mut parameters.epoch_size, run.epoch_size);
@@ -101,35 +113,7 @@ impl<R: Args + AsRef<RunArguments>> Options for YcsbArguments<R> {
         contention: bench::Contention,
         before: Option<&WorkloadParameters>,
     ) -> WorkloadParameters {
-        let preset = WorkloadParameters::ycsb(self.rows.unwrap_or(YCSB_ROWS), contention);
-        match (before, preset) {
-            // Only what the level decides is overridden.
-            (
-                Some(WorkloadParameters::Ycsb {
-                    rows,
-                    value_bytes,
-                    update_bytes,
-                    hot_rows,
-                    hot_spacing,
-                    read_keys,
-                    theta,
-                    pieces,
-                    ..
-                }),
-                WorkloadParameters::Ycsb { hot_keys, .. },
-            ) => WorkloadParameters::Ycsb {
-                rows: *rows,
-                value_bytes: *value_bytes,
-                update_bytes: *update_bytes,
-                hot_rows: *hot_rows,
-                hot_keys,
-                hot_spacing: *hot_spacing,
-                read_keys: *read_keys,
-                theta: *theta,
-                pieces: *pieces,
-            },
-            (_, preset) => preset,
-        }
+        at_level(before, WorkloadParameters::ycsb(self.rows.unwrap_or(YCSB_ROWS), contention))
     }
 
     fn set(&self, workload: &mut WorkloadParameters) {
@@ -229,25 +213,7 @@ impl<R: Args + AsRef<RunArguments>> Options for TpccArguments<R> {
         contention: bench::Contention,
         before: Option<&WorkloadParameters>,
     ) -> WorkloadParameters {
-        match (before, WorkloadParameters::tpcc(contention)) {
-            (
-                Some(WorkloadParameters::Tpcc {
-                    mix,
-                    items,
-                    customers_per_district,
-                    commit_points,
-                    ..
-                }),
-                WorkloadParameters::Tpcc { warehouses, .. },
-            ) => WorkloadParameters::Tpcc {
-                warehouses,
-                mix: *mix,
-                items: *items,
-                customers_per_district: *customers_per_district,
-                commit_points: *commit_points,
-            },
-            (_, preset) => preset,
-        }
+        at_level(before, WorkloadParameters::tpcc(contention))
     }
 
     fn set(&self, workload: &mut WorkloadParameters) {
