@@ -6,6 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use engine::{HASH_PARTS, ScanPart};
+use storage::{EpochNumber, TableId};
 
 use crate::data::stored;
 use crate::data::value::Data;
@@ -71,7 +72,7 @@ pub struct Snapshot {
 /// A snapshot that was taken, until it is released.
 struct Taken {
     database: Arc<Inner>,
-    epoch: u64,
+    epoch: EpochNumber,
 }
 
 impl Drop for Taken {
@@ -113,26 +114,26 @@ impl Database {
 }
 
 impl Snapshot {
-    /// The epoch after which the state was this.
+    /// The number of the epoch after which the state was this.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.taken.epoch
+        self.taken.epoch.0
     }
 
-    fn number(&self, shape: &Shape) -> Result<u16> {
+    fn number(&self, shape: &Shape) -> Result<TableId> {
         self.taken.database.schema().number(shape).map_err(Error::mistake)
     }
 
     /// Has something read between two epochs.
     fn read<R: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut dyn Driver, u64) -> engine::Result<R> + Send + 'static,
+        read: impl FnOnce(&mut dyn Driver, EpochNumber) -> engine::Result<R> + Send + 'static,
     ) -> Result<R> {
         let epoch = self.taken.epoch;
         self.taken.database.request(move |driver| Ok(read(driver, epoch)?))
     }
 
-    fn value(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn value(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let key = key.to_vec();
         self.read(move |driver, epoch| driver.get_at(epoch, table, &key))
     }
@@ -185,7 +186,7 @@ impl Snapshot {
             let part = rest.clone();
             let (counted, last) = self.read(move |driver, epoch| {
                 let mut counted = 0;
-                let part = scan_part(number, &part, false, COUNTED_ROWS_MAX);
+                let part = scan_part(number.0, &part, false, COUNTED_ROWS_MAX);
                 let last = driver.scan_at(epoch, part, &mut |_, _| {
                     counted += 1;
                     ControlFlow::Continue(())
@@ -305,7 +306,7 @@ impl Source for Snapshot {
             };
             let part = |number| scan_part(number, &range, is_descending, rows_max);
             let last = match of {
-                Of::Table(table) => driver.scan_at(epoch, part(table), each),
+                Of::Table(table) => driver.scan_at(epoch, part(table.0), each),
                 Of::Index(index) => driver.scan_index_at(epoch, part(index), each),
             };
             found.last = last?;
@@ -313,7 +314,7 @@ impl Source for Snapshot {
         })
     }
 
-    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Self::value(self, table, key)
     }
 

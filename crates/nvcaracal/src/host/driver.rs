@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader, ScanPart, Visit};
 use pmem::{Device, Dram};
-use storage::StateHash;
+use storage::{EpochNumber, StateHash, TableId};
 
 use crate::table::schema::Schema;
 
@@ -19,35 +19,40 @@ pub(crate) trait Driver: Send {
     fn limit_workers(&mut self, workers: usize);
     /// Reads from any thread.
     fn reader(&self) -> Reader;
-    fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
-    fn snapshot(&mut self) -> u64;
-    fn release_snapshot(&mut self, epoch: u64);
+    fn get(&self, table: TableId, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
+    fn snapshot(&mut self) -> EpochNumber;
+    fn release_snapshot(&mut self, epoch: EpochNumber);
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
-    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>>;
+    fn get_at(
+        &self,
+        epoch: EpochNumber,
+        table: TableId,
+        key: &[u8],
+    ) -> engine::Result<Option<Vec<u8>>>;
     fn scan_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>>;
     fn visit_part_at(
         &self,
-        epoch: u64,
-        table: u16,
+        epoch: EpochNumber,
+        table: TableId,
         part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()>;
     fn scan_index_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>>;
-    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()>;
+    fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
     fn waits_for_checkpoint(&self) -> bool;
-    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()>;
     /// The procedure of a deferred call.
     fn deferred_procedure(&self, index: usize) -> u16;
     /// Image and log as of now, with all that an open of them needs.
@@ -62,8 +67,8 @@ pub(crate) trait Driver: Send {
 /// Where an engine is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
-    pub(crate) epoch: u64,
-    pub(crate) checkpoint_epoch: u64,
+    pub(crate) epoch: EpochNumber,
+    pub(crate) checkpoint_epoch: EpochNumber,
     pub(crate) rows: u64,
     pub(crate) state_hash: StateHash,
     pub(crate) deferred: usize,
@@ -95,56 +100,61 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.reader()
     }
 
-    fn get(&self, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.get(table, key)
+    fn get(&self, table: TableId, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.get(table.0, key)
     }
 
-    fn snapshot(&mut self) -> u64 {
-        self.engine.snapshot()
+    fn snapshot(&mut self) -> EpochNumber {
+        EpochNumber(self.engine.snapshot())
     }
 
-    fn release_snapshot(&mut self, epoch: u64) {
-        self.engine.release_snapshot(epoch);
+    fn release_snapshot(&mut self, epoch: EpochNumber) {
+        self.engine.release_snapshot(epoch.0);
     }
 
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         self.engine.sweep_snapshots(rows_max)
     }
 
-    fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.get_at(epoch, table, key)
+    fn get_at(
+        &self,
+        epoch: EpochNumber,
+        table: TableId,
+        key: &[u8],
+    ) -> engine::Result<Option<Vec<u8>>> {
+        self.engine.get_at(epoch.0, table.0, key)
     }
 
     fn scan_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_at(epoch, part, each)
+        self.engine.scan_at(epoch.0, part, each)
     }
 
     fn visit_part_at(
         &self,
-        epoch: u64,
-        table: u16,
+        epoch: EpochNumber,
+        table: TableId,
         part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()> {
-        self.engine.visit_part_at(epoch, (table, part), each)
+        self.engine.visit_part_at(epoch.0, (table.0, part), each)
     }
 
     fn scan_index_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_index_at(epoch, part, each)
+        self.engine.scan_index_at(epoch.0, part, each)
     }
 
-    fn reserve(&mut self, table: u16, rows: u64) -> engine::Result<()> {
-        self.engine.prepare_rows(&[(table, rows)]).map(drop)
+    fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()> {
+        self.engine.prepare_rows(&[(table.0, rows)]).map(drop)
     }
 
     fn check_indexes(&self) -> engine::Result<()> {
@@ -159,8 +169,8 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.checkpoint()
     }
 
-    fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
-        self.engine.for_each(table, each)
+    fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
+        self.engine.for_each(table.0, each)
     }
 
     fn deferred_procedure(&self, index: usize) -> u16 {
@@ -184,8 +194,8 @@ impl<D: Device> Driver for Hosted<D> {
     fn status(&self) -> Status {
         let engine = &self.engine;
         Status {
-            epoch: engine.epoch(),
-            checkpoint_epoch: engine.checkpoint_epoch(),
+            epoch: EpochNumber(engine.epoch()),
+            checkpoint_epoch: EpochNumber(engine.checkpoint_epoch()),
             rows: engine.rows(),
             state_hash: engine.state_hash(),
             deferred: engine.deferred(),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use engine::{Answer, Calls, EpochInfo, EpochOutcome};
 use pmem::DeviceSpec;
-use storage::{IndexKind, StoreOptions};
+use storage::{IndexKind, StoreOptions, TableId};
 
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
@@ -235,7 +235,7 @@ fn has_one_state(pair: &Pair) -> bool {
     (one.state_hash, one.rows) == (two.state_hash, two.rows)
 }
 
-fn rows(copy: &dyn Driver, table: u16) -> Result<Rows> {
+fn rows(copy: &dyn Driver, table: TableId) -> Result<Rows> {
     let mut rows = Rows::new();
     copy.for_each(table, &mut |key, value| {
         rows.insert(key.to_vec(), value.to_vec());

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use storage::{EpochNumber, TableId};
+
 use crate::dynamic::{RowTypes, Value};
 use crate::key::bytes::Key;
 use crate::table::handle::Shape;
@@ -82,17 +84,17 @@ type OfEpoch = Arc<[engine::ContendedRow]>;
 pub(crate) struct Window {
     epochs_max: usize,
     epochs: VecDeque<OfEpoch>,
-    last_epoch: u64,
+    last_epoch: EpochNumber,
 }
 
 impl Window {
     /// Of so many epochs; of none, if it is not asked for.
     pub(crate) fn new(epochs_max: usize) -> Self {
-        Self { epochs_max, epochs: VecDeque::new(), last_epoch: 0 }
+        Self { epochs_max, epochs: VecDeque::new(), last_epoch: EpochNumber::ZERO }
     }
 
     /// An epoch has ended.
-    pub(crate) fn add(&mut self, epoch: u64, rows: Vec<engine::ContendedRow>) {
+    pub(crate) fn add(&mut self, epoch: EpochNumber, rows: Vec<engine::ContendedRow>) {
         if self.epochs_max == 0 {
             return;
         }
@@ -104,14 +106,14 @@ impl Window {
     }
 
     /// The epochs, to be added up where no caller waits for it, and the number of the last one.
-    pub(crate) fn epochs(&self) -> (Vec<OfEpoch>, u64) {
+    pub(crate) fn epochs(&self) -> (Vec<OfEpoch>, EpochNumber) {
         (self.epochs.iter().cloned().collect(), self.last_epoch)
     }
 }
 
 /// The names of tables, and the types of their rows where these are of the kind that can be read.
 #[derive(Debug, Default)]
-pub(crate) struct Names(BTreeMap<u16, (&'static str, Option<RowTypes>)>);
+pub(crate) struct Names(BTreeMap<TableId, (&'static str, Option<RowTypes>)>);
 
 impl Names {
     pub(crate) fn new(schema: &Schema, shapes: &[Shape]) -> Self {
@@ -122,7 +124,7 @@ impl Names {
         Self(shapes.iter().filter_map(name).collect())
     }
 
-    fn name(&self, table: u16, key: &[u8]) -> (&'static str, Value) {
+    fn name(&self, table: TableId, key: &[u8]) -> (&'static str, Value) {
         match self.0.get(&table) {
             Some((name, Some(types))) => (name, types.key(key)),
             Some((name, None)) => (name, Value::Bytes(key.to_vec())),
@@ -141,7 +143,7 @@ struct Sum {
 
 /// Adds epochs up, and names the first rows.
 pub(crate) fn add_up(
-    (epochs, last_epoch): (Vec<OfEpoch>, u64),
+    (epochs, last_epoch): (Vec<OfEpoch>, EpochNumber),
     names: &Names,
     rows_max: usize,
 ) -> Contention {
@@ -158,13 +160,13 @@ pub(crate) fn add_up(
     let ns_of_readers = |sum: &Sum| if sum.writers == 0 { sum.waited_ns } else { 0 };
     sums.sort_by_key(|(_, sum)| Reverse((sum.writers, ns_of_readers(sum))));
     let row = |((number, key), sum): ((u16, &[u8]), Sum)| {
-        let (table, shown) = names.name(number, key);
+        let (table, shown) = names.name(TableId(number), key);
         let Sum { writers, epochs, waits, waited_ns } = sum;
         let waited = Duration::from_nanos(waited_ns);
         ContendedRow { table, key: shown, key_bytes: key.into(), writers, epochs, waits, waited }
     };
     let rows = sums.into_iter().take(rows_max).map(row).collect();
-    Contention { epochs: epochs.len(), last_epoch, rows }
+    Contention { epochs: epochs.len(), last_epoch: last_epoch.0, rows }
 }
 
 #[cfg(test)]
@@ -179,9 +181,9 @@ mod tests {
     #[test]
     fn a_window_forgets_the_epoch_that_is_too_old_and_adds_up_the_others() {
         let mut window = Window::new(2);
-        window.add(7, vec![row(1, 100, 5)]);
-        window.add(8, vec![row(1, 3, 1), row(2, 4, 0), row(3, 0, 8)]);
-        window.add(9, vec![row(1, 2, 1), row(2, 4, 0), row(4, 0, 9), row(5, 8, 0)]);
+        window.add(EpochNumber(7), vec![row(1, 100, 5)]);
+        window.add(EpochNumber(8), vec![row(1, 3, 1), row(2, 4, 0), row(3, 0, 8)]);
+        window.add(EpochNumber(9), vec![row(1, 2, 1), row(2, 4, 0), row(4, 0, 9), row(5, 8, 0)]);
         let found = add_up(window.epochs(), &Names::default(), 4);
         assert_eq!((found.epochs, found.last_epoch), (2, 9));
         let of = |row: &ContendedRow| (row.key_bytes[0], row.writers, row.epochs);
@@ -189,7 +191,7 @@ mod tests {
         assert_eq!(rows, [(2, 8, 2), (5, 8, 1), (1, 5, 2), (4, 0, 0)]);
         assert_eq!((found.rows[2].waits, found.rows[2].waited), (2, Duration::from_nanos(2)));
         let mut none = Window::new(0);
-        none.add(1, vec![row(1, 2, 3)]);
+        none.add(EpochNumber(1), vec![row(1, 2, 3)]);
         assert_eq!(add_up(none.epochs(), &Names::default(), 4).epochs, 0);
     }
 }

@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use engine::{EpochOutcome, RecoveryReport};
+use storage::EpochNumber;
 
 use crate::error::Error;
 
@@ -121,7 +122,7 @@ pub(crate) fn epoch(
 }
 
 /// For which rows the calls of an epoch contended, if that was asked for.
-pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
+pub(crate) fn contention(epoch: EpochNumber, rows: &[engine::ContendedRow]) {
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     if !rows.is_empty() {
         let writers = rows.iter().map(|row| u64::from(row.writers)).sum::<u64>();
@@ -130,7 +131,7 @@ pub(crate) fn contention(epoch: u64, rows: &[engine::ContendedRow]) {
         callback(|| {
             tracing::debug!(
                 target: "nvcaracal",
-                epoch,
+                epoch = epoch.0,
                 rows = rows.len(),
                 writers,
                 waits,
@@ -155,9 +156,9 @@ pub(crate) fn calls(procedure: &'static str, outcome: &'static str, calls: u64) 
     }
 }
 
-pub(crate) fn checkpoint(epoch: u64, time: Duration) {
+pub(crate) fn checkpoint(epoch: EpochNumber, time: Duration) {
     #[cfg(feature = "tracing")]
-    callback(|| tracing::info!(target: "nvcaracal", epoch, us = us(time), "checkpoint"));
+    callback(|| tracing::info!(target: "nvcaracal", epoch = epoch.0, us = us(time), "checkpoint"));
     #[cfg(feature = "metrics")]
     callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
 }

@@ -102,8 +102,8 @@ impl Recorder {
     }
 
     pub(crate) fn place(&mut self, status: Status) {
-        self.stats.epoch = status.epoch;
-        self.stats.checkpoint_epoch = status.checkpoint_epoch;
+        self.stats.epoch = status.epoch.0;
+        self.stats.checkpoint_epoch = status.checkpoint_epoch.0;
         self.stats.rows = status.rows;
         self.stats.state_hash = status.state_hash.0;
         self.stats.deferred_calls = status.deferred;

@@ -5,6 +5,7 @@
 //! answers may not read back and are made of pieces: only there such a call still fails alone.
 
 use engine::{Calls, EpochOutcome};
+use storage::EpochNumber;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -73,7 +74,7 @@ impl Routing {
     pub(crate) fn learn(&self, calls: &Calls, outcome: &EpochOutcome) {
         self.learn_predictions(calls, |procedure| outcome.predicted.contains(&procedure));
         let deferred = outcome.deferred.iter().map(|&at| at as usize - outcome.deferred_in);
-        self.learn_deferred(outcome.epoch, calls, deferred);
+        self.learn_deferred(EpochNumber(outcome.epoch), calls, deferred);
     }
 
     /// Calls of procedures that are not known to predict anything have run in the serial part, and
@@ -90,8 +91,13 @@ impl Routing {
         }
     }
 
-    fn learn_deferred(&self, epoch: u64, calls: &Calls, deferred: impl Iterator<Item = usize>) {
-        self.epoch.store(epoch, Ordering::Relaxed);
+    fn learn_deferred(
+        &self,
+        epoch: EpochNumber,
+        calls: &Calls,
+        deferred: impl Iterator<Item = usize>,
+    ) {
+        self.epoch.store(epoch.0, Ordering::Relaxed);
         if self.is_fixed {
             return;
         }
@@ -106,7 +112,7 @@ impl Routing {
         for (known, (deferred, all)) in self.known.iter().zip(counts) {
             if deferred > 0 && deferred * SHARE >= all {
                 let epochs = known.epochs.load(Ordering::Relaxed).max(EPOCHS_FIRST);
-                known.until.store(epoch + epochs, Ordering::Relaxed);
+                known.until.store(epoch.0 + epochs, Ordering::Relaxed);
                 known.epochs.store((2 * epochs).min(EPOCHS_MOST), Ordering::Relaxed);
             }
         }
@@ -143,17 +149,17 @@ mod tests {
     fn a_procedure_that_is_often_deferred_goes_to_the_serial_part_for_ever_longer() {
         let routing = predicting(3);
         let batch = calls(&[0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
-        routing.learn_deferred(10, &batch, [1].into_iter());
+        routing.learn_deferred(EpochNumber(10), &batch, [1].into_iter());
         assert!(!routing.is_serial(1), "one of nine");
-        routing.learn_deferred(11, &batch, [1, 2].into_iter());
+        routing.learn_deferred(EpochNumber(11), &batch, [1, 2].into_iter());
         assert!(routing.is_serial(1) && !routing.is_serial(0));
-        routing.learn_deferred(11 + EPOCHS_FIRST - 1, &calls(&[0]), [].into_iter());
+        routing.learn_deferred(EpochNumber(11 + EPOCHS_FIRST - 1), &calls(&[0]), [].into_iter());
         assert!(routing.is_serial(1));
-        routing.learn_deferred(11 + EPOCHS_FIRST, &batch, [3, 4].into_iter());
+        routing.learn_deferred(EpochNumber(11 + EPOCHS_FIRST), &batch, [3, 4].into_iter());
         assert!(routing.is_serial(1), "found out again");
-        routing.learn_deferred(11 + 2 * EPOCHS_FIRST, &calls(&[0]), [].into_iter());
+        routing.learn_deferred(EpochNumber(11 + 2 * EPOCHS_FIRST), &calls(&[0]), [].into_iter());
         assert!(routing.is_serial(1), "twice as long");
-        routing.learn_deferred(11 + 3 * EPOCHS_FIRST, &calls(&[0]), [].into_iter());
+        routing.learn_deferred(EpochNumber(11 + 3 * EPOCHS_FIRST), &calls(&[0]), [].into_iter());
         assert!(!routing.is_serial(1));
     }
 
@@ -161,14 +167,14 @@ mod tests {
     fn fixed_routing_learns_nothing() {
         let routing = Routing::fixed([false, true].into_iter());
         assert!(!routing.is_serial(0) && routing.is_serial(1), "answers of the other may fail");
-        routing.learn_deferred(1, &calls(&[0]), [0].into_iter());
+        routing.learn_deferred(EpochNumber(1), &calls(&[0]), [0].into_iter());
         assert!(!routing.is_serial(0));
     }
 
     #[test]
     fn o_80_what_comes_before_a_serial_call_of_a_batch_is_serial_too() {
         let routing = predicting(3);
-        routing.learn_deferred(1, &calls(&[2]), [0].into_iter());
+        routing.learn_deferred(EpochNumber(1), &calls(&[2]), [0].into_iter());
         assert_eq!(routing.serial_before([0, 1, 0].into_iter()), 0);
         assert_eq!(routing.serial_before([0, 2, 0, 2, 1].into_iter()), 4);
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
 use pmem::Stack;
-use storage::StorageError;
+use storage::{EpochNumber, StorageError};
 
 use crate::body;
 use crate::call::ticket::{Group, Place};
@@ -397,7 +397,8 @@ impl Sequencer {
     /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
-        events::contention(outcome.epoch, &contention);
+        let epoch = EpochNumber(outcome.epoch);
+        events::contention(epoch, &contention);
         let outcome = Arc::new(outcome);
         let deferred_in = outcome.deferred_in;
         let place = |position| Place { outcome: Arc::clone(&outcome), position };
@@ -411,7 +412,7 @@ impl Sequencer {
         let (counts, stats) = (&mut self.counts, outcome.stats.clone());
         self.shared.record(|recorder| {
             recorder.epoch(stats, counts, status, latency);
-            recorder.contention.add(outcome.epoch, contention);
+            recorder.contention.add(epoch, contention);
         });
 
         // No call is deferred twice.

@@ -5,6 +5,8 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use storage::TableId;
+
 use crate::data::stored;
 use crate::data::value::Data;
 use crate::error::Error;
@@ -34,7 +36,7 @@ pub(crate) trait Source {
     ) -> Result<Part, Self::Error>;
 
     /// One row of a table.
-    fn value(&mut self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
+    fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// A mistake of who reads.
     fn mistake(&mut self, what: String) -> Self::Error;
@@ -44,7 +46,7 @@ pub(crate) trait Source {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Of {
     /// By their own, of a table of this number.
-    Table(u16),
+    Table(TableId),
     /// By those that an index of this number has for them.
     Index(u16),
 }

@@ -8,6 +8,8 @@ use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 
+use storage::TableId;
+
 use crate::data::tags::Tags;
 use crate::error::Error;
 use crate::key::bytes::Key;
@@ -71,9 +73,9 @@ impl Schema {
 
     /// The number of a handle's table.
     #[inline]
-    pub(crate) fn number(&self, shape: &Shape) -> Result<u16, String> {
+    pub(crate) fn number(&self, shape: &Shape) -> Result<TableId, String> {
         // By value: a handle whose address is taken is copied whenever it is passed on.
-        self.tags.find(shape.tag).ok_or_else(|| unregistered(*shape))
+        self.tags.find(shape.tag).map(TableId).ok_or_else(|| unregistered(*shape))
     }
 
     /// The rows of a table in a range.
