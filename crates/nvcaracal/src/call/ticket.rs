@@ -75,7 +75,9 @@ impl Group {
     #[inline]
     fn in_outcome(&self, index: u32) -> Option<Answer<'_>> {
         let Place { outcome, position: first } = self.outcome.get()?;
-        let answer = outcome.answer(first + index as usize);
+        let position = first + index as usize;
+        assert!(position < outcome.len(), "call {index} of another group");
+        let answer = outcome.answer(position);
         (answer != Answer::Deferred).then_some(answer)
     }
 
@@ -123,12 +125,20 @@ impl Group {
 
     /// Answers all calls but those that were deferred.
     pub(crate) fn answer_all(&self, first: Place) {
-        self.change(|_| self.outcome.set(first).expect("an epoch has one outcome"));
+        assert!(first.position <= first.outcome.len(), "the group begins behind its epoch");
+        self.change(|state| {
+            assert!(state.others.is_empty(), "some calls were answered one by one");
+            self.outcome.set(first).expect("an epoch has one outcome");
+        });
     }
 
     /// Answers one call.
     pub(crate) fn answer_one(&self, index: u32, answer: Result<Place>) {
-        self.change(|state| drop(state.others.insert(index, answer)));
+        assert!(self.in_outcome(index).is_none(), "call {index} is answered already");
+        self.change(|state| {
+            let before = state.others.insert(index, answer);
+            assert!(before.is_none(), "call {index} is answered twice");
+        });
     }
 
     /// Answers all calls that have no answer.

@@ -51,7 +51,8 @@ fn outside<T: ?Sized, R>(say: impl FnOnce() -> R) -> Option<R> {
     }
     DESCRIBED.with_borrow_mut(|types| types.push(name));
     let said = say();
-    DESCRIBED.with_borrow_mut(|types| types.pop());
+    let ended = DESCRIBED.with_borrow_mut(Vec::pop);
+    assert_eq!(ended, Some(name), "types are described one within the other");
     Some(said)
 }
 

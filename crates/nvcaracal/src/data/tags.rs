@@ -39,6 +39,7 @@ impl Tags {
         let mut table = Self { places, factor, shift: u64::BITS - bits };
         for &(tag, number) in tags {
             let place = table.place(tag);
+            assert!(number < u16::MAX, "number {number} has no room in a place");
             if table.places[place] != 0 {
                 return None;
             }

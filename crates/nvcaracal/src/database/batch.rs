@@ -126,7 +126,9 @@ impl<'d> Batch<'d> {
             return Ok(Submitted { group: Arc::default(), first: 0, count });
         }
         let database = self.database;
-        let (group, first) = database.queue().push_all(self.in_order(), on_full)?;
+        let calls = self.in_order();
+        assert_eq!(calls.len(), count, "a call was lost in ordering");
+        let (group, first) = database.queue().push_all(calls, on_full)?;
         Ok(Submitted { group, first, count })
     }
 }

@@ -152,6 +152,8 @@ impl Database {
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
         by_number.sort_by_key(|(_, number)| *number);
+        let is_dense = by_number.iter().enumerate().all(|(at, (_, n))| at == usize::from(*n));
+        assert!(is_dense, "numbers of procedures have gaps");
         let procedures =
             by_number.iter().map(|(of, _)| procedures::Procedure::new(of.name)).collect();
         let alone = by_number.iter().map(|(of, _)| (of.is_alone)());

@@ -23,6 +23,7 @@ impl Numbers {
         })?;
         let mut types: Vec<_> = registered.iter().map(|(of, number)| (*number, of.id)).collect();
         types.sort_unstable();
+        assert!(types.is_sorted_by(|a, b| a.0 < b.0), "two procedures have one number");
         Ok(Self { tags, types: types.into_iter().map(|(_, id)| id).collect() })
     }
 

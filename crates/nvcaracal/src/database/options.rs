@@ -450,6 +450,7 @@ impl Options {
         let (driver, report) = stack.run(|| open::open(plan))?;
         events::opened(&name, &report, started.elapsed());
         let numbers = driver.procedure_ids().iter().copied();
+        assert_eq!(numbers.len(), procedures.len(), "a procedure without a number");
         let registered = procedures.into_iter().zip(numbers).collect();
         let names = Names::new(&driver.schema(), &shapes);
         let tools = Tools { driver, copies, stack };

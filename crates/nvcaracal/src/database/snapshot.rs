@@ -194,6 +194,7 @@ impl Snapshot {
                 Ok((counted, last))
             })?;
             count += counted;
+            assert!(last.as_ref().is_none_or(|last| *last >= rest.low), "the count goes back");
             rest.go_on_after(last);
         }
         Ok(count)

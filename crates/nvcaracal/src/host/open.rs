@@ -99,6 +99,7 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
     let mut made: Option<Arc<Schema>> = None;
     let mut refused: Option<Error> = None;
     let mut register = |numbers: &[u16]| {
+        assert_eq!(numbers.len(), shapes.len(), "a table without a number");
         let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
         let tags = tags.chain(indexes.iter().map(|index| index.shape.tag).zip(0..));
         let tags: Vec<_> = tags.collect();
@@ -124,5 +125,7 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
     let opened = Engine::open_with(device, config, definitions);
     let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
     let schema = made.expect("the engine has its procedures");
+    assert_eq!(engine.procedure_ids().len(), procedures.len(), "procedures and their numbers");
+    assert!(engine.checkpoint_epoch() <= engine.epoch(), "the checkpoint is of a later epoch");
     Ok((Box::new(Hosted { engine, schema }), report))
 }

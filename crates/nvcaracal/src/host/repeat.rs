@@ -88,6 +88,10 @@ impl Copies {
             // A failure that stops a copy stops the database, too, which says more of it.
             Err(_) => return Ok(()),
         };
+        assert_eq!(real.status().epoch, last, "the database's own epoch ran meanwhile");
+        for copy in &pair {
+            assert_eq!(copy.status().epoch, last.next(), "a copy ran another epoch");
+        }
         let found = Found { real, epoch, info, outcomes };
         if let Some(difference) = self.difference(found, &pair)? {
             return Err(Error::not_deterministic(difference));
@@ -101,7 +105,14 @@ impl Copies {
             let device = real.copy(self.plan.image_bytes_max, self.plan.log_bytes_max)?;
             Ok::<_, Error>(host(device, self.plan.clone())?.0)
         };
-        Ok([open()?, open()?])
+        let pair = [open()?, open()?];
+        let status = real.status();
+        for copy in pair.iter().map(|copy| copy.status()) {
+            assert_eq!(copy.epoch, status.epoch, "a copy is of another epoch");
+            assert_eq!(copy.state_hash, status.state_hash, "a copy has another state");
+            assert_eq!(copy.deferred, status.deferred, "a copy defers other calls");
+        }
+        Ok(pair)
     }
 
     /// What the copies did differently, and which call is to blame.

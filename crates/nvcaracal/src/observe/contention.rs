@@ -101,7 +101,9 @@ impl Window {
         if self.epochs.len() == self.epochs_max {
             self.epochs.pop_front();
         }
+        assert!(epoch > self.last_epoch, "epoch {epoch} comes after {}", self.last_epoch);
         self.epochs.push_back(rows.into());
+        assert!(self.epochs.len() <= self.epochs_max, "{} epochs are kept", self.epochs.len());
         self.last_epoch = epoch;
     }
 

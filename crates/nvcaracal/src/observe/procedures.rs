@@ -81,7 +81,9 @@ impl EpochCounts {
 
     /// A call that was counted as if it had committed did not.
     pub(crate) fn did_not_commit(&mut self, procedure: u16, answer: Answer<'_>) {
-        self.counts[usize::from(procedure)].committed -= 1;
+        let counts = &mut self.counts[usize::from(procedure)];
+        assert!(counts.committed > 0, "a call of procedure {procedure} was not counted");
+        counts.committed -= 1;
         self.count(procedure, answer);
     }
 }
@@ -126,6 +128,7 @@ pub(crate) fn add(
     epoch: &mut EpochCounts,
     latency: Option<Duration>,
 ) {
+    assert_eq!(procedures.len(), epoch.counts.len(), "counts of other procedures");
     for (procedure, counts) in procedures.iter_mut().zip(&mut epoch.counts) {
         procedure.add(std::mem::take(counts), latency);
     }

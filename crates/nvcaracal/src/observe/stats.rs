@@ -102,6 +102,8 @@ impl Recorder {
     }
 
     pub(crate) fn place(&mut self, status: Status) {
+        assert!(status.epoch.0 >= self.stats.epoch, "epoch {} came too late", status.epoch);
+        assert!(status.checkpoint_epoch <= status.epoch, "the checkpoint is of a later epoch");
         self.stats.epoch = status.epoch.0;
         self.stats.checkpoint_epoch = status.checkpoint_epoch.0;
         self.stats.rows = status.rows;

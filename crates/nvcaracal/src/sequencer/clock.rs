@@ -28,7 +28,9 @@ pub(crate) fn wall_clock_ns() -> u64 {
 
 impl Clock {
     pub(super) fn next(&mut self) -> EpochInfo {
+        let before = self.last_ns;
         self.last_ns = self.last_ns.max((self.now_ns)());
+        assert!(self.last_ns >= before, "timestamp_ns goes back");
         // Weyl sequence and mixer of splitmix64.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut seed = self.seed;

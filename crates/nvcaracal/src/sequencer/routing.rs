@@ -72,6 +72,8 @@ impl Routing {
 
     /// An epoch of these calls has run.
     pub(crate) fn learn(&self, calls: &Calls, outcome: &EpochOutcome) {
+        let known = |procedure: &u16| usize::from(*procedure) < self.known.len();
+        assert!(outcome.predicted.iter().all(known), "an unknown procedure predicted");
         self.learn_predictions(calls, |procedure| outcome.predicted.contains(&procedure));
         let deferred = outcome.deferred.iter().map(|&at| at as usize - outcome.deferred_in);
         self.learn_deferred(EpochNumber(outcome.epoch), calls, deferred);
@@ -97,6 +99,7 @@ impl Routing {
         calls: &Calls,
         deferred: impl Iterator<Item = usize>,
     ) {
+        assert!(epoch.0 >= self.epoch.load(Ordering::Relaxed), "epoch {epoch} came too late");
         self.epoch.store(epoch.0, Ordering::Relaxed);
         if self.is_fixed {
             return;
@@ -110,9 +113,11 @@ impl Routing {
         }
         (0..calls.len()).for_each(|at| counts[usize::from(calls.get(at).0)].1 += 1);
         for (known, (deferred, all)) in self.known.iter().zip(counts) {
+            assert!(deferred <= all, "{deferred} of {all} calls were deferred");
             if deferred > 0 && deferred * SHARE >= all {
                 let epochs = known.epochs.load(Ordering::Relaxed).max(EPOCHS_FIRST);
                 known.until.store(epoch.0 + epochs, Ordering::Relaxed);
+                assert!(epochs <= EPOCHS_MOST, "serial for {epochs} epochs");
                 known.epochs.store((2 * epochs).min(EPOCHS_MOST), Ordering::Relaxed);
             }
         }

@@ -183,6 +183,8 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
             Ok(false) => {
                 let sequencer = seat.take().expect("just used");
                 drop(seat);
+                assert!(sequencer.deferred.is_empty(), "deferred calls are left");
+                assert!(sequencer.running.is_none(), "an epoch has no end");
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
                 sequencer.driver.close()?;
@@ -207,6 +209,8 @@ impl Sequencer {
     ) -> Self {
         let Tools { driver, copies, stack } = tools;
         let status = driver.status();
+        assert!(deferred == 0 || deferred == status.deferred, "other calls are deferred");
+        assert!(status.checkpoint_epoch <= status.epoch, "the checkpoint is of a later epoch");
         let mut counts = None;
         shared.record(|recorder| {
             recorder.place(status);
@@ -304,8 +308,10 @@ impl Sequencer {
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
         let started = Instant::now();
+        assert!(self.running.is_none(), "two epochs at a time");
         self.running = Some(Arc::clone(&batch.group));
         let Batch { mut calls, group, opened } = batch;
+        assert!(!calls.is_empty(), "an epoch without calls");
         if calls.len() <= self.serial_calls_max {
             // Few calls are done sooner than workers are woken.
             calls = calls.first_serial(calls.len());
@@ -349,7 +355,9 @@ impl Sequencer {
     fn run_timed(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome> {
         let is_choice = !calls.are_few();
         if is_choice {
-            self.driver.limit_workers(self.workers.next());
+            let workers = self.workers.next();
+            assert!(workers <= self.driver.workers(), "{workers} workers were chosen");
+            self.driver.limit_workers(workers);
         }
         let started = Instant::now();
         let result = self.run_with_room(calls.len(), |driver| driver.run_epoch(calls, info));
@@ -368,8 +376,10 @@ impl Sequencer {
         let (mut at, mut size, mut refused) = (0, (calls.len() / 2).max(least), 0);
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
+            assert!(!piece.is_empty(), "an epoch of no call, which would go on for ever");
             let part = Part { first: all.first + at as u32, ..all.clone() };
             let mut some = calls.cut(piece.clone());
+            assert_eq!(some.len(), piece.len(), "a cut has other calls");
             if some.len() <= self.serial_calls_max.max(1) {
                 // There it is known what they need: deletes always find space.
                 some = some.first_serial(some.len());
@@ -401,10 +411,14 @@ impl Sequencer {
         events::contention(epoch, &contention);
         let outcome = Arc::new(outcome);
         let deferred_in = outcome.deferred_in;
+        // Every call of the epoch has an answer or is deferred, and no other one.
+        assert!(deferred_in <= self.deferred.len(), "more calls ran than were deferred");
+        assert_eq!(outcome.len(), deferred_in + calls.len(), "calls and outcomes");
         let place = |position| Place { outcome: Arc::clone(&outcome), position };
         let index = |position| part.first + (position - deferred_in) as u32;
         // Counted before anybody can ask.
         let status = self.driver.status();
+        assert_eq!(status.epoch, epoch, "the outcome is of another epoch");
         let latency = part.opened.map(|opened| opened.elapsed());
         self.count(&outcome, calls);
         self.counts.tell();
@@ -423,11 +437,13 @@ impl Sequencer {
         }
         let deferred = outcome.deferred.iter().map(|&position| {
             let position = position as usize;
+            assert!(position >= deferred_in, "call {position} was deferred twice");
             (index(position), calls.get(position - deferred_in).0)
         });
         self.deferred.extend(
             deferred.map(|(index, procedure)| Some((Arc::clone(&part.group), index, procedure))),
         );
+        assert_eq!(self.deferred.len(), status.deferred, "deferred calls and their owners");
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
             return part.group.answer_all(place(deferred_in));

@@ -134,6 +134,8 @@ impl WorkerChoice {
             self.trial = self.begin_trial().map(|trial| (trial, 0));
         }
         let number = self.trial.map_or(self.chosen.number, |(trial, _)| trial.number);
+        let is_a_step = number.abs_diff(self.chosen.number) == usize::from(self.trial.is_some());
+        assert!(is_a_step, "a trial is of the next number, {number} is not");
         self.numbers[number]
     }
 
@@ -188,6 +190,7 @@ impl WorkerChoice {
             return;
         };
         self.before = None;
+        assert!(before.number != self.chosen.number, "a choice on probation is another one");
         if self.is_better(self.chosen, before) {
             self.failures = 0;
             return;

@@ -31,7 +31,8 @@ impl EventCount {
         // advanced.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         self.futex.wait(&self.count, count, until);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let waiting = self.waiting.fetch_sub(1, Ordering::Relaxed);
+        assert!(waiting > 0, "a thread waited that was not counted");
     }
 
     /// Wakes all who wait, after what they wait for has changed.

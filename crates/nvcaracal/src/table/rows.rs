@@ -103,6 +103,7 @@ impl Part {
 
     /// Adds a row; whether that is enough.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], rows_max: usize) -> bool {
+        assert!(self.rows.len() < rows_max, "a row comes after there were enough");
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
@@ -156,6 +157,7 @@ impl Found {
 
     /// Adds the key of a row by its entry.
     pub(crate) fn add(&mut self, entry: &[u8], key: &[u8]) -> ControlFlow<()> {
+        assert!(self.last.is_none(), "an entry comes after there were enough");
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
         if self.ends.len() <= self.rows_max {
@@ -209,6 +211,9 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
         let mut part = self.source.part(*of, range, is_descending, self.rows_max)?;
         self.rows_max = self.source.sizes(*of).1.min(self.rows_max * GROWTH);
         let last = part.last.take();
+        // Otherwise the rows would never end, or some come twice.
+        let is_within = |last: &Vec<u8>| (&range.low..&range.high).contains(&last);
+        assert!(last.as_ref().is_none_or(is_within), "the part ends outside of its range");
         if is_descending {
             range.go_on_before(last);
             self.back = part;

@@ -151,6 +151,8 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn new(limits: Limits) -> Self {
+        assert!(limits.epoch_calls > 0, "an epoch takes no call");
+        assert!(limits.calls > 0, "the queue takes no call");
         Self {
             limits,
             shards: Shards::new(limits.bytes),
@@ -183,7 +185,9 @@ impl Queue {
 
     /// Calls that wait.
     fn calls(&self, inner: &Inner) -> usize {
-        (self.shards.accepted() - inner.taken) as usize
+        let accepted = self.shards.accepted();
+        assert!(accepted >= inner.taken, "{} of {accepted} calls were taken", inner.taken);
+        (accepted - inner.taken) as usize
     }
 
     /// Whether nothing waits and more is accepted.
@@ -274,7 +278,9 @@ impl Queue {
         };
         self.close_batch(&mut inner, &mut shards);
         let group = Arc::<Group>::default();
-        let accepted = self.shards.accept_apart(size) + size.calls as u64;
+        let first = self.shards.accept_apart(size);
+        assert_eq!(first, inner.open.first, "calls came in between");
+        let accepted = first + size.calls as u64;
         let parts = vec![Part::of(calls)];
         inner.closed.push_back(Closed { parts, calls: size.calls, group: Arc::clone(&group) });
         inner.open.first = accepted;
@@ -349,13 +355,17 @@ impl Queue {
     /// Closes the open batch, if there is anything in it, and opens the next one.
     fn close_batch(&self, inner: &mut Inner, shards: &mut Locked<'_>) {
         let accepted = self.shards.accepted();
+        assert!(accepted >= inner.open.first, "the open batch begins behind its calls");
         let calls = (accepted - inner.open.first) as usize;
         if calls == 0 {
             return;
         }
+        assert!(calls <= self.limits.epoch_calls, "{calls} calls in a batch");
         let next = Open { group: Arc::default(), first: accepted };
         let Open { group, .. } = std::mem::replace(&mut inner.open, next);
         let parts = shards::take_all(shards, &inner.open, &mut inner.spare_parts);
+        let there: usize = parts.iter().map(Part::calls).sum();
+        assert_eq!(there, calls, "a number was given to no call");
         inner.closed.push_back(Closed { parts, calls, group });
     }
 
@@ -363,6 +373,8 @@ impl Queue {
     fn accept_more(&self, inner: &Inner) {
         let Limits { calls, epoch_calls, .. } = self.limits;
         let until = (inner.open.first + epoch_calls as u64).min(inner.taken + calls as u64);
+        let accepted = self.shards.accepted();
+        assert!(accepted <= until, "{accepted} calls were accepted, at most {until} fit");
         self.shards.accept_until(if inner.ended.is_some() { 0 } else { until });
     }
 
@@ -423,7 +435,9 @@ impl Queue {
             // While they are locked no thread has added bytes that are not accepted.
             let mut shards = self.shards.lock_all();
             self.close_batch(&mut inner, &mut shards);
-            inner.taken = self.shards.accepted();
+            let left: u64 = inner.closed.iter().map(|batch| batch.calls as u64).sum();
+            inner.taken += left;
+            assert_eq!(inner.taken, self.shards.accepted(), "an accepted call is in no batch");
             self.shards.taken(self.shards.bytes());
             drop(shards);
             (std::mem::take(&mut inner.closed), std::mem::take(&mut inner.requests))
@@ -477,6 +491,8 @@ impl Queue {
         if deferred_records {
             return Some(Work::Deferred);
         }
+        assert!(inner.closed.is_empty(), "a batch is left though no call waits");
+        assert!(inner.requests.is_empty(), "requests are left");
         inner.ended.is_some().then_some(Work::Close)
     }
 
@@ -484,16 +500,20 @@ impl Queue {
         if inner.closed.is_empty() {
             self.close_batch(&mut inner, &mut self.shards.lock_all());
         }
-        let Closed { mut parts, calls, group } =
+        let Closed { mut parts, calls: count, group } =
             inner.closed.pop_front().expect("calls are in batches");
-        inner.taken += calls as u64;
+        assert!(count > 0, "a batch without calls");
+        inner.taken += count as u64;
+        assert!(inner.taken <= self.shards.accepted(), "calls were taken before they came");
         self.shards.taken(parts.iter().map(Part::bytes).sum());
         self.accept_more(&inner);
         let memory = inner.spare.take().unwrap_or_default();
         self.made_room(inner);
 
         let opened = shards::opened(&parts);
+        assert!(memory.is_empty(), "memory with calls of another batch");
         let calls = shards::in_order(&mut parts, memory);
+        assert_eq!(calls.len(), count, "the batch has other calls than were accepted for it");
         parts.iter_mut().for_each(Part::clear);
         let mut inner = self.inner();
         inner.spare_parts.append(&mut parts);

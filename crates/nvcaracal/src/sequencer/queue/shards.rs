@@ -165,6 +165,7 @@ impl Shards {
         let Shard { part, open } = &mut *shard;
         let (group, first) = open.as_ref()?;
         let number = self.accept(size)?;
+        assert!(number >= *first, "call {number} came before its batch, which begins at {first}");
         let place = (number - first) as u32;
         part.opened.get_or_insert_with(Instant::now);
         part.places.extend(place..place + size.calls as u32);
@@ -199,7 +200,8 @@ impl Shards {
 
     /// The bytes of so many arguments wait no more.
     pub(super) fn taken(&self, bytes: usize) {
-        self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let waiting = self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(waiting >= bytes, "{bytes} bytes were taken of {waiting}");
     }
 
     /// Locks all shards, for the thread that has the queue's lock.
@@ -228,6 +230,10 @@ impl Part {
         Self { calls, places: Vec::new(), opened: Some(Instant::now()) }
     }
 
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.calls.bytes()
     }
@@ -247,6 +253,8 @@ pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Par
     for shard in shards {
         shard.open = None;
         if !shard.part.places.is_empty() {
+            let Part { calls, places, .. } = &shard.part;
+            assert_eq!(calls.len(), places.len(), "a call without a place");
             shard.open = Some(share(open));
             parts.push(std::mem::replace(&mut shard.part, spare.pop().unwrap_or_default()));
         }
@@ -263,6 +271,8 @@ pub(super) fn opened(parts: &[Part]) -> Instant {
 /// The calls of a batch in their order. Uses the memory of `calls`, which are none.
 pub(super) fn in_order(parts: &mut [Part], mut calls: Calls) -> Calls {
     if let [part] = parts {
+        let last = part.places.last().map_or(0, |&last| last as usize + 1);
+        assert!(last == part.places.len(), "the last of {} calls is {last}", part.places.len());
         return std::mem::replace(&mut part.calls, calls);
     }
     let mut shard_of = vec![0u8; parts.iter().map(|part| part.places.len()).sum()];
@@ -272,10 +282,14 @@ pub(super) fn in_order(parts: &mut [Part], mut calls: Calls) -> Calls {
     let mut next = vec![0; parts.len()];
     for run in shard_of.chunk_by(|shard, after| shard == after) {
         let shard = usize::from(run[0]);
+        assert!(next[shard] < parts[shard].calls.len(), "two calls have one place");
         let of_shard = next[shard]..next[shard] + run.len();
         next[shard] = of_shard.end;
         let added = calls.append_some(&parts[shard].calls, of_shard);
         added.expect("all of them have numbers below the limit of an epoch");
+    }
+    for (next, part) in next.into_iter().zip(parts) {
+        assert_eq!(next, part.calls.len(), "a call has the place of another");
     }
     calls
 }
