@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pmem::Device;
-use storage::{IndexKind, SerialId};
+use storage::{IndexKind, SerialId, TableId};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -72,7 +72,7 @@ impl Reader {
     pub fn get(
         &self,
         slot: usize,
-        table: u16,
+        table: TableId,
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<ReadOutcome> {
@@ -87,7 +87,7 @@ impl Reader {
     pub fn try_get(
         &self,
         slot: usize,
-        table: u16,
+        table: TableId,
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<ReadOutcome> {
@@ -96,12 +96,12 @@ impl Reader {
 
     fn read<'g>(
         &'g self,
-        (table, key): (u16, &[u8]),
+        (table, key): (TableId, &[u8]),
         value: &mut Vec<u8>,
         enter: impl FnOnce() -> std::result::Result<Inside<'g>, NoEntry>,
     ) -> Result<ReadOutcome> {
         let core = &*self.core;
-        let table = core.table(table).map_err(EngineError::Limit)?;
+        let table = core.table(table.0).map_err(EngineError::Limit)?;
         if table.kind == IndexKind::Sequence {
             return Err(EngineError::Limit(format!("table {:?} holds sequences", table.name)));
         }

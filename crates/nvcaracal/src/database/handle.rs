@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use engine::{MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
+use storage::TableId;
 
 use crate::body;
 use crate::call::procedure::{Procedure, Registration};
@@ -513,7 +514,7 @@ impl Inner {
 
     /// Reads the bytes of a row's value. They are copied: what makes a value of them may be code of
     /// the user, for which no epoch waits. `None` if the read would have to wait, and must not.
-    fn read_row(&self, table: u16, key: &[u8], waits: bool) -> Result<Option<Option<Room>>> {
+    fn read_row(&self, table: TableId, key: &[u8], waits: bool) -> Result<Option<Option<Room>>> {
         body::check_may_wait()?;
         self.shared.queue.check_here()?;
         let mut room = Room(ROOM.take());
