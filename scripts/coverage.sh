@@ -138,6 +138,6 @@ awk -v here="$PWD/" -v unreached="$out/regions.txt" '
 printf '\n%-48s %22s %22s %22s\n' 'reached of' lines regions functions
 grep -v '^never ' "$out/report.txt"
 # Other devices, and what is there for other tests, have no place in the lab.
-elsewhere='^crates/pmem/src/(dax|dram|emulated|late|area|spec|crash/(device|history))\.rs'
+elsewhere='^crates/pmem/src/(dax|dram|delayed|emulated/device/mod|measure/area|spec|crash/(device|history))\.rs'
 printf '\nnever reached, but for other devices:\n'
 sed -n 's/^never //p' "$out/report.txt" | grep -vE "$elsewhere" | sort -t: -k1,1 -k2,2n

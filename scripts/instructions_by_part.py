@@ -19,7 +19,7 @@ PARTS = [
                       r"epoch/(execute|piece|split))"),
     ("publish", r"engine/src/(epoch/(publish|reuse)|version/(publication|write|pool))"),
     ("final write", r"engine/src/version/(final_write|shapes|row_store)|"
-                    r"storage/src/(row|lines|new_value|pool|format|segments)"),
+                    r"storage/src/(row|value|pool|format)"),
     ("state hash", r"storage/src/digest"),
     ("device", r"pmem/"),
     ("procedures", r"workloads/|bench/|nvcaracal/"),

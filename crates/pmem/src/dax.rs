@@ -19,16 +19,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use rustix::mm::MapFlags;
 
-use crate::cpu::Cpu;
-use crate::health::{Health, lock};
-use crate::lock::Locked;
-use crate::mapping::page_ceil;
-use crate::memory::Space;
-use crate::persistence_domain::{REGIONS, caches_survive};
-use crate::regular::open_regular;
-use crate::{
-    Description, Device, DeviceError, LINE_BYTES, Line, LoadMark, Mapping, PAGE_BYTES, PortState,
-};
+use crate::cpu::{Cpu, REGIONS, caches_survive};
+use crate::device::{Description, Device, PortState};
+use crate::failure::{DeviceError, Health, lock};
+use crate::memory::{Mapping, PAGE_BYTES, Space, page_ceil};
+use crate::side_files::LoadMark;
+use crate::system::{Locked, open_regular};
+use crate::units::{LINE_BYTES, Line};
 
 /// A mapped file and how much of it is usable.
 #[derive(Debug)]
@@ -332,7 +329,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Port;
+    use crate::device::Port;
 
     /// The same device over an ordinary shared mapping: not durable, but everything else is as it
     /// is on persistent memory.

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::mapping::Pages;
-use crate::memory::Memory;
-use crate::{Description, Device, DeviceError, Mapping, PortState};
+use crate::device::{Description, Device, PortState};
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, Memory, Pages};
 
 /// Offset and bytes of a store that has not arrived.
 type Store = (u64, Box<[u8]>);

@@ -3,9 +3,9 @@
 //! Flush and fence compile to nothing, so that this device shows what the engine costs without
 //! persistence.
 
-use crate::mapping::Pages;
-use crate::memory::Memory;
-use crate::{Description, Device, DeviceError, Mapping, PortState};
+use crate::device::{Description, Device, PortState};
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, Memory, Pages};
 
 /// Bytes of a log that are copied at once.
 const COPIED_AT_ONCE: usize = 64 << 10;
@@ -96,7 +96,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Port;
+    use crate::device::Port;
 
     #[test]
     fn a_copy_shows_what_the_device_showed_and_nothing_later() {

@@ -22,48 +22,30 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 mod epoch_number;
-mod error;
-mod mapping;
-
+mod failure;
 mod units;
-
-mod combining;
-mod counters;
-mod device;
-mod owed_time;
-mod step;
-
-mod delayed;
-mod health;
-mod lock;
-mod memory;
-mod process;
-mod stack;
-
-mod dram;
-
-mod cpu;
-mod dax;
-mod emulated;
-mod persistence_domain;
-
-mod load_mark;
-mod regular;
-mod replay_marks;
-
-mod file;
-
-mod crash;
-
-mod spec;
-
-mod area;
-pub mod memory_speed;
 
 pub mod sync;
 
-pub use area::MeasuringArea;
-pub use counters::{Counters, LineCount, Loads};
+mod memory;
+mod system;
+
+mod cpu;
+
+mod side_files;
+
+mod device;
+
+mod crash;
+mod dax;
+mod delayed;
+mod dram;
+mod emulated;
+mod file;
+
+mod measure;
+mod spec;
+
 pub use cpu::{prefetch, prefetch_to_write};
 pub use crash::{
     Adversary, AllNewest, AllOldest, Contents, Crash, Event, EventKind, Killed, Left, Numbered,
@@ -71,20 +53,19 @@ pub use crash::{
 };
 pub use dax::Dax;
 pub use delayed::Delayed;
-pub use device::{Description, Device, MARK_BYTES, Port, PortState};
+pub use device::{Counters, Description, Device, LineCount, Loads, MARK_BYTES, Port, PortState};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use epoch_number::EpochNumber;
-pub use error::DeviceError;
+pub use failure::DeviceError;
 pub use file::{
     DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,
 };
-pub use load_mark::LoadMark;
-pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
-pub use process::Process;
-#[doc(hidden)]
-pub use process::in_fork;
-pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
+pub use measure::{MeasuringArea, memory_speed};
+pub use memory::{Mapping, PAGE_BYTES, small_pages_only};
+pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
-pub use stack::{Stack, stack_bytes_with};
+#[doc(hidden)]
+pub use system::in_fork;
+pub use system::{Process, Stack, stack_bytes_with};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::Profile;
+use crate::emulated::Profile;
 
 /// Which device to open. Limits and other options are given when it is opened.
 ///

@@ -2,6 +2,9 @@
 
 use pmem::DeviceError;
 
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, StorageError>;
+
 /// Why a store could not be opened, read or extended.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {

@@ -1,8 +1,7 @@
 //! The bytes of both spaces, and which space is meant.
 
 use super::adversary::SpaceKind;
-use crate::PAGE_BYTES;
-use crate::memory::{Memory, Space};
+use crate::memory::{Memory, PAGE_BYTES, Space};
 
 impl Memory {
     /// The space of a kind.

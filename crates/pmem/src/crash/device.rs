@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard};
 use super::adversary::{Adversary, SpaceKind};
 use super::contents::Contents;
 use super::history::History;
-use crate::health::lock;
-use crate::mapping::Pages;
-use crate::memory::{Memory, Space};
-use crate::{Description, Device, DeviceError, LINE_BYTES, Mapping, PAGE_BYTES, PortState};
+use crate::device::{Description, Device, PortState};
+use crate::failure::{DeviceError, lock};
+use crate::memory::{Mapping, Memory, PAGE_BYTES, Pages, Space};
+use crate::units::LINE_BYTES;
 
 /// Memory with a history. See the module's documentation.
 ///

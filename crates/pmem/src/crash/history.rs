@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::adversary::{Adversary, SpaceKind, UndurableLine};
-use crate::LINE_BYTES;
+use crate::units::LINE_BYTES;
 
 pub(super) const LINE: usize = LINE_BYTES as usize;
 

@@ -7,7 +7,8 @@ use super::contents::Contents;
 use super::history::{History, Key, LINE};
 use super::trace::{Event, EventKind, Killed, Trace};
 use super::traced::{Touched, Traced};
-use crate::{LINE_BYTES, PAGE_BYTES};
+use crate::memory::PAGE_BYTES;
+use crate::units::LINE_BYTES;
 
 /// A trace as far as it was followed: what memory holds there, and what of it is durable.
 ///

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 use super::adversary::SpaceKind;
 use super::contents::Contents;
 use super::trace::{Event, EventKind, Trace};
-use crate::health::lock;
-use crate::mapping::Pages;
-use crate::memory::Memory;
-use crate::{Description, Device, DeviceError, Mapping, PAGE_BYTES, PortState};
+use crate::device::{Description, Device, PortState};
+use crate::failure::{DeviceError, lock};
+use crate::memory::{Mapping, Memory, PAGE_BYTES, Pages};
 
 /// Memory that records what is done to it. See the module's documentation.
 #[derive(Debug)]

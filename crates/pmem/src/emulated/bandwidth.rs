@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::owed_time::PAY_ABOVE_NS;
+use crate::device::PAY_ABOVE_NS;
 
 /// So much of what an idle device could have done is made up for: ports report what they moved only
 /// when they pay, up to [`PAY_ABOVE_NS`] of it and the time in which they moved it later.

@@ -27,27 +27,27 @@ use crate::units::{BLOCK_BYTES, LINE_BYTES, units};
 /// Read latency of DRAM that the profiles are relative to.
 const DRAM_READ_NS: u64 = 100;
 /// How much more random 256-byte writes DRAM makes than Optane (NV 6.1), in tenths.
-pub(super) const OPTANE_WRITES_TENTHS: u64 = 119;
+pub(crate) const OPTANE_WRITES_TENTHS: u64 = 119;
 /// How much more random reads.
-pub(super) const OPTANE_READS_TENTHS: u64 = 32;
+pub(crate) const OPTANE_READS_TENTHS: u64 = 32;
 
 /// What accesses in one direction cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Access {
+pub(crate) struct Access {
     /// The device works in units of this many bytes.
-    pub(super) unit: u64,
+    pub(crate) unit: u64,
     /// What the port waits for the first unit of an access ...
-    pub(super) first_ns: u64,
+    pub(crate) first_ns: u64,
     /// ... and for each following one.
-    pub(super) next_ns: u64,
+    pub(crate) next_ns: u64,
     /// How long each unit takes the device, which all ports share.
-    pub(super) shared_ns: u64,
+    pub(crate) shared_ns: u64,
 }
 
 impl Access {
     /// What the port waits.
     #[inline(always)]
-    pub(super) fn waits_ns(self, units: u64) -> u64 {
+    pub(crate) fn waits_ns(self, units: u64) -> u64 {
         match units {
             0 => 0,
             units => self.first_ns + (units - 1) * self.next_ns,
@@ -56,7 +56,7 @@ impl Access {
 
     /// Units that a range touches.
     #[inline(always)]
-    pub(super) fn units(self, offset: u64, len: u64) -> u64 {
+    pub(crate) fn units(self, offset: u64, len: u64) -> u64 {
         units(offset, len, self.unit)
     }
 
@@ -67,50 +67,50 @@ impl Access {
 
 /// What a block takes DRAM, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockTime {
+pub(crate) struct BlockTime {
     /// Where one thread is alone.
-    pub(super) one_thread_ps: u64,
+    pub(crate) one_thread_ps: u64,
     /// Where all threads are busy: of all their blocks together.
-    pub(super) all_threads_ps: u64,
+    pub(crate) all_threads_ps: u64,
     /// What one thread needs for it on the device beside the waiting.
-    pub(super) beside_waiting_ps: u64,
+    pub(crate) beside_waiting_ps: u64,
 }
 
 impl BlockTime {
-    pub(super) const fn new(one_thread_ps: u64, all_threads_ps: u64) -> Self {
+    pub(crate) const fn new(one_thread_ps: u64, all_threads_ps: u64) -> Self {
         Self { one_thread_ps, all_threads_ps, beside_waiting_ps: one_thread_ps }
     }
 }
 
 /// Both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockTimes {
-    pub(super) reads: BlockTime,
-    pub(super) writes: BlockTime,
+pub(crate) struct BlockTimes {
+    pub(crate) reads: BlockTime,
+    pub(crate) writes: BlockTime,
 }
 
 /// What a profile adds to each access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Costs {
+pub(crate) struct Costs {
     /// Whether reads cost anything.
-    pub(super) charges_reads: bool,
+    pub(crate) charges_reads: bool,
     /// Whether writes do.
-    pub(super) charges_writes: bool,
-    pub(super) reads: Access,
-    pub(super) writes: Access,
+    pub(crate) charges_writes: bool,
+    pub(crate) reads: Access,
+    pub(crate) writes: Access,
     /// Whether the device combines writes of one block.
-    pub(super) combines: bool,
+    pub(crate) combines: bool,
     /// Whether the caches survive a power cut, so that flushes do nothing.
-    pub(super) caches_survive: bool,
+    pub(crate) caches_survive: bool,
     /// Whether a fence waits for what the port owes. Where caches survive nothing has to reach the
     /// device then.
-    pub(super) settles_at_fence: bool,
+    pub(crate) settles_at_fence: bool,
 }
 
 impl Costs {
     /// The costs of a profile; `dram` says what DRAM takes for a block, if it is relative to
     /// that.
-    pub(super) fn of(profile: Profile, dram: impl FnOnce() -> BlockTimes) -> Self {
+    pub(crate) fn of(profile: Profile, dram: impl FnOnce() -> BlockTimes) -> Self {
         match profile {
             Profile::None => Self::new(Access::default(), Access::default()),
             Profile::Optane => Self::optane(dram()),
@@ -143,7 +143,7 @@ impl Costs {
 
     /// A port waits for as long as makes a block take the ratio of the paper, and all ports share
     /// what is that part of all that DRAM can do.
-    pub(super) fn optane(dram: BlockTimes) -> Self {
+    pub(crate) fn optane(dram: BlockTimes) -> Self {
         let blocks = |time: BlockTime, ratio_tenths: u64| {
             let waits_ns = (time.one_thread_ps * ratio_tenths)
                 .saturating_sub(time.beside_waiting_ps * 10)
@@ -156,7 +156,7 @@ impl Costs {
         Self { combines: true, ..Self::new(reads, writes) }
     }
 
-    pub(super) fn eadr(dram: BlockTimes) -> Self {
+    pub(crate) fn eadr(dram: BlockTimes) -> Self {
         let Self { reads, writes, .. } = Self::optane(dram);
         let writes = Access { first_ns: 0, next_ns: 0, ..writes };
         Self { caches_survive: true, settles_at_fence: false, ..Self::new(reads, writes) }

@@ -9,15 +9,13 @@ use super::disk::Files;
 use super::format::journal_bytes;
 use super::journal::{ImageSnapshot, SnapshotWriter, write_in_place};
 use super::mark::Marks;
-use super::open::{FileOptions, Opened, State, open};
+use super::open::{Opened, State, open};
+use super::options::FileOptions;
 use super::writer::Background;
-use crate::device::MARK_BYTES;
-use crate::health::{Health, lock};
-use crate::mapping::page_ceil;
-use crate::memory::{Limited, Space};
-use crate::{
-    Description, Device, DeviceError, LoadMark, Mapping, PAGE_BYTES, PortState, ReplayMarks,
-};
+use crate::device::{Description, Device, MARK_BYTES, PortState};
+use crate::failure::{DeviceError, Health, lock};
+use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
+use crate::side_files::{LoadMark, ReplayMarks};
 
 /// So many neighbouring pages go to one of those who copy a snapshot aside, the next ones to the
 /// next: what is new lies together at the end, and all should have their share of it.

@@ -3,7 +3,7 @@
 //! It is a sum over all pages, so that a snapshot that changes a few pages changes it by a few
 //! terms. A page of zeros adds nothing, so neither do holes nor growth.
 
-use crate::PAGE_BYTES;
+use crate::memory::PAGE_BYTES;
 
 /// CRC-32 of a page of zeros.
 pub(super) const ZERO_PAGE_CRC: u32 = 0xC71C_0011;

@@ -16,10 +16,11 @@ use rustix::fs::SeekFrom;
 use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
 use super::format::{Header, JOURNAL_MAGIC, META_BYTES, journal_bytes};
 use super::journal::write_meta;
-use super::open::FileOptions;
-use crate::lock::{Locked, Sharing};
-use crate::regular::open_regular;
-use crate::{DeviceError, LoadMark};
+use super::meta::check_is_ours;
+use super::options::FileOptions;
+use crate::failure::DeviceError;
+use crate::side_files::LoadMark;
+use crate::system::{Locked, Sharing, open_regular};
 
 /// Names of ours in a directory. `lock` is what earlier versions made and locked.
 const NAMES: [&str; 7] =
@@ -60,7 +61,7 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
     let meta = file(DiskFile::Meta)?;
     let meta_lock = meta.lock(sharing)?;
     if is_there {
-        super::open::check_is_ours(&meta)?;
+        check_is_ours(&meta)?;
     }
     let files = Files {
         meta,

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::mapping::Pages;
-use crate::{DeviceError, Mapping, PAGE_BYTES};
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, PAGE_BYTES, Pages};
 
 /// Copies of at least this many bytes are made on large pages.
 const LARGE_BYTES_MIN: u64 = 2 << 20;

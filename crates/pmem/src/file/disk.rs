@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 
-use crate::lock::{Locked, Sharing};
-use crate::regular::open_regular;
-use crate::{DeviceError, PAGE_BYTES, Process};
+use crate::failure::DeviceError;
+use crate::memory::PAGE_BYTES;
+use crate::system::{Locked, Process, Sharing, open_regular};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;

@@ -25,7 +25,7 @@
 //!
 //! Format version 1 had headers of 64 bytes, without digest and length of the log. It is refused.
 
-use crate::PAGE_BYTES;
+use crate::memory::PAGE_BYTES;
 
 pub(super) const META_MAGIC: [u8; 8] = *b"NVCRMETA";
 pub(super) const JOURNAL_MAGIC: [u8; 8] = *b"NVCRJRNL";

@@ -9,7 +9,8 @@ use super::format::{
     ENTRY_BYTES, HEADER_BYTES, Header, INDEX_OFFSET, JOURNAL_MAGIC, META_MAGIC, entries,
     journal_bytes, pages_offset, push_entry, slot_offset,
 };
-use crate::{DeviceError, Mapping, PAGE_BYTES};
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, PAGE_BYTES};
 
 /// What a snapshot consists of, handed to the background writer.
 #[derive(Debug)]

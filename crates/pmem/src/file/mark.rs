@@ -14,7 +14,8 @@
 
 use super::disk::DiskHandle;
 use crate::device::MARK_BYTES;
-use crate::{DeviceError, PAGE_BYTES};
+use crate::failure::DeviceError;
+use crate::memory::PAGE_BYTES;
 
 const MAGIC: [u8; 8] = *b"NVCRMARK";
 const RECORD_BYTES: usize = 80;

@@ -38,6 +38,8 @@ mod dirty;
 
 mod journal;
 mod mark;
+mod meta;
+mod options;
 
 mod directory;
 mod open;
@@ -48,7 +50,7 @@ mod device;
 pub use device::File;
 pub use digest::image_digest;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
-pub use open::FileOptions;
+pub use options::FileOptions;
 
 /// The file of [`crate::ReplayMarks`] in a database directory.
 pub(crate) const REPLAY_NAME: &str = "replay";

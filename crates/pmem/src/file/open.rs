@@ -5,59 +5,14 @@ use std::sync::Arc;
 
 use super::digest::ImageDigest;
 use super::directory::open_files;
-use super::disk::{DiskHandle, DiskHook, Files, PIECE_BYTES};
-use super::format::{Found, Header, JOURNAL_MAGIC, META_BYTES, META_MAGIC};
+use super::disk::{DiskHandle, Files, PIECE_BYTES};
+use super::format::{Found, Header, JOURNAL_MAGIC};
 use super::journal::{apply, check_length, read_header};
 use super::mark::Marks;
-use crate::mapping::page_ceil;
-use crate::{DeviceError, Mapping, PAGE_BYTES};
-
-/// How to open a [`super::File`].
-#[derive(Debug, Clone)]
-pub struct FileOptions {
-    /// The image never grows beyond this; address space, not memory or disk, is taken for it.
-    pub image_limit_bytes: u64,
-    /// The log space never grows beyond this.
-    pub log_limit_bytes: u64,
-    /// Whether to create the database if there is none.
-    pub create: bool,
-    /// Whether the database is only looked at: nothing is created, no file is opened for writing,
-    /// and [`crate::Device::accept`] is refused. Others may look at it too.
-    pub read_only: bool,
-    /// Of one that is only looked at: whether [`crate::Device::accept`] succeeds all the same, and
-    /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
-    /// be replayed before it can be read.
-    pub detached: bool,
-    /// Whether the log may be shorter than it was at the newest snapshot: the caller gives up what
-    /// it has lost. [`crate::Device::accept`] makes it as long again, with zeros.
-    pub lost_log: bool,
-    /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
-    /// what that has left.
-    pub loading: bool,
-    /// Names of the caller's own files that may lie in the directory of a new database. Anything
-    /// else is in the way of one.
-    pub beside: &'static [&'static str],
-    /// Watches every call to the file system, and may make it fail. For tests and simulations.
-    pub hook: Option<Arc<dyn DiskHook>>,
-}
-
-impl FileOptions {
-    /// Options with these limits that create the database if there is none.
-    #[must_use]
-    pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Self {
-        Self {
-            image_limit_bytes,
-            log_limit_bytes,
-            create: true,
-            read_only: false,
-            detached: false,
-            lost_log: false,
-            loading: false,
-            beside: &[],
-            hook: None,
-        }
-    }
-}
+use super::meta::{Meta, find_named};
+use super::options::FileOptions;
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, PAGE_BYTES, page_ceil};
 
 /// What opening found.
 #[derive(Debug)]
@@ -104,48 +59,6 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let state = loaded.decide(digest)?;
     let marks = Marks::read(&files.meta, state.newest.instance)?;
     Ok(Opened { files, image, image_bytes, log_bytes, state, marks })
-}
-
-/// What `meta` says.
-struct Meta {
-    /// The snapshot that it names.
-    named: Header,
-    /// Its other slot is damaged: what is wrong with it.
-    doubt: Option<String>,
-}
-
-/// Refuses a file that is not ours before anything else of the directory is looked at.
-pub(super) fn check_is_ours(meta: &DiskHandle) -> Result<(), DeviceError> {
-    find_named(meta).map(drop)
-}
-
-/// The snapshot that `meta` names.
-fn find_named(meta: &DiskHandle) -> Result<Meta, DeviceError> {
-    let slot = |offset| Ok(Header::decode(&read_header(meta, offset)?, META_MAGIC));
-    let slots: [Found; 2] = [slot(0)?, slot(PAGE_BYTES)?];
-    let corrupt = |what: &str| Err(DeviceError::corrupt(meta.path(), what));
-    let found = match slots {
-        [Found::Header(a), Found::Header(b)] => {
-            if a.instance != b.instance || a.sequence.abs_diff(b.sequence) != 1 {
-                return corrupt("its two slots do not belong together");
-            }
-            Meta { named: if a.sequence > b.sequence { a } else { b }, doubt: None }
-        }
-        [Found::Header(a), Found::Zero] if a.sequence == 0 => Meta { named: a, doubt: None },
-        [Found::Header(named), Found::Damaged(what) | Found::Foreign(what)]
-        | [Found::Damaged(what) | Found::Foreign(what), Found::Header(named)] => {
-            Meta { named, doubt: Some(what) }
-        }
-        [Found::Foreign(what), _] | [_, Found::Foreign(what)] => {
-            return Err(DeviceError::foreign(meta.path(), what));
-        }
-        _ => return corrupt("a slot is missing or damaged"),
-    };
-    let len = meta.len()?;
-    if len < META_BYTES {
-        return corrupt(&format!("it has {len} bytes, not {META_BYTES}: truncated?"));
-    }
-    Ok(found)
 }
 
 /// The header of the journal; `None` if nothing was ever saved.

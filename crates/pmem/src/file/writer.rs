@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use super::dirty::CopiedPages;
 use super::journal::{ImageSnapshot, SnapshotWriter};
-use crate::health::{Health, lock};
-use crate::{DeviceError, Process};
+use crate::failure::{DeviceError, Health, lock};
+use crate::system::Process;
 
 #[derive(Debug, Default)]
 struct State {

@@ -1,8 +1,8 @@
 //! What a program asks of the catalog, and what has to change for it.
 
 use crate::catalog::{TableDefinition, UNUSED, definition};
+use crate::error::{Result, StorageError};
 use crate::format::{TABLES_MAX, TableRecord};
-use crate::{Result, StorageError};
 
 /// A table that a program asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl CatalogChange {
             return Ok(());
         }
         let longest = asked.value_bytes_max.max(stored.value_bytes_max);
-        let may_grow = stored.index != crate::IndexKind::Sequence;
+        let may_grow = stored.index != crate::catalog::IndexKind::Sequence;
         if !may_grow || asked != (TableDefinition { value_bytes_max: longest, ..stored.clone() }) {
             return Err(StorageError::OtherTable(format!(
                 "table {:?} is stored as {stored:?}, asked for as {asked:?}; only the longest \

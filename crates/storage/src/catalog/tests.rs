@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
-use pmem::Dram;
+use pmem::{Device, Dram, Port};
 
 use super::change::{CatalogChange, CatalogRequest, TypesMark};
+use super::definition::{INLINE_BYTES_DEFAULT, ROW_BYTES_EXTERNAL};
+use super::stored::{copy_offset, record_offset};
 use super::*;
+use crate::error::{Result, StorageError};
+use crate::format::{
+    CATALOG_STRIDE, HEAP_IN_HEADER, KEY_BYTES_MAX, NAME_BYTES, TABLES_MAX, TableRecord,
+    VALUE_BYTES_MAX,
+};
+use crate::row::RowLayout;
 
 const SEGMENT_BYTES: u64 = 4096;
 

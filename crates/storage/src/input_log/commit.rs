@@ -13,7 +13,7 @@ use super::log::{InputLog, Scratch};
 use super::space::Run;
 use super::summary::CommitInfo;
 use super::writer::{Place, complete_header, write_segment};
-use crate::StateHash;
+use crate::digest::StateHash;
 
 /// A file system writes whole pages of this size without reading what was there.
 const PAGE_BYTES: usize = 4096;

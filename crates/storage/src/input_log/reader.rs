@@ -19,7 +19,7 @@ use super::scan::{Lack, Scan};
 use super::space::{Holding, Space};
 use super::summary::{CommitInfo, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
-use crate::StateHash;
+use crate::digest::StateHash;
 
 /// What [`InputLog::open`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

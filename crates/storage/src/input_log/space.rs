@@ -7,7 +7,7 @@
 //! Beside them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
 
 use super::format::Kind;
-use crate::StateHash;
+use crate::digest::StateHash;
 
 /// Segments for the records that may come when epochs have filled the log: the verdicts on an
 /// epoch, and the record that takes the place of the one before it, be it verdicts or program.

@@ -1,6 +1,6 @@
 //! What is known of logged epochs.
 
-use crate::StateHash;
+use crate::digest::StateHash;
 
 /// What a finished stream consists of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

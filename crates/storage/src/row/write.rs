@@ -3,13 +3,13 @@
 
 use pmem::{BLOCK_BYTES, Device, Line, LineCount, Port};
 
-use super::{KEY_OFFSET, RowLayout, Shape};
+use super::layout::{KEY_OFFSET, RowLayout, Shape};
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, RowHeader, SerialId, ValuePointer, VersionWords,
 };
-use crate::lines::{LINE, for_each_run, padded_line, single_lines};
-use crate::new_value::NewValue;
-use crate::{class_bytes, class_of};
+use crate::pool::{class_bytes, class_of};
+use crate::value::NewValue;
+use crate::value::lines::{LINE, for_each_run, padded_line, single_lines};
 
 /// Remainders of a byte with so many bytes of zeros behind it, for CRC-32 of eight bytes at once.
 static REMAINDERS: [[u32; 256]; 8] = {
@@ -419,4 +419,17 @@ pub unsafe fn clear_version<D: Device>(port: &mut Port<D>, row: u64, slot: usize
         port.store_u64(words + 8, 0);
     }
     port.flush(row, ROW_HEADER_BYTES);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_of_a_key_is_that_of_table_and_key() {
+        for key in [&b"1234567"[..], b"12345678", b"123456789"] {
+            let whole = [&0x1234_u16.to_le_bytes()[..], key].concat();
+            assert_eq!(key_crc(0x1234, key), crc32fast::hash(&whole));
+        }
+    }
 }

@@ -1,0 +1,287 @@
+//! What every device does.
+
+use crate::device::Counters;
+use crate::device::combining::Buffered;
+use crate::device::owed_time::OwedTime;
+use crate::failure::DeviceError;
+use crate::memory::Mapping;
+use crate::side_files::{LoadMark, ReplayMarks};
+use crate::units::{LINE_BYTES, Line};
+
+/// Bytes of the record that [`Device::write_mark`] keeps.
+pub const MARK_BYTES: usize = 48;
+
+/// What a device is, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Short name as given on the command line: `dram`, `emulated:optane`, `file:DIR`.
+    pub name: String,
+    /// Whether what was fenced (and saved) survives a power cut.
+    pub durable: bool,
+    /// One sentence that says what the figures of this device mean.
+    pub note: String,
+}
+
+/// What a port knows of itself; devices see it in every call.
+#[derive(Debug, Default)]
+pub struct PortState {
+    /// Number of the port: fences cover only the flushes of the same port (obligation O-22).
+    pub id: u32,
+    /// What went through this port.
+    pub counters: Counters,
+    /// What it owes to an emulated device, which it pays in pieces.
+    pub(crate) owed: OwedTime,
+    /// Which blocks it has in an emulated device's buffer of writes.
+    pub(crate) buffered: Buffered,
+}
+
+/// Where the bytes are. An image and a log space.
+///
+/// # Ownership
+/// The store methods write through a shared reference. They are `unsafe` because the caller must
+/// own the byte range in the current phase: it is inside the image, and no other thread reads or
+/// writes it at the same time, except for 8-byte words that all sides access as atomics.
+pub trait Device: Send + Sync + 'static {
+    /// What this device is.
+    fn description(&self) -> Description;
+
+    /// The mapped image. Its base address never changes while the device lives.
+    fn image(&self) -> &Mapping;
+
+    /// Bytes of the image that may be used now. Never shrinks.
+    fn image_bytes(&self) -> u64;
+
+    /// Makes at least `bytes` of the image usable; new bytes are zero. Durable before it returns
+    /// (obligation O-56): nothing may refer to space that a crash could take away.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`] beyond the configured limit or when the file system has no space left.
+    fn grow_image(&self, bytes: u64) -> Result<(), DeviceError>;
+
+    /// Stores one aligned 8-byte word, atomically (relaxed).
+    ///
+    /// # Safety
+    /// See the trait's section on ownership; the word is aligned.
+    #[inline(always)]
+    unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
+        let _ = port;
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image().store_u64(offset, value) }
+    }
+
+    /// Stores bytes with ordinary stores, in increasing address order.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership.
+    #[inline(always)]
+    unsafe fn store_bytes(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
+        let _ = port;
+        // SAFETY: owned by the caller in this phase.
+        unsafe { self.image().store_bytes(offset, bytes) }
+    }
+
+    /// Stores bytes non-temporally; durable after the same port's next fence.
+    /// Ordinary stores plus flush where the alignment or the processor does not allow it.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership.
+    unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]);
+
+    /// As [`Device::store_nt`], of one line, for which [`Device::wrote_lines`] is called apart.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership; the offset is that of a line.
+    #[inline(always)]
+    unsafe fn store_line(&self, port: &mut PortState, offset: u64, line: &Line) {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.store_nt(port, offset, line) }
+    }
+
+    /// Whether writes cost something here, so that [`Device::wrote_lines`] must know of each line
+    /// that [`Device::store_line`] stores.
+    #[inline(always)]
+    fn charges_writes(&self) -> bool {
+        false
+    }
+
+    /// Called for lines that follow each other and that [`Device::store_line`] stores, where writes
+    /// cost something.
+    #[inline(always)]
+    fn wrote_lines(&self, port: &mut PortState, offset: u64, lines: u64) {
+        let _ = (port, offset, lines);
+    }
+
+    /// Makes this thread's non-temporal stores visible to other threads before its later stores.
+    /// Makes nothing durable.
+    #[inline(always)]
+    fn order_stores(&self) {}
+
+    /// Whether reads cost something here, so that [`Device::loaded`] must know each of them.
+    #[inline(always)]
+    fn charges_loads(&self) -> bool {
+        false
+    }
+
+    /// Called for every read of the image, where reads cost something.
+    #[inline(always)]
+    fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
+        let _ = (port, offset, len);
+    }
+
+    /// Waits for as long as the port still owes, where accesses cost time.
+    #[inline(always)]
+    fn pay_owed_time(&self, port: &mut PortState) {
+        let _ = port;
+    }
+
+    /// Starts writing the lines of a range back to the device; durable after the same port's fence.
+    fn flush(&self, port: &mut PortState, offset: u64, len: u64);
+
+    /// As [`Device::flush`], of the line that begins at an offset.
+    #[inline(always)]
+    fn flush_line(&self, port: &mut PortState, offset: u64) {
+        self.flush(port, offset, LINE_BYTES);
+    }
+
+    /// Writes back memory that is not of the image, and costs what a flush of as much of the image
+    /// does: experiments keep things there that are only imagined to be on the device.
+    ///
+    /// # Safety
+    /// The memory is mapped.
+    unsafe fn write_back(&self, port: &mut PortState, address: usize, len: u64) {
+        let _ = (port, address, len);
+    }
+
+    /// Waits until everything that this port flushed or stored non-temporally is durable.
+    fn fence(&self, port: &mut PortState);
+
+    /// Bytes of the log space that may be used now.
+    fn log_bytes(&self) -> u64;
+
+    /// Makes at least `bytes` of log space usable; new bytes read as zero.
+    ///
+    /// # Errors
+    /// As [`Device::grow_image`].
+    fn grow_log(&self, bytes: u64) -> Result<(), DeviceError>;
+
+    /// Writes into the log space. Two ports never write the same range at the same time.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device refuses; the error is sticky (obligation O-57).
+    fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
+    -> Result<(), DeviceError>;
+
+    /// Makes this port's log writes durable where that is a matter of the port (memory devices). A
+    /// port calls it after its writes and before the coordinator calls [`Device::log_sync`].
+    fn log_fence(&self, port: &mut PortState);
+
+    /// Makes all log writes of all ports durable. Called by one thread, after every port's fence.
+    ///
+    /// # Errors
+    /// Sticky: after the first failure every later call fails too (obligation O-57).
+    fn log_sync(&self) -> Result<(), DeviceError>;
+
+    /// Reads from the log space. Only at recovery and in `check`.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device cannot be read.
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// The number that the device's own files have, made up when they were created; `None` where
+    /// there are no such files. A store on the device takes it as its own, so that files of two
+    /// stores cannot be mixed.
+    fn instance(&self) -> Option<u64> {
+        None
+    }
+
+    /// The caller has read and verified the state and is going to change it. Until then a device
+    /// that keeps its bytes in files changes none of them, so that an open that is refused leaves
+    /// every byte as it was. Called before growth of the log and any snapshot; once it succeeded,
+    /// further calls do nothing.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the files cannot be brought to the state that was read.
+    fn accept(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Keeps a small record, in place of the last one, without making it durable: it survives the
+    /// end of the process; after a power cut this one or an older one is found. What it means is
+    /// the caller's affair. Devices that need no such record drop it.
+    ///
+    /// # Errors
+    /// The device's, sticky.
+    fn write_mark(&self, mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError> {
+        let _ = mark;
+        Ok(())
+    }
+
+    /// The newest record that [`Device::write_mark`] left before this open, if any is intact.
+    fn mark(&self) -> Option<[u8; MARK_BYTES]> {
+        None
+    }
+
+    /// Words that outlive the process without being durable, for the one who recovers the store:
+    /// where the death of the process in a recovery is to leave a trace. `None` on devices that do
+    /// not outlive it, or must not be written to.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`] if they cannot be had.
+    fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {
+        Ok(None)
+    }
+
+    /// The mark of a load that has not come to its end; `None` on devices that do not outlive the
+    /// process.
+    fn load_mark(&self) -> Option<LoadMark> {
+        None
+    }
+
+    /// Whether what this device shows when it is opened may be undurable: stores of a process that
+    /// was killed, which the processor's cache still holds and no thread will flush. A caller that
+    /// builds on them makes them durable first.
+    #[inline(always)]
+    fn may_show_undurable(&self) -> bool {
+        false
+    }
+
+    /// Whether a checkpoint must snapshot the image (`file`), because fences alone make nothing
+    /// durable.
+    fn takes_snapshots(&self) -> bool {
+        false
+    }
+
+    /// Copies part `part` of `parts` of what changed since the last snapshot aside. All workers
+    /// call it for their part while nothing stores to the image.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if an earlier snapshot failed.
+    fn snapshot_part(&self, part: usize, parts: usize) -> Result<(), DeviceError> {
+        let _ = (part, parts);
+        Ok(())
+    }
+
+    /// Hands the saved parts to the background writer, as the state at the end of `epoch`. Waits
+    /// while the snapshot before is still being written, which bounds memory.
+    ///
+    /// # Errors
+    /// The error of an earlier snapshot, sticky.
+    fn snapshot_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+        let _ = epoch;
+        Ok(())
+    }
+
+    /// Number of the newest snapshot that would survive a crash now; `None` if this device does not
+    /// snapshot or nothing was saved yet.
+    fn snapshot_epoch(&self) -> Option<u64> {
+        None
+    }
+
+    /// Waits until the newest committed snapshot is durable.
+    ///
+    /// # Errors
+    /// The error of the background writer, sticky.
+    fn settle(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}

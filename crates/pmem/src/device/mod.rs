@@ -1,0 +1,23 @@
+//! The interface between the engine and whatever keeps its bytes.
+//!
+//! A device has two spaces. The **image** is byte-addressed memory: rows, values, pools,
+//! superblock; it is always mapped, so loads are plain loads. The **log** is written front to back
+//! in records and read only at recovery. Every change of either goes through a [`Port`], so that a
+//! device can count it, slow it down, mark a page dirty, or record it for crash exploration. The
+//! engine is generic over `Device`: on `dram` a store compiles to a store.
+//!
+//! This module knows nothing of rows, versions or epochs, except that a snapshot has a number.
+
+mod combining;
+mod counters;
+mod owed_time;
+mod step;
+
+mod interface;
+mod port;
+
+pub use counters::{Counters, LineCount, Loads};
+pub use interface::{Description, Device, MARK_BYTES, PortState};
+pub use port::Port;
+
+pub(crate) use owed_time::{OwedTime, PAY_ABOVE_NS};

@@ -1,0 +1,52 @@
+//! How a database directory is opened.
+
+use std::sync::Arc;
+
+use super::disk::DiskHook;
+
+/// How to open a [`super::File`].
+#[derive(Debug, Clone)]
+pub struct FileOptions {
+    /// The image never grows beyond this; address space, not memory or disk, is taken for it.
+    pub image_limit_bytes: u64,
+    /// The log space never grows beyond this.
+    pub log_limit_bytes: u64,
+    /// Whether to create the database if there is none.
+    pub create: bool,
+    /// Whether the database is only looked at: nothing is created, no file is opened for writing,
+    /// and [`crate::Device::accept`] is refused. Others may look at it too.
+    pub read_only: bool,
+    /// Of one that is only looked at: whether [`crate::Device::accept`] succeeds all the same, and
+    /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
+    /// be replayed before it can be read.
+    pub detached: bool,
+    /// Whether the log may be shorter than it was at the newest snapshot: the caller gives up what
+    /// it has lost. [`crate::Device::accept`] makes it as long again, with zeros.
+    pub lost_log: bool,
+    /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
+    /// what that has left.
+    pub loading: bool,
+    /// Names of the caller's own files that may lie in the directory of a new database. Anything
+    /// else is in the way of one.
+    pub beside: &'static [&'static str],
+    /// Watches every call to the file system, and may make it fail. For tests and simulations.
+    pub hook: Option<Arc<dyn DiskHook>>,
+}
+
+impl FileOptions {
+    /// Options with these limits that create the database if there is none.
+    #[must_use]
+    pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Self {
+        Self {
+            image_limit_bytes,
+            log_limit_bytes,
+            create: true,
+            read_only: false,
+            detached: false,
+            lost_log: false,
+            loading: false,
+            beside: &[],
+            hook: None,
+        }
+    }
+}

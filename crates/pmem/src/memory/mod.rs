@@ -1,0 +1,9 @@
+//! Memory that devices and their callers use: ranges whose bases never move.
+
+mod mapping;
+mod spaces;
+
+pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
+
+pub(crate) use mapping::{Pages, page_ceil};
+pub(crate) use spaces::{Limited, Memory, Space, in_memory};

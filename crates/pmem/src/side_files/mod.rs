@@ -1,0 +1,7 @@
+//! Small files beside a store.
+
+mod load_mark;
+mod replay_marks;
+
+pub use load_mark::LoadMark;
+pub use replay_marks::{REPLAY_WORDS, ReplayMarks};

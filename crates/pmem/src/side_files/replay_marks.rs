@@ -1,0 +1,77 @@
+//! Words that outlive the process: how far a replay came that ended in its death.
+//!
+//! A file of one page is mapped and shared, so that a store to a word costs no system call and is
+//! seen by the next process, however this one ends. Nothing is durable: a power cut takes it.
+
+use std::fs::{self, OpenOptions};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::mm::MapFlags;
+
+use crate::failure::DeviceError;
+use crate::memory::{Mapping, PAGE_BYTES};
+
+/// Number of words in [`ReplayMarks`].
+pub const REPLAY_WORDS: usize = PAGE_BYTES as usize / size_of::<u64>();
+
+/// The words. What they mean is the caller's affair.
+///
+/// The file stays when this is dropped: what is in it is for the next process. [`Self::remove`]
+/// deletes it.
+#[derive(Debug)]
+pub struct ReplayMarks {
+    mapping: Mapping,
+    path: PathBuf,
+}
+
+impl ReplayMarks {
+    /// Maps the file; creates it, with zeros, if there is none.
+    pub(crate) fn open(path: &Path) -> Result<Self, DeviceError> {
+        let error = |what| move |e| DeviceError::io(what, path, e);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(error("create or open"))?;
+        // Space for all of it: a store to a page that cannot be had would end the process.
+        fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES)
+            .map_err(|e| DeviceError::io("extend", path, e))?;
+        let mapping = Mapping::of_file(file.as_fd(), PAGE_BYTES, MapFlags::SHARED)
+            .map_err(|e| DeviceError::io("map", path, e))?;
+        Ok(Self { mapping, path: path.to_path_buf() })
+    }
+
+    /// The words, as an earlier process left them where this one did not store to them yet.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64; REPLAY_WORDS] {
+        // SAFETY: mapped as long as this lives, aligned to pages, and initialised by the file; all
+        // sides access it as atomics, and the database's lock keeps other processes away.
+        unsafe { &*self.mapping.base().cast() }
+    }
+
+    /// The word at a place.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[must_use]
+    pub fn get(&self, place: usize) -> u64 {
+        self.words()[place].load(Ordering::Relaxed)
+    }
+
+    /// Sets the word at a place.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn set(&self, place: usize, word: u64) {
+        self.words()[place].store(word, Ordering::Relaxed);
+    }
+
+    /// Deletes the file: there is nothing to tell the next process.
+    ///
+    /// # Errors
+    /// [`DeviceError::Io`].
+    pub fn remove(&self) -> Result<(), DeviceError> {
+        fs::remove_file(&self.path).map_err(|e| DeviceError::io("remove", &self.path, e))
+    }
+}

@@ -1,0 +1,13 @@
+//! What the operating system gives a process: its identity, locks on files, stacks.
+
+mod process;
+mod regular;
+
+mod lock;
+mod stack;
+
+pub use process::{Process, in_fork};
+pub use stack::{Stack, stack_bytes_with};
+
+pub(crate) use lock::{Locked, Sharing};
+pub(crate) use regular::open_regular;

@@ -1,0 +1,254 @@
+//! A store that is open: its tables, its catalog, its checkpoints.
+
+use std::sync::Arc;
+
+use pmem::sync::Mutex;
+use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::{Counters, Device, Port};
+
+use crate::catalog;
+use crate::catalog::{CatalogChange, CatalogRequest};
+use crate::digest::StateHash;
+use crate::error::{Result, StorageError};
+use crate::format::{CheckpointRecord, Superblock, TableRecord};
+use crate::input_log::{InputLog, Recovered};
+use crate::pool::{Segments, SubPool};
+use crate::store::create::create;
+use crate::store::options::StoreOptions;
+use crate::store::sub_pools::{count_opening, load_row_sub_pools, load_sub_pools};
+use crate::store::table::StoredTable;
+use crate::store::verify::{check_geometry, check_instance, check_log, check_snapshot};
+use crate::store::{EndMark, checkpoint, settle, superblock};
+
+/// Snapshots the whole image, on devices that need it, and waits until it is durable.
+///
+/// # Errors
+/// The device's.
+pub fn snapshot_image<D: Device>(device: &D, epoch: u64) -> Result<()> {
+    if device.takes_snapshots() {
+        device.snapshot_part(0, 1)?;
+        device.snapshot_commit(epoch)?;
+        device.settle()?;
+    }
+    Ok(())
+}
+
+/// An open store.
+pub struct Store<D: Device> {
+    device: Arc<D>,
+    superblock: Superblock,
+    segments: Segments,
+    records: Vec<TableRecord>,
+    tables: Vec<StoredTable>,
+    /// Generation of the catalog that the next checkpoint names.
+    catalog: AtomicU64,
+    log: InputLog<D>,
+    current: Mutex<CheckpointRecord>,
+    checkpoint_epoch: AtomicU64,
+}
+
+/// What [`Store::open`] found.
+pub struct Opened<D: Device> {
+    /// The store.
+    pub store: Store<D>,
+    /// All sub-pools of all pools as of the checkpoint, pools in order, sub-pools in order within a
+    /// pool.
+    pub sub_pools: Vec<SubPool>,
+    /// Committed epochs after the checkpoint.
+    pub log: Recovered,
+    /// Whether the store was created just now.
+    pub created: bool,
+    /// The newest epoch that is known to have ended before this open, if the device knows one.
+    pub end_mark: Option<EndMark>,
+    /// What went to and from the image.
+    pub device: Counters,
+}
+
+impl<D: Device> Store<D> {
+    /// Reads the store on a device, or creates one. An existing store is not changed, and its
+    /// device is not accepted ([`Device::accept`]): the caller has to verify the rows first.
+    ///
+    /// # Errors
+    /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Log`,
+    /// `Device`.
+    pub fn open(device: Arc<D>, options: &StoreOptions) -> Result<Opened<D>> {
+        let mut port = Port::new(Arc::clone(&device), u32::MAX);
+        let found = superblock::read_superblock(device.as_ref())?;
+        let (superblock, created) = match found {
+            Some(superblock) => (superblock, false),
+            None if options.create => (create(&mut port, options)?, true),
+            None => return Err(StorageError::Missing(device.description().name)),
+        };
+        check_instance(&superblock, device.as_ref())?;
+        check_geometry(&superblock, device.as_ref())?;
+        check_snapshot(device.as_ref())?;
+        let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
+        settle::metadata(&mut port, &segments);
+        let current = checkpoint::read(device.as_ref())?;
+        let records = catalog::read(device.as_ref(), current.catalog, superblock.segment_bytes)?;
+        let tables: Vec<StoredTable> = (0..).zip(&records).map(StoredTable::new).collect();
+        let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
+        count_opening(&mut port, &segments, (current.catalog, tables.len()), &sub_pools);
+        settle::free_lists(&mut port, &segments, &sub_pools);
+        let (log, recovered) = InputLog::open(
+            Arc::clone(&device),
+            superblock.instance,
+            superblock.log_segment_bytes,
+            current.epoch,
+        )?;
+        let end_mark = EndMark::read(device.as_ref());
+        check_log(&log, &recovered, current.epoch, end_mark)?;
+        let store = Self {
+            device,
+            superblock,
+            segments,
+            records,
+            tables,
+            catalog: AtomicU64::new(current.catalog),
+            log,
+            checkpoint_epoch: AtomicU64::new(current.epoch),
+            current: Mutex::new(current),
+        };
+        let device = port.take_counters();
+        Ok(Opened { store, sub_pools, log: recovered, created, end_mark, device })
+    }
+
+    /// Finds out what has to change in the catalog for what a program asks for.
+    ///
+    /// # Errors
+    /// `OtherTable` for a table that is stored with another definition, or a name that two tables
+    /// would have; `Limit` for one table too many.
+    pub fn plan_catalog(&self, request: &CatalogRequest) -> Result<CatalogChange> {
+        CatalogChange::plan(&self.records, request, self.superblock.segment_bytes)
+    }
+
+    /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
+    /// those that are new and those that are no longer there, whose segments other pools can have
+    /// after the next checkpoint. [`Store::write_catalog`] and the checkpoint after that make all
+    /// of it count.
+    ///
+    /// # Errors
+    /// `Corrupt` if the state of a pool is damaged.
+    pub fn adopt_catalog(
+        &mut self,
+        change: &CatalogChange,
+        sub_pools: &mut Vec<SubPool>,
+    ) -> Result<()> {
+        let before = std::mem::take(&mut self.tables);
+        self.records.clone_from(&change.records);
+        self.tables = (0..).zip(&change.records).map(StoredTable::new).collect();
+        for table in &self.tables[..before.len()] {
+            let (number, bytes) = (table.layout.table, table.layout.row_bytes);
+            let is_new = !before[usize::from(number)].is_used() && table.is_used();
+            if is_new || change.dropped.contains(&number) {
+                let of_table = sub_pools.iter_mut().filter(|sub_pool| sub_pool.pool() == number);
+                of_table.for_each(|sub_pool| sub_pool.empty(bytes, &self.segments));
+            }
+        }
+        let (new, sequence) = (&self.tables[before.len()..], self.checkpoint().sequence);
+        sub_pools.extend(load_row_sub_pools(self.device.as_ref(), &self.segments, new, sequence)?);
+        Ok(())
+    }
+
+    /// Writes an adopted catalog, durably. It counts with the next checkpoint, and until then
+    /// nothing refers to it.
+    pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
+        let generation = self.checkpoint().catalog + 1;
+        catalog::write(port, generation, &change.records);
+        port.fence();
+        self.catalog.store(generation, Ordering::Relaxed);
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &Arc<D> {
+        &self.device
+    }
+
+    /// Geometry.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The segment directory.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// What the catalog has of each number.
+    pub(crate) fn records(&self) -> &[TableRecord] {
+        &self.records
+    }
+
+    /// The tables, in the order of their ids.
+    pub fn tables(&self) -> &[StoredTable] {
+        &self.tables
+    }
+
+    /// Makes room for rows that are expected, and their pages present, so that creating them costs
+    /// no growth and no page fault. Returns the bytes.
+    ///
+    /// # Errors
+    /// `Device(Full)`; nothing has changed then.
+    pub fn prepare_rows(&self, rows: &[(u16, u64)]) -> Result<u64> {
+        let segment_bytes = self.segments.segment_bytes();
+        let segments_of = |&(table, rows): &(u16, u64)| {
+            let per_segment = segment_bytes / self.tables[table as usize].layout.row_bytes;
+            // Every sub-pool may leave its last segment half empty.
+            rows.div_ceil(per_segment) + u64::from(rows > 0)
+        };
+        let segments = rows.iter().map(segments_of).sum();
+        self.segments.reserve(self.device.as_ref(), segments)?;
+        let bytes = segments * segment_bytes;
+        let first = self.segments.image_bytes(self.segments.used());
+        self.device.image().populate(first, bytes);
+        Ok(bytes)
+    }
+
+    /// The input log.
+    pub fn log(&self) -> &InputLog<D> {
+        &self.log
+    }
+
+    /// The last checkpoint.
+    pub fn checkpoint(&self) -> CheckpointRecord {
+        *self.current.lock().expect("no panic while locked")
+    }
+
+    /// Epoch of the last checkpoint.
+    #[inline]
+    pub fn checkpoint_epoch(&self) -> u64 {
+        self.checkpoint_epoch.load(Ordering::Acquire)
+    }
+
+    /// Number of the checkpoint that comes next: pools save their offsets under it.
+    pub fn next_sequence(&self) -> u64 {
+        self.checkpoint().sequence + 1
+    }
+
+    /// Makes the end of `epoch` the checkpoint; that of the checkpoint before only where another
+    /// catalog begins. Everything else must be fenced (O-22). `hash` is `None` where it was not
+    /// maintained.
+    pub fn commit(
+        &self,
+        port: &mut Port<D>,
+        epoch: u64,
+        hash: Option<StateHash>,
+        rows: u64,
+        deferred_calls: u32,
+    ) {
+        let mut current = self.current.lock().expect("no panic while locked");
+        let is_later = epoch > current.epoch;
+        let catalog = self.catalog.load(Ordering::Relaxed);
+        let changes = epoch == current.epoch && catalog != current.catalog;
+        assert!(is_later || changes, "checkpoint {epoch} after {}", current.epoch);
+        let sequence = current.sequence + 1;
+        let record = CheckpointRecord::new(sequence, epoch, hash, rows, deferred_calls);
+        let record = CheckpointRecord { catalog, ..record };
+        checkpoint::write(port, record);
+        *current = record;
+        self.checkpoint_epoch.store(epoch, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,86 @@
+//! What an open refuses: files of two stores, a log that lost something, sizes that cannot be.
+
+use pmem::Device;
+
+use crate::error::{Result, StorageError};
+use crate::format::Superblock;
+use crate::input_log::{InputLog, LogError, Recovered};
+use crate::pool::Segments;
+use crate::store::{EndMark, checkpoint};
+
+/// Most entries of a segment directory.
+pub(super) const SEGMENTS_MAX: u64 = 1 << 22;
+
+/// An image snapshot is made at a checkpoint: a device that names another epoch holds another
+/// image.
+pub(super) fn check_snapshot<D: Device>(device: &D) -> Result<()> {
+    let epoch = checkpoint::read(device)?.epoch;
+    match device.snapshot_epoch() {
+        Some(saved) if saved != epoch => Err(StorageError::Corrupt(format!(
+            "the image was saved at epoch {saved}, but its checkpoint is of epoch {epoch}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The image must belong to the same store as the device's own files.
+pub(super) fn check_instance<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+    match device.instance() {
+        Some(instance) if instance != superblock.instance => Err(StorageError::Foreign(format!(
+            "the image belongs to store {:016x}, the other files to store {instance:016x}: files \
+             of two stores were mixed",
+            superblock.instance
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The log must hold what is known to have been in it: a program, because that is durable before
+/// the superblock is, and every epoch that ended.
+pub(super) fn check_log<D: Device>(
+    log: &InputLog<D>,
+    found: &Recovered,
+    checkpoint: u64,
+    end_mark: Option<EndMark>,
+) -> Result<()> {
+    let last = found.last(checkpoint);
+    let lost = |what: String| Err(LogError::Lost { last, what }.into());
+    if log.program().is_none() {
+        return lost(match found.foreign {
+            Some(other) => format!("it belongs to another store ({other:016x})"),
+            None => "nothing of what every log of a store begins with is in it: it was emptied, \
+                     cut off or shifted"
+                .to_string(),
+        });
+    }
+    match end_mark {
+        Some(EndMark { epoch, .. }) if epoch > last => {
+            lost(format!("epoch {epoch} had ended, and the log holds no epoch after {last}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_geometry<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+    let Superblock { segment_bytes, segments_max, log_segment_bytes, .. } = *superblock;
+    let sizes = [(segment_bytes, 64 << 20), (log_segment_bytes, 16 << 20)];
+    let wrong = |(bytes, max)| !u64::is_power_of_two(bytes) || !(4096..=max).contains(&bytes);
+    if sizes.into_iter().any(wrong) || !(1..=SEGMENTS_MAX).contains(&segments_max) {
+        return Err(StorageError::Corrupt(format!(
+            "the superblock has {segments_max} segments of {segment_bytes} bytes, and \
+             {log_segment_bytes} in the log"
+        )));
+    }
+    let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
+    let needed = segments.image_bytes(0);
+    if device.image_bytes() < needed {
+        return Err(StorageError::Corrupt(format!(
+            "the image has {} bytes, its own superblock asks for {needed} at least",
+            device.image_bytes()
+        )));
+    }
+    if device.image().len() < segments.image_bytes(superblock.segments_max.min(1)) {
+        return Err(StorageError::Limit("the device's limit is smaller than the store".into()));
+    }
+    Ok(())
+}
