@@ -8,6 +8,7 @@ use bench::{Contention, Mix, Parameters, WorkloadParameters};
 use engine::{Calls, Engine, EngineConfig, Lab};
 use lab::Job;
 use pmem::{Emulated, Profile};
+use storage::TableId;
 
 /// Epochs until lists have got the room that they keep.
 const WARM_UP: u64 = 8;
@@ -43,7 +44,9 @@ fn count(workload: &WorkloadParameters, epoch_size: u64, cache_bytes: u64) -> Co
     let (mut all, mut bytes_kept) = (0, 0);
     for epoch in 1..=warm + COUNTED {
         if epoch == job.loading_epochs() + 1 {
-            engine.prepare_rows(&job.inserts(WARM_UP + COUNTED)).expect("enough space");
+            let rows = job.inserts(WARM_UP + COUNTED).into_iter();
+            let rows: Vec<_> = rows.map(|(table, n)| (TableId(table), n)).collect();
+            engine.prepare_rows(&rows).expect("enough space");
         }
         job.fill(epoch, &mut calls).expect("within limits");
         let info = allocation_counter::measure(|| {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use storage::TableId;
+
 use crate::contention::waits::Waited;
 use crate::index::EntryId;
 
@@ -10,7 +12,7 @@ use crate::index::EntryId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContendedRow {
     /// Its table.
-    pub table: u16,
+    pub table: TableId,
     /// Its key.
     pub key: Box<[u8]>,
     /// Calls that wrote it or had declared that they might, whether they committed or not: at least
@@ -23,7 +25,7 @@ pub struct ContendedRow {
 }
 
 /// Table and key of a row.
-pub(crate) type RowName = (u16, Box<[u8]>);
+pub(crate) type RowName = (TableId, Box<[u8]>);
 
 /// A row of which writers were counted, or for which this worker waited.
 #[derive(Debug, Clone)]
@@ -49,19 +51,19 @@ pub(crate) struct ContendedRows(BTreeMap<RowName, (u32, Waited)>);
 
 impl ContendedRows {
     /// A worker has counted the writers of a row. The larger count is right.
-    pub(crate) fn add_writers(&mut self, table: u16, key: &[u8], writers: u32) {
+    pub(crate) fn add_writers(&mut self, table: TableId, key: &[u8], writers: u32) {
         let row = self.row(table, key);
         row.0 = row.0.max(writers);
     }
 
     /// A worker has waited for a row.
-    pub(crate) fn add_waits(&mut self, table: u16, key: &[u8], waited: Waited) {
+    pub(crate) fn add_waits(&mut self, table: TableId, key: &[u8], waited: Waited) {
         let row = self.row(table, key);
         row.1.waits += waited.waits;
         row.1.ns += waited.ns;
     }
 
-    fn row(&mut self, table: u16, key: &[u8]) -> &mut (u32, Waited) {
+    fn row(&mut self, table: TableId, key: &[u8]) -> &mut (u32, Waited) {
         self.0.entry((table, key.into())).or_default()
     }
 

@@ -4,7 +4,7 @@
 //! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
 //! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
-use storage::{IndexKind, SerialId};
+use storage::{IndexKind, SerialId, TableId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::declaration::overlay::{Found, Overlay};
@@ -51,7 +51,7 @@ impl Core {
     pub(crate) fn look_through(
         &self,
         phase: ReadPhase<'_>,
-        table: u16,
+        table: TableId,
         (bounds, is_descending): ((&[u8], &[u8]), bool),
         sid: SerialId,
         (waiter, reads): (&mut Waiter<'_>, &Reads),
@@ -152,8 +152,8 @@ pub(crate) struct KeyFilter([u64; 16]);
 impl KeyFilter {
     /// Adds a key; false if it is certainly new.
     #[inline(always)]
-    fn add(&mut self, table: u16, word: u64) -> bool {
-        let mixed = (word ^ u64::from(table) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn add(&mut self, table: TableId, word: u64) -> bool {
+        let mixed = (word ^ u64::from(table.0) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (place, bit) = ((mixed >> 60) as usize, 1 << (mixed >> 54 & 63));
         let before = self.0[place] & bit != 0;
         self.0[place] |= bit;
@@ -206,7 +206,7 @@ impl<'a> Declaration<'a> {
         self.mistake.get_or_insert_with(|| Box::new(what));
     }
 
-    fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+    fn lookup(&mut self, table: TableId, key: &[u8]) -> Option<&[u8]> {
         if self.overlay.is_some() {
             return self.look_in_overlay(table, key);
         }
@@ -229,7 +229,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    fn look_in_overlay(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+    fn look_in_overlay(&mut self, table: TableId, key: &[u8]) -> Option<&[u8]> {
         let core = self.core;
         let word = match core.row_table(table).and_then(|t| t.word(key)) {
             Ok(word) => word,
@@ -256,8 +256,8 @@ impl<'a> Declaration<'a> {
     /// Declares a key; returns its place among all that the worker's calls declared, unless there
     /// is a mistake.
     #[inline(always)]
-    fn declare(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
-        if let Some(t) = self.core.tables.get(usize::from(table))
+    fn declare(&mut self, table: TableId, key: &[u8], kind: DeclaredKind) -> Option<usize> {
+        if let Some(t) = self.core.tables.get(table.index())
             && t.has_word_keys
             && let Some(word) = word_of(key)
             && !self.filter.add(table, word)
@@ -272,7 +272,7 @@ impl<'a> Declaration<'a> {
     #[inline(always)]
     fn push(
         &mut self,
-        table: u16,
+        table: TableId,
         (word, key, is_word): (u64, Span, bool),
         kind: DeclaredKind,
     ) -> usize {
@@ -287,7 +287,7 @@ impl<'a> Declaration<'a> {
 
     /// [`Declaration::declare`] of a key that may have been declared before, of any table.
     #[inline(never)]
-    fn declare_any(&mut self, table: u16, key: &[u8], kind: DeclaredKind) -> Option<usize> {
+    fn declare_any(&mut self, table: TableId, key: &[u8], kind: DeclaredKind) -> Option<usize> {
         let core = self.core;
         let (t, word) = match core.row_table(table).and_then(|t| Ok((t, t.word(key)?))) {
             Ok(found) => found,
@@ -307,7 +307,7 @@ impl<'a> Declaration<'a> {
 
     /// The place of a key that this call declared before.
     #[inline(never)]
-    fn find_declared(&self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<usize> {
+    fn find_declared(&self, t: &Table, table: TableId, word: KeyWord<'_>) -> Option<usize> {
         let Declarations { declared, keys, .. } = &*self.lists;
         let same = |d: &Declared| {
             d.word == word.hash && d.table == table && (t.exact || &keys[d.key.range()] == word.key)
@@ -351,21 +351,21 @@ pub struct Sequences<'a> {
 impl Sequences<'_> {
     /// Allocates the next number of a sequence; the write set and the body read it with
     /// `sequence_number`.
-    pub fn allocate(&mut self, table: u16, key: u64) {
+    pub fn allocate(&mut self, table: TableId, key: u64) {
         self.rank(table, key, AllocationKind::Allocate, 0);
     }
 
     /// Looks at a sequence without allocating: `sequence_number` tells, at this allocation's place,
     /// the number that the next call that allocates after this call's own allocations gets in
     /// serial order.
-    pub fn peek(&mut self, table: u16, key: u64) {
+    pub fn peek(&mut self, table: TableId, key: u64) {
         self.rank(table, key, AllocationKind::Peek, 0);
     }
 
     /// Sets a sequence: the next call that allocates in serial order gets `next`, whatever was
     /// allocated before. For tools that put a store together; numbers that were allocated are
     /// allocated again if it goes back.
-    pub fn set(&mut self, table: u16, key: u64, next: u64) {
+    pub fn set(&mut self, table: TableId, key: u64, next: u64) {
         self.rank(table, key, AllocationKind::Set, next);
     }
 
@@ -375,7 +375,7 @@ impl Sequences<'_> {
         self.declaration.note(what);
     }
 
-    fn rank(&mut self, table: u16, key: u64, kind: AllocationKind, value: u64) {
+    fn rank(&mut self, table: TableId, key: u64, kind: AllocationKind, value: u64) {
         match self.declaration.core.table(table) {
             Ok(t) if t.kind == IndexKind::Sequence => {
                 let allocation = Allocation { position: self.position, table, kind, key, value };
@@ -390,7 +390,7 @@ impl Sequences<'_> {
     }
 
     /// Reads a row as of the end of the previous epoch.
-    pub fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+    pub fn lookup(&mut self, table: TableId, key: &[u8]) -> Option<&[u8]> {
         self.declaration.lookup(table, key)
     }
 }
@@ -419,19 +419,19 @@ impl WriteSet<'_> {
 
     /// The call may insert or overwrite `key`, update or delete it.
     #[inline]
-    pub fn insert(&mut self, table: u16, key: &[u8]) {
+    pub fn insert(&mut self, table: TableId, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Insert);
     }
 
     /// The call may update `key` if it exists at its serial position.
     #[inline]
-    pub fn update(&mut self, table: u16, key: &[u8]) {
+    pub fn update(&mut self, table: TableId, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
     /// The call may delete `key` if it exists at its serial position.
     #[inline]
-    pub fn delete(&mut self, table: u16, key: &[u8]) {
+    pub fn delete(&mut self, table: TableId, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
@@ -441,9 +441,9 @@ impl WriteSet<'_> {
     /// body, after it. `weight` is an estimate of its work, 1 for an ordinary update.
     ///
     /// Pieces are numbered in the order of their declaration, from 0.
-    pub fn update_piece(&mut self, table: u16, key: &[u8], weight: u32) {
+    pub fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
         if self.declaration.core.secondary.are_of(table) {
-            let name = &self.declaration.core.tables[usize::from(table)].name;
+            let name = &self.declaration.core.tables[table.index()].name;
             let what = format!("table {name:?} has indexes: no piece can write its rows");
             return self.declaration.note(what);
         }
@@ -455,13 +455,13 @@ impl WriteSet<'_> {
 
     /// A hint: the body will read `key`, which the engine prefetches.
     #[inline]
-    pub fn will_read(&mut self, table: u16, key: &[u8]) {
+    pub fn will_read(&mut self, table: TableId, key: &[u8]) {
         self.declaration.declare(table, key, DeclaredKind::Read);
     }
 
     /// The call may update or delete any row with `low <= key < high` of an ordered table that
     /// exists at its serial position (CA 3.2).
-    pub fn update_range(&mut self, table: u16, low: &[u8], high: &[u8]) {
+    pub fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
         let ordered = self.declaration.core.table(table).and_then(|t| {
             let right = t.ordered.is_some() && (!t.exact || low.len() == 8 && high.len() == 8);
             let why = "cannot be scanned, or the bounds have another length than its keys";
@@ -487,7 +487,7 @@ impl WriteSet<'_> {
     /// What the first call that allocates from a sequence gets in this epoch: its next number as of
     /// the end of the previous one, 0 if none was ever allocated from it. The same for all calls of
     /// an epoch, so never checked again.
-    pub fn sequence_start(&mut self, table: u16, key: u64) -> u64 {
+    pub fn sequence_start(&mut self, table: TableId, key: u64) -> u64 {
         let declaration = &mut self.declaration;
         declaration.core.sequence_start(table, key, declaration.epoch).unwrap_or_else(|what| {
             declaration.note(what);
@@ -496,7 +496,7 @@ impl WriteSet<'_> {
     }
 
     /// Reads a row as of the end of the previous epoch.
-    pub fn lookup(&mut self, table: u16, key: &[u8]) -> Option<&[u8]> {
+    pub fn lookup(&mut self, table: TableId, key: &[u8]) -> Option<&[u8]> {
         self.declaration.lookup(table, key)
     }
 
@@ -517,7 +517,7 @@ impl WriteSet<'_> {
     }
 
     /// The table of a secondary index; notes the mistake if there is none.
-    pub fn table_of_index(&mut self, index: u16) -> Option<u16> {
+    pub fn table_of_index(&mut self, index: u16) -> Option<TableId> {
         let table = self.declaration.core.secondary.table(index);
         table.map_err(|what| self.declaration.note(what)).ok()
     }
@@ -526,7 +526,7 @@ impl WriteSet<'_> {
     /// direction.
     pub fn lookup_scan(
         &mut self,
-        table: u16,
+        table: TableId,
         low: &[u8],
         high: &[u8],
         is_descending: bool,

@@ -1,5 +1,7 @@
 //! What one call may name: keys, ranges, the rows in them, and what it read to find them.
 
+use storage::TableId;
+
 use super::Span;
 use crate::index::EntryId;
 
@@ -34,7 +36,7 @@ pub(crate) struct Declared {
     pub(crate) word: u64,
     /// Key bytes in the worker's list.
     pub(crate) key: Span,
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) kind: DeclaredKind,
     /// All of the key is in the word.
     pub(crate) is_word: bool,
@@ -47,7 +49,7 @@ pub(crate) struct Declared {
 /// One declared range of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeclaredRange {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) low: Span,
     pub(crate) high: Span,
 }
@@ -55,7 +57,7 @@ pub(crate) struct DeclaredRange {
 /// A row that a declared range covers, found in the append step. Sorted, so that it is found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     /// The first 8 bytes of the key.
     pub(crate) word: u64,
     pub(crate) id: EntryId,
@@ -67,10 +69,10 @@ pub(crate) enum Lookup {
     /// A row.
     Row(EntryId),
     /// A key that had no row.
-    NoRow { table: u16, key: Span },
+    NoRow { table: TableId, key: Span },
     /// The rows from `low` up to, and without, `high`.
     Scan {
-        table: u16,
+        table: TableId,
         low: Span,
         high: Span,
         is_descending: bool,

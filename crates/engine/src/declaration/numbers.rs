@@ -1,5 +1,7 @@
 //! Numbers that calls take from sequences.
 
+use storage::TableId;
+
 use super::Span;
 use crate::call::answers::Failure;
 
@@ -7,7 +9,7 @@ use crate::call::answers::Failure;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allocation {
     pub(crate) position: u32,
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) kind: AllocationKind,
     pub(crate) key: u64,
     /// The number; of one that is set it is there before.
@@ -50,7 +52,7 @@ pub(crate) struct AllocatingCall {
 /// A sequence that was allocated from in this epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChangedSequence {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) key: u64,
     pub(crate) before: Option<u64>,
     pub(crate) next: u64,

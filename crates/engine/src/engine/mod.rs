@@ -11,7 +11,7 @@ use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, SerialId, StateHash, Store, SubPool, ValuePointer, row, row_hash};
+use storage::{EndMark, SerialId, StateHash, Store, SubPool, TableId, ValuePointer, row, row_hash};
 
 use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
 
@@ -59,7 +59,7 @@ pub struct Engine<D: Device> {
     totals: Totals,
     /// Calls that are deferred to the next epoch.
     deferred_calls: Calls,
-    table_ids: Vec<u16>,
+    table_ids: Vec<TableId>,
     procedure_ids: Vec<u16>,
     last_image_snapshot: u64,
     pub(crate) snapshots: Snapshots,
@@ -89,7 +89,7 @@ impl<D: Device> Engine<D> {
             epoch: checkpoint.epoch,
             totals: Totals { hash, rows: rows as i64 },
             deferred_calls: Calls::new(),
-            table_ids: agreed.change.numbers.clone(),
+            table_ids: agreed.table_ids.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: checkpoint.epoch,
             snapshots: Snapshots::default(),
@@ -438,7 +438,7 @@ impl<D: Device> Engine<D> {
             let mut add = |key: &[u8], value: &[u8]| {
                 hash.add(row_hash(table.layout.table, key, value));
             };
-            self.for_each(id as u16, &mut add).expect("the table exists");
+            self.for_each(TableId(id as u16), &mut add).expect("the table exists");
         }
         hash
     }
@@ -454,7 +454,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// For each table passed to [`Engine::open`], its id in procedures and calls.
-    pub fn table_ids(&self) -> &[u16] {
+    pub fn table_ids(&self) -> &[TableId] {
         &self.table_ids
     }
 
@@ -483,7 +483,7 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `Limit` for an unknown table or a key beyond its limit.
-    pub fn get(&self, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut waiter = Waiter::new(self.core.stopped());
         let sid = SerialId::new(self.epoch + 1, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
@@ -510,7 +510,7 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `Limit` for an unknown table.
-    pub fn for_each(&self, table: u16, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+    pub fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         let phase = ReadPhase::begin();
         let sid = SerialId::new(self.epoch + 1, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
@@ -537,7 +537,7 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `Limit` for an unknown table.
-    pub fn inline_values(&self, table: u16) -> Result<u64> {
+    pub fn inline_values(&self, table: TableId) -> Result<u64> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut inline = 0;
         self.for_each_entry(t, &mut |_, id| {
@@ -575,7 +575,7 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
-    pub fn scan(&self, table: u16, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
+    pub fn scan(&self, table: TableId, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
         let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
         let mut reading = self.reading();
@@ -628,14 +628,15 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the device.
-    pub fn prepare_rows(&mut self, rows: &[(u16, u64)]) -> Result<u64> {
+    pub fn prepare_rows(&mut self, rows: &[(TableId, u64)]) -> Result<u64> {
         for &(table, _) in rows {
             self.core.table(table).map_err(EngineError::Limit)?;
         }
-        let bytes = self.store.prepare_rows(rows)?;
+        let of_store: Vec<_> = rows.iter().map(|&(table, count)| (table.0, count)).collect();
+        let bytes = self.store.prepare_rows(&of_store)?;
         self.core.gate.while_closed(|| {
             for &(table, count) in rows {
-                let table = &self.core.tables[table as usize];
+                let table = &self.core.tables[table.index()];
                 table.hash.reserve(count as usize);
                 if let Some(ordered) = &table.ordered {
                     ordered.reserve(count as usize);

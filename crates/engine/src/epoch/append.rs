@@ -143,7 +143,7 @@ impl<'e> Finder<'e> {
     fn fetch(&mut self, next: &[Declared]) {
         for (declared, home) in next.iter().zip(&mut self.homes) {
             if declared.id == NO_ENTRY {
-                *home = self.core.tables[declared.table as usize].hash.home(declared.word);
+                *home = self.core.tables[declared.table.index()].hash.home(declared.word);
             }
         }
     }
@@ -175,7 +175,7 @@ impl<'e> Finder<'e> {
 /// Finds a key that is not a word, or not where the search for it begins.
 #[inline(never)]
 fn find_any(core: &Core, declared: &Declared, keys: &[u8], reads: &Reads) -> Option<EntryId> {
-    let table = &core.tables[declared.table as usize];
+    let table = &core.tables[declared.table.index()];
     let key = if declared.is_word { &[] } else { &keys[declared.key.range()] };
     core.find(table, KeyWord { hash: declared.word, key }, reads)
 }

@@ -5,6 +5,7 @@
 //! the versions of the array; and the rows get their names, because they have their keys by then.
 
 use pmem::Device;
+use storage::TableId;
 
 use crate::contention::rows::{Contention, Found, RowName};
 use crate::contention::waits::{self, Waited};
@@ -56,7 +57,7 @@ fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Opt
     {
         return None;
     }
-    Some((of.pool, core.key_of(id, &worker.local.reads).into()))
+    Some((TableId(of.pool), core.key_of(id, &worker.local.reads).into()))
 }
 
 /// Counts the writers of the serial part: of all that wrote a row only the last one that committed
@@ -67,7 +68,7 @@ fn find_serial<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     for (row, calls, has_version) in overlay.counted() {
         let mut room = [0; 8];
         let key = overlay.key(row, &mut room);
-        let table = &core.tables[usize::from(row.table)];
+        let table = &core.tables[row.table.index()];
         let word = table.word(key).expect("it was checked when the row was written");
         let id = core.find(table, word, &worker.local.reads);
         let versions = id.map_or(0, |id| core.entries.get(id).version_count(epoch.number) as u32);

@@ -84,7 +84,7 @@ fn declare_written(core: &Core, lists: &mut Declarations, position: u32, overlay
             lists.inserts.push(lists.declared.len() as u32);
         }
         let &OverlayRow { word, table, is_word, id, .. } = row;
-        if core.tables[usize::from(table)].layout.may_be_external() {
+        if core.tables[table.index()].layout.may_be_external() {
             decide(core, &mut lists.decided, row);
         }
         lists.declared.push(Declared { word, key, table, kind, is_word, appended: false, id });
@@ -102,7 +102,7 @@ fn declare_written(core: &Core, lists: &mut Declarations, position: u32, overlay
 
 /// Counts what the serial part wrote to a row whose value may not be inline.
 fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
-    let (table, layout) = (row.table.into(), &core.tables[usize::from(row.table)].layout);
+    let (table, layout) = (row.table.index(), &core.tables[row.table.index()].layout);
     let is_new = row.id == NO_ENTRY;
     let Some(bytes) = row.value_bytes() else {
         return decided.write((table, Written::Deleted), None, Change::Frees);

@@ -265,7 +265,7 @@ fn lookups_hold(
                 entry.is_as_before(sid, phase, waiter, reads).map_err(LookupError::from)
             }
             Lookup::NoRow { table, key } => {
-                let t = &core.tables[*table as usize];
+                let t = &core.tables[table.index()];
                 let value = core.look_up_in(phase, t, call.key(*key), sid, waiter, reads);
                 value.map(|value| value.is_none())
             }

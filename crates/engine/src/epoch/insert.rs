@@ -51,10 +51,10 @@ fn insert_declared<D: Device>(
         for (at, &insert) in (of_call.start + AHEAD..).zip(&inserts[of_call]) {
             if let Some(&ahead) = inserts.get(at) {
                 let ahead = &declared[ahead as usize];
-                tables[ahead.table as usize].hash.prefetch_to_add(ahead.word);
+                tables[ahead.table.index()].hash.prefetch_to_add(ahead.word);
             }
             let declared = &mut declared[insert as usize];
-            let table = &tables[declared.table as usize];
+            let table = &tables[declared.table.index()];
             let (found, word) = if table.exact {
                 (maker.find_or_create(table, declared.word, sid), declared.word)
             } else {
@@ -67,7 +67,7 @@ fn insert_declared<D: Device>(
                     created_count += 1;
                     declared.appended = true;
                     if table.ordered.is_some() {
-                        changes[declared.table as usize].push((word, created));
+                        changes[declared.table.index()].push((word, created));
                     }
                     created
                 }
@@ -131,7 +131,7 @@ impl<D: Device> Maker<'_, '_, D> {
     ) -> EntryId {
         let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
         let id = entries.take(self.supply);
-        let row = self.row_store.allocate(table.layout.table.into(), epoch.store.segments());
+        let row = self.row_store.allocate(table.layout.table as usize, epoch.store.segments());
         if !key.is_empty() {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
@@ -160,7 +160,7 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             sequences.get_mut(&(changed.table, changed.key)).expect("it was allocated from");
         if state.id.is_none() {
             let sid = SerialId::new(epoch.number, u64::from(changed.position));
-            let table = &epoch.core.tables[changed.table as usize];
+            let table = &epoch.core.tables[changed.table.index()];
             let Local { supply, work, reads, .. } = &mut worker.local;
             let by = AppendedBy::NOBODY;
             let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };

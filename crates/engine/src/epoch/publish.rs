@@ -3,7 +3,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{ALL_LINES, NewValue, SerialId};
+use storage::{ALL_LINES, NewValue, SerialId, TableId};
 
 use crate::declaration::overlay::{Now, Overlay};
 use crate::declaration::{CallView, Declarations, Declared, NO_ENTRY};
@@ -108,10 +108,10 @@ pub(super) fn with_lines(
 #[inline(always)]
 fn version_of(
     core: &Core,
-    (id, table, word): (EntryId, u16, u64),
+    (id, table, word): (EntryId, TableId, u64),
     (sid, place): (SerialId, u32),
 ) -> Publication<'_> {
-    let (layout, entry) = (&core.tables[table as usize].layout, core.entries.get(id));
+    let (layout, entry) = (&core.tables[table.index()].layout, core.entries.get(id));
     Publication { id, word, entry, layout, sid, initial: entry.initial_version(), place }
 }
 
@@ -185,7 +185,7 @@ impl<D: Device> Runner<'_, '_, D> {
     #[inline(always)]
     fn publish_write(
         &mut self,
-        row: (EntryId, u16, u64),
+        row: (EntryId, TableId, u64),
         at: (SerialId, u32),
         mode: Mode,
         (private, (scratch, parts)): (&mut PrivateWrite, (&[u8], &[PrivatePart])),

@@ -42,7 +42,7 @@ fn share_evenly<D: Device>(
     let mut numbers = vec![0; epoch.core.tables.len()];
     for list in &epoch.shared.dead_rows {
         for row in list.read().expect("no panic while locked").iter() {
-            let number = &mut numbers[row.table as usize];
+            let number = &mut numbers[row.table.index()];
             if *number % epoch.workers == mine {
                 share.push(*row);
             }
@@ -59,21 +59,21 @@ fn remove_one<D: Device>(
     changes: &mut IndexChanges,
     row: &DeadRow,
 ) -> Result<(), Leave> {
-    let t = &epoch.core.tables[row.table as usize];
+    let t = &epoch.core.tables[row.table.index()];
     let entry = epoch.core.entries.get(row.id);
     let mut room = [0; 8];
     let key = epoch.core.key(t, (row.word, row.id), &mut room, &worker.local.reads);
     let word = t.word(key).expect("it was checked when the row was inserted");
     assert!(t.hash.remove(word.hash, row.id), "a row that is deleted was in the index");
     if t.ordered.is_some() {
-        changes[row.table as usize].push((order_word(key), row.id));
+        changes[row.table.index()].push((order_word(key), row.id));
     }
     if let Some(cached) = entry.cached() {
         entry.set_cached(None);
         worker.local.cache.retire(cached);
     }
     worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
-    worker.row_store.free(row.table.into(), entry.row(), epoch.store.segments())?;
+    worker.row_store.free(row.table.index(), entry.row(), epoch.store.segments())?;
     worker.local.work.rows_removed += 1;
     Ok(())
 }

@@ -20,12 +20,12 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
     let tables = epoch.core.tables.len();
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
     for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
-        writes[declared.table as usize] += 1;
-        inserts[declared.table as usize] += u64::from(declared.kind == DeclaredKind::Insert);
+        writes[declared.table.index()] += 1;
+        inserts[declared.table.index()] += u64::from(declared.kind == DeclaredKind::Insert);
     }
     if epoch.leads(worker) {
         for changed in &worker.local.sequences {
-            inserts[changed.table as usize] += u64::from(changed.before.is_none());
+            inserts[changed.table.index()] += u64::from(changed.before.is_none());
         }
     }
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
@@ -34,7 +34,7 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
         demand.writes[table] += writes[table];
     }
     for range in &worker.local.lists.ranges {
-        demand.covered[range.table as usize] = true;
+        demand.covered[range.table.index()] = true;
     }
     demand.decided.add(&worker.local.lists.decided);
     demand.collected += worker.collect.len() as u64;

@@ -7,6 +7,7 @@
 //!    atomic counters of NV 6.2.3).
 
 use pmem::Device;
+use storage::TableId;
 
 use crate::call::answers::{Abort, Failure};
 
@@ -99,7 +100,7 @@ pub(super) fn rank_at_once<D: Device>(
 /// The next number of a sequence is another one, in an epoch.
 fn allocate_up_to(
     sequences: &mut BySequence<SequenceState>,
-    name: (u16, u64),
+    name: (TableId, u64),
     next: u64,
     epoch: u64,
 ) {
@@ -167,7 +168,7 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 
 /// A sequence that is allocated from or looked at in this epoch.
 struct Ranked {
-    name: (u16, u64),
+    name: (TableId, u64),
     /// Its next number before the epoch, if there is such a sequence.
     before: Option<u64>,
     next: u64,

@@ -1,6 +1,6 @@
 //! What an engine is opened for, as its caller says it.
 
-use storage::TableDefinition;
+use storage::{TableDefinition, TableId};
 
 use crate::error::Result;
 use crate::program::procedure::ProcedureTable;
@@ -37,7 +37,7 @@ pub struct Definitions<'a> {
     /// Secondary indexes of these tables.
     pub indexes: &'a [IndexDefinition],
     /// Makes the procedures, given the number that the store has for each table.
-    pub procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
+    pub procedures: &'a mut dyn FnMut(&[TableId]) -> Result<ProcedureTable>,
     /// Whether calls name procedures by the order of their registration: then it has to be that of
     /// calls in the log.
     pub in_order: bool,
@@ -47,7 +47,7 @@ impl<'a> Definitions<'a> {
     /// Tables and procedures, without anything else.
     pub fn new(
         tables: &'a [TableSchema],
-        procedures: &'a mut dyn FnMut(&[u16]) -> Result<ProcedureTable>,
+        procedures: &'a mut dyn FnMut(&[TableId]) -> Result<ProcedureTable>,
     ) -> Self {
         Self { tables, renamed: &[], dropped: &[], indexes: &[], procedures, in_order: false }
     }

@@ -33,6 +33,7 @@ use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
 use storage::{
     IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool, TableDefinition,
+    TableId,
 };
 
 use self::dropped::Dropped;
@@ -70,7 +71,7 @@ impl<D: Device> Engine<D> {
         procedures: ProcedureTable,
     ) -> Result<(Self, RecoveryReport)> {
         let tables: Vec<_> = tables.iter().cloned().map(Into::into).collect();
-        let mut make = |_: &[u16]| Ok(procedures.clone());
+        let mut make = |_: &[TableId]| Ok(procedures.clone());
         config.validate()?;
         let definitions = Definitions::new(&tables, &mut make);
         open(device, config, Definitions { in_order: true, ..definitions })
@@ -139,7 +140,7 @@ fn open<D: Device>(
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    let table_ids = &agreed.change.numbers;
+    let table_ids = &agreed.table_ids;
     let secondary = SecondaryIndexes::new(definitions.indexes, table_ids, core.tables.len());
     core.secondary = secondary.map_err(EngineError::Limit)?;
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
@@ -240,7 +241,7 @@ fn begin_program<D: Device>(
 /// What one thread of the scan found.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) rows: Vec<(u16, ScannedRow)>,
+    pub(crate) rows: Vec<(TableId, ScannedRow)>,
     hash: StateHash,
     /// What it read.
     device: Counters,
@@ -330,7 +331,7 @@ fn scan_unit<D: Device>(
                 let key = phase.key_at(base, row.row);
                 found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
             }
-            found.rows.push((unit.table, row));
+            found.rows.push((TableId(unit.table), row));
             Ok(())
         },
     )
@@ -357,7 +358,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
     let tables = core.tables.len();
     let mut counts = vec![0usize; tables];
     for &(table, _) in found.iter().flat_map(|f| &f.rows) {
-        counts[table as usize] += 1;
+        counts[table.index()] += 1;
     }
     for (table, &count) in core.tables.iter().zip(&counts) {
         table.hash.reserve(count);
@@ -398,7 +399,7 @@ fn rebuild_share<D: Device>(
     let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.row_store.port;
     for (table, row) in &share.rows {
-        let t = &core.tables[*table as usize];
+        let t = &core.tables[table.index()];
         let id = core.entries.take(&mut worker.local.supply);
         let entry = core.entries.get(id);
         let next = persistent_word(core.image_base, &t.layout, row);
@@ -409,7 +410,7 @@ fn rebuild_share<D: Device>(
         let word = t.word(key).expect("the scan checked the key's length");
         t.hash.insert_unique(word.hash, id);
         if t.ordered.is_some() {
-            changes[*table as usize].push((order_word(key), id));
+            changes[table.index()].push((order_word(key), id));
         }
         if t.kind == IndexKind::Sequence {
             let next = phase.bytes(next).try_into().map_or(0, u64::from_le_bytes);

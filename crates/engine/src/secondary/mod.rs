@@ -14,6 +14,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pmem::sync::RwLock;
+use storage::TableId;
 
 use crate::call::answers::Abort;
 use crate::call::panics::caught;
@@ -66,7 +67,7 @@ pub(crate) struct Removed {
 pub(crate) struct SecondaryIndex {
     pub(crate) definition: IndexDefinition,
     /// Number of its table.
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) entries: BTreeMap<Box<[u8]>, IndexEntry>,
     /// What snapshots may still see, by key ...
     pub(crate) removed: BTreeMap<Box<[u8]>, Vec<Removed>>,
@@ -108,7 +109,7 @@ type EntryKey = (Box<[u8]>, u16);
 impl SecondaryIndexes {
     pub(crate) fn new(
         definitions: &[IndexDefinition],
-        table_ids: &[u16],
+        table_ids: &[TableId],
         tables: usize,
     ) -> Result<Self, String> {
         let mut of_table = vec![Vec::new(); tables];
@@ -117,7 +118,7 @@ impl SecondaryIndexes {
             let table = *table_ids.get(definition.table).ok_or_else(|| {
                 format!("index {:?} is of a table that is not registered", definition.name)
             })?;
-            of_table[usize::from(table)].push(number);
+            of_table[table.index()].push(number);
             indexes.push(RwLock::new(SecondaryIndex {
                 definition: definition.clone(),
                 table,
@@ -137,8 +138,8 @@ impl SecondaryIndexes {
     }
 
     /// Whether a table has any.
-    pub(crate) fn are_of(&self, table: u16) -> bool {
-        self.of_table.get(usize::from(table)).is_some_and(|indexes| !indexes.is_empty())
+    pub(crate) fn are_of(&self, table: TableId) -> bool {
+        self.of_table.get(table.index()).is_some_and(|indexes| !indexes.is_empty())
     }
 
     /// Whether a write of a row changes any index.
@@ -147,11 +148,11 @@ impl SecondaryIndexes {
     /// Why a key could not be made.
     pub(crate) fn differ(
         &self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         (before, after): (Row<'_>, Row<'_>),
     ) -> Result<bool, String> {
-        for &number in &self.of_table[usize::from(table)] {
+        for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
             if index.entry_key(key, before)? != index.entry_key(key, after)? {
                 return Ok(true);
@@ -166,13 +167,13 @@ impl SecondaryIndexes {
     /// Why a key could not be made; nothing has changed then.
     pub(crate) fn change(
         &self,
-        (table, epoch): (u16, u64),
+        (table, epoch): (TableId, u64),
         key: &[u8],
         (before, after): (Row<'_>, Row<'_>),
         undo: &mut IndexUndo,
     ) -> Result<(), String> {
         let mut changes = Vec::new();
-        for &number in &self.of_table[usize::from(table)] {
+        for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
             let (old, new) = (index.entry_key(key, before)?, index.entry_key(key, after)?);
             if old != new {
@@ -265,7 +266,7 @@ impl SecondaryIndexes {
     ///
     /// # Errors
     /// If there is no such index.
-    pub(crate) fn table(&self, index: u16) -> Result<u16, String> {
+    pub(crate) fn table(&self, index: u16) -> Result<TableId, String> {
         Ok(self.get(index)?.read().expect("no panic while locked").table)
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
+use storage::TableId;
 
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
@@ -28,7 +29,7 @@ pub(crate) struct SequenceState {
 }
 
 /// A map by table and key of a sequence.
-pub(crate) type BySequence<T> = HashMap<(u16, u64), T, BuildHasherDefault<NumberHasher>>;
+pub(crate) type BySequence<T> = HashMap<(TableId, u64), T, BuildHasherDefault<NumberHasher>>;
 
 /// Hashes a few numbers. Who can choose them can make them collide, which costs time and nothing
 /// else.
@@ -135,7 +136,12 @@ impl Core {
 
     /// What the first call that allocates from a sequence gets in `epoch`: its next number as of
     /// the end of the epoch before. 0 if none was ever allocated.
-    pub(crate) fn sequence_start(&self, table: u16, key: u64, epoch: u64) -> Result<u64, String> {
+    pub(crate) fn sequence_start(
+        &self,
+        table: TableId,
+        key: u64,
+        epoch: u64,
+    ) -> Result<u64, String> {
         let t = self.table(table)?;
         if t.kind != storage::IndexKind::Sequence {
             return Err(format!("table {:?} holds rows, not sequences", t.name));
@@ -148,15 +154,15 @@ impl Core {
 
     /// The table of rows with an id.
     #[inline]
-    pub(crate) fn row_table(&self, id: u16) -> Result<&Table, String> {
+    pub(crate) fn row_table(&self, id: TableId) -> Result<&Table, String> {
         let table = self.table(id)?;
         if table.kind == storage::IndexKind::Sequence { Err(no_rows(table)) } else { Ok(table) }
     }
 
     /// The table with an id.
     #[inline]
-    pub(crate) fn table(&self, id: u16) -> Result<&Table, String> {
-        self.tables.get(id as usize).ok_or_else(|| self.unknown_table(id))
+    pub(crate) fn table(&self, id: TableId) -> Result<&Table, String> {
+        self.tables.get(id.index()).ok_or_else(|| self.unknown_table(id))
     }
 
     /// Finds a key's entry. Not in the insert step.
@@ -226,7 +232,7 @@ impl Core {
     }
 
     #[cold]
-    fn unknown_table(&self, id: u16) -> String {
+    fn unknown_table(&self, id: TableId) -> String {
         format!("table {id} does not exist, there are {}", self.tables.len())
     }
 }

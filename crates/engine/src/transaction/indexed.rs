@@ -1,5 +1,7 @@
 //! Secondary indexes in a running transaction.
 
+use storage::TableId;
+
 use super::{Stop, Transaction, changes_index};
 use crate::declaration::DeclaredKind;
 use crate::reads::Visit;
@@ -27,13 +29,13 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`Stop`] for an unknown index.
-    pub fn table_of_index(&self, index: u16) -> Result<u16, Stop> {
+    pub fn table_of_index(&self, index: u16) -> Result<TableId, Stop> {
         self.core.secondary.table(index).map_err(|what| self.mistake(what))
     }
 
     /// Whether writes of a table may change an index.
     #[inline(always)]
-    pub(super) fn is_indexed(&self, table: u16) -> bool {
+    pub(super) fn is_indexed(&self, table: TableId) -> bool {
         !self.core.secondary.is_empty() && self.core.secondary.are_of(table)
     }
 
@@ -42,7 +44,7 @@ impl Transaction<'_> {
     #[inline(never)]
     pub(super) fn keeping_indexes<R>(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         write: impl FnOnce(&mut Self) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
@@ -54,7 +56,7 @@ impl Transaction<'_> {
             return Ok(result);
         }
         Err(match self.keeps_to_its_set() {
-            true => changes_index(&core.tables[usize::from(table)], key),
+            true => changes_index(&core.tables[table.index()], key),
             false => Stop::Deferred,
         })
     }

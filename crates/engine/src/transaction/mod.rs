@@ -13,7 +13,7 @@ mod read;
 mod serial;
 mod slots;
 
-use storage::SerialId;
+use storage::{SerialId, TableId};
 
 pub(crate) use self::first_error::FirstError;
 pub(crate) use self::modify::{Bounds, change_lines, change_part};
@@ -182,7 +182,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] if the table holds no sequences.
-    pub fn sequence_start(&self, table: u16, key: u64) -> Result<u64, Stop> {
+    pub fn sequence_start(&self, table: TableId, key: u64) -> Result<u64, Stop> {
         let start = self.core.sequence_start(table, key, self.sid.epoch());
         start.map_err(|what| self.mistake(what))
     }
@@ -197,7 +197,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] for an unknown table or a key beyond its limit.
     #[inline]
-    pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    pub fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         if let Some(slot) = self.next_slot(table, key)
             && self.is_unwritten(slot)
         {
@@ -215,7 +215,7 @@ impl<'a> Transaction<'a> {
 
     /// [`Transaction::get`] of any row.
     #[inline(never)]
-    fn get_any(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    fn get_any(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let first_error = self.first_error;
         if self.is_serial() {
             return self.serial_get(table, key).map_err(|stop| first_error.note(stop));
@@ -236,7 +236,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    fn try_get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    fn try_get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
@@ -278,7 +278,7 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an unknown table or a key beyond its limit.
     pub fn get_many<'k>(
         &mut self,
-        table: u16,
+        table: TableId,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
         each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
@@ -293,7 +293,7 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     fn try_get_many<'k>(
         &mut self,
-        table: u16,
+        table: TableId,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
@@ -330,7 +330,7 @@ impl<'a> Transaction<'a> {
     /// [`Stop`] for an unknown or unordered table.
     pub fn scan(
         &mut self,
-        table: u16,
+        table: TableId,
         low: &[u8],
         high: &[u8],
         descending: bool,
@@ -350,7 +350,7 @@ impl<'a> Transaction<'a> {
     /// goes on.
     fn scan_in_groups(
         &mut self,
-        table: u16,
+        table: TableId,
         (low, high): (&[u8], &[u8]),
         descending: bool,
         each: Visit<'_>,
@@ -388,7 +388,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// What a scan sees of a row.
-    fn scanned(&mut self, table: u16, row: &PrefetchedRow) -> Result<Option<&[u8]>, Stop> {
+    fn scanned(&mut self, table: TableId, row: &PrefetchedRow) -> Result<Option<&[u8]>, Stop> {
         let unwritten = |write| matches!(write, PrivateWrite::None | PrivateWrite::Seen);
         match self.own_write(table, row.word, row.id) {
             Some(write) if !unwritten(self.local.writes[write]) => self.get_declared(write, row.id),
@@ -400,7 +400,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
-    pub fn insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+    pub fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_insert(table, key, value),
@@ -413,7 +413,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    fn try_insert(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+    fn try_insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
         let slot = self.writable(table, key)?;
         if slot.kind != DeclaredKind::Insert {
             return Err(self.may_not_insert(table, key));
@@ -425,7 +425,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] for an undeclared key or a value beyond the table's limit.
-    pub fn update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+    pub fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
         let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_update(table, key, value),
@@ -438,7 +438,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    fn try_update(&mut self, table: u16, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+    fn try_update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
         if !self.exists(slot)? {
             return Ok(false);
@@ -451,7 +451,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] for an undeclared key.
-    pub fn delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+    pub fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
         let first_error = self.first_error;
         let result = match self.is_serial() {
             true => self.serial_delete(table, key),
@@ -464,7 +464,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    fn try_delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+    fn try_delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
         let slot = self.writable(table, key)?;
         if !self.exists(slot)? {
             return Ok(false);
@@ -514,7 +514,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// For a piece: reads a row that its call does not write.
-    pub(crate) fn get_before(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    pub(crate) fn get_before(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         if self.is_serial() {
             return self.serial_get_before(table, key);
         }
@@ -545,8 +545,8 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn check_length(&self, table: u16, value: &[u8]) -> Result<(), Stop> {
-        let t = &self.core.tables[table as usize];
+    pub(crate) fn check_length(&self, table: TableId, value: &[u8]) -> Result<(), Stop> {
+        let t = &self.core.tables[table.index()];
         if value.len() as u64 > t.layout.value_bytes_max {
             return Err(too_long(t, value.len()));
         }
@@ -554,7 +554,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(always)]
-    fn write_value(&mut self, table: u16, slot: Slot, value: &[u8]) -> Result<(), Stop> {
+    fn write_value(&mut self, table: TableId, slot: Slot, value: &[u8]) -> Result<(), Stop> {
         self.check_length(table, value)?;
         let span = self.keep_value(value);
         self.put(slot.write, PrivateWrite::Value(span))

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range, RangeBounds};
 
-use storage::lines_around;
+use storage::{TableId, lines_around};
 
 use super::{Slot, Stop, Transaction};
 use crate::declaration::{NO_ENTRY, Span};
@@ -16,7 +16,7 @@ impl Transaction<'_> {
     /// [`Stop`] for an undeclared key.
     pub fn modify<F: FnOnce(&mut [u8])>(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
@@ -34,7 +34,7 @@ impl Transaction<'_> {
     #[inline(always)]
     fn try_modify<F: FnOnce(&mut [u8])>(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         change: F,
     ) -> Result<bool, Stop> {
@@ -57,7 +57,7 @@ impl Transaction<'_> {
     /// [`Stop`] for an undeclared key, or a part that goes beyond the end of the value.
     pub fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         part: impl RangeBounds<usize>,
         change: F,
@@ -76,7 +76,7 @@ impl Transaction<'_> {
     #[inline(always)]
     fn try_modify_part<F: FnOnce(&[u8], &mut [u8])>(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         part: Bounds,
         change: F,

@@ -8,6 +8,8 @@
 
 use std::ops::RangeBounds;
 
+use storage::TableId;
+
 use crate::declaration::{Declared, NO_ENTRY};
 use crate::transaction::{Bounds, Stop, Transaction, change_lines, change_part};
 use crate::version::ValueWord;
@@ -71,7 +73,7 @@ impl Piece<'_> {
     /// # Errors
     /// [`Stop`] for an unknown table, a key beyond its limit, or a row that the call may write: its
     /// new value may be there or not.
-    pub fn get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    pub fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let first_error = self.tx.first_error;
         self.tx.get_before(table, key).map_err(|stop| first_error.note(stop))
     }

@@ -1,6 +1,8 @@
 //! What a running transaction does in the serial part of its epoch: reads and writes go to the
 //! overlay, and nothing need be predicted.
 
+use storage::TableId;
+
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
 use crate::declaration::declare::value_before;
@@ -30,7 +32,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(never)]
-    pub(crate) fn serial_get(&mut self, table: u16, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+    pub(crate) fn serial_get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         match self.look(table, key)? {
             Found::Kept(kept) => Ok(Some(self.overlay().bytes(kept))),
             Found::Before(id) => Ok(self.see(id, false)?),
@@ -38,7 +40,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn look(&mut self, table: u16, key: &[u8]) -> Result<Found, Stop> {
+    fn look(&mut self, table: TableId, key: &[u8]) -> Result<Found, Stop> {
         let core = self.core;
         let word = core.row_table(table)?.word(key)?;
         let reads = &self.local.reads;
@@ -48,7 +50,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_get_many<'k>(
         &mut self,
-        table: u16,
+        table: TableId,
         keys: impl Iterator<Item = &'k [u8]>,
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stop> {
@@ -61,7 +63,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_scan(
         &mut self,
-        table: u16,
+        table: TableId,
         bounds: (&[u8], &[u8]),
         is_descending: bool,
         each: Visit<'_>,
@@ -78,7 +80,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_insert(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Stop> {
@@ -92,7 +94,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_update(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         value: &[u8],
     ) -> Result<bool, Stop> {
@@ -107,7 +109,7 @@ impl<'a> Transaction<'a> {
     }
 
     #[inline(never)]
-    pub(super) fn serial_delete(&mut self, table: u16, key: &[u8]) -> Result<bool, Stop> {
+    pub(super) fn serial_delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
         let (_, word) = self.may_write(table, key, Op::Change)?;
         let exists = self.serial_get(table, key)?.is_some();
         if exists {
@@ -119,7 +121,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_modify(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         change: impl FnOnce(&mut [u8]),
     ) -> Result<bool, Stop> {
@@ -134,7 +136,7 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn serial_modify_part(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
         part: Bounds,
         change: impl FnOnce(&[u8], &mut [u8]),
@@ -148,7 +150,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// A copy of a row's value in the overlay; `None` where there is no such row.
-    fn copy(&mut self, table: u16, key: &[u8]) -> Result<Option<Kept>, Stop> {
+    fn copy(&mut self, table: TableId, key: &[u8]) -> Result<Option<Kept>, Stop> {
         Ok(match self.look(table, key)? {
             Found::Kept(kept) => Some(self.overlay().keep_again(kept)),
             Found::Before(id) => {
@@ -159,7 +161,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    fn set(&mut self, table: u16, word: KeyWord<'_>, now: Now) -> Result<(), Stop> {
+    fn set(&mut self, table: TableId, word: KeyWord<'_>, now: Now) -> Result<(), Stop> {
         let core = self.core;
         if core.secondary.are_of(table) {
             self.change_indexes(table, word.key, now)?;
@@ -171,7 +173,7 @@ impl<'a> Transaction<'a> {
 
     /// The indexes of a table follow a write at once.
     #[inline(never)]
-    fn change_indexes(&mut self, table: u16, key: &[u8], now: Now) -> Result<(), Stop> {
+    fn change_indexes(&mut self, table: TableId, key: &[u8], now: Now) -> Result<(), Stop> {
         let before = self.serial_get(table, key)?.map(<[u8]>::to_vec);
         let (core, epoch) = (self.core, self.sid.epoch());
         let overlay = self.serial.as_deref_mut().expect("the serial part");
@@ -181,7 +183,7 @@ impl<'a> Transaction<'a> {
         };
         let rows = (before.as_deref(), after.as_deref());
         if !self.call.pieces().is_empty() && core.secondary.differ(table, key, rows)? {
-            return Err(super::changes_index(&core.tables[usize::from(table)], key));
+            return Err(super::changes_index(&core.tables[table.index()], key));
         }
         core.secondary.change((table, epoch), key, rows, &mut overlay.index_undo)?;
         Ok(())
@@ -201,7 +203,7 @@ impl<'a> Transaction<'a> {
     /// not be deferred (O-68).
     fn may_write<'k>(
         &self,
-        table: u16,
+        table: TableId,
         key: &'k [u8],
         op: Op,
     ) -> Result<(&'a Table, KeyWord<'k>), Stop> {
@@ -228,7 +230,7 @@ impl<'a> Transaction<'a> {
     /// For a piece: reads a row that its call does not write.
     pub(super) fn serial_get_before(
         &mut self,
-        table: u16,
+        table: TableId,
         key: &[u8],
     ) -> Result<Option<&[u8]>, Stop> {
         let t = self.core.row_table(table)?;
@@ -241,7 +243,7 @@ impl<'a> Transaction<'a> {
         self.serial_get(table, key)
     }
 
-    fn declared_as(&self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<DeclaredKind> {
+    fn declared_as(&self, t: &Table, table: TableId, word: KeyWord<'_>) -> Option<DeclaredKind> {
         let same = |d: &&Declared| {
             d.word == word.hash && d.table == table && (t.exact || self.call.key(d.key) == word.key)
         };

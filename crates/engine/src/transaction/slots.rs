@@ -1,5 +1,7 @@
 //! Which declared key, or which member of a declared range, a key of the body is.
 
+use storage::TableId;
+
 use super::{Slot, Stop, Transaction, for_a_piece};
 use crate::declaration::{CallView, Declared, DeclaredKind, Member, NO_ENTRY};
 use crate::index::EntryId;
@@ -8,7 +10,7 @@ use crate::table::{KeyWord, Table, order_word, word_of};
 
 impl Transaction<'_> {
     /// Which private write belongs to a row that a scan met.
-    pub(super) fn own_write(&self, table: u16, word: u64, id: EntryId) -> Option<usize> {
+    pub(super) fn own_write(&self, table: TableId, word: u64, id: EntryId) -> Option<usize> {
         if self.local.writes.is_empty() {
             return None;
         }
@@ -22,7 +24,7 @@ impl Transaction<'_> {
 
     /// The private write of a declared key.
     #[inline(always)]
-    pub(super) fn writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+    pub(super) fn writable(&mut self, table: TableId, key: &[u8]) -> Result<Slot, Stop> {
         match self.next_slot(table, key) {
             Some(slot) if slot.kind.is_of_body() => Ok(slot),
             _ => self.any_writable(table, key),
@@ -30,7 +32,7 @@ impl Transaction<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn any_writable(&mut self, table: u16, key: &[u8]) -> Result<Slot, Stop> {
+    pub(super) fn any_writable(&mut self, table: TableId, key: &[u8]) -> Result<Slot, Stop> {
         let t = self.core.row_table(table)?;
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
@@ -47,7 +49,12 @@ impl Transaction<'_> {
     /// so and writing does nothing: then this returns the index of a private write. Any other write
     /// was not predicted (O-67).
     #[cold]
-    pub(super) fn without_row(&mut self, t: &Table, table: u16, key: &[u8]) -> Result<usize, Stop> {
+    pub(super) fn without_row(
+        &mut self,
+        t: &Table,
+        table: TableId,
+        key: &[u8],
+    ) -> Result<usize, Stop> {
         if !self.is_in_range(table, key) {
             if self.keeps_to_its_set() {
                 return Err(super::undeclared(t, key));
@@ -61,7 +68,7 @@ impl Transaction<'_> {
     }
 
     /// Whether a declared range covers a key.
-    pub(super) fn is_in_range(&self, table: u16, key: &[u8]) -> bool {
+    pub(super) fn is_in_range(&self, table: TableId, key: &[u8]) -> bool {
         let CallView { lists, extra, .. } = self.call;
         lists.ranges[extra.ranges.range()].iter().any(|range| {
             range.table == table
@@ -78,11 +85,11 @@ impl Transaction<'_> {
 
     /// An insert of a key that was not declared for it.
     #[cold]
-    pub(super) fn may_not_insert(&self, table: u16, key: &[u8]) -> Stop {
+    pub(super) fn may_not_insert(&self, table: TableId, key: &[u8]) -> Stop {
         if !self.keeps_to_its_set() {
             return Stop::Deferred;
         }
-        let name = &self.core.tables[table as usize].name;
+        let name = &self.core.tables[table.index()].name;
         Stop::mistake(format!(
             "table {name:?}: insert of key {key:02x?}, which was declared for update only"
         ))
@@ -91,7 +98,7 @@ impl Transaction<'_> {
     /// What the call declared of a key, if it is the one that comes next, or the one before again,
     /// and keys are words.
     #[inline(always)]
-    pub(super) fn next_slot(&mut self, table: u16, key: &[u8]) -> Option<Slot> {
+    pub(super) fn next_slot(&mut self, table: TableId, key: &[u8]) -> Option<Slot> {
         let word = word_of(key)?;
         let declared = self.call.declared;
         for write in [self.next_declared, self.next_declared.wrapping_sub(1)] {
@@ -110,7 +117,12 @@ impl Transaction<'_> {
 
     /// What the call declared of a key.
     #[inline(always)]
-    pub(super) fn find_slot(&mut self, t: &Table, table: u16, word: KeyWord<'_>) -> Option<Slot> {
+    pub(super) fn find_slot(
+        &mut self,
+        t: &Table,
+        table: TableId,
+        word: KeyWord<'_>,
+    ) -> Option<Slot> {
         if let Some(slot) = self.next_slot(table, word.key) {
             return Some(slot);
         }
@@ -138,7 +150,7 @@ impl Transaction<'_> {
     pub(super) fn search_slot(
         &mut self,
         t: &Table,
-        table: u16,
+        table: TableId,
         word: KeyWord<'_>,
     ) -> Option<usize> {
         if let Some(write) = self.find_member(t, table, word.key) {
@@ -160,7 +172,7 @@ impl Transaction<'_> {
     }
 
     #[inline]
-    pub(super) fn find_member(&mut self, t: &Table, table: u16, key: &[u8]) -> Option<usize> {
+    pub(super) fn find_member(&mut self, t: &Table, table: TableId, key: &[u8]) -> Option<usize> {
         let members = self.call.members();
         if members.is_empty() || t.ordered.is_none() {
             return None;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use storage::IndexKind;
+use storage::{IndexKind, TableId};
 
 use crate::index::HashIndex;
 use crate::table::{KeyWord, Table};
@@ -104,8 +104,8 @@ impl WorkerBeforeImages {
     }
 
     /// Keeps what a row of a table was, if there is room.
-    pub(crate) fn keep(&mut self, table: u16, word: KeyWord<'_>, image: BeforeImage) {
-        let key = before_image_key_of(table, self.are_ordered[usize::from(table)], word);
+    pub(crate) fn keep(&mut self, table: TableId, word: KeyWord<'_>, image: BeforeImage) {
+        let key = before_image_key_of(table, self.are_ordered[table.index()], word);
         let bytes = bytes_of(&key, &image);
         if bytes > self.room {
             self.is_incomplete = true;
@@ -159,16 +159,20 @@ impl WorkerBeforeImages {
 }
 
 /// Under what the before-images of a key are kept, or those of a part of a table.
-pub(crate) fn before_image_key(table: u16, shard: Option<u8>, key: &[u8]) -> Box<[u8]> {
+pub(crate) fn before_image_key(table: TableId, shard: Option<u8>, key: &[u8]) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(3 + key.len());
-    bytes.extend_from_slice(&table.to_be_bytes());
+    bytes.extend_from_slice(&table.0.to_be_bytes());
     bytes.extend(shard);
     bytes.extend_from_slice(key);
     bytes.into()
 }
 
 /// The same, of a key.
-pub(crate) fn before_image_key_of(table: u16, is_ordered: bool, word: KeyWord<'_>) -> Box<[u8]> {
+pub(crate) fn before_image_key_of(
+    table: TableId,
+    is_ordered: bool,
+    word: KeyWord<'_>,
+) -> Box<[u8]> {
     let shard = (!is_ordered).then(|| HashIndex::shard_of_word(word.hash));
     before_image_key(table, shard, word.key)
 }

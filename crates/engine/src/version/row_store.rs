@@ -3,7 +3,9 @@
 
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
-use storage::{RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, ValuePointer, row};
+use storage::{
+    RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, TableId, ValuePointer, row,
+};
 
 use super::write::{Hidden, Publication};
 use super::{ReadPhase, RowEntry};
@@ -57,7 +59,7 @@ pub(crate) struct RowStore<D: Device> {
 /// A row that leaves the indexes. Its persistent row may never have been written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeadRow {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) id: EntryId,
     /// The key, where all keys have 8 bytes.
     pub(crate) word: u64,
@@ -65,7 +67,7 @@ pub(crate) struct DeadRow {
 
 impl DeadRow {
     pub(super) fn of(to: &Publication<'_>) -> Self {
-        Self { table: to.layout.table, id: to.id, word: to.word }
+        Self { table: TableId(to.layout.table), id: to.id, word: to.word }
     }
 }
 
@@ -118,7 +120,7 @@ impl<D: Device> RowStore<D> {
         let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
         self.before_images.keep(
-            layout.table,
+            TableId(layout.table),
             KeyWord { hash: word, key },
             BeforeImage { written, value },
         );

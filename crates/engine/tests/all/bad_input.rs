@@ -12,7 +12,7 @@ use sim::history::{
     HASHED, LONG, Model, ORDERED, Op, Pair, Program, SEQUENCES, Setup, Step, check_clean,
     for_serial_part,
 };
-use storage::{StorageError, TableDefinition};
+use storage::{StorageError, TableDefinition, TableId};
 
 fn device() -> Arc<Dram> {
     Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
@@ -91,37 +91,39 @@ fn o_51_arguments_up_to_the_limit() {
 
 /// The first byte chooses what is done wrong.
 fn mistakes() -> ProcedureTable {
-    const NOWHERE: u16 = 77;
+    const NOWHERE: TableId = TableId(77);
     let (hashed, ordered, long) = (u16::from(HASHED), u16::from(ORDERED), u16::from(LONG));
     let mut table = ProcedureTable::new();
     table.add(ProcedureDefinition {
         name: "mistakes",
         sequences: Some(|args, sequences| {
             match args[0] {
-                0 => sequences.allocate(77, 1),
-                1 => sequences.allocate(u16::from(HASHED), 1),
-                2 => drop(sequences.lookup(u16::from(HASHED), b"short")),
-                _ => sequences.allocate(u16::from(SEQUENCES), 1),
+                0 => sequences.allocate(TableId(77), 1),
+                1 => sequences.allocate(TableId(u16::from(HASHED)), 1),
+                2 => drop(sequences.lookup(TableId(u16::from(HASHED)), b"short")),
+                _ => sequences.allocate(TableId(u16::from(SEQUENCES)), 1),
             }
             Ok(())
         }),
         write_set: |args, set| {
             match args[0] {
                 3 => set.insert(NOWHERE, b"12345678"),
-                4 => set.insert(u16::from(SEQUENCES), b"12345678"),
-                5 => set.insert(u16::from(HASHED), b"1234567"),
-                6 => set.update(u16::from(ORDERED), b"123456789"),
-                7 => set.insert(u16::from(LONG), b""),
-                8 => set.delete(u16::from(LONG), &[b'x'; 41]),
-                9 => set.update_range(u16::from(HASHED), b"12345678", b"22345678"),
-                10 => set.update_range(u16::from(ORDERED), b"1", b"22345678"),
+                4 => set.insert(TableId(u16::from(SEQUENCES)), b"12345678"),
+                5 => set.insert(TableId(u16::from(HASHED)), b"1234567"),
+                6 => set.update(TableId(u16::from(ORDERED)), b"123456789"),
+                7 => set.insert(TableId(u16::from(LONG)), b""),
+                8 => set.delete(TableId(u16::from(LONG)), &[b'x'; 41]),
+                9 => set.update_range(TableId(u16::from(HASHED)), b"12345678", b"22345678"),
+                10 => set.update_range(TableId(u16::from(ORDERED)), b"1", b"22345678"),
                 11 => drop(set.lookup(NOWHERE, b"1")),
-                12 => set.lookup_scan(u16::from(HASHED), b"1", b"2", false, &mut |_, _| {
-                    ControlFlow::Continue(())
-                }),
-                13 => drop(set.sequence_start(u16::from(HASHED), 1)),
+                12 => {
+                    set.lookup_scan(TableId(u16::from(HASHED)), b"1", b"2", false, &mut |_, _| {
+                        ControlFlow::Continue(())
+                    })
+                }
+                13 => drop(set.sequence_start(TableId(u16::from(HASHED)), 1)),
                 14 => drop(set.sequence_number(1)),
-                _ => set.insert(u16::from(LONG), b"row"),
+                _ => set.insert(TableId(u16::from(LONG)), b"row"),
             }
             Ok(())
         },
@@ -130,17 +132,17 @@ fn mistakes() -> ProcedureTable {
             let mut any = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
             match args[0] {
                 15 => drop(tx.get(NOWHERE, b"1")?),
-                16 => drop(tx.get(hashed, b"1")?),
-                17 => drop(tx.get(u16::from(SEQUENCES), b"12345678")?),
-                18 => tx.scan(hashed, b"1", b"2", false, &mut any)?,
-                19 => tx.scan(ordered, b"1", b"2", true, &mut any)?,
-                20 => drop(tx.update(hashed, b"123", b"")?),
-                21 => tx.insert(long, b"row", &[0; 2501])?,
+                16 => drop(tx.get(TableId(hashed), b"1")?),
+                17 => drop(tx.get(TableId(u16::from(SEQUENCES)), b"12345678")?),
+                18 => tx.scan(TableId(hashed), b"1", b"2", false, &mut any)?,
+                19 => tx.scan(TableId(ordered), b"1", b"2", true, &mut any)?,
+                20 => drop(tx.update(TableId(hashed), b"123", b"")?),
+                21 => tx.insert(TableId(long), b"row", &[0; 2501])?,
                 22 => drop(tx.sequence_number(1)),
-                23 => drop(tx.sequence_start(hashed, 1)?),
-                24 => drop(tx.delete(u16::from(SEQUENCES), b"12345678")?),
+                23 => drop(tx.sequence_start(TableId(hashed), 1)?),
+                24 => drop(tx.delete(TableId(u16::from(SEQUENCES)), b"12345678")?),
                 25 => panic!("on purpose, with {} words", 4),
-                _ => tx.insert(long, b"row", &[7; 2500])?,
+                _ => tx.insert(TableId(long), b"row", &[7; 2500])?,
             }
             Ok(())
         },
@@ -199,10 +201,10 @@ fn o_51_mistakes_fail_the_call_with_words() {
             assert_eq!(outcome.answer(words.len()), Answer::Committed(&[]));
         }
         assert_eq!(engine.rows(), 2, "one row and one sequence");
-        assert_eq!(engine.get(LONG.into(), b"row").unwrap(), Some(vec![7; 2500]));
-        assert!(engine.get(77, b"row").unwrap_err().is_limit());
-        assert!(engine.get(LONG.into(), b"").unwrap_err().is_limit());
-        assert!(engine.for_each(77, &mut |_, _| {}).unwrap_err().is_limit());
+        assert_eq!(engine.get(TableId(LONG.into()), b"row").unwrap(), Some(vec![7; 2500]));
+        assert!(engine.get(TableId(77), b"row").unwrap_err().is_limit());
+        assert!(engine.get(TableId(LONG.into()), b"").unwrap_err().is_limit());
+        assert!(engine.for_each(TableId(77), &mut |_, _| {}).unwrap_err().is_limit());
         engine.close().unwrap();
         assert_eq!(storage::check::check(device).unwrap().problems, Vec::<String>::new());
     }

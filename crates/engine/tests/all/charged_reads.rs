@@ -9,7 +9,7 @@ use engine::{
 };
 use pmem::{Device, Emulated, Profile};
 use storage::format::DIRECTORY_OFFSET;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 const DEVICE_BYTES: u64 = 1 << 30;
 const ROWS: u64 = 20;
@@ -31,32 +31,38 @@ fn procedures() -> ProcedureTable {
     let mut add = |name, write_set, body| {
         table.add(ProcedureDefinition { name, sequences: None, write_set, body, pieces: None });
     };
-    add("write", declare_insert, |key, tx| tx.insert(0, key, &[1; VALUE_BYTES]));
+    add("write", declare_insert, |key, tx| tx.insert(TableId(0), key, &[1; VALUE_BYTES]));
     add(
         "read",
         |_, _| Ok(()),
-        |key, tx| tx.get(0, key).map(|value| assert_eq!(value.unwrap().len(), VALUE_BYTES)),
+        |key, tx| {
+            tx.get(TableId(0), key).map(|value| assert_eq!(value.unwrap().len(), VALUE_BYTES))
+        },
     );
-    add("modify", declare_insert, |key, tx| tx.modify(0, key, |value| value[0] += 1).map(drop));
-    add("delete", declare_insert, |key, tx| tx.delete(0, key).map(drop));
+    add("modify", declare_insert, |key, tx| {
+        tx.modify(TableId(0), key, |value| value[0] += 1).map(drop)
+    });
+    add("delete", declare_insert, |key, tx| tx.delete(TableId(0), key).map(drop));
     add(
         "look up",
         |key, set| {
-            assert!(set.lookup(0, key).is_some());
+            assert!(set.lookup(TableId(0), key).is_some());
             Ok(())
         },
         |_, _| Ok(()),
     );
-    add("write another value", declare_insert, |key, tx| tx.insert(0, key, &[2; VALUE_BYTES]));
+    add("write another value", declare_insert, |key, tx| {
+        tx.insert(TableId(0), key, &[2; VALUE_BYTES])
+    });
     add("modify in the midst", declare_insert, |key, tx| {
         let midst = VALUE_BYTES / 2;
-        tx.modify_part(0, key, midst..midst + 1, |_, part| part[0] += 1).map(drop)
+        tx.modify_part(TableId(0), key, midst..midst + 1, |_, part| part[0] += 1).map(drop)
     });
     table
 }
 
 fn declare_insert(key: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), engine::Abort> {
-    set.insert(0, key);
+    set.insert(TableId(0), key);
     Ok(())
 }
 

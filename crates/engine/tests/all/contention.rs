@@ -10,7 +10,7 @@ use engine::{
     ProcedureDefinition, ProcedureTable, Stop, Transaction,
 };
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
 
@@ -40,26 +40,26 @@ fn clock() -> u64 {
 fn body(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     let (op, table, key) = (args[0], u16::from(args[1]), &args[2..]);
     match op {
-        PUT => tx.insert(table, key, &[1; 8])?,
-        DELETE => drop(tx.delete(table, key)?),
+        PUT => tx.insert(TableId(table), key, &[1; 8])?,
+        DELETE => drop(tx.delete(TableId(table), key)?),
         PUT_AND_DELETE => {
-            tx.insert(table, key, &[1; 8])?;
-            tx.delete(table, key)?;
+            tx.insert(TableId(table), key, &[1; 8])?;
+            tx.delete(TableId(table), key)?;
         }
         HOLD => {
             while !SOMEBODY_WAITS.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
-            tx.insert(table, key, &[2; 8])?;
+            tx.insert(TableId(table), key, &[2; 8])?;
         }
         READ => {
             IS_READING.set(true);
-            let found = tx.get(table, key)?.map(<[u8]>::to_vec);
+            let found = tx.get(TableId(table), key)?.map(<[u8]>::to_vec);
             IS_READING.set(false);
             assert_eq!(found, Some(vec![2; 8]));
         }
         _ => {
-            tx.insert(table, key, &[1; 8])?;
+            tx.insert(TableId(table), key, &[1; 8])?;
             return Err(Abort::new("it gives up").into());
         }
     }
@@ -80,7 +80,7 @@ fn open(workers: usize, append: AppendMethod) -> Engine<Dram> {
         sequences: None,
         write_set: |args, set| {
             if args[0] != READ {
-                set.insert(u16::from(args[1]), &args[2..]);
+                set.insert(TableId(u16::from(args[1])), &args[2..]);
             }
             Ok(())
         },
@@ -109,7 +109,7 @@ fn run(engine: &mut Engine<Dram>, asked: &[Asked<'_>]) -> Vec<ContendedRow> {
 /// What is the same whoever runs the calls.
 fn writers(rows: &[ContendedRow]) -> Vec<(u16, &[u8], u32)> {
     let counted = rows.iter().filter(|row| row.writers > 0);
-    counted.map(|row| (row.table, &*row.key, row.writers)).collect()
+    counted.map(|row| (row.table.0, &*row.key, row.writers)).collect()
 }
 
 fn word(of: u64) -> [u8; 8] {
@@ -216,7 +216,7 @@ fn waits_are_noted_with_the_row_that_was_waited_for() {
     asked.extend(vec![(READ, WORDS, &key[..], false); 40]);
     let found = run(&mut engine, &asked);
     let [row] = &found[..] else { panic!("one row was waited for: {found:?}") };
-    assert_eq!((row.table, &*row.key, row.writers), (0, &key[..], 0));
+    assert_eq!((row.table.0, &*row.key, row.writers), (0, &key[..], 0));
     assert!(row.waits > 0 && row.waited_ns >= 1000, "{row:?}");
     assert_eq!(run(&mut engine, &[(READ, WORDS, &key, false)]), [], "nobody waits any more");
 }

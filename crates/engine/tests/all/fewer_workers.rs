@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
+use storage::TableId;
 
 use crate::support::rows;
 
@@ -15,14 +16,14 @@ fn procedures() -> ProcedureTable {
         name: "add",
         sequences: None,
         write_set: |args, set| {
-            set.insert(0, &key(args[0]));
+            set.insert(TableId(0), &key(args[0]));
             Ok(())
         },
         body: |args, tx| {
-            let before = tx.get(0, &key(args[0]))?.map_or(0, |value| value[0]);
+            let before = tx.get(TableId(0), &key(args[0]))?.map_or(0, |value| value[0]);
             // Long enough for a value outside of its row, and as long again once more.
             let value = vec![before.wrapping_add(1); 300 + usize::from(before % 3) * 100];
-            tx.insert(0, &key(args[0]), &value)?;
+            tx.insert(TableId(0), &key(args[0]), &value)?;
             tx.output().push(before);
             Ok(())
         },

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::{Device, Dram, File, FileOptions};
-use storage::{IndexKind, StoreOptions, TableDefinition};
+use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
 const SEGMENT_BYTES: u64 = 4096;
 /// Two tables of short rows, and one of values that lie beside their rows.
@@ -54,12 +54,12 @@ pub(crate) fn procedures() -> ProcedureTable {
         sequences: None,
         write_set: |arguments, set| {
             let (table, key, _) = read(arguments);
-            set.insert(table, &key);
+            set.insert(TableId(table), &key);
             Ok(())
         },
         body: |arguments, tx| {
             let (table, key, bytes) = read(arguments);
-            tx.insert(table, &key, &vec![7; bytes])
+            tx.insert(TableId(table), &key, &vec![7; bytes])
         },
         pieces: None,
     });
@@ -68,12 +68,12 @@ pub(crate) fn procedures() -> ProcedureTable {
         sequences: None,
         write_set: |arguments, set| {
             let (table, key, _) = read(arguments);
-            set.delete(table, &key);
+            set.delete(TableId(table), &key);
             Ok(())
         },
         body: |arguments, tx| {
             let (table, key, _) = read(arguments);
-            tx.delete(table, &key).map(drop)
+            tx.delete(TableId(table), &key).map(drop)
         },
         pieces: None,
     });

@@ -13,12 +13,13 @@ use engine::{
 };
 use pmem::Dram;
 use sim::history::{HASHED, LONG, ORDERED, SEQUENCES, Setup};
+use storage::TableId;
 
-const H: u16 = HASHED as u16;
-const O: u16 = ORDERED as u16;
-const L: u16 = LONG as u16;
-const S: u16 = SEQUENCES as u16;
-const NOWHERE: u16 = 77;
+const H: TableId = TableId(HASHED as u16);
+const O: TableId = TableId(ORDERED as u16);
+const L: TableId = TableId(LONG as u16);
+const S: TableId = TableId(SEQUENCES as u16);
+const NOWHERE: TableId = TableId(77);
 const SHORT: &[u8] = b"short";
 const KEY: &[u8] = b"12345678";
 const ABSENT: &[u8] = b"22345678";

@@ -12,7 +12,7 @@ use engine::{
     ProcedureTable, RecoveryReport, Stop, Transaction, WriteSet,
 };
 use pmem::{AllOldest, Replay, Traced};
-use storage::StoreOptions;
+use storage::{StoreOptions, TableId};
 
 use crate::cuts::{device, each_cut, each_kill, recorded};
 use crate::support::rows;
@@ -32,30 +32,30 @@ fn sum(value: Option<&[u8]>) -> u64 {
 }
 
 fn declare(_: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
-    set.insert(0, &ROW);
+    set.insert(TableId(0), &ROW);
     Ok(())
 }
 
 fn look_and_declare(_: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
-    set.lookup(0, &ROW);
-    set.insert(0, &OTHER);
+    set.lookup(TableId(0), &ROW);
+    set.insert(TableId(0), &OTHER);
     Ok(())
 }
 
 fn deposit(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
-    let sum = sum(tx.get(0, &ROW)?) + u64::from(args[0]);
-    tx.insert(0, &ROW, &sum.to_le_bytes())
+    let sum = sum(tx.get(TableId(0), &ROW)?) + u64::from(args[0]);
+    tx.insert(TableId(0), &ROW, &sum.to_le_bytes())
 }
 
 fn mirror(_: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
-    let row = tx.get(0, &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
-    tx.insert(0, &OTHER, &row)
+    let row = tx.get(TableId(0), &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
+    tx.insert(TableId(0), &OTHER, &row)
 }
 
 fn too_late(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     deposit(args, tx)?;
     tx.commit_point()?;
-    tx.insert(0, b"unheard.", &[])
+    tx.insert(TableId(0), b"unheard.", &[])
 }
 
 /// Who opens the store.
@@ -73,7 +73,7 @@ type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
 
 fn open(device: &Arc<Traced>, program: Program) -> Opened {
     let tables = [rows(8).into()];
-    let mut procedures = |_: &[u16]| {
+    let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
         let all = [
             (program.first_name, declare as engine::WriteSetFn, deposit as engine::BodyFn),
@@ -107,7 +107,7 @@ fn run(engine: &mut Engine<Traced>, calls: &[(u16, u8)]) -> engine::Result<()> {
 }
 
 fn row(engine: &Engine<Traced>) -> u64 {
-    sum(engine.get(0, &ROW).unwrap().as_deref())
+    sum(engine.get(TableId(0), &ROW).unwrap().as_deref())
 }
 
 /// O-24, O-29: the first process was killed in any moment of creating the store; the second one

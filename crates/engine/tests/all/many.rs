@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 const ROWS: u64 = 100;
 
@@ -20,15 +20,15 @@ fn procedures() -> ProcedureTable {
         name: "write_and_read",
         sequences: None,
         write_set: |args, set| {
-            args[1..].chunks(16).for_each(|write| set.insert(0, &write[..8]));
+            args[1..].chunks(16).for_each(|write| set.insert(TableId(0), &write[..8]));
             Ok(())
         },
         body: |args, tx| {
             for write in args[1..].chunks(16) {
                 if write[8..] == [0; 8] {
-                    tx.delete(0, &write[..8])?;
+                    tx.delete(TableId(0), &write[..8])?;
                 } else {
-                    tx.insert(0, &write[..8], &write[8..])?;
+                    tx.insert(TableId(0), &write[..8], &write[8..])?;
                 }
             }
             if args[0] != 0 {
@@ -37,10 +37,10 @@ fn procedures() -> ProcedureTable {
             let keys: Vec<[u8; 8]> = (0..ROWS).map(key).collect();
             let mut one_by_one = Vec::new();
             for key in &keys {
-                one_by_one.push(tx.get(0, key)?.map(<[u8]>::to_vec));
+                one_by_one.push(tx.get(TableId(0), key)?.map(<[u8]>::to_vec));
             }
             let mut many = Vec::new();
-            tx.get_many(0, keys.iter().map(<[u8; 8]>::as_slice), |value| {
+            tx.get_many(TableId(0), keys.iter().map(<[u8; 8]>::as_slice), |value| {
                 many.push(value.map(<[u8]>::to_vec));
             })?;
             assert_eq!(many, one_by_one);

@@ -6,6 +6,7 @@ use engine::{
     Abort, Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable,
 };
 use pmem::Dram;
+use storage::TableId;
 
 use crate::support::rows;
 
@@ -20,42 +21,43 @@ fn procedures() -> ProcedureTable {
         sequences: None,
         write_set: |args, set| {
             if args[0] == 0 {
-                set.insert(0, &ROW)
+                set.insert(TableId(0), &ROW)
             } else {
-                set.update(0, &ROW)
+                set.update(TableId(0), &ROW)
             }
             Ok(())
         },
         body: |args, tx| {
             match args[0] {
-                0 => tx.insert(0, &ROW, &[1; LEN])?,
+                0 => tx.insert(TableId(0), &ROW, &[1; LEN])?,
                 // Each sees what was there before, all of it, and what this call has made of it.
                 1 => {
                     for by in [1, 2] {
-                        tx.modify_part(0, &ROW, 63..130, |row, part| {
+                        tx.modify_part(TableId(0), &ROW, 63..130, |row, part| {
                             assert_eq!((row.len(), part.len()), (LEN, 67));
                             assert_eq!(&row[63..130], &*part);
                             part.iter_mut().for_each(|byte| *byte += by);
                             assert_eq!(row[0], 1);
                         })?;
-                        let row = tx.get(0, &ROW)?.map(<[u8]>::to_vec);
+                        let row = tx.get(TableId(0), &ROW)?.map(<[u8]>::to_vec);
                         tx.output().extend(row.unwrap());
                     }
                 }
-                2 => drop(tx.modify_part(0, &ROW, 190..LEN + 1, |_, _| ())?),
+                2 => drop(tx.modify_part(TableId(0), &ROW, 190..LEN + 1, |_, _| ())?),
                 #[expect(clippy::reversed_empty_ranges)]
-                3 => drop(tx.modify_part(0, &ROW, 9..8, |_, _| ())?),
+                3 => drop(tx.modify_part(TableId(0), &ROW, 9..8, |_, _| ())?),
                 4 => {
-                    tx.modify_part(0, &ROW, 0..1, |_, part| part[0] = 99)?;
+                    tx.modify_part(TableId(0), &ROW, 0..1, |_, part| part[0] = 99)?;
                     return Err(Abort::code(4).into());
                 }
                 5 => {
-                    tx.delete(0, &ROW)?;
-                    let there =
-                        tx.modify_part(0, &ROW, 0..1, |_, _| panic!("it is no longer there"))?;
+                    tx.delete(TableId(0), &ROW)?;
+                    let there = tx.modify_part(TableId(0), &ROW, 0..1, |_, _| {
+                        panic!("it is no longer there")
+                    })?;
                     tx.output().push(there.into());
                 }
-                _ => drop(tx.modify_part(0, &[9; 8], 0..1, |_, _| ())?),
+                _ => drop(tx.modify_part(TableId(0), &[9; 8], 0..1, |_, _| ())?),
             }
             Ok(())
         },
@@ -94,7 +96,7 @@ fn o_06_a_part_is_seen_as_any_write_is() {
     let answers = run(&mut engine, &[1, 4, 1]);
     assert_eq!((&answers[0], &answers[2]), (&both(3), &both(6)));
     assert!(answers[1].is_err());
-    assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), row(9));
+    assert_eq!(engine.get(TableId(0), &ROW).unwrap().unwrap(), row(9));
 
     let mistakes = [
         (2, "bytes 190 to 201 of a value of 200 bytes"),
@@ -104,7 +106,7 @@ fn o_06_a_part_is_seen_as_any_write_is() {
         let answers = run(&mut engine, &[call]);
         assert!(answers[0].as_ref().is_err_and(|what| what.contains(text)), "{answers:?}");
     }
-    assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), row(9));
+    assert_eq!(engine.get(TableId(0), &ROW).unwrap().unwrap(), row(9));
     assert_eq!(run(&mut engine, &[5]), [Ok(vec![0])]);
     assert_eq!(run(&mut engine, &[6]), [Ok(vec![])], "there is no such row to change");
 }

@@ -10,7 +10,7 @@ use engine::{
     ProcedureTable, RecoveryReport,
 };
 use pmem::{Device, Dram, Port};
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 const ROW: [u8; 8] = [1; 8];
 const OTHER: [u8; 8] = [2; 8];
@@ -39,8 +39,8 @@ struct Program {
 }
 
 fn add(amount: u64, tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
-    let sum = word(tx.get(0, &ROW)?) + amount;
-    tx.insert(0, &ROW, &sum.to_le_bytes())
+    let sum = word(tx.get(TableId(0), &ROW)?) + amount;
+    tx.insert(TableId(0), &ROW, &sum.to_le_bytes())
 }
 
 fn deposit(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
@@ -58,8 +58,8 @@ fn clock_deposit(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engin
 
 /// Its write set depends on a row that `deposit` changes.
 fn mirror(_: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), engine::Stop> {
-    let sum = tx.get(0, &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
-    tx.insert(0, &OTHER, &sum)
+    let sum = tx.get(TableId(0), &ROW)?.map(<[u8]>::to_vec).unwrap_or_default();
+    tx.insert(TableId(0), &OTHER, &sum)
 }
 
 const BEFORE: Program = Program {
@@ -69,7 +69,7 @@ const BEFORE: Program = Program {
 
 fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, RecoveryReport)> {
     let tables: Vec<_> = program.tables.iter().map(|name| table(name).into()).collect();
-    let mut procedures = |_: &[u16]| {
+    let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
         for &(name, types, body) in program.procedures {
             let definition = ProcedureDefinition {
@@ -89,13 +89,13 @@ fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, R
 }
 
 fn declare(_: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
-    set.insert(0, &ROW);
+    set.insert(TableId(0), &ROW);
     Ok(())
 }
 
 fn look_and_declare(_: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), Abort> {
-    set.lookup(0, &ROW);
-    set.insert(0, &OTHER);
+    set.lookup(TableId(0), &ROW);
+    set.insert(TableId(0), &OTHER);
     Ok(())
 }
 
@@ -126,7 +126,7 @@ fn the_program_that_wrote_the_log_replays_it_and_says_what_was_verified() {
     let (engine, report) = open(&device, BEFORE).unwrap();
     // Nothing on this device knows what the last epoch came to.
     assert_eq!((report.epochs_replayed, report.epochs_verified), (3, 2));
-    assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 6);
+    assert_eq!(word(engine.get(TableId(0), &ROW).unwrap().as_deref()), 6);
 }
 
 #[test]
@@ -192,8 +192,12 @@ fn o_65_a_deferred_call_is_replayed_where_it_ran() {
     drop(engine);
     let (engine, report) = open(&device, BEFORE).unwrap();
     assert_eq!((report.epochs_replayed, engine.deferred()), (2, 0));
-    assert_eq!(word(engine.get(0, &OTHER).unwrap().as_deref()), 1, "before the second epoch's own");
-    assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 3);
+    assert_eq!(
+        word(engine.get(TableId(0), &OTHER).unwrap().as_deref()),
+        1,
+        "before the second epoch's own"
+    );
+    assert_eq!(word(engine.get(TableId(0), &ROW).unwrap().as_deref()), 3);
 }
 
 /// O-65: calls that a checkpoint hands over to the next epoch belong to the program that logged
@@ -234,5 +238,5 @@ fn o_65_the_log_of_another_copy_of_the_store_is_refused() {
     assert!(error.is_corrupt(), "{error}");
     assert!(error.to_string().contains("belongs to another copy of the store"), "{error}");
     let (engine, _) = open(&other, BEFORE).unwrap();
-    assert_eq!(word(engine.get(0, &ROW).unwrap().as_deref()), 6);
+    assert_eq!(word(engine.get(TableId(0), &ROW).unwrap().as_deref()), 6);
 }

@@ -8,6 +8,7 @@ use engine::{
 };
 use pmem::Dram;
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
+use storage::TableId;
 
 use crate::support::rows;
 
@@ -111,27 +112,27 @@ fn mistakes() -> ProcedureTable {
             sequences: None,
             write_set: |args, set| {
                 match args[0] {
-                    0 => set.insert(0, &ROW),
+                    0 => set.insert(TableId(0), &ROW),
                     1 => {
-                        set.update(0, &ROW);
-                        set.update_piece(0, &ROW, 1);
+                        set.update(TableId(0), &ROW);
+                        set.update_piece(TableId(0), &ROW, 1);
                     }
                     2 => {
-                        set.update_piece(0, &ROW, 1);
-                        set.update_piece(0, &ROW, 1);
+                        set.update_piece(TableId(0), &ROW, 1);
+                        set.update_piece(TableId(0), &ROW, 1);
                     }
                     _ => {
-                        set.insert(0, &OTHER);
-                        set.update_piece(0, &ROW, 1);
+                        set.insert(TableId(0), &OTHER);
+                        set.update_piece(TableId(0), &ROW, 1);
                     }
                 }
                 Ok(())
             },
             body: |args, tx| match args[0] {
-                0 => tx.insert(0, &ROW, &[1; 8]),
-                3 => tx.update(0, &ROW, &[3; 8]).map(drop),
+                0 => tx.insert(TableId(0), &ROW, &[1; 8]),
+                3 => tx.update(TableId(0), &ROW, &[3; 8]).map(drop),
                 4 => tx.piece_result(1).map(drop),
-                _ => tx.insert(0, &OTHER, &[2; 8]),
+                _ => tx.insert(TableId(0), &OTHER, &[2; 8]),
             },
             pieces,
         });
@@ -139,9 +140,9 @@ fn mistakes() -> ProcedureTable {
     let piece = |args: &[u8], piece: &mut engine::Piece<'_>| match args[0] {
         10 => panic!("as planned"),
         11 => Err(engine::Abort::code(5).into()),
-        12 => piece.get(0, &OTHER).map(|_| 0),
+        12 => piece.get(TableId(0), &OTHER).map(|_| 0),
         13 => piece.update(&[0; 9]).map(|_| 0),
-        14 => piece.get(77, &OTHER).map(|_| 0),
+        14 => piece.get(TableId(77), &OTHER).map(|_| 0),
         _ => piece.modify(|value| value[0] += 1).map(u64::from),
     };
     let finish = |args: &[u8], results: &[u64], output: &mut Vec<u8>| {
@@ -188,7 +189,7 @@ fn a_wrong_declaration_of_a_piece_fails_its_call_alone() {
         assert!(answers[4].contains("has no function for it"), "{}", answers[4]);
         assert_eq!(answers[5..], ["Committed([1])", "Committed([1])"]);
         // Neither what failed nor anything else of those calls was done.
-        assert_eq!(engine.get(0, &ROW).unwrap().unwrap(), [3, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(engine.get(TableId(0), &ROW).unwrap().unwrap(), [3, 1, 1, 1, 1, 1, 1, 1]);
     }
 }
 
@@ -223,7 +224,7 @@ fn o_49_a_piece_that_fails_stops_the_engine_with_words() {
                 "the epoch is in the log, and is replayed without the call"
             );
             run(&mut again, &[(0, 20)]).unwrap();
-            let value = again.get(0, &ROW).unwrap().unwrap();
+            let value = again.get(TableId(0), &ROW).unwrap().unwrap();
             assert_eq!(value[0], 1 + 39 + 1, "39 calls have counted, and the one of now");
         }
     }
@@ -245,5 +246,5 @@ fn o_49_every_call_that_poisons_an_epoch_is_left_out() {
         opened = open(&device, 2, 0);
     }
     let engine = opened.unwrap();
-    assert_eq!(engine.get(0, &ROW).unwrap().unwrap()[0], 1 + 17);
+    assert_eq!(engine.get(TableId(0), &ROW).unwrap().unwrap()[0], 1 + 17);
 }

@@ -8,6 +8,7 @@ use sim::history::{
     HASHED, INDEXED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup,
 };
 use sim::history::{batch, check_clean, effort};
+use storage::TableId;
 
 const IMAGE_BYTES: u64 = 256 << 20;
 const LOG_BYTES: u64 = 64 << 20;
@@ -240,7 +241,7 @@ fn o_19_the_cache_is_bounded_and_never_stale() {
         }
     }
     pair.compare_state().unwrap();
-    let next = pair.engine.get(SEQUENCES.into(), &1u64.to_be_bytes()).unwrap();
+    let next = pair.engine.get(TableId(SEQUENCES.into()), &1u64.to_be_bytes()).unwrap();
     assert_eq!(next, Some(4500u64.to_le_bytes().to_vec()));
     assert_eq!(pair.engine.memory().cache, settled, "bytes of cache after many epochs");
 }

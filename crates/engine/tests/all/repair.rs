@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::{Device, Dram, PortState};
-use storage::repair;
+use storage::{TableId, repair};
 
 use crate::support::rows;
 
@@ -23,15 +23,16 @@ fn open(device: &Arc<Dram>) -> engine::Result<Engine<Dram>> {
         sequences: None,
         write_set: |args, set| {
             if args[0] >= 100 {
-                set.lookup(0, &ROW);
+                set.lookup(TableId(0), &ROW);
             }
-            set.insert(0, &ROW);
+            set.insert(TableId(0), &ROW);
             Ok(())
         },
         body: |args, tx| {
-            let mut value: [u8; 8] = tx.get(0, &ROW)?.map_or([0; 8], |v| v.try_into().unwrap());
+            let mut value: [u8; 8] =
+                tx.get(TableId(0), &ROW)?.map_or([0; 8], |v| v.try_into().unwrap());
             value[0] += args[0] % 100;
-            tx.insert(0, &ROW, &value)
+            tx.insert(TableId(0), &ROW, &value)
         },
         pieces: None,
     });
@@ -46,7 +47,7 @@ fn run(engine: &mut Engine<Dram>, amounts: &[u8]) {
 }
 
 fn value(engine: &Engine<Dram>) -> u8 {
-    engine.get(0, &ROW).unwrap().map_or(0, |value| value[0])
+    engine.get(TableId(0), &ROW).unwrap().map_or(0, |value| value[0])
 }
 
 #[test]

@@ -9,7 +9,7 @@ use engine::{Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
 use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
 use sim::history::{batch, effort};
-use storage::StateHash;
+use storage::{StateHash, TableId};
 
 fn device() -> Arc<Dram> {
     Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
@@ -64,7 +64,7 @@ fn o_11_every_worker_runs_its_calls_in_serial_order() {
         sequences: None,
         write_set: |key, set| {
             // A call that declares nothing counts as long: none would be taken behind it.
-            set.insert(HASHED.into(), key);
+            set.insert(TableId(HASHED.into()), key);
             Ok(())
         },
         body: |_, tx| {

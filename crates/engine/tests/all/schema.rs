@@ -8,7 +8,7 @@ use engine::{
 };
 use pmem::Traced;
 use storage::check::CheckReport;
-use storage::{StoreOptions, TableDefinition};
+use storage::{StoreOptions, TableDefinition, TableId};
 
 use crate::cuts::{device, each_cut, each_kill, recorded};
 use crate::support::rows;
@@ -37,7 +37,7 @@ impl Program {
 fn fill(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     for (number, bytes) in tables(args) {
         for key in 0..KEYS {
-            tx.insert(number, &key.to_be_bytes(), &vec![args[0]; bytes])?;
+            tx.insert(TableId(number), &key.to_be_bytes(), &vec![args[0]; bytes])?;
         }
     }
     Ok(())
@@ -45,7 +45,7 @@ fn fill(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
 
 fn declare(args: &[u8], set: &mut WriteSet<'_>) -> Result<(), Abort> {
     for (number, _) in tables(args) {
-        (0..KEYS).for_each(|key| set.insert(number, &key.to_be_bytes()));
+        (0..KEYS).for_each(|key| set.insert(TableId(number), &key.to_be_bytes()));
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ fn open_tables(
     renamed: &[(String, String)],
     dropped: &[String],
 ) -> engine::Result<Engine<Traced>> {
-    let mut procedures = |_: &[u16]| {
+    let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
         table.add(ProcedureDefinition {
             name: "fill",
@@ -141,12 +141,12 @@ fn assert_new(device: &Arc<Traced>, at: usize) {
     let mut engine = open(device, Program::New).unwrap_or_else(|e| panic!("after {at}: {e}"));
     let [added, after, kept] = *engine.table_ids() else { panic!("three tables") };
     let value = |engine: &Engine<Traced>, table| engine.get(table, &5u64.to_be_bytes()).unwrap();
-    assert_eq!((added, after, kept), (1, 2, 0), "after {at}");
+    assert_eq!((added, after, kept), (TableId(1), TableId(2), TableId(0)), "after {at}");
     assert_eq!(value(&engine, kept), Some(vec![]));
     assert_eq!(value(&engine, after), Some(vec![2; 100]));
     assert_eq!(value(&engine, added), None);
     assert_eq!(engine.rows(), 2 * KEYS);
-    run(&mut engine, &[9, added as u8, 30, after as u8, 100, kept as u8, 0]);
+    run(&mut engine, &[9, added.0 as u8, 30, after.0 as u8, 100, kept.0 as u8, 0]);
     assert_eq!(value(&engine, after), Some(vec![9; 1000]));
     engine.close().unwrap();
     let all = [("kept", KEYS), ("added", KEYS), ("after", KEYS)];
@@ -157,7 +157,7 @@ fn assert_new(device: &Arc<Traced>, at: usize) {
 fn assert_old(device: &Arc<Traced>, at: usize) {
     let mut engine = open(device, Program::Old).unwrap_or_else(|e| panic!("after {at}: {e}"));
     assert_eq!(engine.rows(), 4 * KEYS);
-    let value = engine.get(1, &5u64.to_be_bytes()).unwrap();
+    let value = engine.get(TableId(1), &5u64.to_be_bytes()).unwrap();
     assert_eq!(value, Some(vec![2; 400]), "after {at}");
     run(&mut engine, &[3, 0, 0, 1, 40, 2, 10, 3, 0]);
     engine.close().unwrap();
@@ -254,7 +254,7 @@ fn o_92_dropped_tables_never_come_back_with_rows() {
                 .collect();
             let mut engine = open_tables(&device, &tables, &[], &dropped).unwrap();
             (0..sizes.len()).filter(|&table| !is_asked(table)).for_each(|table| model[table] = 0);
-            let rows = |engine: &Engine<Traced>, id: u16| {
+            let rows = |engine: &Engine<Traced>, id: TableId| {
                 let mut rows = 0;
                 engine.for_each(id, &mut |_, _| rows += 1).unwrap();
                 rows
@@ -263,7 +263,7 @@ fn o_92_dropped_tables_never_come_back_with_rows() {
             let mut args = vec![round as u8 + 1];
             for (&id, &table) in engine.table_ids().iter().zip(&asked) {
                 assert_eq!(rows(&engine, id), model[table], "order {order:o}, round {round}");
-                args.extend([id as u8, (sizes[table].1 / 10) as u8]);
+                args.extend([id.0 as u8, (sizes[table].1 / 10) as u8]);
                 model[table] = KEYS;
             }
             run(&mut engine, &args);

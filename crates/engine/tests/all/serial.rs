@@ -9,13 +9,13 @@ use engine::{
 };
 use pmem::{AllOldest, Crash, Dram};
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean, for_serial_part};
-use storage::{IndexKind, StoreOptions, TableDefinition};
+use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
 use crate::support::rows;
 
-const ROWS: u16 = 0;
-const QUEUE: u16 = 1;
-const NUMBERS: u16 = 2;
+const ROWS: TableId = TableId(0);
+const QUEUE: TableId = TableId(1);
+const NUMBERS: TableId = TableId(2);
 
 /// What a call does, by its first byte; the second one is the key.
 const WRITE: u8 = 0;
@@ -440,7 +440,7 @@ fn o_70_a_call_that_ends_while_it_allocates_does_so_on_what_is_still_there() {
             if args[0] == 1 && sequences.lookup(ROWS, &key(1)).is_none() {
                 return Err(Abort::new("no row"));
             }
-            sequences.allocate(1, 5);
+            sequences.allocate(TableId(1), 5);
             Ok(())
         }),
         write_set: |args, set| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean};
-use storage::TableDefinition;
+use storage::{TableDefinition, TableId};
 
 use crate::support::rows;
 
@@ -19,11 +19,11 @@ fn procedures() -> ProcedureTable {
         name: "put",
         sequences: None,
         write_set: |_, set| {
-            set.insert(0, &KEY);
+            set.insert(TableId(0), &KEY);
             Ok(())
         },
         body: |args, tx| {
-            tx.insert(0, &KEY, args)?;
+            tx.insert(TableId(0), &KEY, args)?;
             Ok(())
         },
         pieces: None,
@@ -80,8 +80,12 @@ fn o_32_a_value_is_inline_if_it_fits_beside_the_one_before() {
             calls.push(0, &value).unwrap();
             engine.run_epoch(&calls, EpochInfo::default()).unwrap();
             let what = format!("{len} of {first} {second} {third}");
-            assert_eq!(engine.inline_values(0).unwrap(), u64::from(heap.takes(len)), "{what}");
-            assert_eq!(engine.get(0, &KEY).unwrap(), Some(value), "{what}");
+            assert_eq!(
+                engine.inline_values(TableId(0)).unwrap(),
+                u64::from(heap.takes(len)),
+                "{what}"
+            );
+            assert_eq!(engine.get(TableId(0), &KEY).unwrap(), Some(value), "{what}");
         }
         if first == second {
             let before = engine.state_hash();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 fn table() -> TableDefinition {
     TableDefinition {
@@ -24,17 +24,17 @@ fn procedures() -> ProcedureTable {
         name: "add",
         sequences: None,
         write_set: |args, set| {
-            set.insert(0, &args[..8]);
+            set.insert(TableId(0), &args[..8]);
             Ok(())
         },
         body: |args, tx| {
             let old = tx
-                .get(0, &args[..8])?
+                .get(TableId(0), &args[..8])?
                 .map_or(0, |v| u64::from_le_bytes(v[..8].try_into().unwrap()));
             let sum = old + u64::from_le_bytes(args[8..16].try_into().unwrap());
             let mut value = [0u8; 600];
             value[..8].copy_from_slice(&sum.to_le_bytes());
-            tx.insert(0, &args[..8], &value)?;
+            tx.insert(TableId(0), &args[..8], &value)?;
             tx.output().extend_from_slice(&sum.to_le_bytes());
             Ok(())
         },
@@ -44,11 +44,11 @@ fn procedures() -> ProcedureTable {
         name: "delete",
         sequences: None,
         write_set: |args, set| {
-            set.delete(0, args);
+            set.delete(TableId(0), args);
             Ok(())
         },
         body: |args, tx| {
-            let there = tx.delete(0, args)?;
+            let there = tx.delete(TableId(0), args)?;
             tx.output().push(u8::from(there));
             Ok(())
         },

@@ -8,12 +8,12 @@ use engine::{
     ScanPart,
 };
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
 
-const HASHED: u16 = 0;
-const ORDERED: u16 = 1;
+const HASHED: TableId = TableId(0);
+const ORDERED: TableId = TableId(1);
 
 const UPDATE: u8 = 0;
 const DELETE: u8 = 1;
@@ -68,14 +68,14 @@ fn run(engine: &mut Engine<Dram>, calls: impl IntoIterator<Item = (u8, u64, Vec<
 }
 
 /// All rows of a table as a snapshot sees them, in order.
-fn all(engine: &Engine<Dram>, epoch: u64, table: u16) -> Vec<(u64, Vec<u8>)> {
+fn all(engine: &Engine<Dram>, epoch: u64, table: TableId) -> Vec<(u64, Vec<u8>)> {
     let mut found = Vec::new();
     let mut keep = |key: &[u8], value: &[u8]| {
         found.push((u64::from_be_bytes(key.try_into().unwrap()), value.to_vec()));
     };
     if table == HASHED {
         for part in 0..HASH_PARTS {
-            engine.visit_part_at(epoch, (table, part), &mut keep).unwrap();
+            engine.visit_part_at(epoch, table, part, &mut keep).unwrap();
         }
         found.sort_unstable();
         return found;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Dram;
-use storage::{IndexKind, StoreOptions, TableDefinition};
+use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
 const ROWS: u64 = 400;
 /// Epochs until the worst order of frees and inserts has probably been met.
@@ -24,20 +24,20 @@ fn procedures() -> ProcedureTable {
         name: "come",
         sequences: None,
         write_set: |key, set| {
-            set.insert(0, key);
+            set.insert(TableId(0), key);
             Ok(())
         },
-        body: |key, tx| tx.insert(0, key, &[7; 30]),
+        body: |key, tx| tx.insert(TableId(0), key, &[7; 30]),
         pieces: None,
     });
     table.add(ProcedureDefinition {
         name: "go",
         sequences: None,
         write_set: |key, set| {
-            set.delete(0, key);
+            set.delete(TableId(0), key);
             Ok(())
         },
-        body: |key, tx| tx.delete(0, key).map(drop),
+        body: |key, tx| tx.delete(TableId(0), key).map(drop),
         pieces: None,
     });
     table
@@ -122,7 +122,7 @@ fn epochs_take_no_index_memory_for_rows_that_were_prepared() {
         let table = TableDefinition { index: IndexKind::Ordered, ..table() };
         let (mut engine, _) = Engine::open(device, config, &[table], procedures()).unwrap();
         insert(&mut engine, 0..ROWS_BEFORE);
-        engine.prepare_rows(&[(0, ROWS_PREPARED)]).unwrap();
+        engine.prepare_rows(&[(TableId(0), ROWS_PREPARED)]).unwrap();
         let prepared = engine.memory().index;
         for first in (ROWS_BEFORE..ROWS_BEFORE + ROWS_PREPARED).step_by(ROWS_PER_EPOCH as usize) {
             insert(&mut engine, first..first + ROWS_PER_EPOCH);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::Delayed;
-use storage::{IndexKind, TableDefinition};
+use storage::{IndexKind, TableDefinition, TableId};
 
 const PAIRS: u64 = 500;
 const EPOCHS: u64 = 6;
@@ -18,10 +18,10 @@ fn procedures() -> ProcedureTable {
         name: "put",
         sequences: None,
         write_set: |args, set| {
-            set.insert(0, &args[..8]);
+            set.insert(TableId(0), &args[..8]);
             Ok(())
         },
-        body: |args, tx| tx.insert(0, &args[..8], &[args[8]; VALUE_BYTES]),
+        body: |args, tx| tx.insert(TableId(0), &args[..8], &[args[8]; VALUE_BYTES]),
         pieces: None,
     });
     table.add(ProcedureDefinition {
@@ -29,7 +29,7 @@ fn procedures() -> ProcedureTable {
         sequences: None,
         write_set: |_, _| Ok(()),
         body: |args, tx| {
-            let right = tx.get(0, &args[..8])? == Some(&[args[8]; VALUE_BYTES]);
+            let right = tx.get(TableId(0), &args[..8])? == Some(&[args[8]; VALUE_BYTES]);
             tx.output().push(u8::from(right));
             Ok(())
         },

@@ -7,6 +7,7 @@ use engine::{
     ProcedureTable, Stop, Transaction, WorkCounts, WriteSet,
 };
 use pmem::Dram;
+use storage::TableId;
 
 use crate::support::rows;
 
@@ -20,26 +21,26 @@ const MISTAKE: u16 = 3;
 const LOOK: u16 = 4;
 
 fn insert(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
-    let value = tx.get(0, args)?.map_or(1, |value| value[0] + 1);
-    tx.insert(0, args, &[value; 8])
+    let value = tx.get(TableId(0), args)?.map_or(1, |value| value[0] + 1);
+    tx.insert(TableId(0), args, &[value; 8])
 }
 
 fn procedures() -> ProcedureTable {
     let mut table = ProcedureTable::new();
     let declare: engine::WriteSetFn = |args: &[u8], set: &mut WriteSet<'_>| {
-        set.insert(0, args);
+        set.insert(TableId(0), args);
         Ok(())
     };
     let look: engine::WriteSetFn = |args: &[u8], set: &mut WriteSet<'_>| {
-        set.lookup(0, &[LOOKED_AT; 8]);
-        set.insert(0, args);
+        set.lookup(TableId(0), &[LOOKED_AT; 8]);
+        set.insert(TableId(0), args);
         Ok(())
     };
     let bodies: [(&'static str, engine::WriteSetFn, engine::BodyFn); 5] = [
         ("write", declare, insert),
-        ("delete", declare, |args, tx| tx.delete(0, args).map(drop)),
+        ("delete", declare, |args, tx| tx.delete(TableId(0), args).map(drop)),
         ("abort", declare, |_, _| Err(Abort::new("on purpose").into())),
-        ("mistake", declare, |_, tx| tx.insert(0, b"short", &[0; 8])),
+        ("mistake", declare, |_, tx| tx.insert(TableId(0), b"short", &[0; 8])),
         ("look", look, insert),
     ];
     for (name, write_set, body) in bodies {

@@ -278,7 +278,7 @@ impl Snapshot {
 
 /// A part of a table as the engine takes it.
 fn scan_part(table: u16, range: &Bytes, is_descending: bool, rows_max: usize) -> ScanPart<'_> {
-    ScanPart { table, low: &range.low, high: &range.high, is_descending, rows_max }
+    ScanPart { table: TableId(table), low: &range.low, high: &range.high, is_descending, rows_max }
 }
 
 impl Source for Snapshot {

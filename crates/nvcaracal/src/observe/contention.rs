@@ -151,7 +151,7 @@ pub(crate) fn add_up(
 ) -> Contention {
     let mut sums: BTreeMap<(u16, &[u8]), Sum> = BTreeMap::new();
     for row in epochs.iter().flat_map(|rows| rows.iter()) {
-        let sum = sums.entry((row.table, &row.key)).or_default();
+        let sum = sums.entry((row.table.0, &row.key)).or_default();
         sum.writers += u64::from(row.writers);
         sum.epochs += u64::from(row.writers > 0);
         sum.waits += row.waits;
@@ -177,7 +177,7 @@ mod tests {
 
     fn row(key: u8, writers: u32, waited_ns: u64) -> engine::ContendedRow {
         let waits = u64::from(waited_ns > 0);
-        engine::ContendedRow { table: 0, key: [key].into(), writers, waits, waited_ns }
+        engine::ContendedRow { table: TableId(0), key: [key].into(), writers, waits, waited_ns }
     }
 
     #[test]

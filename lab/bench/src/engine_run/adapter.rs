@@ -112,15 +112,15 @@ impl workloads::Allocate for Allocating<'_, '_> {
     type Error = GaveUp;
 
     fn allocate(&mut self, table: TableId, key: &[u8]) {
-        self.0.allocate(table.0, sequence_number(key));
+        self.0.allocate(storage::TableId(table.0), sequence_number(key));
     }
 
     fn peek(&mut self, table: TableId, key: &[u8]) {
-        self.0.peek(table.0, sequence_number(key));
+        self.0.peek(storage::TableId(table.0), sequence_number(key));
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
-        Ok(self.0.lookup(table.0, key))
+        Ok(self.0.lookup(storage::TableId(table.0), key))
     }
 }
 
@@ -133,31 +133,31 @@ impl workloads::Declare for Declaring<'_, '_> {
 
     #[inline]
     fn insert(&mut self, table: TableId, key: &[u8]) {
-        self.0.get_mut().insert(table.0, key);
+        self.0.get_mut().insert(storage::TableId(table.0), key);
     }
 
     #[inline]
     fn update(&mut self, table: TableId, key: &[u8]) {
-        self.0.get_mut().update(table.0, key);
+        self.0.get_mut().update(storage::TableId(table.0), key);
     }
 
     #[inline]
     fn delete(&mut self, table: TableId, key: &[u8]) {
-        self.0.get_mut().delete(table.0, key);
+        self.0.get_mut().delete(storage::TableId(table.0), key);
     }
 
     #[inline]
     fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
-        self.0.get_mut().update_piece(table.0, key, weight);
+        self.0.get_mut().update_piece(storage::TableId(table.0), key, weight);
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
-        self.0.get_mut().update_range(table.0, low, high);
+        self.0.get_mut().update_range(storage::TableId(table.0), low, high);
     }
 
     #[inline]
     fn will_read(&mut self, table: TableId, key: &[u8]) {
-        self.0.get_mut().will_read(table.0, key);
+        self.0.get_mut().will_read(storage::TableId(table.0), key);
     }
 
     fn sequence_number(&self, i: usize) -> u64 {
@@ -165,11 +165,11 @@ impl workloads::Declare for Declaring<'_, '_> {
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
-        self.0.borrow_mut().sequence_start(table.0, sequence_number(key))
+        self.0.borrow_mut().sequence_start(storage::TableId(table.0), sequence_number(key))
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, GaveUp> {
-        Ok(self.0.get_mut().lookup(table.0, key))
+        Ok(self.0.get_mut().lookup(storage::TableId(table.0), key))
     }
 
     fn lookup_scan(
@@ -179,7 +179,7 @@ impl workloads::Declare for Declaring<'_, '_> {
         high: &[u8],
         each: Visit<'_>,
     ) -> Result<(), GaveUp> {
-        self.0.get_mut().lookup_scan(table.0, low, high, false, each);
+        self.0.get_mut().lookup_scan(storage::TableId(table.0), low, high, false, each);
         Ok(())
     }
 }
@@ -191,7 +191,7 @@ impl workloads::Tx for Running<'_, '_> {
 
     #[inline]
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stopped> {
-        Ok(self.0.get(table.0, key)?)
+        Ok(self.0.get(storage::TableId(table.0), key)?)
     }
 
     fn scan(
@@ -202,17 +202,17 @@ impl workloads::Tx for Running<'_, '_> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stopped> {
-        Ok(self.0.scan(table.0, low, high, descending, each)?)
+        Ok(self.0.scan(storage::TableId(table.0), low, high, descending, each)?)
     }
 
     #[inline]
     fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stopped> {
-        Ok(self.0.insert(table.0, key, value)?)
+        Ok(self.0.insert(storage::TableId(table.0), key, value)?)
     }
 
     #[inline]
     fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stopped> {
-        Ok(self.0.update(table.0, key, value)?)
+        Ok(self.0.update(storage::TableId(table.0), key, value)?)
     }
 
     #[inline]
@@ -222,7 +222,7 @@ impl workloads::Tx for Running<'_, '_> {
         keys: impl Iterator<Item = &'k [u8]> + Clone,
         each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), Stopped> {
-        Ok(self.0.get_many(table.0, keys, each)?)
+        Ok(self.0.get_many(storage::TableId(table.0), keys, each)?)
     }
 
     #[inline]
@@ -232,7 +232,7 @@ impl workloads::Tx for Running<'_, '_> {
         key: &[u8],
         change: F,
     ) -> Result<bool, Stopped> {
-        Ok(self.0.modify(table.0, key, change)?)
+        Ok(self.0.modify(storage::TableId(table.0), key, change)?)
     }
 
     #[inline]
@@ -243,11 +243,11 @@ impl workloads::Tx for Running<'_, '_> {
         part: Range<usize>,
         change: F,
     ) -> Result<bool, Stopped> {
-        Ok(self.0.modify_part(table.0, key, part, change)?)
+        Ok(self.0.modify_part(storage::TableId(table.0), key, part, change)?)
     }
 
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stopped> {
-        Ok(self.0.delete(table.0, key)?)
+        Ok(self.0.delete(storage::TableId(table.0), key)?)
     }
 
     fn sequence_number(&self, i: usize) -> u64 {
@@ -255,7 +255,7 @@ impl workloads::Tx for Running<'_, '_> {
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
-        let start = self.0.sequence_start(table.0, sequence_number(key));
+        let start = self.0.sequence_start(storage::TableId(table.0), sequence_number(key));
         start.expect("the declaration asked for the same sequence")
     }
 
@@ -311,11 +311,11 @@ impl<D: Device> View for EngineView<'_, D> {
     fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
         match self.sequences.get(&table.0) {
             Some(numbers) => numbers.get(key).cloned(),
-            None => self.engine.get(table.0, key).expect(ENGINE_READS),
+            None => self.engine.get(storage::TableId(table.0), key).expect(ENGINE_READS),
         }
     }
 
     fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) {
-        self.engine.for_each(table.0, each).expect(ENGINE_READS);
+        self.engine.for_each(storage::TableId(table.0), each).expect(ENGINE_READS);
     }
 }

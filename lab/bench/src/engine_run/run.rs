@@ -17,6 +17,7 @@ use bench::{
 };
 use engine::{Answer, Calls, Engine, EpochOutcome, RecoveryReport};
 use pmem::Device;
+use storage::TableId;
 use workloads::{Observer, ProcedureId};
 
 use super::adapter::{EngineView, answer};
@@ -226,6 +227,7 @@ impl<'a, D: Device> Run<'a, D> {
     fn prepare(&mut self) -> Result<()> {
         let done = self.engine.epoch().saturating_sub(self.job.loading_epochs());
         let rows = self.job.inserts(self.settings.epochs.saturating_sub(done));
+        let rows: Vec<_> = rows.into_iter().map(|(table, n)| (TableId(table), n)).collect();
         match self.engine.prepare_rows(&rows) {
             Err(error) if error.is_limit() => {}
             result => result.map(drop)?,

@@ -7,6 +7,7 @@ use bench::{BenchError, Job, RecoverSummary};
 use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
 use pmem::Device;
 use serde::Serialize;
+use storage::TableId;
 
 use super::head::{Head, Ran};
 use crate::engine_run::RunCounts;
@@ -273,8 +274,8 @@ pub(crate) fn values<D: Device>(engine: &Engine<D>) -> Named {
         table.is_used() && table.definition.index != storage::IndexKind::Sequence
     });
     for (number, _) in rows {
-        inline += engine.inline_values(number as u16).expect("the table exists");
-        let counted = engine.for_each(number as u16, &mut |_, value| {
+        inline += engine.inline_values(TableId(number as u16)).expect("the table exists");
+        let counted = engine.for_each(TableId(number as u16), &mut |_, value| {
             all += 1;
             for (count, length) in up_to.iter_mut().zip(LENGTHS) {
                 *count += u64::from(value.len() <= length);

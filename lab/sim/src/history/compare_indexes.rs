@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use engine::{Engine, ScanPart};
 use pmem::Device;
+use storage::TableId;
 
 use super::indexes::{INDEX_END, INDEXES, index_of};
 use super::model::Model;
@@ -21,7 +22,7 @@ pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Resu
     let compared = (0..INDEXES).try_for_each(|index| {
         let mut found = Vec::new();
         let whole = ScanPart {
-            table: index,
+            table: TableId(index),
             low: &[],
             high: &INDEX_END,
             is_descending: epoch % 2 == 1,

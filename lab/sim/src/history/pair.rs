@@ -9,7 +9,7 @@ use engine::{
     EpochOutcome, Lab, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
-use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition};
+use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition, TableId};
 
 use super::compare_indexes::compare_indexes;
 use super::indexes::index_definitions;
@@ -242,7 +242,8 @@ impl Setup {
         dropped: &[String],
     ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
         let tables: Vec<_> = self.tables().into_iter().map(Into::into).collect();
-        let (indexes, mut procedures) = (index_definitions(), |_: &[u16]| Ok(procedures.clone()));
+        let (indexes, mut procedures) =
+            (index_definitions(), |_: &[TableId]| Ok(procedures.clone()));
         let definitions = Definitions {
             dropped,
             indexes: &indexes,
@@ -391,14 +392,14 @@ pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(),
         ));
     }
     for (table, rows) in model.tables.iter().enumerate() {
-        compare_rows(rows.clone(), rows_of(engine, table as u16))
+        compare_rows(rows.clone(), rows_of(engine, TableId(table as u16)))
             .or_else(|difference| at(format!("table {table}: {difference}")))?;
     }
     read_between_epochs(engine, model).or_else(at)?;
     let sequences = model.sequences.iter();
     let sequences =
         sequences.map(|(k, v)| (k.to_be_bytes().to_vec(), v.to_le_bytes().to_vec())).collect();
-    compare_rows(sequences, rows_of(engine, SEQUENCES.into()))
+    compare_rows(sequences, rows_of(engine, TableId(SEQUENCES.into())))
         .or_else(|difference| at(format!("sequences: {difference}")))?;
     if engine.state_hash() != model.state_hash() {
         return at("equal rows, other state hash".into());
@@ -415,7 +416,7 @@ fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(
         let Some((key, value)) = rows.iter().cycle().nth(model.epoch as usize % 7) else {
             continue;
         };
-        let found = engine.get(table, key).map_err(|error| error.to_string())?;
+        let found = engine.get(TableId(table), key).map_err(|error| error.to_string())?;
         if found.as_ref() != Some(value) {
             return Err(format!("table {table}: row {key:02x?} is read as {found:02x?}"));
         }
@@ -427,7 +428,7 @@ fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         };
-        let scanned = engine.scan(table, key, &[0xff; 8], &mut each);
+        let scanned = engine.scan(TableId(table), key, &[0xff; 8], &mut each);
         scanned.map_err(|error| error.to_string())?;
         let expected = rows.range(key.clone()..vec![0xff; 8]);
         if !expected.eq(found.iter().map(|(k, v)| (k, v))) {
@@ -437,11 +438,11 @@ fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(
     Ok(())
 }
 
-fn rows_of<D: Device>(engine: &Engine<D>, table: u16) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn rows_of<D: Device>(engine: &Engine<D>, table: TableId) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     let mut each = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
     engine.for_each(table, &mut each).expect("the table exists");
-    if !is_ordered(table as u8) {
+    if !is_ordered(table.0 as u8) {
         rows.sort_unstable();
     }
     rows

@@ -7,6 +7,7 @@ use engine::{
     Abort, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Sequences, Stop,
     Transaction, WriteSet,
 };
+use storage::TableId;
 
 use super::program::{
     self, Bounds, Declaring, Ending, Entries, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
@@ -83,8 +84,8 @@ struct Allocating<'a, 'b>(&'a mut Sequences<'b>);
 impl Declaring for Allocating<'_, '_> {
     fn allocate(&mut self, sequence: u64, peek: bool) {
         match peek {
-            false => self.0.allocate(SEQUENCES.into(), sequence),
-            true => self.0.peek(SEQUENCES.into(), sequence),
+            false => self.0.allocate(TableId(SEQUENCES.into()), sequence),
+            true => self.0.peek(TableId(SEQUENCES.into()), sequence),
         }
     }
 
@@ -93,7 +94,7 @@ impl Declaring for Allocating<'_, '_> {
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.lookup(table.into(), key).map(<[u8]>::to_vec)
+        self.0.lookup(TableId(table.into()), key).map(<[u8]>::to_vec)
     }
 
     fn lookup_scan(&mut self, _: u8, _: &[u8], _: &[u8], _: usize) -> Rows {
@@ -133,12 +134,12 @@ impl Declaring for Declaration<'_, '_> {
     }
 
     fn lookup(&mut self, table: u8, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.lookup(table.into(), key).map(<[u8]>::to_vec)
+        self.0.lookup(TableId(table.into()), key).map(<[u8]>::to_vec)
     }
 
     fn lookup_scan(&mut self, table: u8, low: &[u8], high: &[u8], limit: usize) -> Rows {
         let mut rows = Rows::new();
-        self.0.lookup_scan(table.into(), low, high, false, &mut collect(&mut rows, limit));
+        self.0.lookup_scan(TableId(table.into()), low, high, false, &mut collect(&mut rows, limit));
         rows
     }
 
@@ -150,23 +151,23 @@ impl Declaring for Declaration<'_, '_> {
 
     fn declare(&mut self, table: u8, key: &[u8], op: Op) {
         match op {
-            Op::DeclareInsert => self.0.insert(table.into(), key),
-            Op::DeclareDelete => self.0.delete(table.into(), key),
-            Op::WillRead => self.0.will_read(table.into(), key),
-            _ => self.0.update(table.into(), key),
+            Op::DeclareInsert => self.0.insert(TableId(table.into()), key),
+            Op::DeclareDelete => self.0.delete(TableId(table.into()), key),
+            Op::WillRead => self.0.will_read(TableId(table.into()), key),
+            _ => self.0.update(TableId(table.into()), key),
         }
     }
 
     fn update_piece(&mut self, table: u8, key: &[u8], weight: u32) {
-        self.0.update_piece(table.into(), key, weight);
+        self.0.update_piece(TableId(table.into()), key, weight);
     }
 
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
-        self.0.update_range(table.into(), low, high);
+        self.0.update_range(TableId(table.into()), low, high);
     }
 
     fn sequence_start(&mut self, sequence: u64) -> u64 {
-        self.0.sequence_start(SEQUENCES.into(), sequence)
+        self.0.sequence_start(TableId(SEQUENCES.into()), sequence)
     }
 }
 
@@ -181,7 +182,7 @@ struct Body<'a, 'b>(&'a mut Transaction<'b>);
 
 impl Running for Body<'_, '_> {
     fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.0.get(table.into(), key)?.map(<[u8]>::to_vec))
+        Ok(self.0.get(TableId(table.into()), key)?.map(<[u8]>::to_vec))
     }
 
     fn scan(
@@ -209,25 +210,27 @@ impl Running for Body<'_, '_> {
     }
 
     fn insert(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
-        self.0.insert(table.into(), key, value)
+        self.0.insert(TableId(table.into()), key, value)
     }
 
     fn update(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
-        self.0.update(table.into(), key, value)
+        self.0.update(TableId(table.into()), key, value)
     }
 
     fn modify(&mut self, table: u8, key: &[u8], change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
-        self.0.modify(table.into(), key, change)
+        self.0.modify(TableId(table.into()), key, change)
     }
 
     fn modify_part(&mut self, table: u8, key: &[u8], tag: u8) -> Result<bool, Stop> {
-        let len = self.0.get(table.into(), key)?.map_or(0, <[u8]>::len);
+        let len = self.0.get(TableId(table.into()), key)?.map_or(0, <[u8]>::len);
         let part = part_of(len, tag);
-        self.0.modify_part(table.into(), key, part, |value, part| change_part(value, part, tag))
+        self.0.modify_part(TableId(table.into()), key, part, |value, part| {
+            change_part(value, part, tag)
+        })
     }
 
     fn delete(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
-        self.0.delete(table.into(), key)
+        self.0.delete(TableId(table.into()), key)
     }
 
     fn sequence_number(&self, i: usize) -> Result<u64, Ending> {
@@ -235,7 +238,7 @@ impl Running for Body<'_, '_> {
     }
 
     fn sequence_start(&mut self, sequence: u64) -> Result<u64, Stop> {
-        self.0.sequence_start(SEQUENCES.into(), sequence)
+        self.0.sequence_start(TableId(SEQUENCES.into()), sequence)
     }
 
     fn commit_point(&mut self) -> Result<(), Stop> {
@@ -259,7 +262,7 @@ struct Part<'a, 'b>(&'a mut Piece<'b>);
 
 impl RunningPiece for Part<'_, '_> {
     fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.0.get(table.into(), key)?.map(<[u8]>::to_vec))
+        Ok(self.0.get(TableId(table.into()), key)?.map(<[u8]>::to_vec))
     }
 
     fn value(&mut self) -> Result<Option<Vec<u8>>, Stop> {

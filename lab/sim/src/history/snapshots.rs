@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use engine::{Engine, HASH_PARTS, ScanPart};
 use pmem::Device;
+use storage::TableId;
 
 use super::compare_indexes::compare_found;
 use super::indexes::{INDEX_END, INDEXES};
@@ -176,7 +177,7 @@ impl Held {
                     ));
                 }
             }
-            let get = |key: &[u8]| engine.get_at(self.epoch, table as u16, key);
+            let get = |key: &[u8]| engine.get_at(self.epoch, TableId(table as u16), key);
             for key in expected.chain(&now.tables[table]).map(|(key, _)| key) {
                 let found = get(key).map_err(|error| error.to_string())?;
                 if found.as_ref() != self.model.tables[table].get(key) {
@@ -191,7 +192,7 @@ impl Held {
             }
         }
         for (key, next) in &self.model.sequences {
-            let found = engine.get_at(self.epoch, SEQUENCES.into(), &key.to_be_bytes());
+            let found = engine.get_at(self.epoch, TableId(SEQUENCES.into()), &key.to_be_bytes());
             let found = found.map_err(|error| error.to_string())?;
             if found.as_deref() != Some(&next.to_le_bytes()[..]) {
                 return wrong(format!("sequence {key} is {found:?} and not {next}"));
@@ -218,8 +219,13 @@ impl Reading {
             (Some(last), false) => low = after(table, &last),
             (None, _) => {}
         }
-        let part =
-            ScanPart { table: table.into(), low: &low, high: &high, is_descending, rows_max };
+        let part = ScanPart {
+            table: TableId(table.into()),
+            low: &low,
+            high: &high,
+            is_descending,
+            rows_max,
+        };
         let found = &mut self.found;
         self.last = engine.scan_at(epoch, part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
@@ -243,7 +249,8 @@ impl Reading {
             (Some(last), false) => low = [&last[..], &[0]].concat(),
             (None, _) => {}
         }
-        let part = ScanPart { table: index, low: &low, high: &high, is_descending, rows_max };
+        let part =
+            ScanPart { table: TableId(index), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
         self.last = engine.scan_index_at(epoch, part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
@@ -261,7 +268,7 @@ impl Reading {
     ) -> Result<(), engine::EngineError> {
         let found = &mut self.found;
         for part in self.part..self.part + PARTS {
-            engine.visit_part_at(epoch, (table.into(), part), &mut |key, value| {
+            engine.visit_part_at(epoch, TableId(table.into()), part, &mut |key, value| {
                 found.push((key.to_vec(), value.to_vec()));
             })?;
         }

@@ -7,7 +7,7 @@ use engine::{
 };
 use pmem::Device;
 use serde::Serialize;
-use storage::{StateHash, row_hash};
+use storage::{StateHash, TableId, row_hash};
 
 use crate::output::{Done, Failure};
 
@@ -56,14 +56,14 @@ impl<D: Device> Loading<D> {
             }
             Some(old) => {
                 counts.replaced += 1;
-                self.hash.remove(row_hash(table, key, &old));
+                self.hash.remove(row_hash(table.0, key, &old));
             }
             None => counts.inserted += 1,
         }
-        self.hash.add(row_hash(table, key, value));
+        self.hash.add(row_hash(table.0, key, value));
         let procedure = if is_sequence { SET } else { INSERT };
         let arguments = &mut self.arguments[usize::from(procedure)];
-        arguments.extend_from_slice(&table.to_le_bytes());
+        arguments.extend_from_slice(&table.0.to_le_bytes());
         for bytes in [key, value] {
             arguments.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             arguments.extend_from_slice(bytes);
@@ -149,7 +149,7 @@ pub(super) fn procedures() -> ProcedureTable {
 }
 
 /// The rows of a call.
-fn rows_in(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
+fn rows_in(mut rest: &[u8]) -> impl Iterator<Item = (TableId, &[u8], &[u8])> {
     fn take<'r>(rest: &mut &'r [u8]) -> &'r [u8] {
         let (len, after) = rest.split_first_chunk().expect("written by this command");
         let (bytes, after) = after.split_at(u32::from_le_bytes(*len) as usize);
@@ -159,6 +159,6 @@ fn rows_in(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
     std::iter::from_fn(move || {
         let (table, after) = rest.split_first_chunk()?;
         rest = after;
-        Some((u16::from_le_bytes(*table), take(&mut rest), take(&mut rest)))
+        Some((TableId(u16::from_le_bytes(*table)), take(&mut rest), take(&mut rest)))
     })
 }

@@ -258,7 +258,7 @@ impl Load<'_> {
 
 fn open_engine<D: Device>(device: Arc<D>, tables: &Tables) -> Result<Engine<D>, Failure> {
     let config = EngineConfig { workers: 1, ..EngineConfig::default() };
-    let mut procedures = |_: &[u16]| Ok(loading::procedures());
+    let mut procedures = |_: &[storage::TableId]| Ok(loading::procedures());
     let mut definitions = Definitions::new(&tables.schemas, &mut procedures);
     definitions.indexes = &tables.indexes;
     let opened = Engine::open_with(device, config, definitions).map_err(BenchError::from)?;

@@ -10,6 +10,8 @@ mod gaps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use storage::TableId;
+
 use self::gaps::Gaps;
 use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
@@ -39,7 +41,7 @@ pub(crate) enum Now {
 /// A row that a call of the serial part wrote, or tried to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OverlayRow {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     /// Word of the hash index.
     pub(crate) word: u64,
     /// All of the key is in the word.
@@ -166,7 +168,7 @@ impl Overlay {
         room
     }
 
-    fn find(&self, table: u16, word: KeyWord<'_>) -> Option<u32> {
+    fn find(&self, table: TableId, word: KeyWord<'_>) -> Option<u32> {
         let mut at = *self.by_word.get(&(table, word.hash))?;
         loop {
             let row = &self.rows[at as usize];
@@ -181,10 +183,16 @@ impl Overlay {
     }
 
     /// Where the value of a key is.
-    pub(crate) fn look(&self, core: &Core, table: u16, word: KeyWord<'_>, reads: &Reads) -> Found {
+    pub(crate) fn look(
+        &self,
+        core: &Core,
+        table: TableId,
+        word: KeyWord<'_>,
+        reads: &Reads,
+    ) -> Found {
         match self.find(table, word) {
             Some(at) => self.found(at),
-            None => match core.find(&core.tables[usize::from(table)], word, reads) {
+            None => match core.find(&core.tables[table.index()], word, reads) {
                 Some(id) => Found::Before(id),
                 None => Found::Absent,
             },
@@ -204,7 +212,7 @@ impl Overlay {
     pub(crate) fn write(
         &mut self,
         core: &Core,
-        table: u16,
+        table: TableId,
         word: KeyWord<'_>,
         now: Now,
         reads: &Reads,
@@ -214,8 +222,8 @@ impl Overlay {
         self.set(at, now);
     }
 
-    fn add(&mut self, core: &Core, table: u16, word: KeyWord<'_>, reads: &Reads) -> u32 {
-        let t = &core.tables[usize::from(table)];
+    fn add(&mut self, core: &Core, table: TableId, word: KeyWord<'_>, reads: &Reads) -> u32 {
+        let t = &core.tables[table.index()];
         let id = core.find(t, word, reads).unwrap_or(NO_ENTRY);
         let key = if t.exact { Kept { from: 0, len: 0 } } else { self.keep(word.key) };
         let at = u32::try_from(self.rows.len()).expect("fewer than 2^32 rows");
@@ -239,7 +247,7 @@ impl Overlay {
     fn set(&mut self, at: u32, now: Now) {
         let before = std::mem::replace(&mut self.rows[at as usize].now, now);
         let row = self.rows[at as usize];
-        let table = usize::from(row.table);
+        let table = row.table.index();
         if self.new_keys[table].is_none() {
             return;
         }
@@ -323,7 +331,7 @@ impl Overlay {
     pub(crate) fn scan<'p>(
         &mut self,
         core: &'p Core,
-        table: u16,
+        table: TableId,
         (low, high): (&[u8], &[u8]),
         is_descending: bool,
         (reads, before): (&Reads, &mut dyn FnMut(EntryId) -> Option<&'p [u8]>),
@@ -335,8 +343,8 @@ impl Overlay {
             return Ok(());
         }
         let Self { rows, by_entry, bytes, new_keys, gaps, .. } = self;
-        let gaps = &mut gaps[usize::from(table)];
-        let new_keys = new_keys[usize::from(table)].as_ref().expect("it is ordered");
+        let gaps = &mut gaps[table.index()];
+        let new_keys = new_keys[table.index()].as_ref().expect("it is ordered");
         let mut new_rows = new_keys.range::<[u8], _>((Bound::Included(low), Bound::Excluded(high)));
         let mut next_new = || if is_descending { new_rows.next_back() } else { new_rows.next() };
         let mut new = next_new();

@@ -11,7 +11,7 @@ use std::iter::Peekable;
 use std::ops::Bound;
 
 use pmem::Device;
-use storage::{IndexKind, SerialId};
+use storage::{IndexKind, SerialId, TableId};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -27,7 +27,7 @@ const SWEPT_ROWS: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct ScanPart<'k> {
     /// Number of the table.
-    pub table: u16,
+    pub table: TableId,
     /// First key.
     pub low: &'k [u8],
     /// The first key behind it.
@@ -137,7 +137,7 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `SnapshotEnded`; `Limit` for an unknown table or a key beyond its limit.
-    pub fn get_at(&self, epoch: u64, table: u16, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get_at(&self, epoch: u64, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.check_snapshot(epoch)?;
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let word = t.word(key).map_err(EngineError::Limit)?;
@@ -223,7 +223,8 @@ impl<D: Device> Engine<D> {
     pub fn visit_part_at(
         &self,
         epoch: u64,
-        (table, part): (u16, usize),
+        table: TableId,
+        part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<()> {
         self.check_snapshot(epoch)?;
@@ -236,7 +237,7 @@ impl<D: Device> Engine<D> {
         let first = before_image_key(table, Some(part), &[]);
         let end = match part.checked_add(1) {
             Some(next) => before_image_key(table, Some(next), &[]),
-            None => before_image_key(table + 1, None, &[]),
+            None => before_image_key(TableId(table.0 + 1), None, &[]),
         };
         let mut before_images = Merged::new(&layers, (first, end), false);
         let has_before_images = before_images.peek().is_some();

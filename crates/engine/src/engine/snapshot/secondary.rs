@@ -25,7 +25,7 @@ impl<D: Device> Engine<D> {
         each: Visit<'_>,
     ) -> Result<Option<Vec<u8>>> {
         let ScanPart { table: number, low, high, is_descending, rows_max } = part;
-        let index = self.core.secondary.get(number).map_err(EngineError::Limit)?;
+        let index = self.core.secondary.get(number.0).map_err(EngineError::Limit)?;
         let index = index.read().expect("no panic while locked");
         self.check_snapshot(epoch)?;
         if low >= high {
